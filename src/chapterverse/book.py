@@ -1,0 +1,142 @@
+"""The book inside: pages, sections, blocks, chunks, and what an index remembers of how it was made.
+
+Owns the frozen values that flow from ingestion to the index and back to retrieval. Never parses, embeds or
+stores anything, and imports nothing heavy, because the index's child process loads it at every start.
+
+Offsets are in characters (Unicode code points), 0-based, end exclusive, and always count into `Page.text`.
+"""
+
+import hashlib
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+BlockKind = Literal["heading", "paragraph", "list", "code", "table", "quote", "admonition"]
+
+_NAMESPACE = uuid.UUID("6f0c9a52-6b0e-5f0a-9d57-0c4a8f1f7a11")  # ours, for UUIDv5 ids of pages and chunks
+
+
+def page_id_for(page_url: str) -> str:
+    """The id of a page: the same address always gives the same id."""
+    return str(uuid.uuid5(_NAMESPACE, page_url))
+
+
+def chunk_id_for(page_id: str, content_hash: str, chunk_index: int) -> str:
+    """The id of a chunk: changes when its text or its place in the page changes."""
+    return str(uuid.uuid5(_NAMESPACE, f"{page_id}/{chunk_index}/{content_hash}"))
+
+
+def text_hash(text: str) -> str:
+    """SHA-256 of a text, as hexadecimal digits."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One heading, paragraph, list, code block or table of a page: `text[start:end]`."""
+
+    kind: BlockKind
+    start: int
+    end: int
+    section: int  # index into Page.sections of the section that holds it
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading and everything up to the next heading of any level. Section 0 of a page is what precedes the
+    first heading below the title; its anchor is empty and its level is 1."""
+
+    heading: str
+    level: int
+    anchor: str
+    start: int
+    end: int
+    breadcrumb: tuple[str, ...]  # headings above it, outermost first, without the page title and without its own
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page as it is stored, shown and cited. `text` is clean Markdown: headings, paragraphs without inline
+    markup other than `code`, lists, fenced code, pipe tables."""
+
+    page_id: str
+    url: str  # without anchor
+    title: str
+    module: str
+    source: str  # which ingested source it belongs to
+    text: str
+    sections: tuple[Section, ...]
+    blocks: tuple[Block, ...]
+    flags: tuple[str, ...] = ()  # e.g. "addresses_assistant": text that talks to the model rather than the reader
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A passage that can be found and cited: `page.text[start:end] == text`."""
+
+    chunk_id: str
+    page_id: str
+    page_url: str
+    source_url: str  # page_url with the section's anchor
+    page_title: str
+    section_heading: str
+    breadcrumb: str  # "Title › Section › Subsection"
+    module: str
+    chunk_index: int  # 0-based position in the page
+    start: int
+    end: int
+    text: str
+    content_hash: str
+    flags: tuple[str, ...] = ()
+
+    @property
+    def passage(self) -> str:
+        """What is embedded and counted for BM25: the text under the headings that give it its meaning."""
+        return f"{self.breadcrumb}\n{self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """Which embedding model made the vectors of an index. Two indexes can be compared only if these are equal."""
+
+    model: str
+    dimension: int
+    digest: str  # of the weights for a local model, of provider, model and dimension for a remote one
+
+
+@dataclass(frozen=True, slots=True)
+class PageRecord:
+    """What an index remembers of a page to tell whether it changed."""
+
+    page_id: str
+    url: str
+    source: str
+    content_hash: str  # of the page as fetched and of how it was read
+    chunks: int
+    etag: str = ""
+    last_modified: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What an index says of itself. Stored inside it, so it changes in the same moment as the book."""
+
+    fingerprint: Fingerprint
+    generation: str
+    created_at: str  # ISO 8601 UTC
+    pages: int
+    chunks: int
+    bm25: Mapping[str, Any] = field(default_factory=dict)  # parameters of the sparse weights
+    calibration: Mapping[str, Any] | None = None  # map from cosine to relevance
+    recipe: str = ""  # version of readers and chunking
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A chunk found by a search."""
+
+    chunk: Chunk
+    similarity: float  # cosine clipped to [0, 1], whatever decided the rank
+    score: float  # what decided the rank, comparable inside one search only
+    vector: tuple[float, ...] | None = None  # the chunk's dense vector when it was asked for

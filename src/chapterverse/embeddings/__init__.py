@@ -1,0 +1,52 @@
+"""The Protocol of an embedding model. One file per engine beside it; vendors stop there.
+
+Owns the contract. Never chooses an engine (wiring does) and never caches (ingestion does).
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chapterverse.book import Fingerprint
+
+Vectors = NDArray[np.float32]  # shape (texts, dimension), rows of length 1
+
+
+class Embedder(Protocol):
+    """Turns texts into unit vectors. Questions and passages have distinct verbs, because some models need to know.
+
+    Every failure is an `EmbeddingError`; engines retry inside, twice, within `deadline` seconds.
+    """
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        """Name, dimension and digest of the model."""
+        ...
+
+    @property
+    def window(self) -> int:
+        """The most tokens of one text that the model reads; what is longer would be cut."""
+        ...
+
+    @property
+    def engine(self) -> str:
+        """A few words for people: which engine this is."""
+        ...
+
+    async def embed_query(self, text: str) -> Vectors:
+        """The vector of a question, shape (dimension,)."""
+        ...
+
+    async def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        """The vectors of passages, in their order; any number of them, batched inside."""
+        ...
+
+    async def probe(self) -> None:
+        """Raise `EmbeddingError` if the model cannot be used now. Costs no paid tokens."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections and threads."""
+        ...

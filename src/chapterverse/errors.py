@@ -1,0 +1,158 @@
+"""Every error a reader or an operator can meet, each with its code, its status and whether another try may help.
+
+Owns the error tree. Never logs, never formats HTTP, never knows which vendor failed: adapters translate
+vendor errors into these classes, doors turn them into bodies and exit codes.
+
+    ChapterverseError
+    ├── ValidationFailed            validation_error        400
+    │   └── InvalidFilterError
+    ├── Unauthorized                unauthorized            401
+    ├── NotFound                    not_found               404
+    ├── RateLimited                 rate_limited            429
+    ├── Overloaded                  overloaded              503
+    ├── RetrievalUnavailable        retrieval_unavailable   503
+    │   ├── QdrantConnectionError                           tried again
+    │   ├── QdrantTimeoutError                              tried again
+    │   ├── CollectionNotFoundError
+    │   └── EmbeddingMismatchError
+    ├── EmbeddingError              embedding_failed        503   tried again, unless refused
+    ├── AgentUnavailable            agent_unavailable       503   tried again, unless refused
+    ├── InternalError               internal_error          500
+    ├── ConfigurationError          configuration_error     start only, never over HTTP
+    └── IngestionError              ingestion_failed        command line only
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+
+class ChapterverseError(Exception):
+    """Base of all errors that are ours. `message` is safe to show to a reader; it never holds a secret."""
+
+    code: ClassVar[str] = "internal_error"
+    status: ClassVar[int] = 500
+    exit_code: ClassVar[int] = 1
+    retryable: bool = False
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        details: Mapping[str, Any] | None = None,
+        retry_after: float | None = None,
+        retryable: bool | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details = dict(details) if details else None
+        self.retry_after = retry_after
+        if retryable is not None:
+            self.retryable = retryable
+
+
+class ValidationFailed(ChapterverseError):
+    """The caller sent something that cannot be served as it is; the message says what to change."""
+
+    code = "validation_error"
+    status = 400
+    exit_code = 2
+
+
+class InvalidFilterError(ValidationFailed):
+    """A filter with an unknown key or an unusable value."""
+
+
+class Unauthorized(ChapterverseError):
+    """API keys are configured and none, or a wrong one, was sent."""
+
+    code = "unauthorized"
+    status = 401
+    exit_code = 3
+
+
+class NotFound(ChapterverseError):
+    """The named thing does not exist here."""
+
+    code = "not_found"
+    status = 404
+    exit_code = 4
+
+
+class RateLimited(ChapterverseError):
+    """The caller asked too often; `retry_after` says when the next request will be taken."""
+
+    code = "rate_limited"
+    status = 429
+    exit_code = 5
+
+
+class Overloaded(ChapterverseError):
+    """The queue in front of the concurrency limit is full."""
+
+    code = "overloaded"
+    status = 503
+    exit_code = 5
+
+
+class RetrievalUnavailable(ChapterverseError):
+    """The book cannot be searched right now."""
+
+    code = "retrieval_unavailable"
+    status = 503
+    exit_code = 6
+
+
+class QdrantConnectionError(RetrievalUnavailable):
+    """The vector engine is unreachable or its process died."""
+
+    retryable = True
+
+
+class QdrantTimeoutError(RetrievalUnavailable):
+    """The vector engine did not answer in time."""
+
+    retryable = True
+
+
+class CollectionNotFoundError(RetrievalUnavailable):
+    """No book has been ingested yet, or its collection is gone."""
+
+
+class EmbeddingMismatchError(RetrievalUnavailable):
+    """The index was made with another embedding model; the message names the command that re-embeds."""
+
+
+class EmbeddingError(ChapterverseError):
+    """The embedding model or service failed."""
+
+    code = "embedding_failed"
+    status = 503
+    exit_code = 7
+    retryable = True
+
+
+class AgentUnavailable(ChapterverseError):
+    """The language model failed."""
+
+    code = "agent_unavailable"
+    status = 503
+    exit_code = 8
+    retryable = True
+
+
+class InternalError(ChapterverseError):
+    """Anything else. The reader gets a request id, never a stack trace."""
+
+
+class ConfigurationError(ChapterverseError):
+    """A setting that cannot work; the message starts with the variable's name."""
+
+    code = "configuration_error"
+    exit_code = 9
+
+
+class IngestionError(ChapterverseError):
+    """An ingest run that could not do anything at all; one bad page is a ledger row instead."""
+
+    code = "ingestion_failed"
+    exit_code = 10

@@ -1,0 +1,109 @@
+"""The Protocols of an index: searched by many readers, replaced as a whole by one writer.
+
+Owns the contract. Never embeds a text and never decides what a page is.
+
+A book is one collection. Its points are chunks (dense vector `dense`, sparse vector `bm25`), pages (payload only)
+and one manifest (payload only), so that everything a reader sees changes in the same moment.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from chapterverse.book import Chunk, Hit, Manifest, Page, PageRecord
+from chapterverse.embeddings import Vectors
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Which chunks a search may return. Inside a field any value may match; all given fields must.
+
+    `source_url` matches a page's address with or without the section's anchor."""
+
+    source_url: tuple[str, ...] = ()
+    page_title: tuple[str, ...] = ()
+    section_heading: tuple[str, ...] = ()
+    module: tuple[str, ...] = ()
+    source_url_prefix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HybridQuery:
+    """One search: by meaning, by words, or by both."""
+
+    text: str
+    vector: Vectors
+    limit: int
+    filters: Filters = field(default_factory=Filters)
+    min_similarity: float = 0.0
+    with_vectors: bool = False
+    dense_weight: float | None = None  # None: the tuned default; 1.0 dense alone, 0.0 BM25 alone
+
+
+class IndexWriter(Protocol):
+    """Builds the next state of the book beside the current one. Nothing is visible before `publish`."""
+
+    @property
+    def records(self) -> Mapping[str, PageRecord]:
+        """The pages of the current state by page id; empty when it starts from nothing."""
+        ...
+
+    @property
+    def manifest(self) -> Manifest | None:
+        """The manifest of the current state."""
+        ...
+
+    async def put(self, page: Page, record: PageRecord, chunks: Sequence[Chunk], vectors: Vectors) -> None:
+        """Add a page, or replace the one with the same id."""
+        ...
+
+    async def remove(self, page_ids: Sequence[str]) -> None:
+        """Take pages and their chunks out."""
+        ...
+
+    def vectors(self) -> AsyncIterator[tuple[Chunk, Vectors]]:
+        """All chunks of the state being built with their vectors, for calibration."""
+        ...
+
+    async def publish(self, manifest: Manifest) -> None:
+        """Make the new state the current one, at once and for all readers."""
+        ...
+
+
+class Index(Protocol):
+    """A book that can be searched. All failures are `RetrievalUnavailable` or one of its kinds."""
+
+    @property
+    def engine(self) -> str:
+        """A few words for people: which engine this is and where."""
+        ...
+
+    async def search(self, query: HybridQuery) -> list[Hit]:
+        """The best chunks, best first, at most `query.limit`, equal `content_hash` once."""
+        ...
+
+    async def manifest(self) -> Manifest:
+        """What the current state says of itself; `CollectionNotFoundError` when there is no book yet."""
+        ...
+
+    async def pages(self) -> list[Page]:
+        """All pages without their text, by module and address."""
+        ...
+
+    async def page(self, page_id: str) -> Page | None:
+        """One page with its text."""
+        ...
+
+    async def probe(self) -> None:
+        """Raise if the engine cannot be used now."""
+        ...
+
+    def writer(self, *, fresh: bool = False) -> AbstractAsyncContextManager[IndexWriter]:
+        """Start the next state from the current one, or from nothing. One writer at a time; leaving without
+        `publish` discards it."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of processes and connections."""
+        ...
