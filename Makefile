@@ -1,0 +1,63 @@
+# Two commands: `make run` and `make test`. Everything they need is installed into .venv from requirements.lock.
+PYTHON ?= python3
+PORT ?= 8000
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+export CHAPTERVERSE_HOME ?= $(CURDIR)/.chapterverse
+# A machine's own settings must not leak into tests: no key, no engine but the embedded ones.
+CLEAN_ENV := env -u GEMINI_API_KEY -u OPENAI_API_KEY -u COHERE_API_KEY -u QDRANT_API_KEY -u DATABASE_URL -u REDIS_URL
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test quick check format bench bench-retrieval bench-index bench-ingest lock clean
+
+help: ## Show what can be made
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
+
+setup: $(READY) ## Install everything into .venv
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Python 3.11 or newer is needed; name it with: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+run: $(READY) ## Ingest the example book and serve it (PORT=8000)
+	@$(BIN)/chapterverse ingest examples/book
+	@echo "API: http://127.0.0.1:$(PORT)/docs"
+	@exec $(BIN)/chapterverse serve --port $(PORT)
+
+test: $(READY) ## Run all tests
+	$(CLEAN_ENV) $(BIN)/python -m pytest -q
+
+quick: $(READY) ## Run the fast tests
+	$(CLEAN_ENV) $(BIN)/python -m pytest -q -m "not slow and not browser"
+
+check: $(READY) ## Format, lint, types, layers: what CI checks
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY) ## Format and repair what can be repaired
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: bench-retrieval bench-index bench-ingest ## Run all benchmarks (long)
+
+bench-retrieval: $(READY) ## Retrieval quality on public sets: BM25, dense, ours
+	$(BIN)/python -m bench.retrieval.run
+
+bench-index: $(READY) ## The embedded index at 50,000 and 100,000 chunks
+	$(BIN)/python -m bench.index_scale
+
+bench-ingest: $(READY) ## The Kubernetes documentation: first run, no change, ten pages changed
+	$(BIN)/python -m bench.ingest_k8s
+
+lock: $(READY) ## Pin what is installed now
+	$(BIN)/python tools/lock.py > requirements.lock.new && mv requirements.lock.new requirements.lock
+
+clean: ## Remove the environment and the book that `make run` made
+	rm -rf $(VENV) .chapterverse .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -1,0 +1,129 @@
+"""Settings: read from the environment and `.env`, checked, and then inert.
+
+Owns names, defaults and validity of every setting. Never connects, never builds an engine; only `wiring`, `main` and
+`cli` read it. Secrets are `SecretStr`, so that printing the settings shows none.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AnyHttpUrl, Field, SecretStr, TypeAdapter, ValidationError, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from chapterverse.errors import ConfigurationError
+
+QDRANT_COLLECTION = "rag_embedding"
+COHERE_MODEL = "embed-english-v3.0"
+OPENAI_URL = "https://api.openai.com/v1"
+GEMINI_URL = "https://generativelanguage.googleapis.com/v1beta/openai/"
+
+# Time limits of one request, in seconds (SPEC 7).
+REQUEST_SECONDS = 30.0
+RETRIEVAL_SECONDS = 5.0
+GENERATION_SECONDS = 25.0
+DATABASE_CONNECT_SECONDS = 5.0
+
+_HTTP = TypeAdapter(AnyHttpUrl)
+
+
+def default_home() -> Path:
+    """`.chapterverse` here if there is one, as `make run` leaves it, else the one in the user's home."""
+    here = Path.cwd() / ".chapterverse"
+    return here if here.is_dir() else Path.home() / ".chapterverse"
+
+
+class Settings(BaseSettings):
+    """All settings. None is required: without any, every part runs on its embedded engine."""
+
+    model_config = SettingsConfigDict(
+        env_file=".env", env_file_encoding="utf-8", env_ignore_empty=True, extra="ignore", frozen=True
+    )
+
+    chapterverse_home: Path = Field(default_factory=default_home, description="Where the embedded engines live.")
+
+    gemini_api_key: SecretStr | None = Field(None, description="Turns the Gemini language model on.")
+    gemini_model: str = Field("gemini-3.8-flash", description="Gemini model to ask.")
+    gemini_base_url: str = Field(GEMINI_URL, description="Gemini's OpenAI-compatible endpoint.")
+    openai_api_key: SecretStr | None = Field(None, description="Turns an OpenAI-compatible server on.")
+    openai_model: str = Field("gpt-5.4-mini", description="Language model of the OpenAI-compatible server.")
+    openai_base_url: str = Field(OPENAI_URL, description="OpenAI, Ollama, vLLM, llama.cpp …")
+    openai_embedding_model: str = Field("text-embedding-3-small", description="Its embedding model.")
+    openai_embedding_dimension: int = Field(1536, ge=1, le=65_536, description="Dimension of that model's vectors.")
+
+    embeddings: Literal["auto", "local", "cohere", "openai"] = Field(
+        "auto", description="Embedding engine; auto: Cohere with its key, else OpenAI with its key, else local."
+    )
+    cohere_api_key: SecretStr | None = Field(None, description="Turns Cohere embeddings on.")
+    cohere_model: str = Field(COHERE_MODEL, description="Cohere embedding model.")
+    cohere_base_url: str = Field("https://api.cohere.com", description="Cohere's endpoint.")
+
+    qdrant_url: str | None = Field(
+        None, description="A Qdrant server, cluster or Cloud instead of the embedded engine."
+    )
+    qdrant_api_key: SecretStr | None = Field(None, description="Its key.")
+    qdrant_collection_name: str = Field(QDRANT_COLLECTION, pattern=r"^[A-Za-z0-9_-]{1,200}$", description="Collection.")
+
+    database_url: SecretStr | None = Field(None, description="Postgres for conversations instead of the embedded one.")
+    redis_url: SecretStr | None = Field(None, description="Shares rate limits between workers.")
+
+    api_rate_limit: int = Field(60, ge=1, description="Requests a minute per client.")
+    api_keys: Annotated[tuple[SecretStr, ...], NoDecode] = Field((), description="Comma-separated; empty: open.")
+    api_key_rate_limit: int = Field(100, ge=1, description="Requests a minute per key.")
+    max_conversation_history: int = Field(10, ge=0, le=100, description="Messages given to the model as context.")
+    conversation_retention_days: int = Field(30, ge=1, description="Older turns are deleted.")
+    max_concurrent_requests: int = Field(10, ge=1, description="Requests that run at once; more wait in a queue.")
+    agent_top_k: int = Field(5, ge=1, le=20, description="Passages a question is answered from.")
+    agent_score_threshold: float | None = Field(None, ge=0, le=1, description="Least similarity of a passage.")
+    agent_max_turns: int = Field(4, ge=1, le=50, description="Model calls that one question may take.")
+    cors_origins: Annotated[tuple[str, ...], NoDecode] = Field((), description="Comma-separated origins, or *.")
+
+    @field_validator("api_keys", "cors_origins", mode="before")
+    @classmethod
+    def _split(cls, value: Any) -> Any:
+        return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+    @field_validator("gemini_base_url", "openai_base_url", "cohere_base_url", "qdrant_url")
+    @classmethod
+    def _http(cls, value: str | None) -> str | None:
+        if value is not None:
+            _HTTP.validate_python(value)
+        return value
+
+    @field_validator("database_url")
+    @classmethod
+    def _postgres(cls, value: SecretStr | None) -> SecretStr | None:
+        if value and not value.get_secret_value().startswith(("postgres://", "postgresql://")):
+            raise ValueError("must start with postgresql://")
+        return value
+
+    @field_validator("redis_url")
+    @classmethod
+    def _redis(cls, value: SecretStr | None) -> SecretStr | None:
+        if value and not value.get_secret_value().startswith(("redis://", "rediss://", "redis+unix://", "unix://")):
+            raise ValueError("must start with redis:// or rediss://")
+        return value
+
+    @field_validator("cors_origins")
+    @classmethod
+    def _origins(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for origin in value:
+            if origin != "*" and not origin.startswith(("http://", "https://")):
+                raise ValueError(f"{origin!r} is no origin; write it as https://docs.example.com")
+        return value
+
+    @field_validator("chapterverse_home")
+    @classmethod
+    def _absolute(cls, value: Path) -> Path:
+        home = value.expanduser().absolute()
+        if home.exists() and not home.is_dir():
+            raise ValueError(f"{home} is a file, not a folder")
+        return home
+
+    @classmethod
+    def load(cls, **overrides: Any) -> Self:
+        """Read and check everything; raise `ConfigurationError` that names each variable at fault."""
+        try:
+            return cls(**overrides)
+        except ValidationError as failure:
+            faults = [f"{str(e['loc'][0]).upper() if e['loc'] else 'settings'}: {e['msg']}" for e in failure.errors()]
+            raise ConfigurationError("; ".join(faults)) from None

@@ -1,0 +1,88 @@
+"""Embeddings by Cohere, over its v2 API.
+
+Owns what is Cohere's own: its models, its request and its answer. Never retries, batches or maps errors: `remote` does.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from chapterverse.book import Fingerprint
+from chapterverse.embeddings import Vectors
+from chapterverse.embeddings.remote import DEFAULT_LIMITS, Limits, Purpose, Remote, Service, Wire
+from chapterverse.errors import ConfigurationError
+
+# Models of one fixed size. Later ones are asked for a size with every request.
+_FIXED = {
+    "embed-english-v3.0": 1024,
+    "embed-multilingual-v3.0": 1024,
+    "embed-english-light-v3.0": 384,
+    "embed-multilingual-light-v3.0": 384,
+}
+_DIMENSIONS = {**_FIXED, "embed-v4.0": 1536}
+_INPUT_TYPES: dict[Purpose, str] = {"query": "search_query", "passage": "search_document"}
+
+
+class CohereEmbedder:
+    """Cohere's embedding models. `dimension` is needed only for a model that is not known here."""
+
+    window = 512  # tokens that v3 reads; v4 would read more
+
+    def __init__(
+        self,
+        api_key: str,
+        model: str = "embed-english-v3.0",
+        base_url: str = "https://api.cohere.com",
+        dimension: int | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> None:
+        dimension = dimension or _DIMENSIONS.get(model)
+        if dimension is None or dimension != _FIXED.get(model, dimension):
+            raise ConfigurationError(f"COHERE_MODEL must be one of {', '.join(_DIMENSIONS)}.")
+        service = Service("cohere", "Cohere", base_url, model, dimension, api_key)
+        wire = Wire(
+            path="v2/embed",
+            request=self._request,
+            rows=lambda answer: answer["embeddings"]["float"],
+            texts=96,  # the API's limit
+            text_bytes=64 * self.window,  # far more than the window holds; the API cuts at the token
+            call_bytes=1_000_000,
+        )
+        self._remote = Remote(service, wire, limits)
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        """Provider, model and dimension."""
+        return self._remote.service.fingerprint
+
+    @property
+    def engine(self) -> str:
+        """Whose model it is, and which."""
+        return f"Cohere {self._remote.service.model}"
+
+    async def embed_query(self, text: str) -> Vectors:
+        """The vector of a question."""
+        return await self._remote.query(text)
+
+    async def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        """The vectors of passages."""
+        return await self._remote.passages(texts)
+
+    async def probe(self) -> None:
+        """Ask what the model is: free, and fails for a bad key and for a model that is not served."""
+        await self._remote.probe(f"v1/models/{self._remote.service.model}")
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._remote.close()
+
+    def _request(self, texts: Sequence[str], purpose: Purpose) -> Mapping[str, Any]:
+        service = self._remote.service
+        size = {} if service.model in _FIXED else {"output_dimension": service.dimension}
+        return {
+            "model": service.model,
+            "texts": texts,
+            "input_type": _INPUT_TYPES[purpose],
+            "embedding_types": ["float"],
+            "truncate": "END",
+            **size,
+        }

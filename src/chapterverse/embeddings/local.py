@@ -1,0 +1,97 @@
+"""The embedded engine: all-MiniLM-L6-v2 as int8 ONNX on the CPU. No key, no network, no torch.
+
+Owns the ONNX session and its threads. Texts run one at a time on one thread each, several threads side by side:
+measured faster than padded batches, and onnxruntime lets go of the interpreter lock while it runs.
+"""
+
+import asyncio
+import hashlib
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import onnxruntime as ort
+
+from chapterverse.book import Fingerprint
+from chapterverse.embeddings import Vectors
+from chapterverse.embeddings.wordpiece import WEIGHTS, WINDOW, tokenizer
+from chapterverse.errors import EmbeddingError
+
+MODEL: Final = "all-MiniLM-L6-v2-int8"
+DIMENSION: Final = 384
+SHA256: Final = "f77cd54abf95bf6d577939093165ca2c2b0612de80fc449016b8a84d555caa36"  # of weights/minilm.onnx
+
+
+class LocalEmbedder:
+    """Embeds on this machine's own cores."""
+
+    def __init__(self, threads: int | None = None) -> None:
+        self._threads = threads or os.cpu_count() or 1
+        self._session = _load(WEIGHTS / "minilm.onnx")
+        self._tokenizer = tokenizer()
+        self._passages = ThreadPoolExecutor(self._threads, "embed-passages")
+        # A thread of its own, so that a question never waits behind an ingest in the same process.
+        self._queries = ThreadPoolExecutor(max(2, self._threads), "embed-query")
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        """The shipped weights, by checksum."""
+        return Fingerprint(MODEL, DIMENSION, SHA256[:16])
+
+    @property
+    def window(self) -> int:
+        """256 tokens."""
+        return WINDOW
+
+    @property
+    def engine(self) -> str:
+        """For people."""
+        return f"{MODEL} on the CPU (onnxruntime {ort.__version__}, {self._threads} threads)"
+
+    async def embed_query(self, text: str) -> Vectors:
+        """The vector of a question."""
+        return await asyncio.get_running_loop().run_in_executor(self._queries, self._embed, text)
+
+    async def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        """The vectors of passages, in their order."""
+        loop = asyncio.get_running_loop()
+        rows = await asyncio.gather(*(loop.run_in_executor(self._passages, self._embed, text) for text in texts))
+        return np.stack(rows) if rows else np.empty((0, DIMENSION), np.float32)
+
+    async def probe(self) -> None:
+        """Embed one word for real."""
+        await self.embed_query("probe")
+
+    async def close(self) -> None:
+        """Stop the threads; texts not begun are dropped."""
+        self._passages.shutdown(wait=False, cancel_futures=True)
+        self._queries.shutdown(wait=False, cancel_futures=True)
+
+    def _embed(self, text: str) -> Vectors:
+        tokens = self._tokenizer.encode(text.encode("utf-8", "replace").decode())  # half a surrogate pair is no text
+        inputs = {
+            "input_ids": np.array([tokens.ids], np.int64),
+            "attention_mask": np.array([tokens.attention_mask], np.int64),
+        }
+        try:
+            vector: Vectors = self._session.run(None, inputs)[0][0]
+        except Exception as failure:  # onnxruntime's errors have no base of their own
+            raise EmbeddingError("The local embedding model failed.", details={"engine": MODEL}) from failure
+        return vector
+
+
+def _load(path: Path) -> ort.InferenceSession:
+    try:
+        weights = path.read_bytes()
+    except OSError as failure:
+        raise EmbeddingError(f"The embedding model {path.name} is missing; reinstall chapterverse.") from failure
+    if hashlib.sha256(weights).hexdigest() != SHA256:
+        raise EmbeddingError(f"The embedding model {path.name} is damaged; reinstall chapterverse.")
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3  # errors only
+    return ort.InferenceSession(weights, options, providers=["CPUExecutionProvider"])

@@ -1,0 +1,353 @@
+"""The contract at the edges: what the doors take and give, word for word as the specification names it.
+
+Owns the Pydantic types of requests, answers, events, errors, health and conversations. Never holds behaviour beyond
+validation; what flows inside is in `book.py`.
+"""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal, Self
+from uuid import UUID
+
+from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+Mode = Literal["general", "selected_text"]
+ConfidenceLevel = Literal["high", "medium", "low", "insufficient"]
+Status = Literal["answered", "refused", "truncated"]
+
+MAX_QUERY_CHARS = 2000
+MAX_SELECTION_CHARS = 10_000
+MAX_TOP_K = 20
+
+
+def _refuse_nul(text: str) -> str:
+    if "\x00" in text:
+        raise ValueError("must not contain the NUL character; remove it and send the text again")
+    return text
+
+
+def _as_list(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+def _uuid4(value: str) -> str:
+    if len(value) != 36 or UUID(value).version != 4:
+        raise ValueError("must be a UUID v4 of 36 characters, or null for a new session")
+    return value.lower()
+
+
+Text = Annotated[str, AfterValidator(_refuse_nul)]
+OneOrMore = Annotated[list[Text], BeforeValidator(_as_list), Field(min_length=1, max_length=100)]
+Query = Annotated[Text, Field(min_length=1, max_length=MAX_QUERY_CHARS)]
+Score = Annotated[float, Field(ge=0.0, le=1.0)]
+SessionId = Annotated[str, AfterValidator(_uuid4)]
+
+
+class Strict(BaseModel):
+    """Requests: unknown fields are refused, surrounding blanks are dropped."""
+
+    model_config = ConfigDict(extra="forbid", str_strip_whitespace=True, frozen=True)
+
+
+class Frozen(BaseModel):
+    """Answers: built once, never changed."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+# ── retrieval ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class SearchFilters(Strict):
+    """Which passages may be used. Each field takes one value or a list; all given fields must match."""
+
+    source_url: OneOrMore | None = Field(None, description="Address of a page, with or without a section's anchor.")
+    page_title: OneOrMore | None = None
+    section_heading: OneOrMore | None = None
+    module: OneOrMore | None = Field(None, description="First folder or path segment of the page.")
+    source_url_prefix: Annotated[Text, Field(min_length=1, max_length=2000)] | None = None
+
+
+class RetrievalRequest(Strict):
+    """A search of the book."""
+
+    query: Query
+    top_k: int = Field(5, ge=1, le=MAX_TOP_K)
+    score_threshold: Score | None = Field(
+        None, validation_alias=AliasChoices("score_threshold", "similarity_threshold")
+    )
+    filters: SearchFilters | None = None
+
+
+class ChunkResult(Frozen):
+    """A passage that was found."""
+
+    chunk_id: str
+    chunk_text: str
+    source_url: str = Field(description="With the section's anchor.")
+    page_id: str
+    page_title: str
+    section_heading: str
+    breadcrumb: str
+    module: str
+    chunk_index: int
+    content_hash: str
+    similarity_score: Score = Field(description="Cosine, whatever decided the rank.")
+    rank: int = Field(ge=1)
+    char_start: int = Field(description="Offset of the passage in the stored page text, in characters.")
+    char_end: int
+    flags: list[str] = Field(default_factory=list)
+
+
+class ConfidenceMetrics(Frozen):
+    """How well the passages found fit the question, on similarities calibrated for this book."""
+
+    average_similarity: Score
+    min_similarity: Score
+    max_similarity: Score
+    num_chunks: int = Field(ge=0)
+    chunk_diversity: Score = Field(description="1 − mean pairwise cosine of the passages.")
+    confidence_level: ConfidenceLevel
+    should_answer: bool
+
+
+class SearchResult(Frozen):
+    """What a search found."""
+
+    results: list[ChunkResult]
+    total_results: int
+    query: str
+    latency_ms: float
+    confidence: ConfidenceMetrics | None = Field(
+        None, description="Null while the index has not been calibrated (`chapterverse calibrate`)."
+    )
+
+
+# ── asking ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class ChatRequest(Strict):
+    """A question to the book, or to a passage of it alone."""
+
+    query: Query = Field(validation_alias=AliasChoices("query", "message"))
+    session_id: SessionId | None = Field(None, min_length=36, max_length=36)
+    mode: Mode = "general"
+    selected_text: Annotated[Text, Field(max_length=MAX_SELECTION_CHARS)] | None = None
+    top_k: int = Field(5, ge=1, le=MAX_TOP_K)
+    score_threshold: Score | None = Field(
+        None, validation_alias=AliasChoices("score_threshold", "similarity_threshold")
+    )
+    filters: SearchFilters | None = None
+    stream: bool = False
+
+    # Blanks of a selection count for offsets, so it is not stripped as the other texts are.
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _strip_query(cls, data: Any) -> Any:
+        if isinstance(data, dict):
+            return {k: v.strip() if k in ("query", "message") and isinstance(v, str) else v for k, v in data.items()}
+        return data
+
+    @model_validator(mode="after")
+    def _selection_present(self) -> Self:
+        if self.mode == "selected_text" and not (self.selected_text or "").strip():
+            raise ValueError("selected_text is required when mode is selected_text; select some text and send it")
+        return self
+
+
+class SourceCitation(Frozen):
+    """The passage behind one or more sentences of an answer."""
+
+    source_url: str
+    page_title: str
+    section_heading: str
+    chunk_text: str = Field(max_length=500, description="Cut around the quoted evidence.")
+    relevance_score: Score
+    chunk_index: int
+    breadcrumb: str
+    module: str
+    rank: int
+    quote: str = Field(description="The exact sentences that support the answer.")
+    quote_start: int = Field(description="`page_text[quote_start:quote_end] == quote`, in characters.")
+    quote_end: int
+
+
+class SelectedTextCitation(SourceCitation):
+    """Evidence inside the reader's own selection: `selected_text[char_start:char_end] == quote`."""
+
+    char_start: int
+    char_end: int
+    line_start: int | None = None
+    line_end: int | None = None
+
+
+class AnswerMetadata(Frozen):
+    """What an answer took."""
+
+    query_time_ms: float
+    retrieval_time_ms: float
+    generation_time_ms: float
+    chunks_retrieved: int
+    model: str
+    tokens_used: int
+    llm_calls: int
+    sentences_withheld: int
+    stored: bool = Field(True, description="False when the turn could not be kept in the conversation.")
+
+
+class AnswerSummary(Frozen):
+    """Everything of an answer but its text and sources: what the `done` event carries."""
+
+    mode: Mode
+    session_id: str
+    timestamp: datetime
+    confidence: Score
+    confidence_level: ConfidenceLevel
+    should_answer: bool
+    status: Status
+    metadata: AnswerMetadata
+
+
+class ChatResponse(AnswerSummary):
+    """A verified answer with its sources, or a refusal."""
+
+    answer: str
+    sources: list[SelectedTextCitation | SourceCitation]
+
+
+class RetrievedPassage(Frozen):
+    """A passage about to be read, named for the page that waits."""
+
+    page_title: str
+    section_heading: str
+    source_url: str
+    score: Score
+
+
+class RetrievedEvent(Frozen):
+    """First event of a stream: what is being read."""
+
+    type: Literal["retrieved"] = "retrieved"
+    passages: list[RetrievedPassage]
+
+
+class ChunkEvent(Frozen):
+    """Verified text."""
+
+    type: Literal["chunk"] = "chunk"
+    content: str
+
+
+class SourcesEvent(Frozen):
+    """The sources that the text cites, in marker order."""
+
+    type: Literal["sources"] = "sources"
+    sources: list[SelectedTextCitation | SourceCitation]
+
+
+class DoneEvent(AnswerSummary):
+    """Last event of a stream that went well."""
+
+    type: Literal["done"] = "done"
+
+
+class ErrorEvent(Frozen):
+    """Last event of a stream that failed after its first byte."""
+
+    type: Literal["error"] = "error"
+    error_code: str
+    message: str
+
+
+Event = RetrievedEvent | ChunkEvent | SourcesEvent | DoneEvent | ErrorEvent
+
+
+# ── conversations ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Message(Frozen):
+    """One side of a turn."""
+
+    role: Literal["user", "assistant"]
+    content: str
+    timestamp: datetime
+    confidence: Score | None = None
+
+
+class ConversationThread(Frozen):
+    """A session as it is kept."""
+
+    thread_id: str
+    messages: list[Message]
+    created_at: datetime
+    updated_at: datetime
+    topic_summary: Annotated[str, Field(max_length=200)] | None = None
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    turn_count: int
+    archived: bool
+
+
+# ── the book, health, errors ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+class SectionSummary(Frozen):
+    """A heading and where its text lies in the page, in characters."""
+
+    heading: str
+    level: int
+    anchor: str
+    start: int
+    end: int
+    breadcrumb: list[str]
+
+
+class PageSummary(Frozen):
+    """A page in the list of contents."""
+
+    page_id: str
+    title: str
+    module: str
+    url: str
+    sections: list[SectionSummary]
+    flags: list[str] = Field(default_factory=list)
+
+
+class PageText(PageSummary):
+    """A page with its stored text; every offset of a citation counts into `text`."""
+
+    text: str
+
+
+class PageList(Frozen):
+    """All pages of the book."""
+
+    pages: list[PageSummary]
+    total_pages: int
+
+
+class ServiceStatus(Frozen):
+    """How one dependency does, from a real probe."""
+
+    status: Literal["up", "down", "degraded"]
+    engine: str
+    latency_ms: float | None = None
+    message: str | None = None
+
+
+class HealthResponse(Frozen):
+    """How all dependencies do."""
+
+    status: Literal["healthy", "degraded", "unhealthy"]
+    services: dict[str, ServiceStatus]
+    timestamp: datetime
+    version: str
+
+
+class ErrorResponse(Frozen):
+    """The one error body of every route."""
+
+    error_code: str
+    message: str
+    details: dict[str, Any] | None = None
+    retry_after: int | None = Field(None, description="Seconds to wait before another try.")

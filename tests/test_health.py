@@ -1,0 +1,68 @@
+"""Health tells the truth: each dependency up, failing or hung, and what follows for the whole."""
+
+import asyncio
+
+import pytest
+
+from chapterverse import health
+from chapterverse.errors import QdrantConnectionError
+from chapterverse.health import Dependency, Health
+
+
+async def fine() -> None: ...
+
+
+async def failing() -> None:
+    raise QdrantConnectionError("nobody there")
+
+
+async def hung() -> None:
+    await asyncio.Event().wait()
+
+
+def one(name: str, probe: object, *, vital: bool, also_as: str = "") -> Dependency:
+    return Dependency(name, "an engine", "because", probe, vital, also_as)  # type: ignore[arg-type]
+
+
+async def test_all_up() -> None:
+    answer = await Health(
+        (one("qdrant", fine, vital=True), one("embeddings", fine, vital=True, also_as="cohere"))
+    ).check()
+    assert answer.status == "healthy"
+    assert answer.services["cohere"] == answer.services["embeddings"]
+    assert answer.services["qdrant"].latency_ms is not None
+
+
+async def test_a_vital_one_down_is_unhealthy_whatever_the_order() -> None:
+    for order in ((True, False), (False, True)):
+        answer = await Health(tuple(one(f"d{vital}", failing, vital=vital) for vital in order)).check()
+        assert answer.status == "unhealthy"
+    assert answer.services["dTrue"].message == "nobody there"
+
+
+async def test_another_one_down_is_degraded() -> None:
+    answer = await Health((one("qdrant", fine, vital=True), one("database", failing, vital=False))).check()
+    assert answer.status == "degraded"
+
+
+async def test_a_hung_one_is_down_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "PROBE_SECONDS", 0.05)
+    answer = await Health((one("qdrant", hung, vital=True),)).check()
+    assert answer.services["qdrant"].status == "down"
+    assert "0.05 seconds" in (answer.services["qdrant"].message or "")
+
+
+async def test_the_answer_is_remembered_for_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = 0
+
+    async def counted() -> None:
+        nonlocal asked
+        asked += 1
+
+    prober = Health((one("qdrant", counted, vital=True),))
+    await asyncio.gather(*(prober.check() for _ in range(20)))
+    assert asked == 1
+    monkeypatch.setattr(health, "REMEMBER_SECONDS", 0.0)
+    prober._until = 0.0
+    await prober.check()
+    assert asked == 2
