@@ -17,6 +17,7 @@ vendor errors into these classes, doors turn them into bodies and exit codes.
     │   └── EmbeddingMismatchError
     ├── EmbeddingError              embedding_failed        503   tried again, unless refused
     ├── AgentUnavailable            agent_unavailable       503   tried again, unless refused
+    ├── ConversationsUnavailable    conversations_unavailable 503 not over /chat, which answers without history
     ├── InternalError               internal_error          500
     ├── ConfigurationError          configuration_error     start only, never over HTTP
     └── IngestionError              ingestion_failed        command line only
@@ -140,6 +141,14 @@ class AgentUnavailable(ChapterverseError):
     retryable = True
 
 
+class ConversationsUnavailable(ChapterverseError):
+    """The conversations cannot be read or kept right now; questions are answered without them."""
+
+    code = "conversations_unavailable"
+    status = 503
+    exit_code = 11
+
+
 class InternalError(ChapterverseError):
     """Anything else. The reader gets a request id, never a stack trace."""
 
@@ -156,3 +165,13 @@ class IngestionError(ChapterverseError):
 
     code = "ingestion_failed"
     exit_code = 10
+
+
+def error_named(code: str, message: str) -> ChapterverseError:
+    """The error that a code stands for, as when a stream ended in one."""
+    kinds: list[type[ChapterverseError]] = [ChapterverseError]
+    for kind in kinds:
+        if kind is not ChapterverseError and kind.code == code:
+            return kind(message)
+        kinds.extend(kind.__subclasses__())
+    return InternalError(message)

@@ -9,10 +9,17 @@ and one manifest (payload only), so that everything a reader sees changes in the
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from chapterverse.book import Chunk, Hit, Manifest, Page, PageRecord
-from chapterverse.embeddings import Vectors
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]  # shape (texts, dimension), or (dimension,) for one question
+else:
+    Vectors = Any  # the child process of the embedded engine imports this package and must not pay for numpy
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +62,7 @@ class IndexWriter(Protocol):
         ...
 
     async def put(self, page: Page, record: PageRecord, chunks: Sequence[Chunk], vectors: Vectors) -> None:
-        """Add a page, or replace the one with the same id."""
+        """Add a page, or replace the one with the same id. `IngestionError` if vectors do not fit the index."""
         ...
 
     async def remove(self, page_ids: Sequence[str]) -> None:
@@ -66,8 +73,9 @@ class IndexWriter(Protocol):
         """All chunks of the state being built with their vectors, for calibration."""
         ...
 
-    async def publish(self, manifest: Manifest) -> None:
-        """Make the new state the current one, at once and for all readers."""
+    async def publish(self, manifest: Manifest) -> Manifest:
+        """Make the new state the current one, at once and for all readers. The writer itself fills in what it
+        alone knows: `generation`, `pages`, `chunks` and `bm25`; the manifest as stored is returned."""
         ...
 
 
@@ -83,12 +91,16 @@ class Index(Protocol):
         """The best chunks, best first, at most `query.limit`, equal `content_hash` once."""
         ...
 
+    async def chunks(self, chunk_ids: Sequence[str]) -> list[Chunk]:
+        """Chunks by their ids, in that order; those that are no longer in the book are left out."""
+        ...
+
     async def manifest(self) -> Manifest:
         """What the current state says of itself; `CollectionNotFoundError` when there is no book yet."""
         ...
 
     async def pages(self) -> list[Page]:
-        """All pages without their text, by module and address."""
+        """All pages without their text and blocks, by module and address."""
         ...
 
     async def page(self, page_id: str) -> Page | None:

@@ -1,0 +1,182 @@
+"""The embedded index: Qdrant Edge in a child process, one per server process and generation.
+
+Owns which generation is served and the moment it changes. Never touches the engine itself: its calls hold the GIL
+and would stop the event loop.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from chapterverse.book import Chunk, Hit, Manifest, Page
+from chapterverse.errors import ChapterverseError, QdrantTimeoutError
+from chapterverse.index import HybridQuery, IndexWriter
+from chapterverse.index.edge_child import EdgeChild
+from chapterverse.index.generations import current_name
+from chapterverse.index.points import chunk_from_payload, page_from_payload
+
+_LOG = logging.getLogger(__name__)
+_LOOK_EVERY = 0.5  # seconds between looks at the pointer
+
+
+class EdgeIndex:
+    """A book in a directory. Takes up a newly published state while it serves, without a gap."""
+
+    def __init__(self, directory: Path, *, timeout: float = 5.0) -> None:
+        self._directory = directory
+        self._timeout = timeout  # seconds for one answer
+        self._child: EdgeChild | None = None
+        self._start: asyncio.Task[EdgeChild] | None = None
+        self._leaving: set[asyncio.Task[None]] = set()
+        self._looked = 0.0
+
+    @property
+    def engine(self) -> str:
+        """A few words for people."""
+        return f"Qdrant Edge, embedded, in {self._directory}"
+
+    async def search(self, query: HybridQuery) -> list[Hit]:
+        """The best chunks, best first."""
+        child = await self._serving()
+        async with child:
+            rows = await child.call("search", _request(query), timeout=self._timeout)
+        return [_hit(row) for row in rows]
+
+    async def chunks(self, chunk_ids: Sequence[str]) -> list[Chunk]:
+        """Chunks by their ids, in that order."""
+        child = await self._serving()
+        async with child:
+            rows = await child.call("chunks", list(chunk_ids), timeout=self._timeout)
+        return [chunk_from_payload(row) for row in rows]
+
+    async def manifest(self) -> Manifest:
+        """What the served state says of itself."""
+        return (await self._serving()).manifest
+
+    async def pages(self) -> list[Page]:
+        """All pages without their text and blocks, by module and address."""
+        pages: list[Page] = []
+        offset: str | None = None
+        child = await self._serving()
+        async with child:
+            while True:
+                rows, offset = await child.call("pages", offset, timeout=self._timeout)
+                pages.extend(page_from_payload(row) for row in rows)
+                if offset is None:
+                    return sorted(pages, key=lambda page: (page.module, page.url))
+
+    async def page(self, page_id: str) -> Page | None:
+        """One page with its text."""
+        child = await self._serving()
+        async with child:
+            row = await child.call("page", page_id, timeout=self._timeout)
+        return None if row is None else page_from_payload(row)
+
+    async def probe(self) -> None:
+        """Raise if the engine cannot be used now."""
+        child = await self._serving()
+        async with child:
+            await child.call("ping", timeout=self._timeout)
+
+    @asynccontextmanager
+    async def writer(self, *, fresh: bool = False) -> AsyncIterator[IndexWriter]:
+        """Build the next state in a directory beside the current one. When it was published, this index serves it
+        on return; other processes take it up within a second."""
+        from chapterverse.index.edge_writer import open_writer
+
+        async with open_writer(self._directory, fresh=fresh) as writer:
+            yield writer
+        if self._child is not None and self._child.generation != current_name(self._directory):
+            await self._take_up()
+
+    async def close(self) -> None:
+        """End the child processes."""
+        if self._start is not None:
+            self._start.cancel()
+            await asyncio.wait([self._start])
+            self._start = None
+        self._leave(self._child)
+        self._child = None
+        await asyncio.gather(*self._leaving)
+
+    async def _serving(self) -> EdgeChild:
+        """The process that serves the current generation, or the one before while the new one loads."""
+        child = self._child
+        if child is not None and child.alive:
+            self._look(child)
+            return child
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await asyncio.shield(self._take_up())
+        except TimeoutError as error:
+            raise QdrantTimeoutError("The embedded vector engine is still loading the book") from error
+
+    def _look(self, child: EdgeChild) -> None:
+        """See now and then whether another state was published; if so, load it in the background."""
+        now = time.monotonic()
+        if now - self._looked < _LOOK_EVERY:
+            return
+        self._looked = now
+        try:
+            name = current_name(self._directory)
+        except OSError as error:
+            _LOG.warning("the pointer to the current state cannot be read: %s", error)
+            return
+        if name not in (None, child.generation):
+            self._take_up().add_done_callback(_warn)
+
+    def _take_up(self) -> "asyncio.Task[EdgeChild]":
+        """Start a process on the current generation; all who need it wait for the same start."""
+        if self._start is None:
+            self._start = asyncio.create_task(self._replace())
+        return self._start
+
+    async def _replace(self) -> EdgeChild:
+        try:
+            child = await EdgeChild.start(self._directory)
+        finally:
+            self._start = None
+        self._leave(self._child)
+        self._child = child
+        return child
+
+    def _leave(self, child: EdgeChild | None) -> None:
+        """Let a process finish what it was asked and end."""
+        if child is not None:
+            task = asyncio.create_task(child.close())
+            self._leaving.add(task)
+            task.add_done_callback(self._leaving.discard)
+
+
+def _warn(start: "asyncio.Task[EdgeChild]") -> None:
+    """Say why a new state is not served yet; the old one still is, and the next look tries again."""
+    if not start.cancelled() and (error := start.exception()) is not None:
+        reason = error.message if isinstance(error, ChapterverseError) else repr(error)
+        _LOG.warning("the new state of the book could not be taken up: %s", reason)
+
+
+def _request(query: HybridQuery) -> dict[str, Any]:
+    return {
+        "text": query.text,
+        "vector": query.vector.tolist(),
+        "limit": query.limit,
+        "filters": asdict(query.filters),
+        "min_similarity": query.min_similarity,
+        "with_vectors": query.with_vectors,
+        "dense_weight": query.dense_weight,
+    }
+
+
+def _hit(row: dict[str, Any]) -> Hit:
+    vector = row["vector"]
+    return Hit(
+        chunk=chunk_from_payload(row["payload"]),
+        similarity=row["similarity"],
+        score=row["score"],
+        vector=None if vector is None else tuple(vector),
+    )

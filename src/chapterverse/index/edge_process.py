@@ -1,0 +1,83 @@
+"""The child process that owns a loaded shard: `python -m chapterverse.index.edge_process <directory>`.
+
+Owns a private copy of the current generation for as long as its parent keeps the pipe open. Never writes an index and
+imports as little as it can, because every server waits for it at its start.
+
+It says one frame when it is ready, `{"generation": ..., "manifest": ...}`, then answers each request
+`{"id", "op", "args"}` with `{"id", "result"}` or `{"id", "error": [class, message]}`, in order.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from chapterverse.errors import ChapterverseError
+from chapterverse.index import frames
+from chapterverse.index.edge_shard import ShardReader, engine_errors
+from chapterverse.index.generations import private_copy
+from chapterverse.index.points import manifest_to_payload
+
+Operation = Callable[..., Any]
+
+
+def main() -> None:
+    """Load the current generation and serve it until standard input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then closes the pipe
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    requests, answers = _own_pipes()
+    try:
+        with private_copy(Path(sys.argv[1])) as (generation, path):
+            reader = ShardReader(path)
+            _say(answers, {"generation": generation, "manifest": manifest_to_payload(reader.manifest)})
+            _serve(reader, requests, answers)
+    except ChapterverseError as error:
+        _say(answers, {"error": _describe(error)})
+    except BrokenPipeError:
+        pass  # the parent is gone
+    os._exit(0)  # at once: an orderly end of the engine would sync the files of a copy that is already removed
+
+
+def _own_pipes() -> tuple[BinaryIO, BinaryIO]:
+    """The pipes of the parent, taken away from whatever prints: standard output now goes to standard error."""
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    with Path(os.devnull).open("rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    return requests, answers
+
+
+def _serve(reader: ShardReader, requests: BinaryIO, answers: BinaryIO) -> None:
+    operations: Mapping[str, Operation] = {
+        "search": reader.search,
+        "chunks": reader.chunks,
+        "pages": reader.pages,
+        "page": reader.page,
+        "ping": lambda: None,
+    }
+    while True:
+        try:
+            request = frames.read(requests)
+        except EOFError:
+            return
+        try:
+            with engine_errors():
+                answer = {"result": operations[request["op"]](*request["args"])}
+        except ChapterverseError as error:
+            answer = {"error": _describe(error)}
+        _say(answers, {"id": request["id"], **answer})
+
+
+def _say(answers: BinaryIO, value: Any) -> None:
+    answers.write(frames.pack(value))
+    answers.flush()
+
+
+def _describe(error: ChapterverseError) -> list[str]:
+    return [type(error).__name__, error.message]
+
+
+if __name__ == "__main__":
+    main()

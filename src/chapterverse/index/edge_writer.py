@@ -1,0 +1,197 @@
+"""The writer of the embedded index: copies the current generation, changes the copy, publishes it.
+
+Owns the next generation until it is published. Never changes a published one, so whatever kills an ingest leaves the
+last complete state served.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import qdrant_edge as qe
+
+from chapterverse.book import Chunk, Manifest, Page, PageRecord
+from chapterverse.errors import IngestionError
+from chapterverse.index import Vectors, generations, points
+from chapterverse.index.checks import check_dimension, check_page, check_vectors
+from chapterverse.index.edge_shard import dense_of, engine_errors, of_kind, read_manifest, scroll
+from chapterverse.index.sparse import DEFAULTS, WordWeights
+
+_BATCH = 128  # points of one update: about 20 ms, during which the engine holds the GIL
+_NEVER = 1_000_000_000  # kB: a segment never grows so large that the engine would build a graph for it
+
+
+@asynccontextmanager
+async def open_writer(directory: Path, *, fresh: bool) -> AsyncIterator["EdgeWriter"]:
+    """The one writer of a directory, on a copy of the current state or on nothing."""
+    with generations.writer_lock(directory):
+        await asyncio.to_thread(generations.sweep_generations, directory)
+        writer = EdgeWriter(directory)
+        try:
+            if not fresh and generations.current_name(directory):
+                await asyncio.to_thread(writer.start_from_current)
+            yield writer
+        finally:
+            await asyncio.to_thread(writer.close)
+            await asyncio.to_thread(generations.sweep_generations, directory)
+
+
+class EdgeWriter:
+    """The next generation of an index in a directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._name = generations.new_name()
+        self._path = generations.generation_path(directory, self._name)
+        self._shard: qe.EdgeShard | None = None
+        self._dimension = 0
+        self._manifest: Manifest | None = None
+        self._records: dict[str, PageRecord] = {}
+        self._present: set[str] = set()  # ids of the pages in the state being built
+        self._bm25 = DEFAULTS
+        self._weights = WordWeights(DEFAULTS)
+        self._turn = asyncio.Lock()  # the engine takes one change at a time
+
+    @property
+    def records(self) -> Mapping[str, PageRecord]:
+        """The pages of the current state by page id."""
+        return self._records
+
+    @property
+    def manifest(self) -> Manifest | None:
+        """The manifest of the current state."""
+        return self._manifest
+
+    def start_from_current(self) -> None:
+        """Copy the current generation and read what it says of itself."""
+        name = generations.current_name(self._directory)
+        assert name is not None
+        with engine_errors(IngestionError):
+            generations.copy_shard(generations.generation_path(self._directory, name), self._path, share=False)
+            self._shard = qe.EdgeShard.load(str(self._path))
+            manifest = read_manifest(self._shard)
+            for batch in scroll(self._shard, "page", list(points.PAGE_RECORD)):
+                for stored in batch:
+                    record = points.record_from_payload(stored.payload or {})
+                    self._records[record.page_id] = record
+        self._present = set(self._records)
+        self._manifest = manifest
+        self._dimension = manifest.fingerprint.dimension
+        self._bm25 = manifest.bm25  # old and new passages must be weighed alike
+        self._weights = WordWeights(manifest.bm25)
+
+    async def put(self, page: Page, record: PageRecord, chunks: Sequence[Chunk], vectors: Vectors) -> None:
+        """Add a page, or replace the one with the same id."""
+        check_page(page, record, chunks)
+        check_vectors(vectors, len(chunks), self._dimension)
+        async with self._turn:
+            if page.page_id in self._present:
+                await self._delete([page.page_id])
+            await self._open(vectors.shape[1])
+            for start in range(0, len(chunks), _BATCH):
+                stop = start + _BATCH
+                await asyncio.to_thread(self._upsert_chunks, chunks[start:stop], vectors[start:stop])
+            await asyncio.to_thread(self._upsert, [qe.Point(page.page_id, {}, points.page_to_payload(page, record))])
+            self._present.add(page.page_id)
+
+    async def remove(self, page_ids: Sequence[str]) -> None:
+        """Take pages and their chunks out."""
+        async with self._turn:
+            present = [page_id for page_id in page_ids if page_id in self._present]
+            if present:
+                await self._delete(present)
+
+    async def vectors(self) -> AsyncIterator[tuple[Chunk, Vectors]]:
+        """All chunks of the state being built with their vectors."""
+        if self._shard is None:
+            return
+        batches = scroll(self._shard, "chunk", True, vectors=True)
+        while batch := await asyncio.to_thread(next, batches, None):
+            for stored in batch:
+                vector = np.asarray(dense_of(stored), dtype=np.float32)
+                yield points.chunk_from_payload(stored.payload or {}), vector
+
+    async def publish(self, manifest: Manifest) -> Manifest:
+        """Make the new state the current one."""
+        check_dimension(manifest.fingerprint.dimension, self._dimension)
+        async with self._turn:
+            await self._open(manifest.fingerprint.dimension)
+            complete = await asyncio.to_thread(self._finish, manifest)
+            with engine_errors(IngestionError):
+                await asyncio.to_thread(generations.publish, self._directory, self._name)
+            return complete
+
+    def close(self) -> None:
+        """Let go of the shard; what was not published is swept away with its directory."""
+        if self._shard is not None:
+            shard, self._shard = self._shard, None
+            with engine_errors(IngestionError):
+                shard.close()
+
+    async def _open(self, dimension: int) -> None:
+        """Create the shard of a state that starts from nothing, once the length of its vectors is known."""
+        if self._shard is None:
+            self._shard = await asyncio.to_thread(_create, self._path, dimension)
+            self._dimension = dimension
+
+    async def _delete(self, page_ids: list[str]) -> None:
+        matching = qe.Filter(must=[qe.FieldCondition("page_id", qe.MatchAny(page_ids))])
+        await asyncio.to_thread(self._update, qe.UpdateOperation.delete_points_by_filter(matching))
+        self._present.difference_update(page_ids)
+
+    def _upsert_chunks(self, chunks: Sequence[Chunk], vectors: Vectors) -> None:
+        stored: list[qe.Point] = []
+        for chunk, vector in zip(chunks, vectors, strict=True):
+            named: dict[str, qe.NamedVector] = {points.DENSE: vector.tolist()}
+            if (words := self._weights.document(chunk.passage)) is not None:
+                named[points.SPARSE] = words
+            stored.append(qe.Point(chunk.chunk_id, named, points.chunk_to_payload(chunk)))
+        self._upsert(stored)
+
+    def _upsert(self, stored: list[qe.Point]) -> None:
+        self._update(qe.UpdateOperation.upsert_points(stored))
+
+    def _update(self, operation: qe.UpdateOperation) -> None:
+        assert self._shard is not None
+        with engine_errors(IngestionError):
+            self._shard.update(operation)
+
+    def _finish(self, manifest: Manifest) -> Manifest:
+        """Write the manifest, give back the space of what was deleted, and bring everything to the disk."""
+        shard = self._shard
+        assert shard is not None
+        with engine_errors(IngestionError):
+            complete = replace(
+                manifest,
+                generation=self._name,
+                pages=shard.count(qe.CountRequest(filter=of_kind("page"))),
+                chunks=shard.count(qe.CountRequest(filter=of_kind("chunk"))),
+                bm25=dict(self._bm25),
+            )
+            self._upsert([qe.Point(points.MANIFEST_ID, {}, points.manifest_to_payload(complete))])
+            shard.optimize()
+            shard.flush()
+        self.close()
+        return complete
+        return complete
+
+
+def _create(path: Path, dimension: int) -> qe.EdgeShard:
+    """A shard without a graph: exact search is fast enough for 100,000 chunks, and `optimize` only tidies up."""
+    config = qe.EdgeConfig(
+        vectors={points.DENSE: qe.EdgeVectorParams(size=dimension, distance=qe.Distance.Cosine)},
+        sparse_vectors={points.SPARSE: qe.EdgeSparseVectorParams(modifier=qe.Modifier.Idf)},
+        hnsw_config=qe.HnswIndexConfig(m=0, ef_construct=64, full_scan_threshold=10_000),
+        optimizers=qe.EdgeOptimizersConfig(
+            default_segment_number=1, max_segment_size=_NEVER, indexing_threshold=_NEVER
+        ),
+        wal_enabled=False,  # an unpublished generation is worth nothing, a published one does not change
+    )
+    with engine_errors(IngestionError):
+        shard = qe.EdgeShard.create(str(path), config)
+        for field in points.KEYWORDS:
+            shard.update(qe.UpdateOperation.create_field_index(field, qe.PayloadSchemaType.Keyword))
+    return shard

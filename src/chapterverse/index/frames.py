@@ -1,0 +1,33 @@
+"""The language between a server and its index process: JSON values behind their length.
+
+Owns the frame. Never knows what is said.
+"""
+
+import asyncio
+import struct
+from typing import Any, BinaryIO
+
+import orjson
+
+_LENGTH = struct.Struct(">I")  # bytes that follow, big-endian
+
+
+def pack(value: Any) -> bytes:
+    """A value as a frame; numpy arrays become lists."""
+    body = orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
+    return _LENGTH.pack(len(body)) + body
+
+
+def read(stream: BinaryIO) -> Any:
+    """The next value, waiting for it; `EOFError` when the other side is gone."""
+    head = stream.read(_LENGTH.size)
+    body = stream.read(*_LENGTH.unpack(head)) if len(head) == _LENGTH.size else b""
+    if not body:
+        raise EOFError
+    return orjson.loads(body)
+
+
+async def receive(stream: asyncio.StreamReader) -> Any:
+    """The next value; `asyncio.IncompleteReadError` when the other side is gone."""
+    (length,) = _LENGTH.unpack(await stream.readexactly(_LENGTH.size))
+    return orjson.loads(await stream.readexactly(length))

@@ -1,0 +1,199 @@
+"""The directory of the embedded index: immutable generations, a pointer to the current one, private copies of readers.
+
+Owns names, locks, copies and their removal. Never opens an engine, so it may be used before one is loaded.
+
+    <directory>/CURRENT             name of the current generation, replaced atomically
+    <directory>/generations/<id>/   one whole state of the book, never changed once it was current
+    <directory>/readers/<id>/       a reader's private copy, because loading a shard writes to it
+    <directory>/writer.lock         held by the one writer
+
+Whoever removes a generation first renames it. So a copy is whole if its source still has its name afterwards.
+"""
+
+import contextlib
+import errno
+import fcntl
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from chapterverse.errors import CollectionNotFoundError, IngestionError, RetrievalUnavailable
+
+NO_BOOK = "No book has been ingested yet. Run: chapterverse ingest <folder or URL>"
+
+# Files that loading, querying and closing a shard leave as they are (tests/index/test_generations.py checks it) and
+# that hold nearly all of its bytes: a reader's copy shares them by hard links.
+_SHARED = ("page_*.dat", "chunk_*.mmap")
+_COPY_STEP = 1 << 20  # bytes read at once
+
+
+def new_name() -> str:
+    """A name for a generation: sorts by time, never repeats."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
+
+
+def current_name(directory: Path) -> str | None:
+    """The name of the current generation, or None when there is no book yet."""
+    try:
+        return (directory / "CURRENT").read_text("ascii").strip()
+    except FileNotFoundError:
+        return None
+
+
+def generation_path(directory: Path, name: str) -> Path:
+    """Where a generation lies."""
+    return directory / "generations" / name
+
+
+def publish(directory: Path, name: str) -> None:
+    """Make a complete generation the current one; after a crash it is either the old or the new one."""
+    _sync_tree(generation_path(directory, name))
+    _sync(directory / "generations")
+    pointer = directory / "CURRENT.new"
+    pointer.write_text(name, "ascii")
+    _sync(pointer)
+    pointer.replace(directory / "CURRENT")
+    _sync(directory)
+
+
+def sweep_generations(directory: Path) -> None:
+    """Remove all but the current generation. Only for who holds the writer's lock."""
+    keep = current_name(directory)
+    for path in (directory / "generations").iterdir():
+        if path.name != keep:
+            _remove(path)
+
+
+@contextlib.contextmanager
+def writer_lock(directory: Path) -> Iterator[None]:
+    """Hold the place of the one writer; `IngestionError` if it is taken."""
+    try:
+        (directory / "generations").mkdir(parents=True, exist_ok=True)
+        file = (directory / "writer.lock").open("a+", encoding="ascii")
+    except OSError as error:
+        raise IngestionError(f"the index cannot be written: {error}") from error
+    with file:
+        if not _try_lock(file.fileno()):
+            file.seek(0)
+            raise IngestionError(f"another ingest is running (pid {file.read().strip() or 'unknown'})")
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+
+
+@contextlib.contextmanager
+def private_copy(directory: Path) -> Iterator[tuple[str, Path]]:
+    """A reader's own copy of the current generation, removed afterwards: its name and its place.
+
+    Copies left by killed readers are recognised by their lock, which died with them."""
+    readers = directory / "readers"
+    name = current_name(directory)
+    if name is None:
+        raise CollectionNotFoundError(NO_BOOK)
+    readers.mkdir(exist_ok=True)
+    place = readers / f"{os.getpid()}-{secrets.token_hex(4)}"
+    with (readers / ".lock").open("w") as door:  # nobody may find our directory before it is locked
+        fcntl.flock(door, fcntl.LOCK_EX)
+        _sweep_readers(readers)
+        place.mkdir()
+        lock = (place / "lock").open("w")
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    try:
+        yield _copy_current(directory, place / "shard"), place / "shard"
+    finally:
+        _remove(place)
+        lock.close()
+
+
+def _sweep_readers(readers: Path) -> None:
+    for path in readers.iterdir():
+        if path.is_dir():
+            with contextlib.suppress(FileNotFoundError):  # its owner is removing it right now
+                with (path / "lock").open("a") as lock:
+                    abandoned = _try_lock(lock.fileno())
+                if abandoned:
+                    _remove(path)
+
+
+def _copy_current(directory: Path, target: Path) -> str:
+    """Copy the current generation, whichever it is by the time a copy succeeds, and return its name."""
+    while True:
+        name = current_name(directory)
+        if name is None:
+            raise CollectionNotFoundError(NO_BOOK)
+        source = generation_path(directory, name)
+        reason: Exception | None = None
+        try:
+            copy_shard(source, target, share=True)
+        except (OSError, shutil.Error) as error:
+            reason = error
+        if reason is None and source.exists():
+            return name
+        shutil.rmtree(target, ignore_errors=True)
+        if name == current_name(directory):  # else a writer has just replaced it
+            raise RetrievalUnavailable(f"The index cannot be read: {reason or f'{source} is gone'}") from reason
+
+
+def copy_shard(source: Path, target: Path, *, share: bool) -> None:
+    """Copy a shard's directory. With `share`, files that readers never change become hard links."""
+
+    def copy(from_: str, to: str) -> None:
+        if share and any(Path(from_).match(pattern) for pattern in _SHARED):
+            with contextlib.suppress(OSError):  # a filesystem without hard links
+                os.link(from_, to)
+                return
+        _copy_sparse(from_, to)
+
+    copy_function: Callable[[str, str], object] = copy
+    shutil.copytree(source, target, copy_function=copy_function)
+
+
+def _copy_sparse(from_: str, to: str) -> None:
+    """Copy a file with its holes: an engine's files are mostly holes, a young 127 MB index holds 6 MB."""
+    with open(from_, "rb") as source, open(to, "wb") as target:  # noqa: PTH123 - shutil gives strings
+        size = os.fstat(source.fileno()).st_size
+        target.truncate(size)
+        end = 0
+        while end < size:
+            try:
+                start = os.lseek(source.fileno(), end, os.SEEK_DATA)
+            except OSError as error:
+                if error.errno == errno.ENXIO:  # only a hole is left
+                    return
+                raise
+            end = os.lseek(source.fileno(), start, os.SEEK_HOLE)
+            for offset in range(start, end, _COPY_STEP):
+                os.pwrite(target.fileno(), os.pread(source.fileno(), min(_COPY_STEP, end - offset), offset), offset)
+
+
+def _remove(path: Path) -> None:
+    """Take a directory away under another name first, so that nobody mistakes a half-removed one for whole."""
+    doomed = path.with_name(f"{path.name}.removed")
+    with contextlib.suppress(FileNotFoundError):
+        path.rename(doomed)
+    shutil.rmtree(doomed, ignore_errors=True)
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _sync_tree(path: Path) -> None:
+    for entry in [*path.rglob("*"), path]:
+        _sync(entry)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,115 @@
+"""What a point holds: chunks, pages and the manifest as plain JSON values, the same in every engine.
+
+Owns the stored form. Never talks to an engine and never interprets a text.
+"""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
+from typing import Any
+
+from chapterverse.book import Block, Chunk, Fingerprint, Manifest, Page, PageRecord, Section
+
+Payload = dict[str, Any]
+
+DENSE = "dense"  # name of the cosine vector
+SPARSE = "bm25"  # name of the sparse vector
+MANIFEST_ID = str(uuid.UUID("6f0c9a52-6b0e-5f0a-9d57-000000000001"))  # ours, fixed: one manifest in an index
+
+# Fields that filters, deletions and scrolls match exactly.
+KEYWORDS = (
+    "kind",
+    "page_id",
+    "page_url",
+    "source_url",
+    "page_title",
+    "section_heading",
+    "module",
+    "ancestors",
+)
+PAGE_BODY = ("text", "blocks")  # what a list of pages leaves out
+PAGE_RECORD = ("record",)  # what a writer needs of a page
+
+_CHUNK_FIELDS = tuple(field.name for field in fields(Chunk))
+_PAGE_FIELDS = ("page_id", "url", "title", "module", "source", "text")
+
+
+def is_point_id(text: str) -> bool:
+    """Whether a text can be the id of a point; engines refuse others as an error."""
+    try:
+        uuid.UUID(text)
+    except ValueError:
+        return False
+    return True
+
+
+def ancestors(url: str) -> list[str]:
+    """The parts of an address that end in a slash, shortest first: what an aligned prefix filter matches."""
+    return [url[: index + 1] for index, character in enumerate(url) if character == "/"]
+
+
+def chunk_to_payload(chunk: Chunk) -> Payload:
+    """A chunk as stored."""
+    payload: Payload = {name: getattr(chunk, name) for name in _CHUNK_FIELDS}
+    return payload | {"kind": "chunk", "flags": list(chunk.flags), "ancestors": ancestors(chunk.page_url)}
+
+
+def chunk_from_payload(payload: Mapping[str, Any]) -> Chunk:
+    """The chunk that was stored."""
+    values = {name: payload[name] for name in _CHUNK_FIELDS}
+    return Chunk(**values | {"flags": tuple(payload["flags"])})
+
+
+def page_to_payload(page: Page, record: PageRecord) -> Payload:
+    """A page and its record as stored; sections and blocks as rows, because a page has many."""
+    payload: Payload = {name: getattr(page, name) for name in _PAGE_FIELDS}
+    return payload | {
+        "kind": "page",
+        "flags": list(page.flags),
+        "sections": [[s.heading, s.level, s.anchor, s.start, s.end, list(s.breadcrumb)] for s in page.sections],
+        "blocks": [[b.kind, b.start, b.end, b.section] for b in page.blocks],
+        "record": asdict(record),
+    }
+
+
+def page_from_payload(payload: Mapping[str, Any]) -> Page:
+    """The page that was stored; without text and blocks if these were not fetched."""
+    return Page(
+        page_id=payload["page_id"],
+        url=payload["url"],
+        title=payload["title"],
+        module=payload["module"],
+        source=payload["source"],
+        text=payload.get("text", ""),
+        sections=tuple(_section(row) for row in payload["sections"]),
+        blocks=tuple(Block(*row) for row in payload.get("blocks", ())),
+        flags=tuple(payload["flags"]),
+    )
+
+
+def _section(row: Sequence[Any]) -> Section:
+    heading, level, anchor, start, end, breadcrumb = row
+    return Section(heading, level, anchor, start, end, tuple(breadcrumb))
+
+
+def record_from_payload(payload: Mapping[str, Any]) -> PageRecord:
+    """The record stored with a page."""
+    return PageRecord(**payload["record"])
+
+
+def manifest_to_payload(manifest: Manifest) -> Payload:
+    """The manifest as stored."""
+    payload: Payload = {field.name: getattr(manifest, field.name) for field in fields(manifest)}
+    calibration = None if manifest.calibration is None else dict(manifest.calibration)
+    return payload | {
+        "kind": "manifest",
+        "fingerprint": asdict(manifest.fingerprint),
+        "bm25": dict(manifest.bm25),
+        "calibration": calibration,
+    }
+
+
+def manifest_from_payload(payload: Mapping[str, Any]) -> Manifest:
+    """The manifest that was stored."""
+    values = {field.name: payload[field.name] for field in fields(Manifest)}
+    return Manifest(**values | {"fingerprint": Fingerprint(**payload["fingerprint"])})

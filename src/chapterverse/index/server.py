@@ -1,0 +1,279 @@
+"""The index on a Qdrant server, cluster or Cloud. Import it only when one is configured: the client is heavy.
+
+Owns reading. The collection's name is an alias; every state of the book is a collection of its own behind it, so a
+reader that knows its name sees one state whole, whatever is published meanwhile.
+"""
+
+import asyncio
+import math
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+from qdrant_client import AsyncQdrantClient, models
+
+from chapterverse.book import Chunk, Hit, Manifest, Page
+from chapterverse.errors import CollectionNotFoundError, EmbeddingMismatchError, RetrievalUnavailable
+from chapterverse.index import Filters, HybridQuery, IndexWriter, fusion
+from chapterverse.index.filters import Clause, exact_clauses, prefix_clause, prefix_scope
+from chapterverse.index.generations import NO_BOOK
+from chapterverse.index.points import (
+    DENSE,
+    MANIFEST_ID,
+    PAGE_BODY,
+    SPARSE,
+    chunk_from_payload,
+    is_point_id,
+    manifest_from_payload,
+    page_from_payload,
+)
+from chapterverse.index.server_errors import server_errors
+from chapterverse.index.sparse import WordWeights
+
+_KNOWN_FOR = 1.0  # seconds a manifest is taken as current; the state before stays readable for longer than that
+_ALL_VALUES = 1_000_000  # a facet's limit that no book reaches
+_PAGES = 256  # pages of one scroll
+_LIST_TIMEOUT = 60.0  # seconds for a list of all pages, which takes many requests
+_WRITE_TIMEOUT = 60.0  # seconds for one request of a writer
+
+T = TypeVar("T")
+
+
+class QdrantIndex:
+    """A book on a server."""
+
+    def __init__(self, *, url: str, api_key: str | None = None, collection: str, timeout: float = 5.0) -> None:
+        self._url = url
+        self._api_key = api_key
+        self._alias = collection
+        self._timeout = timeout  # seconds for one answer
+        self._client = self._connect(timeout)
+        self._known: tuple[float, Manifest] | None = None  # until when, what
+        self._weights: tuple[Mapping[str, Any], WordWeights] | None = None
+
+    @property
+    def engine(self) -> str:
+        """A few words for people."""
+        return f"Qdrant server at {self._url}, collection {self._alias}"
+
+    async def search(self, query: HybridQuery) -> list[Hit]:
+        """The best chunks, best first; one request, and one more for vectors or for a prefix inside a name."""
+
+        async def find(manifest: Manifest) -> list[Hit]:
+            return await self._search(query, manifest)
+
+        return await self._read(find, self._timeout)
+
+    async def chunks(self, chunk_ids: Sequence[str]) -> list[Chunk]:
+        """Chunks by their ids, in that order."""
+
+        async def fetch(manifest: Manifest) -> list[Chunk]:
+            ids = [chunk_id for chunk_id in chunk_ids if is_point_id(chunk_id)]
+            records = await self._client.retrieve(collection_of(self._alias, manifest.generation), ids)
+            found = {str(record.id): record.payload or {} for record in records}
+            return [chunk_from_payload(found[one]) for one in ids if found.get(one, {}).get("kind") == "chunk"]
+
+        return await self._read(fetch, self._timeout)
+
+    async def manifest(self) -> Manifest:
+        """What the current state says of itself, as of the last second."""
+        known = self._known
+        if known is None or known[0] < time.monotonic():
+            async with self._limits(self._timeout):
+                found = await self._client.retrieve(self._alias, [MANIFEST_ID])
+            if not found or found[0].payload is None:
+                raise RetrievalUnavailable(f"The collection {self._alias} was not made by Chapterverse")
+            known = self._known = time.monotonic() + _KNOWN_FOR, manifest_from_payload(found[0].payload)
+        return known[1]
+
+    async def pages(self) -> list[Page]:
+        """All pages without their text and blocks, by module and address."""
+
+        async def scroll(manifest: Manifest) -> list[Page]:
+            pages: list[Page] = []
+            offset: Any = None
+            while True:
+                records, offset = await self._client.scroll(
+                    collection_of(self._alias, manifest.generation),
+                    scroll_filter=of_kind("page"),
+                    limit=_PAGES,
+                    offset=offset,
+                    with_payload=models.PayloadSelectorExclude(exclude=list(PAGE_BODY)),
+                )
+                pages.extend(page_from_payload(record.payload or {}) for record in records)
+                if offset is None:
+                    return sorted(pages, key=lambda page: (page.module, page.url))
+
+        return await self._read(scroll, _LIST_TIMEOUT)
+
+    async def page(self, page_id: str) -> Page | None:
+        """One page with its text."""
+
+        async def fetch(manifest: Manifest) -> Page | None:
+            ids = [page_id] if is_point_id(page_id) else []
+            found = await self._client.retrieve(collection_of(self._alias, manifest.generation), ids)
+            payload = found[0].payload if found else None
+            return page_from_payload(payload) if payload and payload["kind"] == "page" else None
+
+        return await self._read(fetch, self._timeout)
+
+    async def probe(self) -> None:
+        """Raise if the server cannot be used now."""
+        self._known = None
+        await self.manifest()
+
+    @asynccontextmanager
+    async def writer(self, *, fresh: bool = False) -> AsyncIterator[IndexWriter]:
+        """Build the next state in a collection beside the current one; this index serves it on return."""
+        from chapterverse.index.server_writer import open_writer
+
+        client = self._connect(_WRITE_TIMEOUT)
+        try:
+            async with open_writer(client, self._alias, fresh=fresh) as writer:
+                yield writer
+        finally:
+            self._known = None
+            await client.close()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    def _connect(self, timeout: float) -> AsyncQdrantClient:
+        return AsyncQdrantClient(
+            url=self._url,
+            api_key=self._api_key,
+            timeout=math.ceil(timeout),
+            check_compatibility=False,  # it would ask the server from inside the constructor, blocking
+        )
+
+    async def _read(self, read: Callable[[Manifest], Awaitable[T]], seconds: float) -> T:
+        """Read one state whole. If it is gone, because much was published in a moment, read the one that is there."""
+        manifest = await self.manifest()
+        try:
+            async with self._limits(seconds):
+                return await read(manifest)
+        except CollectionNotFoundError:
+            self._known = None
+            manifest = await self.manifest()
+            async with self._limits(seconds):
+                return await read(manifest)
+
+    @asynccontextmanager
+    async def _limits(self, seconds: float) -> AsyncIterator[None]:
+        """The time one read may take, and the translation of what goes wrong."""
+        try:
+            with server_errors(self._alias):
+                async with asyncio.timeout(seconds):
+                    yield
+        except CollectionNotFoundError as error:
+            raise CollectionNotFoundError(NO_BOOK) from error
+
+    async def _search(self, query: HybridQuery, manifest: Manifest) -> list[Hit]:
+        dimension = manifest.fingerprint.dimension
+        if query.vector.shape != (dimension,):
+            raise EmbeddingMismatchError(f"The index holds vectors of {dimension} numbers, not {query.vector.size}")
+        collection = collection_of(self._alias, manifest.generation)
+        weight = fusion.DENSE_WEIGHT if query.dense_weight is None else query.dense_weight
+        filter_ = render(await self._clauses(collection, query.filters))
+        depth = fusion.depth(query.limit)
+        requests = self._requests(query, weight, depth, filter_, self._words(query, weight, manifest))
+        if not requests:
+            return []
+        answers = await self._client.query_batch_points(collection, list(requests.values()))
+        found = dict(zip(requests, (answer.points for answer in answers), strict=True))
+        scores = {branch: {str(point.id): point.score for point in points} for branch, points in found.items()}
+        payloads = {str(point.id): point.payload for points in found.values() for point in points if point.payload}
+        ranked = fusion.fuse(fusion.Branches(**scores), weight, depth)
+        picked = fusion.pick(ranked, query.min_similarity, query.limit, lambda _: payloads)
+        ids = [candidate.id for candidate, _ in picked] if query.with_vectors else []
+        vectors = await self._vectors(collection, ids)
+        return [
+            Hit(chunk_from_payload(payload), candidate.similarity, candidate.score, vectors.get(candidate.id))
+            for candidate, payload in picked
+        ]
+
+    def _words(self, query: HybridQuery, weight: float, manifest: Manifest) -> models.SparseVector | None:
+        if weight >= 1:
+            return None
+        if self._weights is None or self._weights[0] != manifest.bm25:
+            self._weights = manifest.bm25, WordWeights(manifest.bm25)
+        words = self._weights[1].question(query.text)
+        return None if words is None else models.SparseVector(indices=words.indices, values=words.values)
+
+    @staticmethod
+    def _requests(
+        query: HybridQuery,
+        weight: float,
+        depth: int,
+        filter_: models.Filter | None,
+        words: models.SparseVector | None,
+    ) -> dict[str, models.QueryRequest]:
+        """The searches of one batch by branch. Payloads come along: no dearer than a second request, and no wait."""
+        by_meaning = models.NearestQuery(nearest=query.vector.tolist())
+        requests: dict[str, models.QueryRequest] = {}
+        if weight > 0:
+            requests["dense"] = models.QueryRequest(
+                query=by_meaning, using=DENSE, limit=depth, filter=filter_, with_payload=True
+            )
+        if words is not None:
+            by_words = models.NearestQuery(nearest=words)
+            requests["sparse"] = models.QueryRequest(
+                query=by_words, using=SPARSE, limit=depth, filter=filter_, with_payload=True
+            )
+            candidates = models.Prefetch(query=by_words, using=SPARSE, limit=depth, filter=filter_)
+            requests["cosines"] = models.QueryRequest(query=by_meaning, using=DENSE, limit=depth, prefetch=candidates)
+        return requests
+
+    async def _clauses(self, collection: str, filters: Filters) -> list[Clause]:
+        clauses = exact_clauses(filters)
+        prefix = filters.source_url_prefix
+        if prefix:
+            scope = prefix_scope(prefix)
+            values: list[str] = []
+            if scope.field:
+                facet = await self._client.facet(
+                    collection, scope.field, facet_filter=render([scope.within]), limit=_ALL_VALUES, exact=True
+                )
+                values = [str(hit.value) for hit in facet.hits]
+            clauses.append(prefix_clause(prefix, scope, values))
+        return clauses
+
+    async def _vectors(self, collection: str, ids: Sequence[str]) -> dict[str, tuple[float, ...]]:
+        if not ids:
+            return {}
+        records = await self._client.retrieve(collection, ids, with_payload=False, with_vectors=[DENSE])
+        return {str(record.id): tuple(dense_of(record)) for record in records}
+
+
+def collection_of(alias: str, generation: str) -> str:
+    """The name of the collection that holds one state."""
+    return f"{alias}__{generation}"
+
+
+def of_kind(kind: str) -> models.Filter:
+    """All points of one kind."""
+    return models.Filter(must=[models.FieldCondition(key="kind", match=models.MatchValue(value=kind))])
+
+
+def dense_of(record: models.Record) -> list[float]:
+    """A record's dense vector."""
+    assert isinstance(record.vector, dict)
+    vector: Any = record.vector[DENSE]
+    return list(vector)
+
+
+def render(clauses: Sequence[Clause]) -> models.Filter | None:
+    """A filter in the server's words; None when everything may match."""
+    must: list[models.Condition] = [
+        models.Filter(
+            should=[
+                models.FieldCondition(key=match.field, match=models.MatchAny(any=list(match.values)))
+                for match in clause
+            ]
+        )
+        for clause in clauses
+        if clause
+    ]
+    return models.Filter(must=must) if must else None

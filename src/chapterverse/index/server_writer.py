@@ -1,0 +1,293 @@
+"""The writer of an index on a Qdrant server: fills a new collection, then moves the alias to it.
+
+Owns the next state until it is published, and the lock that keeps a second writer out. Never changes a collection
+that was current. The state before the current one stays until the next write, for readers that are still at it.
+"""
+
+import asyncio
+import os
+import re
+import secrets
+import socket
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from qdrant_client import AsyncQdrantClient, models
+from qdrant_client.http.exceptions import UnexpectedResponse
+
+from chapterverse.book import Chunk, Manifest, Page, PageRecord
+from chapterverse.errors import ConfigurationError, IngestionError
+from chapterverse.index import Vectors, points
+from chapterverse.index.checks import check_dimension, check_page, check_vectors
+from chapterverse.index.generations import new_name
+from chapterverse.index.server import collection_of, dense_of, of_kind
+from chapterverse.index.server_errors import server_errors
+from chapterverse.index.sparse import DEFAULTS, WordWeights
+
+_BATCH = 256  # points of one request: about 2 MB
+_GENERATION = r"\d{8}T\d{6}-[0-9a-f]{8}"  # what `new_name` makes
+_STALE = 900.0  # seconds without a sign of life after which a writer's lock may be broken
+_SIGN_EVERY = 60.0  # seconds between signs of life
+_LOCK_ID = 1
+
+
+@asynccontextmanager
+async def open_writer(client: AsyncQdrantClient, alias: str, *, fresh: bool) -> AsyncIterator["QdrantWriter"]:
+    """The one writer of an alias, on a copy of the current state or on nothing."""
+    lock = _Lock(client, f"{alias}__lock")
+    with server_errors(alias):
+        current = await _current(client, alias)
+        await lock.take()
+    writer = QdrantWriter(client, alias, current, lock)
+    try:
+        with server_errors(alias):
+            await _sweep(client, alias, keep=current)
+            if current is not None and not fresh:
+                await writer.read_current()
+        yield writer
+    finally:
+        with server_errors(alias):
+            await writer.discard()
+            await lock.release()
+
+
+class QdrantWriter:
+    """The next state of an index behind an alias."""
+
+    def __init__(self, client: AsyncQdrantClient, alias: str, current: str | None, lock: "_Lock") -> None:
+        self._client = client
+        self._alias = alias
+        self._current = current  # collection behind the alias
+        self._lock = lock
+        self._name = new_name()
+        self._collection = collection_of(alias, self._name)
+        self._created = self._published = False
+        self._dimension = 0
+        self._manifest: Manifest | None = None
+        self._records: dict[str, PageRecord] = {}
+        self._present: set[str] = set()  # ids of the pages in the state being built
+        self._bm25 = DEFAULTS
+        self._weights = WordWeights(DEFAULTS)
+        self._turn = asyncio.Lock()  # changes are made one after the other
+
+    @property
+    def records(self) -> Mapping[str, PageRecord]:
+        """The pages of the current state by page id."""
+        return self._records
+
+    @property
+    def manifest(self) -> Manifest | None:
+        """The manifest of the current state."""
+        return self._manifest
+
+    async def read_current(self) -> None:
+        """Read what the current state says of itself. It is copied only when something changes."""
+        assert self._current is not None
+        found = await self._client.retrieve(self._current, [points.MANIFEST_ID])
+        manifest = points.manifest_from_payload(found[0].payload or {})
+        async for stored in self._scroll(self._current, of_kind("page"), list(points.PAGE_RECORD)):
+            record = points.record_from_payload(stored.payload or {})
+            self._records[record.page_id] = record
+        self._present = set(self._records)
+        self._manifest = manifest
+        self._dimension = manifest.fingerprint.dimension
+        self._bm25 = manifest.bm25  # old and new passages must be weighed alike
+        self._weights = WordWeights(manifest.bm25)
+
+    async def put(self, page: Page, record: PageRecord, chunks: Sequence[Chunk], vectors: Vectors) -> None:
+        """Add a page, or replace the one with the same id."""
+        check_page(page, record, chunks)
+        check_vectors(vectors, len(chunks), self._dimension)
+        async with self._change(vectors.shape[1]):
+            if page.page_id in self._present:
+                await self._delete([page.page_id])
+            stored = [self._point(chunk, vector) for chunk, vector in zip(chunks, vectors, strict=True)]
+            stored.append(models.PointStruct(id=page.page_id, vector={}, payload=points.page_to_payload(page, record)))
+            await self._upsert(stored)
+            self._present.add(page.page_id)
+
+    async def remove(self, page_ids: Sequence[str]) -> None:
+        """Take pages and their chunks out."""
+        present = [page_id for page_id in page_ids if page_id in self._present]
+        if present:
+            async with self._change(self._dimension):
+                await self._delete(present)
+
+    async def vectors(self) -> AsyncIterator[tuple[Chunk, Vectors]]:
+        """All chunks of the state being built with their vectors."""
+        source = self._collection if self._created else self._current if self._manifest else None
+        if source is not None:
+            with server_errors(self._alias):
+                async for stored in self._scroll(source, of_kind("chunk"), True, vectors=[points.DENSE]):
+                    vector = np.asarray(dense_of(stored), dtype=np.float32)
+                    yield points.chunk_from_payload(stored.payload or {}), vector
+
+    async def publish(self, manifest: Manifest) -> Manifest:
+        """Make the new state the current one."""
+        check_dimension(manifest.fingerprint.dimension, self._dimension)
+        async with self._change(manifest.fingerprint.dimension):
+            if await _current(self._client, self._alias) != self._current:
+                raise IngestionError("another ingest has published a new state meanwhile; run it again")
+            complete = replace(
+                manifest,
+                generation=self._name,
+                pages=(await self._client.count(self._collection, of_kind("page"))).count,
+                chunks=(await self._client.count(self._collection, of_kind("chunk"))).count,
+                bm25=dict(self._bm25),
+            )
+            payload = points.manifest_to_payload(complete)
+            await self._upsert([models.PointStruct(id=points.MANIFEST_ID, vector={}, payload=payload)])
+            create = models.CreateAlias(collection_name=self._collection, alias_name=self._alias)
+            switch: list[models.AliasOperations] = [models.CreateAliasOperation(create_alias=create)]
+            if self._current is not None:
+                delete = models.DeleteAlias(alias_name=self._alias)
+                switch.insert(0, models.DeleteAliasOperation(delete_alias=delete))
+            await self._client.update_collection_aliases(switch)
+            self._published = True
+            return complete
+
+    async def discard(self) -> None:
+        """Remove what was not published."""
+        if self._created and not self._published:
+            await self._client.delete_collection(self._collection)
+
+    @asynccontextmanager
+    async def _change(self, dimension: int) -> AsyncIterator[None]:
+        """The turn to change the new state, which the first change creates."""
+        async with self._turn:
+            with server_errors(self._alias):
+                if not self._created:
+                    await self._create(dimension)
+                await self._lock.show_life()
+                yield
+
+    async def _create(self, dimension: int) -> None:
+        """Create the new collection and copy the current state into it, if there is one to start from."""
+        await self._client.create_collection(
+            self._collection,
+            vectors_config={points.DENSE: models.VectorParams(size=dimension, distance=models.Distance.COSINE)},
+            sparse_vectors_config={points.SPARSE: models.SparseVectorParams(modifier=models.Modifier.IDF)},
+            on_disk_payload=True,
+        )
+        self._created = True
+        self._dimension = dimension
+        for field in points.KEYWORDS:
+            await self._client.create_payload_index(self._collection, field, models.PayloadSchemaType.KEYWORD)
+        if self._manifest is None:
+            return
+        assert self._current is not None
+        batch: list[models.PointStruct] = []
+        async for stored in self._scroll(self._current, None, True, vectors=True):
+            vector: Any = stored.vector or {}
+            batch.append(models.PointStruct(id=stored.id, vector=vector, payload=stored.payload))
+            if len(batch) == _BATCH:
+                await self._upsert(batch)
+                await self._lock.show_life()
+                batch = []
+        await self._upsert(batch)
+
+    def _point(self, chunk: Chunk, vector: Vectors) -> models.PointStruct:
+        named: dict[str, Any] = {points.DENSE: vector.tolist()}
+        if (words := self._weights.document(chunk.passage)) is not None:
+            named[points.SPARSE] = models.SparseVector(indices=words.indices, values=words.values)
+        return models.PointStruct(id=chunk.chunk_id, vector=named, payload=points.chunk_to_payload(chunk))
+
+    async def _upsert(self, stored: Sequence[models.PointStruct]) -> None:
+        for start in range(0, len(stored), _BATCH):
+            await self._client.upsert(self._collection, list(stored[start : start + _BATCH]))
+
+    async def _delete(self, page_ids: list[str]) -> None:
+        condition = models.FieldCondition(key="page_id", match=models.MatchAny(any=page_ids))
+        await self._client.delete(self._collection, models.FilterSelector(filter=models.Filter(must=[condition])))
+        self._present.difference_update(page_ids)
+
+    async def _scroll(
+        self,
+        collection: str,
+        filter_: models.Filter | None,
+        payload: bool | list[str],
+        vectors: bool | list[str] = False,
+    ) -> AsyncIterator[models.Record]:
+        offset: Any = None
+        while True:
+            records, offset = await self._client.scroll(
+                collection, filter_, _BATCH, offset=offset, with_payload=payload, with_vectors=vectors
+            )
+            for record in records:
+                yield record
+            if offset is None:
+                return
+
+
+class _Lock:
+    """A collection that exists while somebody writes: creating one is atomic on a server. Best effort: a lock
+    without a sign of life for a quarter of an hour is broken."""
+
+    def __init__(self, client: AsyncQdrantClient, name: str) -> None:
+        self._client = client
+        self._name = name
+        self._owner = f"{socket.gethostname()}, pid {os.getpid()}, {secrets.token_hex(4)}"
+        self._shown = 0.0
+
+    async def take(self) -> None:
+        """Become the one writer; `IngestionError` if somebody else is."""
+        if not await self._create():
+            held = await self._held()
+            if time.time() - held.get("at", time.time()) < _STALE:
+                raise IngestionError(f"another ingest is running ({held.get('owner', 'just started')})")
+            await self._client.delete_collection(self._name)
+            if not await self._create():
+                raise IngestionError("another ingest has just started")
+        await self.show_life()
+
+    async def show_life(self) -> None:
+        """Say now and then that this writer is still there."""
+        if time.monotonic() - self._shown >= _SIGN_EVERY:
+            sign = models.PointStruct(id=_LOCK_ID, vector={}, payload={"owner": self._owner, "at": time.time()})
+            await self._client.upsert(self._name, [sign])
+            self._shown = time.monotonic()
+
+    async def release(self) -> None:
+        """Let the next one write, unless this lock was broken and somebody else holds it."""
+        if (await self._held()).get("owner") == self._owner:
+            await self._client.delete_collection(self._name)
+
+    async def _held(self) -> dict[str, Any]:
+        """Who holds the lock and when it last showed life; empty if nobody does, or has not said so yet."""
+        if not await self._client.collection_exists(self._name):
+            return {}
+        found = await self._client.retrieve(self._name, [_LOCK_ID])
+        return (found[0].payload if found else None) or {}
+
+    async def _create(self) -> bool:
+        try:
+            return await self._client.create_collection(self._name, vectors_config={})
+        except UnexpectedResponse as error:
+            if error.status_code == 409:  # it exists
+                return False
+            raise
+
+
+async def _current(client: AsyncQdrantClient, alias: str) -> str | None:
+    """The collection behind an alias, or None when there is no book yet."""
+    for description in (await client.get_aliases()).aliases:
+        if description.alias_name == alias:
+            return description.collection_name
+    if await client.collection_exists(alias):
+        raise ConfigurationError(
+            f"QDRANT_COLLECTION_NAME: the server already has a collection {alias} that Chapterverse did not make; "
+            "choose another name or remove it"
+        )
+    return None
+
+
+async def _sweep(client: AsyncQdrantClient, alias: str, *, keep: str | None) -> None:
+    """Remove the states before the current one and what crashed writers left."""
+    ours = re.compile(f"{re.escape(alias)}__{_GENERATION}")
+    for description in (await client.get_collections()).collections:
+        if ours.fullmatch(description.name) and description.name != keep:
+            await client.delete_collection(description.name)

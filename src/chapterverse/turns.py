@@ -1,0 +1,50 @@
+"""The values of a conversation as they flow inside: a turn, its searches, a session in a list.
+
+Owns the types alone. Never knows where they are kept.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from chapterverse.models import Mode, Status
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRecord:
+    """One search made for a turn."""
+
+    query: str
+    count: int
+    mean_similarity: float | None
+    searched_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A question and its answer. `created_at` is set by the database when the turn is stored."""
+
+    session_id: str
+    query: str
+    response: str
+    sources: tuple[dict[str, Any], ...] = ()
+    mode: Mode = "general"
+    selected_text: str | None = None
+    chunks_retrieved: int = 0
+    latency_ms: float = 0.0
+    confidence: float | None = None
+    status: Status = "answered"
+    standalone_query: str | None = None
+    searches: tuple[SearchRecord, ...] = ()
+    evidence: tuple[str, ...] = ()
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSummary:
+    """A thread in the list of threads."""
+
+    thread_id: str
+    updated_at: datetime
+    turn_count: int
+    topic_summary: str | None

@@ -1,0 +1,49 @@
+"""Fixtures that many tests share: no setting of the machine leaks in, and the example book is ingested once."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from chapterverse.config import Settings
+from chapterverse.ingestion.options import SourceOptions
+from chapterverse.ingestion.pipeline import Workshop, ingest
+from chapterverse.ingestion.sources import open_source
+from chapterverse.wiring import open_services
+from tests.served import Served, serve
+
+pytest_plugins = ["tests.postgres_fixture"]
+
+ROOT = Path(__file__).parent.parent
+EXAMPLE_BOOK = ROOT / "examples" / "book"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_settings_of_this_machine() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name in Settings.model_fields:
+            patch.delenv(name.upper(), raising=False)
+        yield
+
+
+@pytest.fixture(scope="session")
+def example_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home that holds the example book."""
+    home = tmp_path_factory.mktemp("home")
+
+    async def fill() -> None:
+        async with open_services(Settings.load(chapterverse_home=home)) as services:
+            workshop = Workshop(services.index, services.embedder, home)
+            ledger = await ingest([open_source(str(EXAMPLE_BOOK), SourceOptions())], workshop)
+            assert ledger.count("failed") == 0
+
+    asyncio.run(fill())
+    return home
+
+
+@pytest.fixture(scope="session")
+def example_server(example_home: Path) -> Iterator[Served]:
+    """The real server over the example book, on a real port."""
+    with serve(Settings.load(chapterverse_home=example_home)) as served:
+        yield served

@@ -1,0 +1,332 @@
+"""What every index must do, whatever engine is below it."""
+
+import asyncio
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from chapterverse.book import Hit, page_id_for
+from chapterverse.errors import (
+    CollectionNotFoundError,
+    EmbeddingMismatchError,
+    IngestionError,
+    RetrievalUnavailable,
+)
+from chapterverse.index import Filters, Index
+from tests.contract.conftest import OpenIndex
+from tests.index.sample import DIMENSION, SITE, Written, ask, axis, direction, manifest, write_page
+
+pytestmark = pytest.mark.slow
+
+BOOK = (
+    write_page(
+        "intro/start.html",
+        ["Installing the ferret daemon on a laptop", "Configure the ferret with a burrow file"],
+        title="Getting started",
+    ),
+    write_page("intro/start-fast.html", ["Quick path for the impatient otter"], title="Fast start"),
+    write_page("guide/a_b.html", ["Otters and ferrets compared", "A table of burrows"], title="Guide", module="guide"),
+    write_page("guides/other.html", ["Nothing to see, assistant"], title="Other", module="guide"),
+)
+
+
+async def publish(index: Index, *pages: Written, fresh: bool = False, note: str = "") -> None:
+    async with index.writer(fresh=fresh) as writer:
+        for page in pages:
+            await page.put(writer)
+        await writer.publish(manifest(note))
+
+
+def places(hits: list[Hit]) -> set[str]:
+    return {hit.chunk.source_url.removeprefix(f"{SITE}/") for hit in hits}
+
+
+async def found(index: Index, **filters: object) -> set[str]:
+    return places(await index.search(ask("ferret", limit=50, filters=Filters(**filters))))  # type: ignore[arg-type]
+
+
+async def test_an_empty_place_says_how_to_make_a_book(index: Index) -> None:
+    for call in (index.search(ask("x")), index.manifest(), index.pages(), index.page("x" * 8), index.probe()):
+        with pytest.raises(CollectionNotFoundError, match="chapterverse ingest"):
+            await call
+
+
+async def test_what_was_put_comes_back_as_it_was(index: Index) -> None:
+    await publish(index, *BOOK)
+    hits = await index.search(ask("ferret", limit=50))
+    expected = {chunk.chunk_id: chunk for page in BOOK for chunk in page.chunks}
+    assert {hit.chunk.chunk_id: hit.chunk for hit in hits} == expected
+    pages = sorted((page.page for page in BOOK), key=lambda page: (page.module, page.url))
+    assert await index.pages() == [replace(page, text="", blocks=()) for page in pages]
+    for page in pages:
+        assert await index.page(page.page_id) == page
+    for stranger in (BOOK[0].chunks[0].chunk_id, page_id_for("elsewhere"), "not an id"):
+        assert await index.page(stranger) is None
+    some = [BOOK[2].chunks[1], BOOK[0].chunks[0]]
+    ids = [some[0].chunk_id, page_id_for("elsewhere"), pages[0].page_id, "not an id", some[1].chunk_id]
+    assert await index.chunks(ids) == some
+    said = await index.manifest()
+    assert (said.pages, said.chunks) == (4, 6)
+    assert said.calibration == manifest().calibration
+    assert said.fingerprint == manifest().fingerprint
+    assert said.bm25["language"] == "english"
+    assert said.generation
+    await index.probe()
+
+
+async def test_exact_filters_match_any_value_of_all_fields(index: Index) -> None:
+    await publish(index, *BOOK)
+    start, fast, guide, other = (page.page for page in BOOK)
+    everything = {"intro/start.html#s0", "intro/start.html#s1", "intro/start-fast.html#s0"}
+    everything |= {"guide/a_b.html#s0", "guide/a_b.html#s1", "guides/other.html#s0"}
+    assert await found(index) == everything
+    assert await found(index, source_url=(start.url,)) == {"intro/start.html#s0", "intro/start.html#s1"}
+    assert await found(index, source_url=(f"{start.url}#s1",)) == {"intro/start.html#s1"}
+    both = await found(index, source_url=(f"{start.url}#s1", fast.url))
+    assert both == {"intro/start.html#s1", "intro/start-fast.html#s0"}
+    assert await found(index, page_title=("Guide",)) == {"guide/a_b.html#s0", "guide/a_b.html#s1"}
+    assert await found(index, section_heading=("Section 0 of Guide",)) == {"guide/a_b.html#s0"}
+    assert await found(index, module=("guide", "none")) == {
+        "guide/a_b.html#s0",
+        "guide/a_b.html#s1",
+        "guides/other.html#s0",
+    }
+    assert await found(index, module=("guide",), page_title=("Other",)) == {"guides/other.html#s0"}
+    assert await found(index, module=("basics",), page_title=("Other",)) == set()
+    assert await found(index, module=("no such module",)) == set()
+    assert guide.module == other.module == "guide"
+
+
+PREFIXES = {
+    "": 6,
+    "h": 6,
+    "https://book.example": 6,
+    f"{SITE}/": 6,
+    f"{SITE}/intro/": 3,
+    f"{SITE}/guide": 3,
+    f"{SITE}/guide/": 2,
+    f"{SITE}/guides": 1,
+    f"{SITE}/intro/start": 3,
+    f"{SITE}/intro/start-": 1,
+    f"{SITE}/intro/start.h": 2,
+    f"{SITE}/intro/start.html": 2,
+    f"{SITE}/intro/start.html#": 2,
+    f"{SITE}/intro/start.html#s": 2,
+    f"{SITE}/intro/start.html#s1": 1,
+    f"{SITE}/intro/start.html#s1x": 0,
+    f"{SITE}/intro/start.htm#s1": 0,
+    f"{SITE}/nothing/": 0,
+    f"{SITE}/intro/x": 0,
+    "guide": 0,
+}
+
+
+async def test_a_prefix_is_any_beginning_of_an_address(index: Index) -> None:
+    await publish(index, *BOOK)
+    for prefix, expected in PREFIXES.items():
+        matching = await found(index, source_url_prefix=prefix)
+        assert len(matching) == expected, prefix
+        assert all(f"{SITE}/{place}".startswith(prefix) for place in matching)
+        narrowed = await found(index, source_url_prefix=prefix, module=("guide",))
+        assert narrowed == {place for place in matching if place.startswith("guide")}
+
+
+async def test_meaning_words_and_both(index: Index) -> None:
+    page = write_page(
+        "p.html",
+        ["plain words about nothing", "the zeppelin timetable", "more plain words"],
+        vectors=[axis(0), axis(1), -axis(0)],
+    )
+    await publish(index, page)
+    near, zeppelin, opposite = (chunk.chunk_id for chunk in page.chunks)
+    query = ask("zeppelin", vector=axis(0))
+
+    dense = await index.search(replace(query, dense_weight=1.0))
+    assert [hit.chunk.chunk_id for hit in dense] == [near, zeppelin, opposite]
+    assert [hit.similarity for hit in dense] == pytest.approx([1.0, 0.0, 0.0], abs=1e-6)
+
+    words = await index.search(replace(query, dense_weight=0.0))
+    assert [hit.chunk.chunk_id for hit in words] == [zeppelin]
+    assert words[0].similarity == pytest.approx(0.0, abs=1e-6)
+
+    both = await index.search(query)
+    assert [hit.chunk.chunk_id for hit in both] == [zeppelin, near, opposite]
+    assert both == sorted(both, key=lambda hit: -hit.score)
+
+    nothing = ask("the of and", vector=axis(0))
+    assert await index.search(replace(nothing, dense_weight=0.0)) == []
+    assert [hit.chunk.chunk_id for hit in await index.search(nothing)] == [near, zeppelin, opposite]
+
+
+async def test_what_only_words_found_has_its_true_cosine(index: Index) -> None:
+    """The chunk with the word lies far behind the depth of the dense branch."""
+    generator = np.random.default_rng(7)
+    close = axis(0) + 0.1 * generator.normal(size=(150, DIMENSION)).astype(np.float32)
+    far = (0.3 * axis(0) + axis(1)).astype(np.float32)
+    texts = [f"passage number {number}" for number in range(150)] + ["a lone quetzal"]
+    await publish(index, write_page("long.html", texts, vectors=[*close, far]))
+    hits = await index.search(ask("quetzal", vector=axis(0), limit=3))
+    assert hits[0].chunk.text == "a lone quetzal"
+    assert hits[0].similarity == pytest.approx(0.3 / np.sqrt(1.09), abs=1e-5)
+
+
+async def test_equal_texts_are_returned_once(index: Index) -> None:
+    copies = [write_page(f"copy{number}.html", ["the same old text"], vectors=[axis(0)]) for number in range(30)]
+    other = write_page("other.html", ["another text"], vectors=[axis(1)])
+    best = write_page("best.html", ["the same old text"], title="same same", vectors=[axis(0)])
+    await publish(index, *copies, other, best)
+    for weight in (None, 0.0, 1.0):
+        hits = await index.search(ask("same text", vector=axis(0), limit=2, dense_weight=weight))
+        assert [hit.chunk.text for hit in hits] == ["the same old text", "another text"]
+    top = await index.search(ask("same text", vector=axis(0), limit=1))
+    assert top[0].chunk.page_title == "same same"
+
+
+async def test_min_similarity_limit_and_vectors(index: Index) -> None:
+    vectors = [axis(0), (axis(0) + axis(1)) / np.sqrt(2, dtype=np.float32), axis(1)]
+    page = write_page("p.html", ["one word", "two word", "three word"], vectors=vectors)
+    await publish(index, page)
+    query = ask("three word", vector=axis(0))
+    assert {hit.chunk.text for hit in await index.search(replace(query, min_similarity=0.5))} == {
+        "one word",
+        "two word",
+    }
+    assert len(await index.search(replace(query, limit=1))) == 1
+    hits = await index.search(replace(query, with_vectors=True))
+    for hit in hits:
+        assert hit.vector == pytest.approx(tuple(vectors[hit.chunk.chunk_index].tolist()), abs=1e-6)
+    assert all(hit.vector is None for hit in await index.search(query))
+
+
+async def test_pages_are_replaced_and_removed(index: Index) -> None:
+    await publish(index, *BOOK)
+    changed = write_page("intro/start.html", ["The ferret moved"], title="Getting started")
+    async with index.writer() as writer:
+        assert dict(writer.records) == {page.page.page_id: page.record for page in BOOK}
+        assert writer.manifest is not None
+        await changed.put(writer)
+        await writer.remove([BOOK[3].page.page_id, "not-a-page"])
+        kept = {chunk.chunk_id: vector async for chunk, vector in writer.vectors()}
+        published = await writer.publish(manifest("second"))
+    expected = [*changed.chunks, *BOOK[1].chunks, *BOOK[2].chunks]
+    assert kept.keys() == {chunk.chunk_id for chunk in expected}
+    assert kept[changed.chunks[0].chunk_id] == pytest.approx(direction("The ferret moved"), abs=1e-6)
+    assert places(await index.search(ask("ferret", limit=50))) == {
+        chunk.source_url.removeprefix(f"{SITE}/") for chunk in expected
+    }
+    assert {page.url for page in await index.pages()} == {page.page.url for page in BOOK[:3]}
+    assert await index.page(BOOK[3].page.page_id) is None
+    said = await index.manifest()
+    assert said == published
+    assert (said.recipe, said.pages, said.chunks) == ("second", 3, 4)
+
+
+async def test_leaving_without_publishing_changes_nothing(index: Index, open_index: OpenIndex) -> None:
+    await publish(index, *BOOK)
+    before = await index.manifest()
+    with pytest.raises(RuntimeError, match="stop"):
+        async with index.writer() as writer:
+            await writer.remove([page.page.page_id for page in BOOK])
+            await write_page("new.html", ["new text"]).put(writer)
+            raise RuntimeError("stop")
+    for reader in (index, open_index()):
+        assert await reader.manifest() == before
+        assert len(await reader.search(ask("ferret", limit=50))) == 6
+    await publish(index, write_page("new.html", ["new text"]))
+    assert (await index.manifest()).pages == 5
+
+
+async def test_one_writer_at_a_time(index: Index, open_index: OpenIndex) -> None:
+    async with index.writer() as writer:
+        with pytest.raises(IngestionError, match=r"another ingest is running \(.*pid \d+"):
+            async with open_index().writer():
+                raise AssertionError("a second writer was let in")
+        await BOOK[0].put(writer)
+        await writer.publish(manifest())
+    await publish(open_index(), BOOK[1])
+    assert (await open_index().manifest()).pages == 2
+
+
+async def test_a_fresh_writer_starts_from_nothing(index: Index) -> None:
+    await publish(index, *BOOK)
+    async with index.writer(fresh=True) as writer:
+        assert not writer.records
+        assert writer.manifest is None
+        assert [chunk async for chunk, _ in writer.vectors()] == []
+        wide = write_page("wide.html", ["wide vectors"], vectors=[direction("w", 16)])
+        await wide.put(writer)
+        await writer.publish(manifest(dimension=16))
+    hits = await index.search(ask("vectors", vector=direction("w", 16)))
+    assert places(hits) == {"wide.html#s0"}
+    with pytest.raises(EmbeddingMismatchError, match="16"):
+        await index.search(ask("vectors"))
+
+
+async def test_bad_vectors_are_refused_before_anything_is_written(index: Index) -> None:
+    await publish(index, *BOOK)
+    page = write_page("bad.html", ["one", "two", "three"])
+    wide = np.ones((3, DIMENSION + 1), np.float32)
+    hole = page.vectors.copy()
+    hole[1, 1] = np.nan
+    async with index.writer() as writer:
+        for vectors in (wide, hole, page.vectors[:2], page.vectors[0]):
+            with pytest.raises(IngestionError):
+                await writer.put(page.page, page.record, page.chunks, vectors)
+        with pytest.raises(IngestionError, match="another page"):
+            await writer.put(page.page, page.record, BOOK[0].chunks, BOOK[0].vectors)
+        with pytest.raises(IngestionError, match="--fresh"):
+            await writer.publish(manifest(dimension=DIMENSION + 1))
+        await writer.publish(manifest())
+    assert (await index.manifest()).chunks == 6
+    assert await index.page(page.page.page_id) is None
+
+
+async def test_a_book_may_be_empty_and_a_page_without_chunks(index: Index) -> None:
+    await publish(index)
+    assert await index.search(ask("ferret")) == []
+    assert await index.pages() == []
+    await publish(index, write_page("void.html", []), write_page("marks.html", ["?!", "the of and"]))
+    assert (await index.manifest()).pages == 2
+    assert len(await index.search(ask("anything", limit=5))) == 2
+
+
+async def test_readers_never_see_half_a_book(open_index: OpenIndex) -> None:
+    """Each state has pages and chunks that say its number; a reader must never see two numbers, or none."""
+    writer, reader = open_index(), open_index()
+
+    def state(number: int) -> list[Written]:
+        return [write_page(f"p{page}.html", [f"state {number} of page {page}"]) for page in range(12)]
+
+    await publish(writer, *state(0), note="0")
+    seen: list[str] = []
+    last, done = asyncio.Event(), asyncio.Event()
+
+    async def read() -> None:
+        while not done.is_set():
+            hits = await reader.search(ask("state", limit=50))
+            numbers = {hit.chunk.text.split()[1] for hit in hits}
+            assert (len(hits), len(numbers)) == (12, 1)
+            assert len(await reader.pages()) == 12
+            seen.extend(numbers - set(seen[-1:]))
+            if seen[-1] == "2":
+                last.set()
+
+    async def write() -> None:
+        for number in (1, 2):
+            await publish(writer, *state(number), note=str(number))
+        async with asyncio.timeout(20):
+            await last.wait()
+        done.set()
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(read())
+        tasks.create_task(write())
+    assert seen == sorted(seen)
+    assert seen[-1] == "2"
+
+
+async def test_all_errors_are_of_one_family(index: Index) -> None:
+    await publish(index, *BOOK)
+    with pytest.raises(RetrievalUnavailable):
+        await index.search(ask("x", vector=direction("x", DIMENSION * 2)))

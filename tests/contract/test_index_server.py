@@ -1,0 +1,78 @@
+"""What only the index on a Qdrant server must do, on a real one."""
+
+import re
+
+import pytest
+
+from chapterverse.errors import ConfigurationError, IngestionError, RetrievalUnavailable
+from tests.index.sample import ask, manifest, write_page
+
+pytestmark = pytest.mark.slow
+
+
+async def names(url: str) -> set[str]:
+    from qdrant_client import AsyncQdrantClient
+
+    client = AsyncQdrantClient(url=url, check_compatibility=False)
+    found = {description.name for description in (await client.get_collections()).collections}
+    await client.close()
+    return found
+
+
+async def test_states_lie_behind_an_alias_and_the_last_two_are_kept(qdrant_url: str) -> None:
+    from chapterverse.index.server import QdrantIndex
+
+    index = QdrantIndex(url=qdrant_url, collection="states")
+    seen: list[str] = []
+    for number in range(3):
+        async with index.writer() as writer:
+            await write_page(f"p{number}.html", ["text"]).put(writer)
+            await writer.publish(manifest())
+        seen.append((await index.manifest()).generation)
+    kept = {name for name in await names(qdrant_url) if re.match("states(__|$)", name)}
+    assert kept == {f"states__{generation}" for generation in seen[1:]}
+    await index.close()
+
+
+async def test_a_foreign_collection_is_left_alone(qdrant_url: str) -> None:
+    from qdrant_client import AsyncQdrantClient, models
+
+    from chapterverse.index.server import QdrantIndex
+
+    client = AsyncQdrantClient(url=qdrant_url, check_compatibility=False)
+    await client.create_collection("foreign", vectors_config=models.VectorParams(size=2, distance=models.Distance.DOT))
+    await client.create_collection("mine__backup", vectors_config={})
+    foreign, mine = (QdrantIndex(url=qdrant_url, collection=name) for name in ("foreign", "mine"))
+    with pytest.raises(ConfigurationError, match="QDRANT_COLLECTION_NAME"):
+        async with foreign.writer():
+            raise AssertionError("wrote over a foreign collection")
+    with pytest.raises(RetrievalUnavailable, match="not made by Chapterverse"):
+        await foreign.search(ask("x"))
+    for _ in range(2):
+        async with mine.writer() as writer:
+            await writer.publish(manifest())
+    assert {"foreign", "mine__backup"} <= await names(qdrant_url)
+    for closing in (client, foreign, mine):
+        await closing.close()
+
+
+async def test_the_lock_of_a_dead_writer_is_broken_after_a_while(
+    qdrant_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from chapterverse.index import server_writer
+    from chapterverse.index.server import QdrantIndex
+
+    index = QdrantIndex(url=qdrant_url, collection="locked")
+    left = index.writer()
+    late = await left.__aenter__()
+    with pytest.raises(IngestionError, match="another ingest is running"):
+        async with index.writer():
+            raise AssertionError("a second writer was let in")
+    monkeypatch.setattr(server_writer, "_STALE", -1.0)
+    async with index.writer() as writer:
+        await writer.publish(manifest())
+    assert (await index.manifest()).pages == 0
+    with pytest.raises(IngestionError, match="another ingest has published"):
+        await late.publish(manifest())
+    await left.__aexit__(None, None, None)
+    await index.close()

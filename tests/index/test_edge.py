@@ -1,0 +1,237 @@
+"""What only the embedded index must do: survive the death of every process that takes part in it."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from chapterverse.errors import QdrantConnectionError, QdrantTimeoutError, RetrievalUnavailable
+from chapterverse.index.edge import EdgeIndex
+from chapterverse.index.generations import current_name
+from tests.index.places import scratch_directory
+from tests.index.sample import ask, manifest, write_page
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+
+WRITER = """
+import asyncio, itertools, sys
+from pathlib import Path
+from chapterverse.index.edge import EdgeIndex
+from tests.index.sample import manifest, write_page
+
+async def main():
+    async with EdgeIndex(Path(sys.argv[1])).writer() as writer:
+        for number in itertools.count():
+            await write_page(f"x{number}.html", [f"unfinished {part}" for part in range(20)]).put(writer)
+            if number == 3:
+                print("writing", flush=True)
+asyncio.run(main())
+"""
+
+READER = """
+import asyncio, sys
+from pathlib import Path
+from chapterverse.index.edge import EdgeIndex
+from tests.index.sample import ask
+
+async def main():
+    index = EdgeIndex(Path(sys.argv[1]))
+    print(len(await index.search(ask("text"))), flush=True)
+    await asyncio.Event().wait()
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+def directory() -> Iterator[Path]:
+    with scratch_directory() as scratch:
+        yield scratch / "index"
+
+
+@pytest.fixture
+async def index(directory: Path) -> AsyncIterator[EdgeIndex]:
+    """An index with a book of one page and two chunks."""
+    index = EdgeIndex(directory, timeout=5.0)
+    await publish(index, "first")
+    yield index
+    await index.close()
+
+
+async def publish(index: EdgeIndex, *names: str) -> None:
+    async with index.writer() as writer:
+        for name in names:
+            await write_page(f"{name}.html", [f"{name} text", f"{name} other text"]).put(writer)
+        await writer.publish(manifest())
+
+
+def children(directory: Path) -> dict[int, Path]:
+    """The processes that hold a private copy, by the copies' names."""
+    return {int(path.name.split("-")[0]): path for path in (directory / "readers").glob("*-*")}
+
+
+@contextlib.contextmanager
+def run(script: str, directory: Path) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    """A process running a script, and the first line it wrote."""
+    command = [sys.executable, "-c", script, str(directory)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        assert process.stdout is not None
+        try:
+            yield process, process.stdout.readline().strip()
+        finally:
+            process.kill()
+
+
+async def until_gone(pid: int) -> None:
+    async with asyncio.timeout(10):
+        while Path(f"/proc/{pid}").exists():  # noqa: ASYNC110, ASYNC240 - another process ends: nothing tells us
+            await asyncio.sleep(0.01)
+
+
+async def test_a_killed_writer_leaves_the_last_complete_state(index: EdgeIndex, directory: Path) -> None:
+    with run(WRITER, directory) as (process, line):
+        assert line == "writing"
+        assert len(list((directory / "generations").iterdir())) == 2
+        process.kill()
+        process.wait()
+    assert len(await index.search(ask("unfinished text"))) == 2
+    other = EdgeIndex(directory)
+    assert (await other.manifest()).pages == 1
+    await other.close()
+    await publish(index, "second")
+    assert (await index.manifest()).pages == 2
+    assert [path.name for path in (directory / "generations").iterdir()] == [current_name(directory)]
+
+
+async def test_a_killed_child_is_replaced(index: EdgeIndex, directory: Path) -> None:
+    await index.probe()
+    (pid,) = children(directory)
+    os.kill(pid, signal.SIGSTOP)
+    waiting = asyncio.create_task(index.search(ask("text")))
+    await asyncio.sleep(0)
+    os.kill(pid, signal.SIGKILL)
+    with pytest.raises(QdrantConnectionError):
+        await waiting
+    assert len(await index.search(ask("text"))) == 2
+    assert pid not in children(directory), "the copy of the killed child is swept away"
+
+
+async def test_a_hung_child_costs_one_timeout(directory: Path) -> None:
+    index = EdgeIndex(directory, timeout=1.0)
+    await publish(index, "first")
+    await index.probe()
+    (pid,) = children(directory)
+    os.kill(pid, signal.SIGSTOP)
+    start = time.monotonic()
+    with pytest.raises(QdrantTimeoutError):
+        await index.search(ask("text"))
+    assert 1.0 <= time.monotonic() - start < 1.5
+    await until_gone(pid)
+    async with asyncio.timeout(20):
+        while True:
+            with contextlib.suppress(QdrantTimeoutError):  # on a busy machine a new start takes longer than a second
+                assert len(await index.search(ask("text"))) == 2
+                break
+    await index.close()
+
+
+async def test_cancelled_searches_leave_the_others_alone(index: EdgeIndex) -> None:
+    await index.probe()
+    searches = [asyncio.create_task(index.search(ask("text"))) for _ in range(20)]
+    await asyncio.sleep(0)
+    for search in searches[::2]:
+        search.cancel()
+    results = await asyncio.gather(*searches, return_exceptions=True)
+    assert all(isinstance(result, asyncio.CancelledError) for result in results[::2])
+    assert all(isinstance(result, list) and len(result) == 2 for result in results[1::2])
+
+
+async def test_a_new_state_is_taken_up_while_searches_go_on(index: EdgeIndex, directory: Path) -> None:
+    """Another process' writer publishes; no search fails and the old child goes once it is no longer needed."""
+    await index.probe()
+    old = children(directory)
+    await publish(EdgeIndex(directory), "second")
+    async with asyncio.timeout(20):
+        while len(await index.search(ask("text"))) != 4:
+            pass
+    for pid in old:
+        await until_gone(pid)
+    assert len(children(directory)) == 1
+
+
+async def test_several_processes_read_at_once(index: EdgeIndex, directory: Path) -> None:
+    with run(READER, directory) as (_, first), run(READER, directory) as (_, second):
+        assert (first, second) == ("2", "2")
+        assert len(await index.search(ask("text"))) == 2
+        assert len(children(directory)) == 3
+
+
+async def test_a_child_ends_with_its_parent(index: EdgeIndex, directory: Path) -> None:
+    with run(READER, directory) as (process, line):
+        assert line == "2"
+        (child,) = children(directory)
+        process.kill()
+        process.wait()
+        await until_gone(child)
+    assert not children(directory)
+
+
+async def test_what_killed_processes_left_is_removed_by_the_next(index: EdgeIndex, directory: Path) -> None:
+    with run(READER, directory) as (process, _):
+        (child,) = children(directory)
+        os.kill(child, signal.SIGKILL)
+        process.kill()
+        process.wait()
+        await until_gone(child)
+    assert child in children(directory)
+    await index.probe()
+    assert child not in children(directory)
+    assert len(children(directory)) == 1
+
+
+async def test_closing_ends_everything(index: EdgeIndex, directory: Path) -> None:
+    start = asyncio.create_task(index.probe())
+    await asyncio.sleep(0)
+    await index.close()
+    with pytest.raises((asyncio.CancelledError, RetrievalUnavailable)):
+        await start
+    await index.probe()
+    (pid,) = children(directory)
+    await index.close()
+    assert not children(directory)
+    await until_gone(pid)
+
+
+async def test_a_lost_generation_is_said(index: EdgeIndex, directory: Path) -> None:
+    name = current_name(directory)
+    assert name is not None
+    (directory / "generations" / name).rename(directory / "elsewhere")
+    with pytest.raises(RetrievalUnavailable, match="cannot be read"):
+        await index.search(ask("text"))
+
+
+def test_the_child_starts_without_heavy_imports() -> None:
+    code = "import sys, chapterverse.index.edge_process; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"numpy", "pydantic", "qdrant_client", "httpx"} & set(loaded)
+
+
+async def test_the_event_loop_runs_while_the_engine_works(index: EdgeIndex, directory: Path) -> None:
+    """A stopped child is the longest search there is: the loop must not notice it."""
+    await index.probe()
+    (pid,) = children(directory)
+    os.kill(pid, signal.SIGSTOP)
+    searches = [asyncio.create_task(index.search(ask("text"))) for _ in range(50)]
+    for _ in range(200):
+        await asyncio.sleep(0.001)
+    assert not any(search.done() for search in searches)
+    os.kill(pid, signal.SIGCONT)
+    assert all(len(hits) == 2 for hits in await asyncio.gather(*searches))

@@ -1,0 +1,100 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chapterverse.index.fusion import Branches, Ranked, depth, fuse, pick
+
+IDS = st.sampled_from("abcdefgh")
+COSINES = st.floats(-1, 1)
+SCORES = st.floats(0, 50)
+
+
+def order(branches: Branches, weight: float = 0.5, depth: int = 100) -> list[str]:
+    return [candidate.id for candidate in fuse(branches, weight, depth)]
+
+
+def test_the_sum_of_both_decides() -> None:
+    branches = Branches({"a": 0.9, "b": 0.8, "c": 0.1}, {"b": 10.0, "c": 9.0}, {"b": 0.8, "c": 0.1})
+    assert order(branches) == ["b", "a", "c"]
+    assert order(branches, 0.9) == ["a", "b", "c"]
+    assert order(branches, 0.1) == ["b", "c", "a"]
+
+
+def test_a_word_hit_outside_the_dense_branch_counts_with_its_true_cosine() -> None:
+    ranked = fuse(Branches({"a": 0.9}, {"z": 5.0}, {"z": 0.2}), 0.45, 100)
+    assert [(c.id, c.cosine) for c in ranked] == [("z", 0.2), ("a", 0.9)]
+
+
+def test_words_that_few_chunks_have_tell_hits_from_the_rest() -> None:
+    """Two hits with nearly equal scores: the lesser one is not as bad as no hit at all."""
+    branches = Branches({"a": 0.5, "b": 0.5, "c": 0.5}, {"a": 8.1, "b": 8.0}, {"a": 0.5, "b": 0.5})
+    first, second, third = fuse(branches, 0.5, 100)
+    assert first.score - second.score < 0.01 < second.score - third.score
+
+
+def test_in_a_full_branch_the_rest_is_as_good_as_its_last_hit() -> None:
+    ranked = fuse(Branches({"c": 0.5}, {"a": 9.0, "b": 8.0}, {"a": 0.5, "b": 0.5}), 0.5, 2)
+    scores = {candidate.id: candidate.score for candidate in ranked}
+    assert scores["b"] == scores["c"] < scores["a"]
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.45, 1.0])
+def test_edge_cases(weight: float) -> None:
+    assert fuse(Branches(), weight, 100) == []
+    (only,) = fuse(Branches({"a": -0.5}), weight, 100)
+    assert (only.cosine, only.similarity) == (-0.5, 0.0)
+    assert order(Branches({"b": 0.3, "a": 0.3, "c": 0.3}), weight) == ["a", "b", "c"]
+    assert order(Branches({}, {"b": 2.0, "a": 2.0}, {"a": 0.1, "b": 0.1}), weight) == ["a", "b"]
+
+
+def test_a_candidate_without_cosine_is_left_out() -> None:
+    assert order(Branches({"a": 0.5}, {"a": 1.0, "x": 1.0}, {"a": 0.5})) == ["a"]
+
+
+@given(
+    dense=st.dictionaries(IDS, COSINES),
+    sparse=st.dictionaries(IDS, SCORES),
+    others=st.dictionaries(IDS, COSINES, min_size=8),
+    weight=st.floats(0, 1),
+    depth=st.integers(1, 8),
+)
+def test_ranks_are_total_and_scores_bounded(
+    dense: dict[str, float], sparse: dict[str, float], others: dict[str, float], weight: float, depth: int
+) -> None:
+    ranked = fuse(Branches(dense, sparse, others), weight, depth)
+    assert {candidate.id for candidate in ranked} == dense.keys() | sparse.keys()
+    assert all(-1e-9 <= candidate.score <= 1 + 1e-9 for candidate in ranked)
+    assert all(0 <= candidate.similarity <= 1 for candidate in ranked)
+    assert ranked == sorted(ranked, key=lambda candidate: (-candidate.score, candidate.id))
+
+
+@given(dense=st.dictionaries(IDS, COSINES, min_size=2), raised=IDS, weight=st.floats(0.01, 1))
+def test_a_better_cosine_never_lowers_a_rank(dense: dict[str, float], raised: str, weight: float) -> None:
+    before = order(Branches(dense, {"a": 1.0}, {"a": 0.0}), weight)
+    if raised in before and raised in dense:
+        after = order(Branches({**dense, raised: 1.0}, {"a": 1.0}, {"a": 0.0}), weight)
+        assert after.index(raised) <= before.index(raised)
+
+
+def test_depth_grows_with_the_limit() -> None:
+    assert [depth(1), depth(25), depth(50)] == [100, 100, 200]
+
+
+@given(hashes=st.lists(st.integers(0, 4), max_size=20), limit=st.integers(1, 6), bar=st.floats(0, 1))
+def test_pick_takes_the_first_of_each_text_and_fetches_in_parts(hashes: list[int], limit: int, bar: float) -> None:
+    ranked = [Ranked(str(number), 1.0 - number / 100, 1.0 - number / 20) for number in range(len(hashes))]
+    asked: list[str] = []
+
+    def fetch(ids: list[str]) -> dict[str, dict[str, str]]:
+        assert len(ids) <= limit
+        asked.extend(ids)
+        return {id_: {"content_hash": str(hashes[int(id_)])} for id_ in ids}
+
+    picked = pick(ranked, bar, limit, fetch)
+    expected: list[str] = []
+    for candidate in ranked:
+        earlier = {hashes[int(id_)] for id_ in expected}
+        if candidate.similarity >= bar and hashes[int(candidate.id)] not in earlier:
+            expected.append(candidate.id)
+    assert [candidate.id for candidate, _ in picked] == expected[:limit]
+    assert len(asked) == len(set(asked))

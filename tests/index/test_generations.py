@@ -1,0 +1,125 @@
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from chapterverse.errors import CollectionNotFoundError, IngestionError
+from chapterverse.index import generations
+from chapterverse.index.edge import EdgeIndex
+from chapterverse.index.edge_shard import ShardReader
+from tests.index.places import scratch_directory
+from tests.index.sample import ask, manifest, write_page
+
+
+@pytest.fixture
+def directory() -> Iterator[Path]:
+    with scratch_directory() as scratch:
+        yield scratch
+
+
+def make(directory: Path, name: str, **files: bytes) -> Path:
+    path = generations.generation_path(directory, name)
+    (path / "inner").mkdir(parents=True)
+    for file, data in files.items():
+        (path / "inner" / file.replace("__", ".")).write_bytes(data)
+    return path
+
+
+def test_publishing_switches_the_pointer_and_sweeping_keeps_only_its_target(directory: Path) -> None:
+    assert generations.current_name(directory) is None
+    with pytest.raises(CollectionNotFoundError), generations.private_copy(directory):
+        pass
+    for name in ("a", "b"):
+        make(directory, name)
+        generations.publish(directory, name)
+        assert generations.current_name(directory) == name
+    make(directory, "crashed")
+    make(directory, "crashed.removed")
+    generations.sweep_generations(directory)
+    assert [path.name for path in (directory / "generations").iterdir()] == ["b"]
+
+
+def test_one_writer(directory: Path) -> None:
+    with (
+        generations.writer_lock(directory),
+        pytest.raises(IngestionError, match=f"pid {os.getpid()}"),
+        generations.writer_lock(directory),
+    ):
+        pass
+    with generations.writer_lock(directory):
+        pass
+
+
+def test_a_private_copy_shares_what_readers_never_change(directory: Path) -> None:
+    source = make(directory, "a", page_0__dat=b"big", chunk_0__mmap=b"big", tracker__dat=b"small")
+    generations.publish(directory, "a")
+    with generations.private_copy(directory) as (name, copy):
+        assert name == "a"
+        for file in ("page_0.dat", "chunk_0.mmap"):
+            assert (copy / "inner" / file).samefile(source / "inner" / file)
+        assert not (copy / "inner" / "tracker.dat").samefile(source / "inner" / "tracker.dat")
+        assert (copy / "inner" / "tracker.dat").read_bytes() == b"small"
+        with generations.private_copy(directory) as (_, other):
+            assert other != copy
+        assert copy.exists()
+    assert not copy.parent.exists()
+
+
+def test_a_writers_copy_shares_nothing_and_keeps_holes(directory: Path) -> None:
+    source = make(directory, "a", page_0__dat=b"")
+    with (source / "inner" / "page_0.dat").open("wb") as file:
+        file.seek(8 << 20)
+        file.write(b"middle")
+        file.truncate(64 << 20)
+    generations.copy_shard(source, directory / "copy", share=False)
+    original, copy = source / "inner" / "page_0.dat", directory / "copy" / "inner" / "page_0.dat"
+    assert not copy.samefile(original)
+    assert copy.read_bytes() == original.read_bytes()
+    assert copy.stat().st_blocks * 512 < 1 << 20
+
+
+def test_abandoned_copies_are_removed_and_held_ones_kept(directory: Path) -> None:
+    make(directory, "a")
+    generations.publish(directory, "a")
+    (directory / "readers" / "1-dead" / "shard").mkdir(parents=True)
+    (directory / "readers" / "1-dead" / "lock").touch()
+    with generations.private_copy(directory) as (_, held), generations.private_copy(directory):
+        assert held.exists()
+        assert not (directory / "readers" / "1-dead").exists()
+
+
+@pytest.mark.slow
+async def test_the_engine_leaves_shared_files_as_they_are(directory: Path) -> None:
+    """The reason why hard links are safe: loading, searching and closing change none of the shared files."""
+    index = EdgeIndex(directory)
+    async with index.writer() as writer:
+        await write_page("p.html", [f"text {number}" for number in range(300)]).put(writer)
+        await writer.publish(manifest())
+    shard = generations.generation_path(directory, generations.current_name(directory) or "")
+    before = state(shard)
+    assert any(path.name == "chunk_0.mmap" for path in before)
+    for _ in range(2):
+        reader = ShardReader(shard)
+        query = ask("text", limit=20, with_vectors=True)
+        found = reader.search(
+            {
+                "text": query.text,
+                "vector": query.vector.tolist(),
+                "limit": 20,
+                "filters": {"source_url_prefix": "https://book.example/docs/p"},
+                "min_similarity": 0.0,
+                "with_vectors": True,
+                "dense_weight": None,
+            }
+        )
+        assert len(found) == 20
+        assert reader.pages(None)[0]
+        reader._shard.close()
+    assert state(shard) == before
+
+
+def state(shard: Path) -> dict[Path, tuple[int, str]]:
+    files = [path for pattern in generations._SHARED for path in shard.rglob(pattern)]
+    return {path: (path.stat().st_mtime_ns, hashlib.sha256(path.read_bytes()).hexdigest()) for path in files}

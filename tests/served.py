@@ -1,0 +1,48 @@
+"""Run the real server in a thread, on a free loopback port, and talk HTTP to it."""
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import httpx2
+import uvicorn
+
+from chapterverse.config import Settings
+from chapterverse.main import create_app
+
+
+@dataclass(frozen=True)
+class Served:
+    """A running server and a client for it."""
+
+    url: str
+    http: httpx2.Client
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextmanager
+def serve(settings: Settings) -> Iterator[Served]:
+    port = free_port()
+    config = uvicorn.Config(create_app(settings), host="127.0.0.1", port=port, log_level="warning", lifespan="on")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    deadline = time.monotonic() + 30
+    while not server.started:
+        assert thread.is_alive() and time.monotonic() < deadline, "the server did not start"
+        time.sleep(0.01)
+    url = f"http://127.0.0.1:{port}"
+    with httpx2.Client(base_url=url, timeout=30, trust_env=False) as client:
+        yield Served(url, client)
+    server.should_exit = True
+    thread.join(30)
+    assert not thread.is_alive(), "the server did not stop"

