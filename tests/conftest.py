@@ -10,7 +10,7 @@ from chapterverse.config import Settings
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.pipeline import Workshop, ingest
 from chapterverse.ingestion.sources import open_source
-from chapterverse.wiring import open_services
+from chapterverse.wiring import open_engines
 from tests.served import Served, serve
 
 pytest_plugins = ["tests.postgres_fixture"]
@@ -33,8 +33,8 @@ def example_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("home")
 
     async def fill() -> None:
-        async with open_services(Settings.load(chapterverse_home=home)) as services:
-            workshop = Workshop(services.index, services.embedder, home)
+        async with open_engines(Settings.load(chapterverse_home=home)) as engines:
+            workshop = Workshop(engines.index, engines.embedder, home)
             ledger = await ingest([open_source(str(EXAMPLE_BOOK), SourceOptions())], workshop)
             assert ledger.count("failed") == 0
 
@@ -45,5 +45,5 @@ def example_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def example_server(example_home: Path) -> Iterator[Served]:
     """The real server over the example book, on a real port."""
-    with serve(Settings.load(chapterverse_home=example_home)) as served:
+    with serve(Settings.load(chapterverse_home=example_home, api_rate_limit=100_000)) as served:
         yield served

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import httpx2
 import uvicorn
@@ -30,9 +31,21 @@ def free_port() -> int:
 
 
 @contextmanager
-def serve(settings: Settings) -> Iterator[Served]:
+def serve(settings: Settings, heartbeat: float | None = None, **parts: Any) -> Iterator[Served]:
+    """Serve the application as `chapterverse serve` does; `parts` go to `create_app`."""
     port = free_port()
-    config = uvicorn.Config(create_app(settings), host="127.0.0.1", port=port, log_level="warning", lifespan="on")
+    app = create_app(settings, **parts)
+    if heartbeat is not None:
+        app.state.heartbeat = heartbeat
+    config = uvicorn.Config(
+        app,
+        host="127.0.0.1",
+        port=port,
+        log_level="warning",
+        lifespan="on",
+        proxy_headers=False,
+        timeout_graceful_shutdown=1,
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

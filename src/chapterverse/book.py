@@ -116,6 +116,7 @@ class PageRecord:
     chunks: int
     etag: str = ""
     last_modified: str = ""
+    document: str = ""  # address of what it was read from, when that is not its own (an EPUB's chapter, a slug)
 
 
 @dataclass(frozen=True, slots=True)

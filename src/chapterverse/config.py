@@ -7,7 +7,7 @@ Owns names, defaults and validity of every setting. Never connects, never builds
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AnyHttpUrl, Field, SecretStr, TypeAdapter, ValidationError, field_validator
+from pydantic import AnyHttpUrl, Field, IPvAnyNetwork, SecretStr, TypeAdapter, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from chapterverse.errors import ConfigurationError
@@ -76,8 +76,12 @@ class Settings(BaseSettings):
     agent_score_threshold: float | None = Field(None, ge=0, le=1, description="Least similarity of a passage.")
     agent_max_turns: int = Field(4, ge=1, le=50, description="Model calls that one question may take.")
     cors_origins: Annotated[tuple[str, ...], NoDecode] = Field((), description="Comma-separated origins, or *.")
+    trusted_proxies: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
+        (), description="Comma-separated addresses or networks whose X-Forwarded-For names the client."
+    )
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least level that is logged.")
 
-    @field_validator("api_keys", "cors_origins", mode="before")
+    @field_validator("api_keys", "cors_origins", "trusted_proxies", mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:
         return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value

@@ -171,6 +171,7 @@ class SourceCitation(Frozen):
     quote: str = Field(description="The exact sentences that support the answer.")
     quote_start: int = Field(description="`page_text[quote_start:quote_end] == quote`, in characters.")
     quote_end: int
+    page_id: str = Field("", description="For `GET /pages/{page_id}`; empty in selected-text mode.")
 
 
 class SelectedTextCitation(SourceCitation):
@@ -205,6 +206,7 @@ class AnswerSummary(Frozen):
     confidence: Score
     confidence_level: ConfidenceLevel
     should_answer: bool
+    disclaimer: str | None = Field(None, description="Said beside an answer of low confidence.")
     status: Status
     metadata: AnswerMetadata
 

@@ -63,9 +63,6 @@ async def test_what_was_put_comes_back_as_it_was(index: Index) -> None:
         assert await index.page(page.page_id) == page
     for stranger in (BOOK[0].chunks[0].chunk_id, page_id_for("elsewhere"), "not an id"):
         assert await index.page(stranger) is None
-    some = [BOOK[2].chunks[1], BOOK[0].chunks[0]]
-    ids = [some[0].chunk_id, page_id_for("elsewhere"), pages[0].page_id, "not an id", some[1].chunk_id]
-    assert await index.chunks(ids) == some
     said = await index.manifest()
     assert (said.pages, said.chunks) == (4, 6)
     assert said.calibration == manifest().calibration
@@ -73,6 +70,20 @@ async def test_what_was_put_comes_back_as_it_was(index: Index) -> None:
     assert said.bm25["language"] == "english"
     assert said.generation
     await index.probe()
+
+
+async def test_chunks_are_recalled_by_their_ids_with_their_cosines(index: Index) -> None:
+    await publish(index, *BOOK)
+    question = ask("ferret", limit=50)
+    everything = {hit.chunk.chunk_id: hit for hit in await index.search(question)}
+    some = [BOOK[2].chunks[1].chunk_id, BOOK[0].chunks[0].chunk_id]
+    recalled = await index.recall([*some, page_id_for("elsewhere"), BOOK[0].page.page_id, "not an id"], question.vector)
+    assert {hit.chunk.chunk_id for hit in recalled} == set(some)
+    assert [hit.similarity for hit in recalled] == sorted((hit.similarity for hit in recalled), reverse=True)
+    for hit in recalled:
+        assert hit.chunk == everything[hit.chunk.chunk_id].chunk
+        assert hit.similarity == pytest.approx(everything[hit.chunk.chunk_id].similarity, abs=1e-6)
+    assert await index.recall([], question.vector) == []
 
 
 async def test_exact_filters_match_any_value_of_all_fields(index: Index) -> None:

@@ -91,8 +91,9 @@ class Index(Protocol):
         """The best chunks, best first, at most `query.limit`, equal `content_hash` once."""
         ...
 
-    async def chunks(self, chunk_ids: Sequence[str]) -> list[Chunk]:
-        """Chunks by their ids, in that order; those that are no longer in the book are left out."""
+    async def recall(self, chunk_ids: Sequence[str], vector: Vectors) -> list[Hit]:
+        """Chunks by their ids with their similarity to a question, best first; those that are no longer in the
+        book are left out."""
         ...
 
     async def manifest(self) -> Manifest:

@@ -13,9 +13,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from chapterverse.book import Chunk, Hit, Manifest, Page
+from chapterverse.book import Hit, Manifest, Page
 from chapterverse.errors import ChapterverseError, QdrantTimeoutError
-from chapterverse.index import HybridQuery, IndexWriter
+from chapterverse.index import HybridQuery, IndexWriter, Vectors
 from chapterverse.index.edge_child import EdgeChild
 from chapterverse.index.generations import current_name
 from chapterverse.index.points import chunk_from_payload, page_from_payload
@@ -47,12 +47,12 @@ class EdgeIndex:
             rows = await child.call("search", _request(query), timeout=self._timeout)
         return [_hit(row) for row in rows]
 
-    async def chunks(self, chunk_ids: Sequence[str]) -> list[Chunk]:
-        """Chunks by their ids, in that order."""
+    async def recall(self, chunk_ids: Sequence[str], vector: Vectors) -> list[Hit]:
+        """Chunks by their ids, the most similar first."""
         child = await self._serving()
         async with child:
-            rows = await child.call("chunks", list(chunk_ids), timeout=self._timeout)
-        return [chunk_from_payload(row) for row in rows]
+            rows = await child.call("recall", list(chunk_ids), vector.tolist(), timeout=self._timeout)
+        return [_hit(row) for row in rows]
 
     async def manifest(self) -> Manifest:
         """What the served state says of itself."""

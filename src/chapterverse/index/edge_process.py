@@ -52,7 +52,7 @@ def _own_pipes() -> tuple[BinaryIO, BinaryIO]:
 def _serve(reader: ShardReader, requests: BinaryIO, answers: BinaryIO) -> None:
     operations: Mapping[str, Operation] = {
         "search": reader.search,
-        "chunks": reader.chunks,
+        "recall": reader.recall,
         "pages": reader.pages,
         "page": reader.page,
         "ping": lambda: None,

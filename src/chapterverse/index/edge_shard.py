@@ -5,6 +5,7 @@ servers make them in a child process (`edge_process.py`).
 """
 
 import contextlib
+import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -88,9 +89,7 @@ class ShardReader:
     def search(self, query: Mapping[str, Any]) -> list[Payload]:
         """Hits for a query as `edge.py` sends it."""
         vector: list[float] = query["vector"]
-        dimension = self.manifest.fingerprint.dimension
-        if len(vector) != dimension:
-            raise EmbeddingMismatchError(f"The index holds vectors of {dimension} numbers, not {len(vector)}")
+        self._check_dimension(vector)
         limit: int = query["limit"]
         weight = fusion.DENSE_WEIGHT if query["dense_weight"] is None else float(query["dense_weight"])
         depth = fusion.depth(limit)
@@ -109,10 +108,25 @@ class ShardReader:
             for candidate, payload in picked
         ]
 
-    def chunks(self, chunk_ids: Sequence[str]) -> list[Payload]:
-        """Chunks by their ids, in that order."""
-        found = self._payloads([chunk_id for chunk_id in chunk_ids if is_point_id(chunk_id)])
-        return [found[chunk_id] for chunk_id in chunk_ids if found.get(chunk_id, {}).get("kind") == "chunk"]
+    def recall(self, chunk_ids: Sequence[str], vector: list[float]) -> list[Payload]:
+        """Chunks by their ids, the most similar first; only chunks have a vector to be similar by."""
+        ids: set[int | uuid.UUID | str] = {uuid.UUID(chunk_id) for chunk_id in chunk_ids if is_point_id(chunk_id)}
+        self._check_dimension(vector)
+        if not ids:
+            return []
+        request = qe.QueryRequest(
+            limit=len(ids),
+            query=qe.Query.Nearest(vector, using=DENSE),
+            filter=qe.Filter(must=[qe.HasIdCondition(ids)]),
+            with_payload=True,
+        )
+        found = [
+            (fusion.Ranked(str(point.id), point.score, point.score), point) for point in self._shard.query(request)
+        ]
+        return [
+            {"payload": dict(point.payload or {}), "similarity": one.similarity, "score": one.score, "vector": None}
+            for one, point in found
+        ]
 
     def pages(self, offset: str | None) -> tuple[list[Payload], str | None]:
         """Some pages without their bodies, and where the next ones start."""
@@ -130,6 +144,11 @@ class ShardReader:
         """One page with its body."""
         found = self._payloads([page_id]) if is_point_id(page_id) else {}
         return next((payload for payload in found.values() if payload["kind"] == "page"), None)
+
+    def _check_dimension(self, vector: list[float]) -> None:
+        dimension = self.manifest.fingerprint.dimension
+        if len(vector) != dimension:
+            raise EmbeddingMismatchError(f"The index holds vectors of {dimension} numbers, not {len(vector)}")
 
     def _branches(
         self,

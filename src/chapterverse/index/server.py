@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 
 from qdrant_client import AsyncQdrantClient, models
 
-from chapterverse.book import Chunk, Hit, Manifest, Page
+from chapterverse.book import Hit, Manifest, Page
 from chapterverse.errors import CollectionNotFoundError, EmbeddingMismatchError, RetrievalUnavailable
-from chapterverse.index import Filters, HybridQuery, IndexWriter, fusion
+from chapterverse.index import Filters, HybridQuery, IndexWriter, Vectors, fusion
 from chapterverse.index.filters import Clause, exact_clauses, prefix_clause, prefix_scope
 from chapterverse.index.generations import NO_BOOK
 from chapterverse.index.points import (
@@ -65,16 +65,23 @@ class QdrantIndex:
 
         return await self._read(find, self._timeout)
 
-    async def chunks(self, chunk_ids: Sequence[str]) -> list[Chunk]:
-        """Chunks by their ids, in that order."""
+    async def recall(self, chunk_ids: Sequence[str], vector: Vectors) -> list[Hit]:
+        """Chunks by their ids, the most similar first; only chunks have a vector to be similar by."""
+        ids = [chunk_id for chunk_id in chunk_ids if is_point_id(chunk_id)]
 
-        async def fetch(manifest: Manifest) -> list[Chunk]:
-            ids = [chunk_id for chunk_id in chunk_ids if is_point_id(chunk_id)]
-            records = await self._client.retrieve(collection_of(self._alias, manifest.generation), ids)
-            found = {str(record.id): record.payload or {} for record in records}
-            return [chunk_from_payload(found[one]) for one in ids if found.get(one, {}).get("kind") == "chunk"]
+        async def fetch(manifest: Manifest) -> list[Hit]:
+            _check_dimension(vector, manifest)
+            found = await self._client.query_points(
+                collection_of(self._alias, manifest.generation),
+                query=vector.tolist(),
+                using=DENSE,
+                query_filter=models.Filter(must=[models.HasIdCondition(has_id=list(ids))]),
+                limit=len(ids),
+            )
+            ranked = [(fusion.Ranked(str(point.id), point.score, point.score), point) for point in found.points]
+            return [Hit(chunk_from_payload(point.payload or {}), one.similarity, one.score) for one, point in ranked]
 
-        return await self._read(fetch, self._timeout)
+        return await self._read(fetch, self._timeout) if ids else []
 
     async def manifest(self) -> Manifest:
         """What the current state says of itself, as of the last second."""
@@ -171,9 +178,7 @@ class QdrantIndex:
             raise CollectionNotFoundError(NO_BOOK) from error
 
     async def _search(self, query: HybridQuery, manifest: Manifest) -> list[Hit]:
-        dimension = manifest.fingerprint.dimension
-        if query.vector.shape != (dimension,):
-            raise EmbeddingMismatchError(f"The index holds vectors of {dimension} numbers, not {query.vector.size}")
+        _check_dimension(query.vector, manifest)
         collection = collection_of(self._alias, manifest.generation)
         weight = fusion.DENSE_WEIGHT if query.dense_weight is None else query.dense_weight
         filter_ = render(await self._clauses(collection, query.filters))
@@ -245,6 +250,12 @@ class QdrantIndex:
             return {}
         records = await self._client.retrieve(collection, ids, with_payload=False, with_vectors=[DENSE])
         return {str(record.id): tuple(dense_of(record)) for record in records}
+
+
+def _check_dimension(vector: Vectors, manifest: Manifest) -> None:
+    dimension = manifest.fingerprint.dimension
+    if vector.shape != (dimension,):
+        raise EmbeddingMismatchError(f"The index holds vectors of {dimension} numbers, not {vector.size}")
 
 
 def collection_of(alias: str, generation: str) -> str:

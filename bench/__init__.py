@@ -1,0 +1,1 @@
+"""Measurements of the whole product on public data. Never imported by the product."""

@@ -1,0 +1,208 @@
+"""Run the retrieval bench: BM25 alone, dense alone, rank fusion for comparison, and ours.
+
+Owns the run: pages are cut, embedded and indexed by the product, and asked through `EdgeIndex.search`; a document is
+as good as its best chunk. One setting for all sets. Prints a table and writes `bench/results/retrieval-COMMIT.json`.
+
+    python -m bench.retrieval.run [CORPUS ...]
+"""
+
+import asyncio
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Final
+
+from bench.retrieval import metrics
+from bench.retrieval.sets import Corpus, DataMissing, Measure, RetrievalSet, corpora
+from bench.retrieval.vectors import VectorCache
+from chapterverse.book import Chunk, Manifest, Page, PageRecord, text_hash
+from chapterverse.embeddings.local import LocalEmbedder
+from chapterverse.embeddings.wordpiece import count_tokens
+from chapterverse.index import HybridQuery, fusion, sparse
+from chapterverse.index.edge import EdgeIndex
+from chapterverse.ingestion.chunking import cut
+
+_ROOT: Final = Path(__file__).resolve().parents[2]
+_CACHE: Final = _ROOT / ".cache" / "bench" / "vectors.sqlite"
+_RESULTS: Final = _ROOT / "bench" / "results"
+# Chunks asked for: enough for ten documents, and as deep inside the index as an ordinary question.
+_LIMIT: Final = 25
+_RRF_K: Final = 60
+_WEIGHTS: Final[Mapping[str, float | None]] = {"bm25": 0.0, "dense": 1.0, "ours": None}
+_MEASURES: Final[Mapping[Measure, Callable[[Sequence[str], Mapping[str, float], int], float]]] = {
+    "nDCG": metrics.ndcg,
+    "MRR": metrics.reciprocal_rank,
+    "hit": metrics.hit,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What one set came to: means over its questions."""
+
+    label: str
+    questions: int
+    bm25: float
+    dense: float
+    rrf: float
+    ours: float
+    interval: tuple[float, float]  # of ours
+    gain: float  # of ours over the better of BM25 and dense
+    gain_interval: tuple[float, float]
+
+
+async def measure(corpus: Corpus, vectors: VectorCache, budget: int) -> list[Line]:
+    """Index a corpus and ask its sets."""
+    started = time.monotonic()
+    chunks = {name: [cut(page, count_tokens, budget) for page in pages] for name, pages in corpus.documents.items()}
+    documents = {page.page_id: name for name, pages in corpus.documents.items() for page in pages}
+    with tempfile.TemporaryDirectory() as directory:
+        index = EdgeIndex(Path(directory), timeout=60.0)
+        try:
+            count = await _fill(index, corpus, chunks, vectors)
+            filled = time.monotonic()
+            lines = [await _ask(index, one, documents, vectors) for one in corpus.sets]
+        finally:
+            await index.close()
+    _say(
+        f"{corpus.name}: {len(documents)} pages, {count} chunks; indexed in {filled - started:.0f} s, "
+        f"asked in {time.monotonic() - filled:.0f} s"
+    )
+    return lines
+
+
+async def _fill(index: EdgeIndex, corpus: Corpus, chunks: Mapping[str, list[list[Chunk]]], vectors: VectorCache) -> int:
+    flat = [chunk for pages in chunks.values() for page in pages for chunk in page]
+    rows = await vectors.passages([chunk.passage for chunk in flat])
+    done = 0
+    async with index.writer(fresh=True) as writer:
+        for name, pages in corpus.documents.items():
+            for page, own in zip(pages, chunks[name], strict=True):
+                await writer.put(page, _record(page, len(own)), own, rows[done : done + len(own)])
+                done += len(own)
+        fingerprint = vectors.fingerprint
+        await writer.publish(Manifest(fingerprint, "", "", len(corpus.documents), len(flat), dict(sparse.DEFAULTS)))
+    return len(flat)
+
+
+def _record(page: Page, chunks: int) -> PageRecord:
+    return PageRecord(page.page_id, page.url, page.source, text_hash(page.text), chunks)
+
+
+async def _ask(index: EdgeIndex, asked: RetrievalSet, documents: Mapping[str, str], vectors: VectorCache) -> Line:
+    scores: dict[str, list[float]] = {name: [] for name in (*_WEIGHTS, "rrf")}
+    score = _MEASURES[asked.measure]
+    for key, text in asked.questions.items():
+        vector = await vectors.query(text)
+        found: dict[str, list[Chunk]] = {}
+        for name, weight in _WEIGHTS.items():
+            hits = await index.search(HybridQuery(text, vector, _LIMIT, dense_weight=weight))
+            found[name] = [hit.chunk for hit in hits]
+        found["rrf"] = _rank_fusion(found["bm25"], found["dense"])
+        for name, chunks in found.items():
+            ranked = list(dict.fromkeys(documents[chunk.page_id] for chunk in chunks))
+            scores[name].append(score(ranked, asked.relevant[key], asked.depth))
+    return _line(asked, scores)
+
+
+def _line(asked: RetrievalSet, scores: Mapping[str, list[float]]) -> Line:
+    means = {name: fmean(values) for name, values in scores.items()}
+    better = max(("bm25", "dense"), key=lambda name: means[name])
+    return Line(
+        label=asked.label,
+        questions=len(asked.questions),
+        **means,
+        interval=metrics.interval(scores["ours"]),
+        gain=means["ours"] - means[better],
+        gain_interval=metrics.gain_interval(scores["ours"], scores[better]),
+    )
+
+
+def _rank_fusion(*rankings: Sequence[Chunk]) -> list[Chunk]:
+    """Reciprocal rank fusion of the single rankings, what others do."""
+    scores: dict[str, float] = {}
+    for ranking in rankings:
+        for rank, chunk in enumerate(ranking, 1):
+            scores[chunk.chunk_id] = scores.get(chunk.chunk_id, 0.0) + 1 / (_RRF_K + rank)
+    chunks = {chunk.chunk_id: chunk for ranking in rankings for chunk in ranking}
+    return [chunks[name] for name in sorted(scores, key=lambda name: -scores[name])]
+
+
+def table(lines: Iterable[Line]) -> str:
+    """The lines for people, and their average gain."""
+    lines = list(lines)
+    head = f"{'set':<42}{'n':>5}  {'BM25':>5} {'dense':>5} {'RRF':>5} {'ours':>5}  {'gain':>5}  95 % of the gain"
+    rows = [
+        f"{line.label:<42}{line.questions:>5}  {line.bm25:5.3f} {line.dense:5.3f} {line.rrf:5.3f} {line.ours:5.3f}  "
+        f"{100 * line.gain:+5.1f}  {100 * line.gain_interval[0]:+.1f} to {100 * line.gain_interval[1]:+.1f}"
+        for line in lines
+    ]
+    better = fmean(max(line.bm25, line.dense) for line in lines)
+    means = "  ".join(
+        f"{name} {fmean(getattr(line, name) for line in lines):.3f}" for name in ("bm25", "dense", "rrf", "ours")
+    )
+    gain = 100 * fmean(line.gain for line in lines)
+    worst = 100 * min(line.gain for line in lines)
+    last = f"average: {means}  better of the two {better:.3f}  gain {gain:+.2f} points, worst set {worst:+.2f}"
+    return "\n".join([head, *rows, last])
+
+
+def _settings(embedder: LocalEmbedder) -> dict[str, Any]:
+    return {
+        "embedding": asdict(embedder.fingerprint),
+        "budget_tokens": embedder.window,
+        "bm25": dict(sparse.DEFAULTS),
+        "dense_weight": fusion.DENSE_WEIGHT,
+        "candidates": fusion.depth(_LIMIT),
+        "chunks_asked": _LIMIT,
+    }
+
+
+def _commit() -> str:
+    command = ["git", "describe", "--always", "--abbrev=8", "--exclude=*", "--dirty"]
+    return subprocess.run(command, cwd=_ROOT, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, 4)
+    return [_rounded(part) for part in value] if isinstance(value, tuple) else value
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+async def bench(names: Sequence[str]) -> None:
+    """Measure the named corpora, or all; only a full run is written down."""
+    started = time.monotonic()
+    embedder = LocalEmbedder()
+    lines: list[Line] = []
+    try:
+        with VectorCache(_CACHE, embedder) as vectors:
+            for corpus in corpora(names):
+                lines += await measure(corpus, vectors, embedder.window)
+            embedded = vectors.embedded
+    finally:
+        await embedder.close()
+    print(table(lines))
+    _say(f"{time.monotonic() - started:.0f} s; {embedded} texts embedded, the others were cached")
+    if not names:
+        path = _RESULTS / f"retrieval-{_commit()}.json"
+        sets = [{key: _rounded(value) for key, value in asdict(line).items()} for line in lines]
+        content = {"settings": _settings(embedder), "sets": sets, "gain": _rounded(fmean(line.gain for line in lines))}
+        path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        _say(f"written to {path.relative_to(_ROOT)}")
+
+
+if __name__ == "__main__":
+    try:
+        asyncio.run(bench(sys.argv[1:]))
+    except DataMissing as missing:
+        sys.exit(str(missing))

@@ -1,0 +1,351 @@
+"""The story of one question, top to bottom: remember, understand, search, decide, ask, verify, keep.
+
+Owns the order of these steps and the events a reader gets. `prepare` does what may fail before the first byte; `stream`
+does the rest and never raises: it ends in one `done` or one `error`. The JSON answer is the fold of the same events.
+"""
+
+import logging
+import time
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Final
+from uuid import uuid4
+
+from chapterverse import confidence
+from chapterverse.agent import Exchange, Finished, IssuedPassage, Task, Wrote, run_agent
+from chapterverse.citing import cite_passages, cite_selection, passage_of, selection_passage
+from chapterverse.config import GENERATION_SECONDS, REQUEST_SECONDS
+from chapterverse.errors import ChapterverseError, ConversationsUnavailable, InternalError, error_named
+from chapterverse.followups import standalone
+from chapterverse.grounding import Grounder, Shown
+from chapterverse.models import (
+    MAX_QUERY_CHARS,
+    AnswerMetadata,
+    ChatRequest,
+    ChatResponse,
+    ChunkEvent,
+    ChunkResult,
+    ConfidenceLevel,
+    DoneEvent,
+    ErrorEvent,
+    Event,
+    Mode,
+    RetrievalRequest,
+    RetrievedEvent,
+    RetrievedPassage,
+    SearchFilters,
+    SearchResult,
+    SourceCitation,
+    SourcesEvent,
+    Status,
+)
+from chapterverse.refusals import NOT_FOUND, NOT_IN_BOOK, not_in_selection, topic_of_question
+from chapterverse.retrieval import retrieve_with_retry
+from chapterverse.services import Services
+from chapterverse.topic import EXCHANGES, topic_of
+from chapterverse.turns import SearchRecord, Turn
+
+log = logging.getLogger(__name__)
+
+OFFER: Final = "Would you like me to search the full documentation?"
+DISCLAIMER: Final = "The book says little about this. Check the passages behind the answer."
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A question that is ready to be answered. `found` is None when only the reader's selection counts."""
+
+    request: ChatRequest
+    session_id: str
+    mode: Mode  # as used: a reader who accepts the offer leaves the selection
+    question: str  # that stands alone
+    turns: tuple[Turn, ...]
+    remembered: bool  # whether the conversation could be read
+    started: float
+    found: SearchResult | None = None
+    retrieval_ms: float = 0.0
+
+
+async def prepare(request: ChatRequest, services: Services) -> Prepared:
+    """Read the conversation, make the question stand alone, and search. Whatever fails here is a plain error."""
+    started = time.perf_counter()
+    turns, remembered = await _remember(request, services)
+    asked = standalone(request.query, [Exchange(turn.query, turn.response) for turn in turns])
+    accepts = bool(turns) and turns[-1].response.endswith(OFFER) and asked.question == turns[-1].query
+    mode: Mode = "general" if accepts else request.mode
+    prepared = Prepared(
+        request=request,
+        session_id=request.session_id or str(uuid4()),
+        mode=mode,
+        question=request.query if mode == "selected_text" else asked.question,
+        turns=turns,
+        remembered=remembered,
+        started=started,
+    )
+    if mode == "selected_text":
+        return prepared
+    searching = time.perf_counter()
+    # What the last answer rested on stays a candidate: a follow-up is often about it.
+    also = turns[-1].evidence if asked.is_followup and turns else ()
+    found = await retrieve_with_retry(_search_request(prepared, services), services.embedder, services.index, also)
+    return replace(prepared, found=found, retrieval_ms=(time.perf_counter() - searching) * 1000)
+
+
+async def stream(prepared: Prepared, services: Services) -> AsyncGenerator[Event, None]:
+    """Answer as events. Closing the generator early cancels the model's run."""
+    answer = _Answer(prepared, services)
+    try:
+        async with aclosing(answer.events()) as events:
+            async for event in events:
+                yield event
+    except ChapterverseError as failure:
+        yield ErrorEvent(error_code=failure.code, message=failure.message)
+    except Exception:  # the one place where nothing may escape: a stream always ends in `done` or `error`
+        log.exception("an answer failed")
+        yield ErrorEvent(error_code=InternalError.code, message="Something went wrong on our side.")
+
+
+async def fold(events: AsyncIterator[Event]) -> ChatResponse:
+    """The JSON answer that the events amount to; raises the error that they end in."""
+    text: list[str] = []
+    sources: list[SourceCitation] = []
+    async for event in events:
+        match event:
+            case ChunkEvent():
+                text.append(event.content)
+            case SourcesEvent():
+                sources = list(event.sources)
+            case DoneEvent():
+                summary = event.model_dump(exclude={"type"})
+                return ChatResponse(answer="".join(text), sources=sources, **summary)
+            case ErrorEvent():
+                raise error_named(event.error_code, event.message)
+    raise InternalError("The answer ended without an end.")
+
+
+@dataclass(slots=True)
+class _Answer:
+    """One answer on its way: what was issued, what was shown, what it took."""
+
+    prepared: Prepared
+    services: Services
+    chunks: dict[int, ChunkResult] = field(default_factory=dict)  # by the number issued for this answer
+    grounder: Grounder = field(default_factory=lambda: Grounder([]))
+    text: list[str] = field(default_factory=list)
+    searches: list[SearchRecord] = field(default_factory=list)
+    tokens: int = 0
+    calls: int = 0
+    stopped: bool = False
+    generation_ms: float = 0.0
+
+    async def events(self) -> AsyncGenerator[Event, None]:
+        """The events of the answer, in order."""
+        found = self.prepared.found
+        if found is not None:
+            self.searches.append(_record(found))
+            yield RetrievedEvent(passages=[_announce(chunk) for chunk in found.results])
+        refusal = self._refusal_before_asking()
+        if refusal is None:
+            async with aclosing(self._ask()) as shown:
+                async for text in shown:
+                    self.text.append(text)
+                    yield ChunkEvent(content=text)
+            if not self.text:
+                refusal = self._refusal()
+        if refusal is not None:
+            self.text.append(refusal)
+            yield ChunkEvent(content=refusal)
+        sources = self._sources()
+        yield SourcesEvent(sources=sources)
+        yield await self._done(sources, refused=refusal is not None)
+
+    async def _ask(self) -> AsyncGenerator[str, None]:
+        """Let the model write, and pass on what the passages bear out."""
+        started = time.perf_counter()
+        seconds = min(GENERATION_SECONDS, REQUEST_SECONDS - (started - self.prepared.started))
+        task = self._task()
+        model, turns = self.services.model, self.services.settings.agent_max_turns
+        try:
+            async with aclosing(run_agent(task, model, max_turns=turns, seconds=seconds)) as run:
+                async for event in run:
+                    match event:
+                        case Wrote(text):
+                            for result in self.grounder.feed(text):
+                                if isinstance(result, Shown):
+                                    yield result.text
+                        case Finished(tokens, calls, stopped):
+                            self.tokens, self.calls, self.stopped = tokens, calls, bool(stopped)
+                    if self.grounder.truncated:
+                        break
+            for result in self.grounder.finish():
+                if isinstance(result, Shown):
+                    yield result.text
+        finally:
+            self.generation_ms = (time.perf_counter() - started) * 1000
+
+    def _task(self) -> Task:
+        prepared = self.prepared
+        if prepared.found is None:
+            selection = prepared.request.selected_text or ""
+            issued, passage = selection_passage(selection)
+            self.grounder.add_passages([passage])
+            return Task(prepared.question, (issued,), (), search=None)
+        history = tuple(Exchange(turn.query, turn.response) for turn in prepared.turns)
+        return Task(prepared.question, self._issue(prepared.found), history, self._search_again)
+
+    async def _search_again(
+        self, query: str, top_k: int, filters: SearchFilters | None
+    ) -> tuple[IssuedPassage, ...]:
+        """The model's own search. The reader's filters still hold."""
+        request = self.prepared.request
+        again = RetrievalRequest(
+            query=query, top_k=top_k, score_threshold=request.score_threshold, filters=request.filters or filters
+        )
+        found = await retrieve_with_retry(again, self.services.embedder, self.services.index)
+        self.searches.append(_record(found))
+        return self._issue(found)
+
+    def _issue(self, found: SearchResult) -> tuple[IssuedPassage, ...]:
+        """Give each passage its number for this answer; one that was issued before keeps it."""
+        numbers = {chunk.chunk_id: number for number, chunk in self.chunks.items()}
+        issued: list[IssuedPassage] = []
+        for chunk in found.results:
+            number = numbers.setdefault(chunk.chunk_id, len(numbers) + 1)
+            self.chunks.setdefault(number, chunk)
+            told, passage = passage_of(chunk, number)
+            self.grounder.add_passages([passage])
+            issued.append(told)
+        return tuple(issued)
+
+    def _refusal_before_asking(self) -> str | None:
+        """What is said when no model needs to be asked."""
+        found = self.prepared.found
+        if found is None:
+            return None
+        if not found.results:
+            return NOT_FOUND
+        return None if found.confidence is None or found.confidence.should_answer else NOT_IN_BOOK
+
+    def _refusal(self) -> str:
+        if self.prepared.found is None:
+            return not_in_selection(topic_of_question(self.prepared.request.query))
+        return NOT_IN_BOOK
+
+    def _sources(self) -> list[SourceCitation]:
+        if self.prepared.found is None:
+            return cite_selection(self.grounder.citations, self.prepared.request.selected_text or "")
+        return cite_passages(self.grounder.citations, self.chunks)
+
+    async def _done(self, sources: list[SourceCitation], *, refused: bool) -> DoneEvent:
+        status: Status = "refused" if refused else "truncated" if self.stopped or self.grounder.truncated else "answered"
+        value, level = self._confidence(refused)
+        turn = self._turn(sources, status, value)
+        stored = await _keep(turn, self.prepared, self.services)
+        return DoneEvent(
+            mode=self.prepared.mode,
+            session_id=self.prepared.session_id,
+            timestamp=datetime.now(UTC),
+            confidence=value,
+            confidence_level=level,
+            should_answer=not refused,
+            disclaimer=DISCLAIMER if level == "low" else None,
+            status=status,
+            metadata=AnswerMetadata(
+                query_time_ms=round(_since(self.prepared.started), 3),
+                retrieval_time_ms=round(self.prepared.retrieval_ms, 3),
+                generation_time_ms=round(self.generation_ms, 3),
+                chunks_retrieved=turn.chunks_retrieved,
+                model=self.services.model.name,
+                tokens_used=self.tokens,
+                llm_calls=self.calls,
+                sentences_withheld=self.grounder.withheld,
+                stored=stored,
+            ),
+        )
+
+    def _confidence(self, refused: bool) -> tuple[float, ConfidenceLevel]:
+        """How sure the answer is: of the passages, and of the share of sentences that they bore out."""
+        if refused:
+            return 0.0, "insufficient"
+        judged = self.grounder.shown + self.grounder.withheld
+        share = (self.grounder.shown - self.grounder.replaced) / judged if judged else 0.0
+        metrics = self.prepared.found.confidence if self.prepared.found else None
+        return confidence.overall(metrics, share)
+
+    def _turn(self, sources: list[SourceCitation], status: Status, value: float) -> Turn:
+        prepared = self.prepared
+        cited = {citation.passage_number for citation in self.grounder.citations}
+        return Turn(
+            session_id=prepared.session_id,
+            query=prepared.request.query,
+            response="".join(self.text).strip(),
+            sources=tuple(source.model_dump(mode="json") for source in sources),
+            mode=prepared.mode,
+            selected_text=prepared.request.selected_text,
+            chunks_retrieved=len(self.chunks),
+            latency_ms=_since(prepared.started),
+            confidence=value,
+            status=status,
+            standalone_query=prepared.question,
+            searches=tuple(self.searches),
+            evidence=tuple(self.chunks[number].chunk_id for number in sorted(cited) if number in self.chunks),
+        )
+
+
+async def _remember(request: ChatRequest, services: Services) -> tuple[tuple[Turn, ...], bool]:
+    """The last turns of the session. Without a database questions are answered all the same."""
+    if request.session_id is None:
+        return (), True
+    try:
+        wanted = services.settings.max_conversation_history
+        return tuple(await services.conversations.recent(request.session_id, wanted)), True
+    except ConversationsUnavailable as failure:
+        log.warning("the conversation could not be read: %s", failure.message)
+        return (), False
+
+
+async def _keep(turn: Turn, prepared: Prepared, services: Services) -> bool:
+    """Store the turn; whether it is kept is told to the reader."""
+    if not prepared.remembered:
+        return False
+    try:
+        await services.conversations.store(turn)
+        if len(prepared.turns) + 1 == EXCHANGES:
+            questions = [*(earlier.query for earlier in prepared.turns), turn.query]
+            await services.conversations.set_topic(turn.session_id, topic_of(questions))
+    except ConversationsUnavailable as failure:
+        log.warning("a turn was not stored: %s", failure.message)
+        return False
+    return True
+
+
+def _search_request(prepared: Prepared, services: Services) -> RetrievalRequest:
+    request, settings = prepared.request, services.settings
+    threshold = request.score_threshold if request.score_threshold is not None else settings.agent_score_threshold
+    return RetrievalRequest(
+        query=prepared.question[:MAX_QUERY_CHARS],
+        top_k=request.top_k if "top_k" in request.model_fields_set else settings.agent_top_k,
+        score_threshold=threshold,
+        filters=request.filters,
+    )
+
+
+def _record(found: SearchResult) -> SearchRecord:
+    scores = [chunk.similarity_score for chunk in found.results]
+    mean = sum(scores) / len(scores) if scores else None
+    return SearchRecord(found.query, found.total_results, mean, datetime.now(UTC))
+
+
+def _announce(chunk: ChunkResult) -> RetrievedPassage:
+    return RetrievedPassage(
+        page_title=chunk.page_title,
+        section_heading=chunk.section_heading,
+        source_url=chunk.source_url,
+        score=chunk.similarity_score,
+    )
+
+
+def _since(started: float) -> float:
+    return (time.perf_counter() - started) * 1000

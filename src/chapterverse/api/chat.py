@@ -1,0 +1,152 @@
+"""Routes to ask: one answer as JSON, or as a stream of events. Both are the same events.
+
+Owns the order for one question: a slot, the preparation, whose failures are HTTP errors, then the answer. Whatever
+answering does, a stream ends in one `done` or `error` within the request's time, and a client that goes away takes its
+model run with it. Never decides what an answer says.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AsyncExitStack, aclosing
+from dataclasses import dataclass
+from typing import Annotated, Any, Protocol
+
+from fastapi import APIRouter, Body, Depends, Request, Response
+
+from chapterverse.api.errors import responses
+from chapterverse.api.examples import ANSWER, QUESTIONS, STREAM
+from chapterverse.api.limits import admitted, deadline_of, in_time
+from chapterverse.api.request_id import request_id_of
+from chapterverse.api.request_log import note, started_at
+from chapterverse.api.streaming import EventStream, while_present
+from chapterverse.config import REQUEST_SECONDS
+from chapterverse.errors import AgentUnavailable, InternalError
+from chapterverse.models import ChatRequest, ChatResponse, DoneEvent, ErrorEvent, Event
+from chapterverse.telemetry import Telemetry
+
+log = logging.getLogger(__name__)
+
+router = APIRouter(tags=["ask"])
+
+
+class Answering(Protocol):
+    """What this door needs of `chapterverse.answering`; tests put a scripted one in its place."""
+
+    async def prepare(self, request: ChatRequest, services: Any) -> Any:
+        """What can fail before the first byte."""
+
+    def stream(self, prepared: Any, services: Any) -> AsyncGenerator[Event, None]:
+        """The events of the answer; closing it cancels the model's run."""
+
+    async def fold(self, events: AsyncIterator[Event]) -> ChatResponse:
+        """The answer that the events amount to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """One question on its way through the door. What it holds is given back when its answer was sent."""
+
+    request: Request
+    held: AsyncExitStack
+
+    async def answer(self, question: ChatRequest) -> Response:
+        """The answer as JSON."""
+        return await while_present(self.request, self._answer(question))
+
+    async def stream(self, question: ChatRequest) -> Response:
+        """The answer as events. It is prepared before the first byte, so that a failure is an HTTP error."""
+        events = await while_present(self.request, self._begin(question))
+        self.held.enter_context(self._telemetry.streams.track_inprogress())
+        return EventStream(events, deadline_of(self.request), self.request.app.state.heartbeat)
+
+    async def _answer(self, question: ChatRequest) -> Response:
+        async with aclosing(await self._begin(question)) as events:
+            answer: ChatResponse = await self._answering.fold(events)
+        return Response(answer.model_dump_json(), media_type="application/json")
+
+    async def _begin(self, question: ChatRequest) -> AsyncGenerator[Event, None]:
+        await self.held.enter_async_context(admitted(self.request))
+        services = self.request.app.state.services
+        async with in_time(self.request):
+            prepared = await self._answering.prepare(question, services)
+        return self._seen(self._complete(self._answering.stream(prepared, services)))
+
+    async def _complete(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
+        """The events, ended by one `done` or `error` in time, whatever happens."""
+        deadline = deadline_of(self.request)
+        last: Event | None = None
+        async with aclosing(events):
+            while not isinstance(last, DoneEvent | ErrorEvent):
+                try:
+                    async with asyncio.timeout_at(deadline):
+                        last = await anext(events)
+                except TimeoutError:
+                    last = _error(AgentUnavailable.code, f"The answer took longer than {REQUEST_SECONDS:g} seconds.")
+                except Exception:  # also an end without a last event
+                    request_id = request_id_of(self.request.scope)
+                    log.exception("the answer to request %s broke off", request_id)
+                    last = _error(InternalError.code, f"Something went wrong on our side. Report request {request_id}.")
+                yield last
+
+    async def _seen(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
+        """The events, after metrics and log took note of them."""
+        first = True
+        async with aclosing(events):
+            async for event in events:
+                if first:
+                    seconds = asyncio.get_running_loop().time() - started_at(self.request.scope)
+                    self._telemetry.first_event_seconds.observe(seconds)
+                    first = False
+                self._telemetry.see_event(event)
+                if isinstance(event, DoneEvent):
+                    note(self.request.scope, answer=event.status, confidence_level=event.confidence_level)
+                elif isinstance(event, ErrorEvent):
+                    note(self.request.scope, error_code=event.error_code)
+                yield event
+
+    @property
+    def _answering(self) -> Answering:
+        answering: Answering = self.request.app.state.answering
+        return answering
+
+    @property
+    def _telemetry(self) -> Telemetry:
+        telemetry: Telemetry = self.request.app.state.telemetry
+        return telemetry
+
+
+async def asking(request: Request) -> AsyncIterator[Asking]:
+    """Keep what a question holds until its answer was sent, be it a stream."""
+    async with AsyncExitStack() as held:
+        yield Asking(request, held)
+
+
+Question = Annotated[ChatRequest, Body(openapi_examples=QUESTIONS)]
+AskingOf = Annotated[Asking, Depends(asking)]
+_ERRORS = responses(400, 401, 413, 429, 503)
+
+
+@router.post("/chat", response_model=ChatResponse, responses={200: {"content": ANSWER | STREAM}, **_ERRORS})
+@router.post("/chat/run", response_model=ChatResponse, responses={200: {"content": ANSWER | STREAM}, **_ERRORS})
+async def chat(question: Question, asking: AskingOf) -> Response:
+    """Ask the book, or a selected passage alone, and get a verified answer with its sources, or a refusal.
+
+    With `stream: true` it answers as `/chat/stream` does.
+    """
+    return await (asking.stream(question) if question.stream else asking.answer(question))
+
+
+@router.post("/chat/stream", response_class=Response, responses={200: {"content": STREAM}, **_ERRORS})
+async def chat_stream(question: Question, asking: AskingOf) -> Response:
+    """Ask, and get the answer as Server-Sent Events.
+
+    Each event is one line `data: {json}` and a blank line; comment lines keep the connection awake. `retrieved` comes
+    first (not with `selected_text`), then `chunk`s of verified text, `sources`, and exactly one `done` or `error`. The
+    chunks together are the `answer` of `/chat`. A failure before the first event is a plain HTTP error.
+    """
+    return await asking.stream(question)
+
+
+def _error(code: str, message: str) -> ErrorEvent:
+    return ErrorEvent(error_code=code, message=message)

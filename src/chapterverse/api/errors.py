@@ -1,0 +1,160 @@
+"""One error body everywhere: every failure of a route becomes an `ErrorResponse` with its status.
+
+Owns the translation from exceptions to HTTP, and how errors appear in OpenAPI. Never shows a stack trace.
+"""
+
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from chapterverse.api.request_id import request_id_of
+from chapterverse.api.request_log import CLIENT_GONE, note
+from chapterverse.errors import ChapterverseError, InternalError, NotFound, ValidationFailed
+from chapterverse.models import ErrorResponse
+
+log = logging.getLogger(__name__)
+
+# For OpenAPI: by status, the code, what it means, and a message as it is sent.
+_ERRORS: dict[int, tuple[str, str, str]] = {
+    400: (
+        "validation_error",
+        "a field, the JSON or a filter is not usable; the message says what to change.",
+        "query: String should have at least 1 character",
+    ),
+    401: (
+        "unauthorized",
+        "API keys are configured, and none or a wrong one was sent.",
+        "An API key is needed. Send a valid one as 'Authorization: Bearer KEY' or as 'X-API-Key: KEY'.",
+    ),
+    404: ("not_found", "no such thing.", "There is nothing at /nowhere. See /docs for the routes."),
+    413: ("validation_error", "the body is too large.", "The body is larger than 64 KiB. Send a smaller one."),
+    429: (
+        "rate_limited",
+        "asked too often; `Retry-After` says when the next request is taken.",
+        "More than 60 requests in 60 seconds. Ask again in 12 s.",
+    ),
+    500: (
+        "internal_error",
+        "with a request id to look up in the log.",
+        "Something went wrong on our side. If it happens again, report request 5f2b.",
+    ),
+    503: (
+        "retrieval_unavailable",
+        "an engine cannot be used now; also `embedding_failed`, `agent_unavailable`, `conversations_unavailable`, and "
+        "`overloaded` when too many requests wait. Try again later, after `Retry-After` where it is sent.",
+        "The book cannot be searched right now. Try again in a moment.",
+    ),
+}
+
+
+def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The error answers of a route, for OpenAPI."""
+    return {status: _described(status) for status in (*statuses, 500)}
+
+
+def _described(status: int) -> dict[str, Any]:
+    code, meaning, message = _ERRORS[status]
+    wait = 12 if status in (429, 503) else None
+    example = ErrorResponse(error_code=code, message=message, retry_after=wait).model_dump()
+    described: dict[str, Any] = {
+        "model": ErrorResponse,
+        "description": f"`{code}`: {meaning}",
+        "content": {"application/json": {"example": example}},
+    }
+    if wait:
+        about = "Seconds to wait before another try."
+        described["headers"] = {"Retry-After": {"description": about, "schema": {"type": "integer"}}}
+    return described
+
+
+def install(app: FastAPI) -> None:
+    """Have every exception answered in the one shape."""
+    app.add_exception_handler(ChapterverseError, _ours)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(ClientDisconnect, _gone)
+    app.add_middleware(Unexpected)
+
+
+def error_response(failure: ChapterverseError, headers: Mapping[str, str] | None = None) -> Response:
+    """The HTTP answer to one of our errors."""
+    wait = math.ceil(failure.retry_after) if failure.retry_after is not None else None
+    body = ErrorResponse(error_code=failure.code, message=failure.message, details=failure.details, retry_after=wait)
+    all_headers = dict(headers or {}) | ({"Retry-After": str(wait)} if wait is not None else {})
+    return _json(body, failure.status, all_headers)
+
+
+async def _ours(request: Request, failure: Exception) -> Response:
+    assert isinstance(failure, ChapterverseError)
+    note(request.scope, error_code=failure.code)
+    return error_response(failure)
+
+
+async def _invalid(request: Request, failure: Exception) -> Response:
+    assert isinstance(failure, RequestValidationError)
+    faults = [_fault(error) for error in failure.errors()]
+    message = "; ".join(f"{fault['field']}: {fault['problem']}" for fault in faults)
+    return await _ours(request, ValidationFailed(message, details={"errors": faults}))
+
+
+async def _http(request: Request, failure: Exception) -> Response:
+    assert isinstance(failure, HTTPException)
+    if failure.status_code == 404:
+        return await _ours(request, NotFound(f"There is nothing at {request.url.path}. See /docs for the routes."))
+    message = str(failure.detail)
+    if failure.status_code == 405:
+        message = f"{request.method} is not possible at {request.url.path}. See /docs for the routes."
+    body = ErrorResponse(error_code=ValidationFailed.code, message=message)
+    note(request.scope, error_code=body.error_code)
+    return _json(body, failure.status_code, failure.headers or {})
+
+
+async def _gone(_: Request, __: Exception) -> Response:
+    return Response(status_code=CLIENT_GONE)
+
+
+class Unexpected:
+    """Answers what nobody foresaw, inside of all other wrappers, so that this answer has their headers, too."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on; a failure becomes an internal error with the request's id."""
+        started = scope["type"] != "http"
+
+        async def send_and_see(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_and_see)
+        except Exception:
+            if started:
+                raise
+            request_id = request_id_of(scope)
+            log.exception("request %s failed", request_id)
+            message = f"Something went wrong on our side. If it happens again, report request {request_id}."
+            note(scope, error_code=InternalError.code)
+            await error_response(InternalError(message, details={"request_id": request_id}))(scope, receive, send)
+
+
+def _fault(error: Mapping[str, Any]) -> dict[str, Any]:
+    place: Sequence[Any] = error["loc"]
+    if error["type"] == "json_invalid":
+        reason = error.get("ctx", {}).get("error", "malformed")
+        return {"field": "body", "problem": f"not valid JSON at position {place[-1]}: {reason}", "position": place[-1]}
+    name = ".".join(str(part) for part in place[1:]) or str(place[0])
+    return {"field": name, "problem": str(error["msg"]).removeprefix("Value error, ")}
+
+
+def _json(body: ErrorResponse, status: int, headers: Mapping[str, str]) -> Response:
+    return Response(body.model_dump_json(), status, dict(headers), "application/json")

@@ -1,0 +1,138 @@
+"""What stands before the routes: API keys, how often a client may ask, and the size of a body.
+
+Owns which routes need what, and the order: key, rate, size. Pure ASGI wrappers that refuse before a body is read, so a
+refused request costs nothing. How many requests run at once is the routes' part, because a slot is taken only for a
+request that is valid: `admitted`.
+
+| routes | key, when `API_KEYS` is set | counted |
+|---|---|---|
+| `/chat…`, `/search`, `/v1…`, `/mcp` | yes | yes: they cost an embedding or a model call |
+| `/pages…`, `/sessions…` | yes | no: one cheap read each, and a reader's page makes many |
+| all others | no | no: probes, metrics, descriptions, the page itself |
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from fastapi import Request
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from chapterverse.api.clients import Client, Clients
+from chapterverse.api.errors import error_response
+from chapterverse.api.gate import Gate
+from chapterverse.api.rates import RateLimits
+from chapterverse.api.request_log import note, started_at
+from chapterverse.config import REQUEST_SECONDS, Settings
+from chapterverse.errors import AgentUnavailable, ChapterverseError, Unauthorized
+from chapterverse.telemetry import pseudonym
+
+MAX_BODY: Final = 64 * 1024  # bytes
+
+_COUNTED: Final = ("/chat", "/search", "/v1", "/mcp")
+_KEYED: Final = (*_COUNTED, "/pages", "/sessions")
+
+
+class BodyLimit:
+    """Refuses bodies over 64 KiB: by their announced length, or as soon as more than that has come."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, with a body that ends in an error where it becomes too large."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        length = Headers(scope=scope).get("content-length", "")
+        announced = int(length) if length.isdecimal() else 0
+        received = 0
+
+        async def receive_counted() -> Message:
+            nonlocal received
+            message: Message = await receive() if announced <= MAX_BODY else {}
+            received += len(message.get("body", b""))
+            if max(announced, received) > MAX_BODY:
+                raise HTTPException(413, f"The body is larger than {MAX_BODY // 1024} KiB. Send a smaller one.")
+            return message
+
+        await self._app(scope, receive_counted, send)
+
+
+class Guard:
+    """Asks for the key and counts the request, where its route needs it."""
+
+    def __init__(self, app: ASGIApp, settings: Settings, rates: RateLimits) -> None:
+        self._app = app
+        self._settings = settings
+        self._rates = rates
+        self._clients = Clients(settings.trusted_proxies, (key.get_secret_value() for key in settings.api_keys))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on with its client's name, or refuse it."""
+        if scope["type"] != "http" or scope["method"] == "OPTIONS":
+            await self._app(scope, receive, send)
+            return
+        try:
+            client = await self._admit(scope)
+        except ChapterverseError as failure:
+            note(scope, error_code=failure.code)
+            headers = {"WWW-Authenticate": "Bearer"} if isinstance(failure, Unauthorized) else {}
+            await error_response(failure, headers)(scope, receive, send)
+            return
+        scope["chapterverse.client"] = client
+        note(scope, client=pseudonym(client.name))
+        await self._app(scope, receive, send)
+
+    async def _admit(self, scope: Scope) -> Client:
+        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        address = self._clients.by_address(scope)
+        if (door := _under(path, _KEYED)) is None:
+            return address
+        note(scope, door=door, client=pseudonym(address.name))  # for requests that reach no route
+        try:
+            client = self._clients.by_key(scope) or address
+        except Unauthorized:
+            # Guesses are counted, too.
+            await self._rates.take(f"guess-{address.name}", self._settings.api_rate_limit)
+            raise
+        if _under(path, _COUNTED):
+            allowed = self._settings.api_key_rate_limit if client.keyed else self._settings.api_rate_limit
+            await self._rates.take(client.name, allowed)
+        return client
+
+
+def needs_key(path: str) -> bool:
+    """Whether a route needs a key, when keys are configured."""
+    return _under(path, _KEYED) is not None
+
+
+def deadline_of(request: Request) -> float:
+    """When the request must be over, in the time of the event loop."""
+    return started_at(request.scope) + REQUEST_SECONDS
+
+
+@asynccontextmanager
+async def admitted(request: Request) -> AsyncIterator[None]:
+    """Hold one of the slots for requests that run at once, waiting for it in turn."""
+    gate: Gate = request.app.state.gate
+    client: Client = request.scope["chapterverse.client"]
+    async with gate.slot(client.name):
+        yield
+
+
+@asynccontextmanager
+async def in_time(request: Request) -> AsyncIterator[None]:
+    """End what runs inside with the request's time."""
+    try:
+        async with asyncio.timeout_at(deadline_of(request)):
+            yield
+    except TimeoutError:
+        raise AgentUnavailable(f"The answer took longer than {REQUEST_SECONDS:g} seconds. Ask again.") from None
+
+
+def _under(path: str, doors: tuple[str, ...]) -> str | None:
+    return next((door for door in doors if path == door or path.startswith(door + "/")), None)

@@ -1,0 +1,214 @@
+"""How well a sentence fits a question, by words, by meaning and by the kind of answer it could give.
+
+Owns the score of one sentence and what rules it out. Never chooses between sentences.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from chapterverse.extractive.candidates import Candidate
+from chapterverse.extractive.question import Question
+from chapterverse.extractive.words import RELATIONS, Word, says_number, stem, stems, words
+
+# How much a word of the question counts when it stands there, of 1 in the sentence itself.
+_BEFORE: Final = 0.7  # in the sentence before it, or the head of its table
+_HEADING: Final = 0.5
+_ELSEWHERE: Final = 0.25  # in the same passage
+_NAME_WEIGHT: Final = 1.5  # names, identifiers and numbers against plain words
+
+_RELATIONS = frozenset(stem(word) for word in RELATIONS)
+_SHORT: Final = 3  # a question of so few words stands or falls with each of them
+
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*|\b[^\W\d_]+\b")
+_REASON = re.compile(
+    r"\b(?:because|since|so that|due to|therefore|thus|hence|reason|caused?s?|leads? to|results? (?:in|from)|owing to|"
+    r"in order to|otherwise|which (?:is why|looks|makes|means|gives))\b|, so\b|^If\b",
+    re.IGNORECASE,
+)
+_TIME = re.compile(
+    r"\d|\b(?:january|february|march|april|may|june|july|august|september|october|november|december|"
+    r"century|decade|year|month|week|day|hour|minute|second|monday|tuesday|wednesday|thursday|friday|saturday|sunday|"
+    r"when|while|before|after|until|once|during|as soon as|today|every)s?\b",
+    re.IGNORECASE,
+)
+_YEAR = re.compile(r"\b(?:1\d|20)\d\d\b|\b(?:century|decade)\b", re.IGNORECASE)
+_A_YEAR = stem("year")
+_PLACE = re.compile(
+    r"\b(?:in|at|on|from|near|inside|under|before|after|above|below|behind|between|within|into|to)\b", re.IGNORECASE
+)
+_DOING = re.compile(
+    r"`|^(?:to|use|set|run|pass|call|add|make|put|give|choose|check|start|open|create|write|install|type|select)\b|"
+    r"\b(?:by \w+ing|using|with|through|must|should|can)\b",
+    re.IGNORECASE,
+)
+_THAN = re.compile(r"\b(?:(?P<er>\w+er)|(?:more|less) (?P<more>\w+)|better|worse)\b[^?]*\bthan\b", re.IGNORECASE)
+# What may stand between a term and the verb that defines it: an apposition, a remark in brackets, another name.
+_DEFINES = (
+    r"(?:,[^,]{1,80},)?(?: \([^)]*\))?(?:,? (?:or|also called|short for) [^,]+,)? "
+    r"(?:is|are|was|were|means?|refers? to|stands? for|describes?|denotes?)\b"
+)
+
+
+class Terms:
+    """The words of a text, to look other words up in."""
+
+    __slots__ = ("_long", "_stems")
+
+    def __init__(self, text: str) -> None:
+        self._stems = stems(text)
+        self._long = tuple(word for word in self._stems if len(word) >= 5 and word.isalpha())
+
+    def has(self, word: Word) -> bool:
+        """The word itself, all parts of a compound, or, for plain words, one that continues or begins it."""
+        if word.stem in self._stems:
+            return True
+        pieces = stems(word.raw) - {word.stem}
+        if len(pieces) > 1 and pieces <= self._stems:
+            return True
+        if word.particular or len(word.stem) < 5:
+            return False
+        return any(_akin(word.stem, term) for term in self._long)
+
+    def any_of(self, wanted: Iterable[str]) -> bool:
+        """Whether one of these stems is there."""
+        return not self._stems.isdisjoint(wanted)
+
+
+def _akin(one: str, other: str) -> bool:
+    """Whether two stems differ only in their last letters: explod and explos, simul and simulat."""
+    shared = max(5, min(len(one), len(other)) - 1)
+    return one[:shared] == other[:shared]
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A sentence beside the question."""
+
+    candidate: Candidate
+    coverage: float  # 0–1: of the question's words, by weight, and by how near they stand
+    covered: frozenset[str]  # stems in the sentence itself
+    fits: float  # 0–1: whether it can be the kind of answer asked for
+    barred: bool  # it lacks something without which it cannot be the answer
+
+
+def compare(question: Question, found: Sequence[Candidate]) -> list[Match]:
+    """All sentences beside the question, in their order."""
+    asked = tuple({word.stem: word for word in question.words}.values())
+    own = [Terms(candidate.text) for candidate in found]
+    passages = {c.passage.number: Terms(f"{c.passage.breadcrumb} {c.passage.text}") for c in found}
+    weights = {word.stem: _rarity(word, own) for word in asked}
+    matches: list[Match] = []
+    for candidate, terms in zip(found, own, strict=True):
+        circles = (
+            terms,
+            Terms(f"{candidate.lead} {candidate.before}"),
+            Terms(candidate.heading),
+            passages[candidate.passage.number],
+        )
+        levels = {word.stem: _level(word, question, circles) for word in asked}
+        total = sum(weights.values())
+        matches.append(
+            Match(
+                candidate=candidate,
+                coverage=sum(weights[word] * level for word, level in levels.items()) / total if total else 0.0,
+                covered=frozenset(word for word, level in levels.items() if level == 1.0),
+                fits=_fits(question, candidate),
+                barred=_barred(question, candidate, circles, levels),
+            )
+        )
+    return matches
+
+
+def _rarity(word: Word, texts: Sequence[Terms]) -> float:
+    holding = sum(text.has(word) for text in texts)
+    return math.log(1 + (len(texts) + 0.5) / (holding + 0.5)) * (_NAME_WEIGHT if word.particular else 1.0)
+
+
+def _level(word: Word, question: Question, circles: Sequence[Terms]) -> float:
+    also = question.also if word.stem == question.measure else frozenset()
+    for terms, level in zip(circles, (1.0, _BEFORE, _HEADING, _ELSEWHERE), strict=True):
+        if terms.has(word) or terms.any_of(also):
+            return level
+    return 0.0
+
+
+def _barred(question: Question, candidate: Candidate, circles: Sequence[Terms], levels: dict[str, float]) -> bool:
+    """A name, a counted thing or a comparison that the question turns on and the sentence knows nothing of."""
+    near = _HEADING if question.kind in ("number", "time") else _ELSEWHERE
+    if any(levels[word.stem] < near for word in question.asked if word.particular):
+        return True
+    if len(levels) <= _SHORT and any(level < _HEADING for word, level in levels.items() if word not in _RELATIONS):
+        return True
+    compared = _THAN.search(question.text)
+    if compared and not _among({stem(compared["er"] or compared["more"] or "better")}, circles[:2]):
+        return True
+    return not _could_answer(question, candidate, circles)
+
+
+def _could_answer(question: Question, candidate: Candidate, circles: Sequence[Terms]) -> bool:
+    """Whether a sentence holds what every answer of its kind must hold: a number, a time, a name."""
+    match question.kind:
+        case "number":
+            return _counts(question, candidate, circles)
+        case "time":
+            return bool((_YEAR if question.noun == _A_YEAR else _TIME).search(candidate.text))
+        case "person":
+            return _new_name(question, candidate.text)
+        case _:
+            return True
+
+
+def _counts(question: Question, candidate: Candidate, circles: Sequence[Terms]) -> bool:
+    """Whether a sentence holds a number that the question does not, of the thing that it asks about."""
+    if not _new_number(question, candidate.text) or (question.unit and not _among({question.unit}, circles[:3])):
+        return False
+    return question.measure is None or _among({question.measure, *question.also}, circles[:2])
+
+
+def _among(wanted: Iterable[str], circles: Sequence[Terms]) -> bool:
+    return any(terms.any_of(wanted) for terms in circles)
+
+
+def _fits(question: Question, candidate: Candidate) -> float:
+    """How well a sentence has the form of an answer: 1 for a form that little else has, 0.5 for a common one."""
+    text = candidate.text
+    if candidate.is_row and _about(question, text):
+        return 1.0
+    match question.kind:
+        case "definition":
+            fits = 1.0 * bool(question.defined and defines(question.defined, text))
+        case "reason":
+            fits = 1.0 * bool(_REASON.search(text))
+        case "manner":
+            fits = 0.5 * bool(_DOING.search(text))
+        case "place":
+            fits = 0.5 * bool(_PLACE.search(text))
+        case "choice":
+            fits = 0.5 * _new_name(question, text)
+        case _:
+            fits = 0.0
+    return fits
+
+
+def defines(term: str, text: str) -> bool:
+    """Whether a sentence says what a thing is: it begins with it and goes on with "is" or "means"."""
+    return bool(re.match(rf"(?:an? |the )?{re.escape(term)}s?" + _DEFINES, text, re.IGNORECASE))
+
+
+def _about(question: Question, row: str) -> bool:
+    """Whether the question names what a row is about."""
+    label = words(row.partition(":")[0])
+    named = {word.stem for word in question.words} | question.also
+    return bool(label) and all(word.stem in named for word in label)
+
+
+def _new_number(question: Question, text: str) -> bool:
+    return any(says_number(raw) and stem(raw) not in question.numbers for raw in _NUMBER.findall(text))
+
+
+def _new_name(question: Question, text: str) -> bool:
+    known = {word.stem for word in question.words}
+    return any(word.particular and not word.is_number and word.stem not in known for word in words(text))

@@ -1,0 +1,43 @@
+"""Grounding: citations are verified, not requested.
+
+Owns the gate that a model's text passes before anybody sees it. `Grounder` takes the text as it streams and gives back
+sentences that the issued passages bear out, each with its citations, and everything else as withheld. Never uses the
+network, never calls a model, and does not depend on how the text was split on its way.
+
+    grounder = Grounder([Passage(1, chunk.text, chunk.breadcrumb), ...])
+    for delta in stream:
+        for result in grounder.feed(delta):
+            ...                            # Shown(text, citations) or Withheld(text, reason, why)
+    grounder.finish()
+    grounder.citations                     # where each [n] of the answer points
+
+Offsets are in characters (Unicode code points) and count into the text of the passage.
+"""
+
+from chapterverse.grounding.grounder import MAX_CHARS, MAX_SHOWN, MAX_UNITS, Grounder
+from chapterverse.grounding.lines import lines_of
+from chapterverse.grounding.passages import Citation, Evidence, Judge, Passage, Reason, Shown, Verdict, Withheld
+from chapterverse.grounding.refusals import NOT_IN_BOOK, NOTHING_FOUND, is_refusal, not_in_selection
+from chapterverse.grounding.support import Rules, nearest
+
+__all__ = [
+    "MAX_CHARS",
+    "MAX_SHOWN",
+    "MAX_UNITS",
+    "NOTHING_FOUND",
+    "NOT_IN_BOOK",
+    "Citation",
+    "Evidence",
+    "Grounder",
+    "Judge",
+    "Passage",
+    "Reason",
+    "Rules",
+    "Shown",
+    "Verdict",
+    "Withheld",
+    "is_refusal",
+    "lines_of",
+    "nearest",
+    "not_in_selection",
+]

@@ -1,0 +1,318 @@
+"""Whether a row of words can be had from a statement by leaving out whole clauses and moving them.
+
+Owns the comparison of one claim with one statement. Every word of the claim that says something must stand in the
+statement, in its order; a clause may be moved as a whole; a clause that is used is used whole, but for adverbs and a
+tail that only adds; a condition is never left out; a predicate keeps its subject. Never decides where to look, and
+knows nothing of passages.
+
+    A watchdog stops the robot when commands stop arriving.
+    When commands stop arriving, a watchdog stops the robot.     moved: borne out
+    A watchdog stops the robot.                                  condition lost: not borne out
+    Commands stop arriving when a watchdog stops the robot.      two stretches that cross: not borne out
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from chapterverse.grounding.lexicon import ADDABLE, CONDITIONS, DOUBTS, LOSABLE, PREPOSITIONS, STRICT, SYNONYMS
+from chapterverse.grounding.statements import Clause, Statement, clauses, head, is_adverb, is_verb
+from chapterverse.grounding.words import Token
+
+_PAUSE = re.compile(r"[,;:()—–]|\s-\s")
+_LABELLED = re.compile(r"[:()]")
+_MOVERS = CONDITIONS | PREPOSITIONS | {"because", "since", "although", "though"}  # begin what may stand elsewhere
+_TURN = 50  # cost of going back in the statement, above any gap inside it
+_TAIL = frozenset({"that", "which", "who", "because", "so", "like", "using", "to", "for", "in", "on", "with", "by"})
+_KEPT = 3  # content words that must be left of a clause whose tail was dropped
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How a claim lies in a statement."""
+
+    filled: tuple[int, ...] = ()  # tokens of the claim that the statement only points back to
+    why: str = ""  # what broke it; empty when it holds
+
+    def __bool__(self) -> bool:
+        return not self.why
+
+
+def fit(claim: Sequence[Token], statement: Statement, subject: frozenset[str] = frozenset()) -> Fit:
+    """Compare a claim with a statement. `subject` holds the keys of what the statement points back to."""
+    placed = _place(claim, statement, subject)
+    if isinstance(placed, str):
+        return Fit(why=placed)
+    mine = head(claim, clauses(claim))
+    if mine != statement.head and (mine or statement.head in ("pronoun", "pointer")) and not placed.filled:
+        return Fit(why="it speaks of something else")
+    path = _path(placed.options, statement)
+    if not path:
+        return Fit(why="says nothing")
+    why = _order(claim, path, statement) or _jumps(claim, path, statement) or _losses(path, statement)
+    return Fit(placed.filled, why)
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    options: list[tuple[int, tuple[int, ...]]]  # index of a claim's token -> where it may stand in the statement
+    filled: tuple[int, ...]
+
+
+def _place(claim: Sequence[Token], statement: Statement, subject: frozenset[str]) -> _Placed | str:
+    """Find for each token of the claim where it stands; the first that stands nowhere is the answer."""
+    options: list[tuple[int, tuple[int, ...]]] = []
+    filled: list[int] = []
+    seen: dict[str, int] = {}
+    directed = any(token.lower == "from" for token in claim)
+    for at, token in enumerate(claim):
+        if not token.claims:
+            if directed and token.lower == "to" and at + 1 < len(claim):
+                where = tuple(place for place, other in enumerate(statement.tokens) if other.lower == "to")
+                options.extend([(at, where)] if where else [])
+            continue
+        keys = token.keys[:1] if token.kind == "code" else token.keys
+        where = tuple(sorted({place for key in keys for place in statement.places.get(key, ())}))
+        times = seen[keys[0]] = seen.get(keys[0], 0) + 1
+        numbered = at + 1 < len(claim) and claim[at + 1].kind in ("number", "code")
+        if where and times > len(where) and token.kind == "word" and numbered:
+            continue  # said again: "category 0 or category 1" of "category 0 or 1"
+        if where:
+            options.append((at, where))
+        elif _known(token, claim[at - 1] if at else None, statement, subject, bool(filled)):
+            filled.append(at)
+        elif token.lower not in ADDABLE:
+            return f"“{token.lower}” is not in it"
+    if filled and statement.form == "sentence" and options and filled[-1] > options[0][0]:
+        return "a word from elsewhere stands inside it"
+    return _Placed(options, tuple(filled))
+
+
+def _known(token: Token, before: Token | None, statement: Statement, subject: frozenset[str], going: bool) -> bool:
+    """Whether a word that the statement lacks is what it points back to, or stands in the headings above a row."""
+    if any(key in subject for key in token.keys):
+        return True
+    if statement.form == "sentence":
+        return False
+    if token.kind == "word":
+        return any(key in statement.known for key in token.keys)
+    # The 2 of ROS 2: a number of a heading counts only behind the word that it belongs to.
+    return (
+        going
+        and before is not None
+        and any((one, other) in statement.pairs for one in before.keys for other in token.keys)
+    )
+
+
+def _path(options: Sequence[tuple[int, tuple[int, ...]]], statement: Statement) -> list[tuple[int, int]]:
+    """Choose one place for each token so that the claim goes forward with few turns and small gaps."""
+    best: dict[int, tuple[int, tuple[tuple[int, int], ...]]] = {}
+    for at, places in options:
+        step: dict[int, tuple[int, tuple[tuple[int, int], ...]]] = {}
+        for place in places:
+            costs = [
+                (cost + (place - last - 1 if place > last else _TURN), path)
+                for last, (cost, path) in best.items()
+                if place != last
+            ]
+            cost, path = min(costs, key=lambda item: item[0]) if costs else (0, ())
+            if costs or not best:
+                step[place] = (cost, (*path, (at, place)))
+        if not step:
+            return []
+        best = step
+    return list(min(best.values(), key=lambda item: item[0])[1]) if best else []
+
+
+def _order(claim: Sequence[Token], path: Sequence[tuple[int, int]], statement: Statement) -> str:
+    """What is wrong with the order of the words, or nothing."""
+    blocks = [[path[0][1]]]
+    for (_, last), (at, place) in pairwise(path):
+        if place > last:
+            blocks[-1].append(place)
+            continue
+        if not _may_turn(claim, at, place, statement):
+            return "its words stand in another order"
+        blocks.append([place])
+    spans = sorted((min(block), max(block)) for block in blocks)
+    if len(blocks) > 2 or any(one[1] >= other[0] for one, other in pairwise(spans)):
+        return "its words stand in another order"
+    return ""
+
+
+def _may_turn(claim: Sequence[Token], at: int, place: int, statement: Statement) -> bool:
+    """Whether a stretch that stands earlier in the statement may begin here: after a pause, or with its connective."""
+    start = at
+    while start and not claim[start - 1].claims and not _PAUSE.search(claim[start].gap):
+        start -= 1
+    if _PAUSE.search(claim[start].gap):
+        return True
+    theirs = place
+    while theirs and not statement.tokens[theirs - 1].claims:
+        theirs -= 1
+    mine = {token.lower for token in claim[start : at + 1] if token.lower in _MOVERS}
+    return any(SYNONYMS.get(one.lower, one.lower) in _same(mine) for one in statement.tokens[theirs : place + 1])
+
+
+def _same(words: set[str]) -> set[str]:
+    return {SYNONYMS.get(word, word) for word in words}
+
+
+def _jumps(claim: Sequence[Token], path: Sequence[tuple[int, int]], statement: Statement) -> str:
+    """What is wrong with a step from one clause into another, or nothing."""
+    for (_, last), (at, place) in pairwise(path):
+        left, right = statement.clause_of[last], statement.clause_of[place]
+        if place < last or left == right:
+            continue
+        between = [clause for clause in statement.clauses[left + 1 : right] if not clause.bracketed]
+        target = statement.clauses[right]
+        skipped = any(
+            statement.tokens[other].content and not is_adverb(statement.tokens[other])
+            for other in range(last + 1, place)
+            if not statement.clauses[statement.clause_of[other]].bracketed
+        )
+        if not skipped:
+            continue
+        if _first_content(statement, target) < place:
+            return "it joins parts of two clauses"
+        if target.opening == "verb" and (
+            _aside(last, between, statement) or all(clause.opening != "subject" for clause in between)
+        ):
+            continue
+        if not any(
+            _PAUSE.search(token.gap) or token.lower in ("and", "but", "or")
+            for token in claim[_before(path, at) + 1 : at + 1]
+        ):
+            return "it joins parts of two clauses"
+        if target.opening == "verb":
+            return "a predicate lost its subject"
+    return ""
+
+
+def _aside(last: int, between: Sequence[Clause], statement: Statement) -> bool:
+    """Whether what lies between a whole clause and a verb is an apposition: "NITROS, short for …, lets"."""
+    return (
+        len(between) == 1
+        and last == statement.clauses[statement.clause_of[last]].last
+        and not any(is_verb(statement.tokens, place) for place in between[0].places)
+    )
+
+
+def _before(path: Sequence[tuple[int, int]], at: int) -> int:
+    return max((token for token, _ in path if token < at), default=-1)
+
+
+def _first_content(statement: Statement, clause: Clause) -> int:
+    tokens = statement.tokens
+    return next((at for at in clause.places if tokens[at].claims and not is_adverb(tokens[at])), clause.last + 1)
+
+
+def _losses(path: Sequence[tuple[int, int]], statement: Statement) -> str:
+    """What the claim leaves out that it must not, or nothing."""
+    used = {place for _, place in path}
+    kept = {statement.clause_of[place] for place in used}
+    first = min(kept)
+    if not any(_is_main(statement.clauses[number], statement) for number in kept):
+        others = (clause for number, clause in enumerate(statement.clauses) if number not in kept)
+        if any(statement.tokens[place].claims for clause in others for place in clause.places):
+            return "the main clause was left out"
+    headless = any(token.claims for token in statement.tokens[: statement.clauses[first].start])
+    if headless and statement.clauses[first].opening not in ("subject", "condition"):
+        return "a predicate lost its subject"
+    for number, clause in enumerate(statement.clauses):
+        if number not in kept:
+            why = _dropped(clause, number, first, statement)
+        else:
+            why = _holes(clause, used, statement)
+        if why:
+            return why
+    return ""
+
+
+def _is_main(clause: Clause, statement: Statement) -> bool:
+    if clause.opening in ("subject", "verb"):
+        return True
+    spoken = any(is_verb(statement.tokens, place) for place in clause.places[1:])
+    return clause.opening in ("preposition", "participle") and spoken
+
+
+def _dropped(clause: Clause, number: int, first: int, statement: Statement) -> str:
+    """Whether a clause that was left out as a whole binds what was kept."""
+    tokens = [statement.tokens[place] for place in clause.places]
+    if clause.opening == "condition":
+        # "…, and if it fails, …" binds what follows it, not what stands before it.
+        belongs_ahead = clause.joined and number > first
+        return "" if belongs_ahead else "a condition was left out"
+    if number < first and any(key in DOUBTS for token in tokens for key in token.keys):
+        return "it is held to be doubtful"
+    if number == 0 and clause.opening == "preposition":
+        known = all(any(key in statement.known for key in token.keys) for token in tokens if token.content)
+        return "" if known else "what it holds for was left out"
+    return ""
+
+
+def _holes(clause: Clause, used: set[int], statement: Statement) -> str:
+    """Whether a clause that is used is used whole."""
+    tokens = statement.tokens
+    end = _predicate(clause, used, statement)
+    strict = any(key in STRICT for place in clause.places if place < end for key in tokens[place].keys)
+    if end > clause.last and not strict:
+        end = _tail(clause, used, statement)
+    for place in clause.places:
+        token = tokens[place]
+        if place >= end or place in used or not token.claims or token.kind == "link":
+            continue
+        if (token.kind == "guard" and token.keys[0] in LOSABLE) or (is_adverb(token) and not strict):
+            continue
+        return f"“{token.lower}” was left out"
+    return ""
+
+
+def _predicate(clause: Clause, used: set[int], statement: Statement) -> int:
+    """Where the predicate begins whose place another one of the same subject has taken, or the end."""
+    mine = [place for place in clause.places if place in used]
+    after = max(mine) + 1
+    onward = any(
+        other.opening == "verb" and not used.isdisjoint(other.places)
+        for other in statement.clauses
+        if other.start > clause.last
+    )
+    if not onward or after not in clause.places or not is_verb(statement.tokens, after):
+        return clause.last + 1
+    named = any(statement.tokens[place].content for place in mine)
+    spoken = any(is_verb(statement.tokens, place) for place in clause.places if place < after)
+    return after if named and not spoken else clause.last + 1
+
+
+def _tail(clause: Clause, used: set[int], statement: Statement) -> int:
+    """Where the part of a clause begins that may be left off its end."""
+    tokens = statement.tokens
+    mine = [place for place in clause.places if place in used]
+    rest = [place for place in clause.places if place > max(mine)]
+    start = next((place for place in rest if tokens[place].lower in _TAIL), None)
+    if start is None or any(tokens[place].content for place in rest if place < start):
+        return clause.last + 1
+    completes = is_verb(tokens, max(mine)) or tokens[max(mine)].lower.endswith(("ed", "ing"))  # "it is required that …"
+    guarded = any(tokens[place].kind == "guard" for place in rest)
+    if completes or guarded or sum(tokens[place].content for place in mine) < _KEPT:
+        return clause.last + 1
+    return start
+
+
+def words_shared(claim: Sequence[Token], statement: Statement) -> float:
+    """The share of the claim's content words that the statement has."""
+    content = [token for token in claim if token.content]
+    if not content:
+        return 0.0
+    return sum(any(key in statement.places for key in token.keys) for token in content) / len(content)
+
+
+def pieces(claim: Sequence[Token], parts: Sequence[Clause]) -> Iterator[list[Sequence[Token]]]:
+    """Ways to read a claim as two or three claims, cut between its clauses."""
+    starts = [part.start for part in parts[1:] if part.joined or not _LABELLED.search(claim[part.start].gap)]
+    for one in starts:
+        yield [claim[:one], claim[one:]]
+    for index, one in enumerate(starts):
+        for other in starts[index + 1 :]:
+            yield [claim[:one], claim[one:other], claim[other:]]

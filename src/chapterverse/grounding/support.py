@@ -1,0 +1,182 @@
+"""The deterministic judge: which sentences of the issued passages bear out a claim, word by word.
+
+Owns where to look: single statements first, then the parts of a claim one by one, and what a statement that begins
+with "It" points back to. Never calls a model, never guesses: what it cannot show to be borne out is not supported.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from chapterverse.grounding.alignment import fit, pieces, words_shared
+from chapterverse.grounding.lexicon import ADDABLE, DETERMINERS, PREPOSITIONS
+from chapterverse.grounding.passages import Evidence, Passage, Verdict
+from chapterverse.grounding.statements import Statement, clauses, is_verb, points_back, statements, vocabulary
+from chapterverse.grounding.words import Token, tokens
+
+# "According to the documentation, …" names no fact; what follows it is the claim.
+_SOURCE = r"(?:documentation|docs|book|text|passages?|sources?|selection|selected text|context|chapter|section|page|excerpts?)"
+_FRAME = re.compile(
+    rf"\s*(?:(?:according to|based on|as (?:stated|described|explained|noted) in|in) (?:the|this|these)(?: (?:provided|given|"
+    rf"available|above|cited|following))? {_SOURCE},?\s+"
+    rf"|(?:the|this) (?:provided |given )?{_SOURCE} (?:says|states|explains|notes|mentions|describes)(?: that|:)\s+)",
+    re.IGNORECASE,
+)
+_LEAST = 2  # content words that a claim needs
+_NEAR = 0.6  # share of the claim's content words in the sentence that may take its place
+_NEAR_WORDS = 3
+_LONGEST_QUOTE = 500  # characters of a sentence that may take a claim's place
+
+
+class Rules:
+    """Judges by words, numbers, names, code, negation, quantity, condition and order."""
+
+    def judge(self, claim: str, passages: Sequence[Passage]) -> Verdict:
+        """Find the evidence for a claim, looking at the passages in the order given."""
+        verdict = self._judge(claim, passages)
+        frame = _FRAME.match(claim)
+        return self._judge(claim[frame.end() :], passages) if frame and not verdict.supported else verdict
+
+    def _judge(self, claim: str, passages: Sequence[Passage]) -> Verdict:
+        words = tokens(claim)
+        if sum(token.content for token in words) < _LEAST:
+            return Verdict(why="says nothing")
+        known = [vocabulary(passage.text, passage.context) for passage in passages]
+        for token in words:
+            keys = token.keys[:1] if token.kind == "code" else token.keys
+            if token.claims and token.lower not in ADDABLE and not any(key in one for key in keys for one in known):
+                return Verdict(why=f"“{token.lower}” is in no passage")
+        if found := _whole(words, passages):
+            return Verdict((found,))
+        for split in pieces(words, clauses(words)):
+            if together := _all(split, passages):
+                return Verdict(together)
+        return Verdict(why=_closest_reason(words, passages))
+
+
+def _usable(passage: Passage) -> Iterator[tuple[Statement, Statement | None]]:
+    """The statements of a passage that may be evidence, each with the one before it."""
+    before: Statement | None = None
+    for statement in statements(passage.text, passage.context):
+        if not any(start < statement.end and statement.start < end for start, end in passage.barred):
+            yield statement, before
+        before = statement
+
+
+def _subject(statement: Statement, before: Statement | None) -> frozenset[str]:
+    """Keys of what a statement that begins with "It" may be about."""
+    if not statement.points_back or statement.head != "pronoun":
+        return frozenset()
+    if statement.first or before is None:
+        return statement.known
+    return before.lead if not before.points_back else frozenset()
+
+
+def _whole(claim: Sequence[Token], passages: Sequence[Passage]) -> Evidence | None:
+    """The statement that bears out all of a claim; the closest one where there are several."""
+    for passage in passages:
+        best: tuple[int, Evidence] | None = None
+        for statement, before in _usable(passage):
+            result = fit(claim, statement, _subject(statement, before))
+            if not result:
+                continue
+            start, antecedent = statement.start, None
+            if before is not None and not statement.first:
+                if result.filled and statement.points_back:
+                    start = before.start
+                elif points_back(claim):
+                    antecedent = (before.start, before.end)
+            surplus = abs(len(statement.tokens) - len(claim))
+            if best is None or surplus < best[0]:
+                best = surplus, Evidence(passage, start, statement.end, antecedent)
+        if best:
+            return best[1]
+    return None
+
+
+def _all(split: Sequence[Sequence[Token]], passages: Sequence[Passage]) -> tuple[Evidence, ...]:
+    """Evidence for each part of a claim, or nothing."""
+    found: list[Evidence] = []
+    for number, part in enumerate(split):
+        said = sum(token.content for token in part) >= _LEAST and any(is_verb(part, at) for at in range(len(part)))
+        evidence = _part(split, number, passages) if said else None
+        if evidence is None:
+            return ()
+        found.append(evidence)
+    return _join(found)
+
+
+def _part(split: Sequence[Sequence[Token]], number: int, passages: Sequence[Passage]) -> Evidence | None:
+    """Evidence for one part of a claim. A part without a subject has that of the first one, or of what it refers to."""
+    part = split[number]
+    if number == 0:
+        return _whole(part, passages)
+    opening = clauses(part)[0].opening
+    if opening == "relative":
+        return _whole([*_last_phrase(split[number - 1]), *part], passages)
+    if points_back(part):
+        return _whole([*_first_phrase(split[0]), *part], passages)
+    own = _whole(part, passages)
+    return own or (_whole([*_first_phrase(split[0]), *part], passages) if opening == "verb" else None)
+
+
+def _first_phrase(part: Sequence[Token]) -> Sequence[Token]:
+    end = next((at for at in range(1, len(part)) if is_verb(part, at)), len(part))
+    return part[:end]
+
+
+def _last_phrase(part: Sequence[Token]) -> Sequence[Token]:
+    start = next(
+        (
+            at + 1
+            for at in range(len(part) - 2, -1, -1)
+            if part[at].lower in DETERMINERS or part[at].lower in PREPOSITIONS or is_verb(part, at)
+        ),
+        0,
+    )
+    return part[start:]
+
+
+def _join(found: Sequence[Evidence]) -> tuple[Evidence, ...]:
+    """Evidence that touches, as one stretch."""
+    joined: list[Evidence] = []
+    for evidence in sorted(found, key=lambda item: (item.passage.number, item.start)):
+        last = joined[-1] if joined else None
+        if last and last.passage is evidence.passage and not evidence.passage.text[last.end : evidence.start].strip():
+            joined[-1] = Evidence(last.passage, last.start, max(last.end, evidence.end), last.antecedent)
+        else:
+            joined.append(evidence)
+    return tuple(joined)
+
+
+def _closest_reason(claim: Sequence[Token], passages: Sequence[Passage]) -> str:
+    ranked = [
+        (words_shared(claim, statement), at, order, fit(claim, statement, _subject(statement, before)).why)
+        for at, passage in enumerate(passages)
+        for order, (statement, before) in enumerate(_usable(passage))
+    ]
+    return max(ranked, key=lambda item: (item[0], -item[1], -item[2]))[3] if ranked else "there is no passage"
+
+
+def nearest(claim: str, passages: Sequence[Passage], taken: Sequence[Evidence]) -> Evidence | None:
+    """The book's own sentence that says what a failed claim was meant to say, unless it was shown already."""
+    words = tokens(claim)
+    content = sum(token.content for token in words)
+    best: tuple[float, Evidence] | None = None
+    for passage in passages:
+        for statement, before in _usable(passage):
+            share = words_shared(words, statement)
+            if statement.form not in ("sentence", "item") or share < _NEAR or share * content < _NEAR_WORDS:
+                continue
+            back = statement.points_back and before is not None and not statement.first
+            if back and before is not None and (before.points_back or before.form != "sentence"):
+                continue
+            evidence = Evidence(passage, before.start if back and before else statement.start, statement.end)
+            shown = any(
+                one.passage.text == passage.text and one.start < evidence.end and evidence.start < one.end
+                for one in taken
+            )
+            if shown or len(evidence.quote) > _LONGEST_QUOTE:
+                continue
+            if best is None or share > best[0]:
+                best = share, evidence
+    return best[1] if best else None

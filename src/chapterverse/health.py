@@ -1,0 +1,79 @@
+"""Whether each dependency can be used now: real probes, limited in time, remembered for a moment.
+
+Owns what "healthy" means. Never costs paid tokens, never tells a secret.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final
+
+from chapterverse import __version__
+from chapterverse.errors import ChapterverseError
+from chapterverse.models import HealthResponse, ServiceStatus
+
+PROBE_SECONDS: Final = 2.5  # a dependency that does not answer by then is down
+REMEMBER_SECONDS: Final = 3.0  # so that a busy orchestrator's questions cost nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    """Something that answers need. Without a vital one nothing can be served."""
+
+    name: str
+    engine: str
+    why: str  # this engine was chosen
+    probe: Callable[[], Awaitable[None]]
+    vital: bool
+    also_as: str = ""  # the name that the seeds give it
+
+
+@dataclass(slots=True)
+class Health:
+    """Probes all dependencies at once."""
+
+    dependencies: tuple[Dependency, ...]
+    _answer: HealthResponse | None = None
+    _until: float = 0.0
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def check(self) -> HealthResponse:
+        """The state of everything, at most `REMEMBER_SECONDS` old."""
+        async with self._lock:
+            if self._answer is None or time.monotonic() >= self._until:
+                self._answer = await self._ask()
+                self._until = time.monotonic() + REMEMBER_SECONDS
+            return self._answer
+
+    async def _ask(self) -> HealthResponse:
+        states = await asyncio.gather(*(_probe(dependency) for dependency in self.dependencies))
+        services: dict[str, ServiceStatus] = {}
+        worst = "healthy"
+        for dependency, state in zip(self.dependencies, states, strict=True):
+            services[dependency.name] = state
+            if dependency.also_as:
+                services[dependency.also_as] = state
+            if state.status == "down" and dependency.vital:
+                worst = "unhealthy"
+            elif state.status != "up" and worst == "healthy":
+                worst = "degraded"
+        return HealthResponse.model_validate(
+            {"status": worst, "services": services, "timestamp": datetime.now(UTC), "version": __version__}
+        )
+
+
+async def _probe(dependency: Dependency) -> ServiceStatus:
+    started = time.perf_counter()
+    try:
+        async with asyncio.timeout(PROBE_SECONDS):
+            await dependency.probe()
+    except TimeoutError:
+        return ServiceStatus(
+            status="down", engine=dependency.engine, message=f"no answer within {PROBE_SECONDS:g} seconds"
+        )
+    except ChapterverseError as failure:
+        return ServiceStatus(status="down", engine=dependency.engine, message=failure.message)
+    latency = round((time.perf_counter() - started) * 1000, 3)
+    return ServiceStatus(status="up", engine=dependency.engine, latency_ms=latency)

@@ -1,0 +1,70 @@
+"""The anchors that publishing tools give to headings, so that a citation lands where its text is.
+
+Owns the three rules: github-slugger (Docusaurus, mdBook, GitHub, Hugo), Python-Markdown's `toc` (MkDocs) and docutils
+(Sphinx). Never touches a document.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable
+
+from chapterverse.ingestion.document import AnchorStyle
+
+_COUNTED = re.compile(r"(.*)_([0-9]+)", re.DOTALL)
+
+
+class Anchors:
+    """The anchors of one page, in the order of its headings."""
+
+    def __init__(self, style: AnchorStyle) -> None:
+        rules: dict[AnchorStyle, Callable[[str], str]] = {
+            "github": self._github,
+            "mkdocs": self._mkdocs,
+            "sphinx": self._sphinx,
+        }
+        self._style = style
+        self._rule = rules[style]
+        self._taken: dict[str, int] = {}  # anchor to how often its slug came again
+        self._numbered = 0
+
+    def take(self, heading: str, explicit: str = "") -> str:
+        """The next heading's anchor: the author's own when there is one, else the generator's."""
+        anchor = explicit or self._rule(heading)
+        if not explicit or self._style != "github":  # github-slugger never hears of explicit ids
+            self._taken.setdefault(anchor, 0)
+        return anchor
+
+    def _github(self, heading: str) -> str:
+        slug = "".join(char for char in heading.lower() if _stays(char)).replace(" ", "-")
+        anchor = slug
+        while anchor in self._taken:
+            self._taken[slug] += 1
+            anchor = f"{slug}-{self._taken[slug]}"
+        return anchor
+
+    def _mkdocs(self, heading: str) -> str:
+        plain = unicodedata.normalize("NFKD", heading).encode("ascii", "ignore").decode("ascii")
+        anchor = slug = re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip().lower())
+        counted = _COUNTED.fullmatch(slug)
+        stem, number = (counted[1], int(counted[2])) if counted else (slug, 0)
+        while anchor in self._taken or not anchor:
+            self._taken[slug] = self._taken.get(slug, 0) + 1
+            anchor = f"{stem}_{number + self._taken[slug]}"
+        return anchor
+
+    def _sphinx(self, heading: str) -> str:
+        from docutils.nodes import make_id
+
+        anchor = make_id(heading)
+        while anchor in self._taken or not anchor:
+            self._numbered += 1
+            anchor = f"id{self._numbered}"
+        return anchor
+
+
+def _stays(char: str) -> bool:
+    """Whether github-slugger keeps a character: letters, marks, digits, connectors, spaces and hyphens."""
+    if char.isascii():
+        return char.isalnum() or char in " -_"
+    category = unicodedata.category(char)
+    return category[0] in "LM" or category in ("Nd", "Nl", "Pc")

@@ -1,0 +1,152 @@
+"""A folder or a single file as a source of pages.
+
+Owns the walk, what is left out of it, and the addresses of what is found. Never parses a file, and never leaves the
+folder through a link.
+"""
+
+import asyncio
+import os
+import stat
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from pathlib import Path
+from urllib.parse import quote
+
+from chapterverse.book import PageRecord
+from chapterverse.errors import IngestionError
+from chapterverse.ingestion.addresses import normalise
+from chapterverse.ingestion.document import Document, Failed, Fetched, Format, Skipped
+from chapterverse.ingestion.formats import BY_EXTENSION, format_of_file
+from chapterverse.ingestion.generators import address_of, anchors_of, lay_out
+from chapterverse.ingestion.options import SourceOptions, too_large
+
+_NO_PAGES = frozenset(("node_modules", "__pycache__", "_build", "_static", "_templates"))
+_READABLE = f"readable are {' '.join(BY_EXTENSION)}"
+
+
+class Folder:
+    """The files below a folder in a fixed order, or one file."""
+
+    def __init__(self, place: Path, options: SourceOptions) -> None:
+        self._options = options
+        self._base = normalise(options.base_url).rstrip("/")
+        if options.base_url and not self._base:
+            raise IngestionError(f"not the address of a website: {options.base_url}")
+        self._file = "" if place.is_dir() else place.name
+        self._layout = lay_out(place.parent if self._file else place, options.generator)
+        self.complete = False
+        self.expected: int | None = None
+        if self._file:
+            form = format_of_file(self._file)
+            if form is None:
+                raise IngestionError(f"{place} is of a kind that cannot be read; {_READABLE}")
+            self._root = place.parent
+            self.key = self._url(self._file, form)
+            self.description = f"file {place}"
+        else:
+            self._root = self._layout.root
+            self.key = self._base or self._layout.name
+            self.description = f"folder {place} ({self._layout.generator})"
+            if not any(isinstance(found, str) for found in self._walk()):
+                raise IngestionError(f"no file that can be read in {place}; {_READABLE}")
+
+    async def documents(self, known: Mapping[str, PageRecord]) -> AsyncGenerator[Fetched, None]:
+        """Every file, files before folders, each by name. `known` is not needed: files are cheap to read."""
+        self.complete = False
+        found: list[str | Skipped | Failed] = [self._file]
+        if not self._file:
+            found = await asyncio.to_thread(lambda: list(self._walk()))
+        self.expected = len(found)
+        taken: dict[str, str] = {}  # address → path
+        blind = False
+        for place in found:
+            if not isinstance(place, str):
+                blind = blind or isinstance(place, Failed)
+                yield place
+            elif len(taken) >= self._options.max_pages:
+                left = sum(isinstance(other, str) for other in found) - len(taken)
+                yield Skipped(self._name(place), f"limit of {len(taken):,} pages reached; {left:,} files were not read")
+                return
+            else:
+                outcome = await asyncio.to_thread(self._read, place)
+                twin = taken.setdefault(outcome.url, place)
+                yield outcome if twin == place else Skipped(self._name(place), f"same address as {twin}")
+        self.complete = not blind
+
+    def _walk(self) -> Iterator[str | Skipped | Failed]:
+        """Paths of all files in a known format, and rows for what cannot be walked."""
+        broken: list[OSError] = []
+        for folder, folders, files in os.walk(self._root, onerror=broken.append):
+            here = Path(folder)
+            yield from self._linked(here, folders)
+            folders[:] = sorted(name for name in folders if not self._ignores(here / name))
+            for name in sorted(files):
+                if format_of_file(name) and not name.startswith("."):
+                    yield (here / name).relative_to(self._root).as_posix()
+        for error in broken:
+            path = Path(error.filename).relative_to(self._root).as_posix()
+            yield Failed(self._name(path), f"cannot be opened: {error.strerror}")
+
+    def _linked(self, here: Path, folders: list[str]) -> Iterator[Skipped]:
+        for name in sorted(folders):
+            if (here / name).is_symlink() and not self._ignores(here / name):
+                path = (here / name).relative_to(self._root).as_posix()
+                yield Skipped(self._name(path), "a link to a folder")
+
+    def _ignores(self, folder: Path) -> bool:
+        return folder.name.startswith(".") or folder.name in _NO_PAGES or self._layout.is_output(folder)
+
+    def _read(self, path: str) -> Document | Skipped | Failed:
+        """One file, or why not. Reads no more than the limit, even of a file that grows meanwhile."""
+        form = format_of_file(path)
+        assert form is not None  # or the walk would not have named it
+        url = self._url(path, form)
+        place = self._root / path
+        try:
+            path.encode()
+            why = self._objection(path, place)
+            if why:
+                return Skipped(url, why)
+            limit = self._options.limit(form)
+            size = place.stat().st_size
+            if size > limit:
+                return Skipped(url, too_large(size, limit))
+            with place.open("rb") as file:
+                data = file.read(limit + 1)
+        except UnicodeEncodeError:
+            return Failed(url, "the file's name is not UTF-8")
+        except OSError as error:
+            return Failed(url, f"cannot be opened: {error.strerror}")
+        if len(data) > limit:
+            return Skipped(url, too_large(0, limit))
+        anchors = anchors_of(form, self._layout.generator)
+        return Document(url, path, self.key, form, data, anchors=anchors, module=self._options.module)
+
+    def _objection(self, path: str, place: Path) -> str:
+        """Why a file is not a page of this book. A file that the user named himself is one."""
+        if not self._file:
+            if not self._options.wants(path):
+                return "excluded"
+            if self._is_partial(path):
+                return "partial"
+            if not place.resolve(strict=True).is_relative_to(self._root.resolve()):
+                return "a link that leaves the folder"
+        return "" if stat.S_ISREG(place.stat().st_mode) else "not a regular file"
+
+    def _is_partial(self, path: str) -> bool:
+        """Whether a file is only ever included in others. Hugo's `_index.md` is a page."""
+        *folders, name = path.split("/")
+        if not name.endswith((".md", ".mdx")):
+            return False
+        if self._layout.generator == "docusaurus" and any(folder.startswith("_") for folder in folders):
+            return True
+        return name.startswith("_") and (name != "_index.md" or self._layout.generator == "docusaurus")
+
+    def _url(self, path: str, form: Format) -> str:
+        if not self._base:
+            return self._name(path)
+        return f"{self._base}/{quote(address_of(path, form, self._layout.generator), errors='replace')}"
+
+    def _name(self, path: str) -> str:
+        """The address of a file that is published nowhere."""
+        readable = path.encode(errors="replace").decode()
+        return readable if self._file else f"{self._layout.name}/{readable}"

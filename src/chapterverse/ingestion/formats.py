@@ -1,0 +1,48 @@
+"""Which format a file or an answer has, by its name or its content type.
+
+Owns the tables. Never looks inside.
+"""
+
+from pathlib import PurePosixPath
+from urllib.parse import urlsplit
+
+from chapterverse.ingestion.document import Format
+
+BY_EXTENSION: dict[str, Format] = {
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".mdx": "mdx",
+    ".rst": "rst",
+    ".adoc": "asciidoc",
+    ".asciidoc": "asciidoc",
+    ".asc": "asciidoc",
+    ".html": "html",
+    ".htm": "html",
+    ".xhtml": "html",
+    ".txt": "text",
+    ".text": "text",
+    ".epub": "epub",
+    ".pdf": "pdf",
+}
+_BY_CONTENT_TYPE: dict[str, Format] = {
+    "text/html": "html",
+    "application/xhtml+xml": "html",
+    "text/markdown": "markdown",
+    "text/x-markdown": "markdown",
+    "text/x-rst": "rst",
+    "application/pdf": "pdf",
+    "application/epub+zip": "epub",
+}
+_VAGUE = ("", "text/plain", "application/octet-stream", "binary/octet-stream")  # the name says more
+
+
+def format_of_file(name: str) -> Format | None:
+    """The format of a file by its extension; nothing when no reader knows it."""
+    return BY_EXTENSION.get(PurePosixPath(name).suffix.lower())
+
+
+def format_of_answer(url: str, content_type: str) -> Format | None:
+    """The format of an answer by its content type, and by the address where that is vague."""
+    if content_type not in _VAGUE:
+        return _BY_CONTENT_TYPE.get(content_type)
+    return format_of_file(urlsplit(url).path) or ("text" if content_type == "text/plain" else None)

@@ -1,0 +1,87 @@
+"""The ledger of an ingest run: what became of every page, and why.
+
+Owns the rows, their summary and their file. Never decides an outcome.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, Literal
+
+Outcome = Literal["added", "changed", "unchanged", "removed", "skipped", "failed"]
+OUTCOMES: Final[tuple[Outcome, ...]] = ("added", "changed", "unchanged", "removed", "skipped", "failed")
+KEPT_LEDGERS: Final = 50  # files; older ones are deleted
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What became of one page."""
+
+    url: str
+    outcome: Outcome
+    why: str = ""
+    chunks: int = 0
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Ledger:
+    """All rows of one run, in the order in which they were decided."""
+
+    sources: tuple[str, ...]
+    started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    rows: list[Row] = field(default_factory=list)
+    passages_embedded: int = 0
+    generation: str = ""  # of the state that was published; empty: nothing had changed
+    seconds: float = 0.0
+    embedding_seconds: float = 0.0
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
+
+    def write(self, row: Row) -> None:
+        """Add a row."""
+        self.rows.append(row)
+
+    def count(self, outcome: Outcome) -> int:
+        """How many pages ended so."""
+        return sum(row.outcome == outcome for row in self.rows)
+
+    def changed_anything(self) -> bool:
+        """Whether the book is another one than before."""
+        return any(row.outcome in ("added", "changed", "removed") for row in self.rows)
+
+    def reasons(self, outcomes: Iterable[Outcome]) -> list[tuple[str, int]]:
+        """The reasons given for these outcomes, the most frequent first."""
+        wanted = set(outcomes)
+        return Counter(f"{row.outcome}: {row.why}" for row in self.rows if row.outcome in wanted).most_common()
+
+    def summary(self) -> dict[str, Any]:
+        """The run in numbers."""
+        return {
+            "sources": list(self.sources),
+            "started_at": self.started_at.isoformat(),
+            "seconds": round(self.seconds, 3),
+            "embedding_seconds": round(self.embedding_seconds, 3),
+            "passages_embedded": self.passages_embedded,
+            "generation": self.generation,
+            **{outcome: self.count(outcome) for outcome in OUTCOMES},
+        }
+
+    def to_json(self) -> str:
+        """The run with all its rows, as data."""
+        return json.dumps(self.summary() | {"pages": [asdict(row) for row in self.rows]}, indent=1)
+
+    def save(self, folder: Path) -> Path:
+        """Write the run as JSON; the newest `KEPT_LEDGERS` files stay."""
+        folder.mkdir(parents=True, exist_ok=True)
+        target = folder / f"{self.started_at:%Y%m%dT%H%M%S.%fZ}.json"
+        scratch = target.with_suffix(".tmp")
+        scratch.write_text(self.to_json(), "utf-8")
+        scratch.replace(target)
+        for old in sorted(folder.glob("*.json"))[:-KEPT_LEDGERS]:
+            old.unlink(missing_ok=True)
+        return target

@@ -1,0 +1,287 @@
+"""The story of one ingest run: fetch, read, cut, embed, and publish the next state of the book.
+
+Owns the order of the steps, which pages count as changed, and what becomes of each page. Never parses, embeds or stores
+by itself. Leaving early, by an error, Ctrl-C or kill -9, leaves the book as it was.
+"""
+
+import asyncio
+import hashlib
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from chapterverse.book import Chunk, Manifest, Page, PageRecord
+from chapterverse.embeddings import Embedder
+from chapterverse.embeddings.wordpiece import WINDOW, count_tokens
+from chapterverse.errors import EmbeddingMismatchError
+from chapterverse.index import Index, IndexWriter
+from chapterverse.ingestion.chunking import cut
+from chapterverse.ingestion.composing import compose
+from chapterverse.ingestion.document import Document, Failed, Fetched, NothingToRead, Skipped, Unchanged, Unreadable
+from chapterverse.ingestion.ledger import Ledger, Outcome, Row
+from chapterverse.ingestion.readers import read
+from chapterverse.ingestion.sources import Source
+from chapterverse.ingestion.vector_journal import VectorJournal
+
+RECIPE: Final = "1"  # raise it when readers or chunking give other pages or chunks for the same document
+BATCH: Final = 64  # passages embedded together: some seconds of work, so that little is lost and progress is seen
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a run is, for whoever watches."""
+
+    pages: int  # decided so far
+    expected: int | None  # pages in all, once that is known
+    passages: int  # embedded so far
+    doing: str
+
+
+Watch = Callable[[Progress], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """What a run works with."""
+
+    index: Index
+    embedder: Embedder
+    home: Path  # where ledgers and unpublished vectors are kept
+    watch: Watch = lambda _: None
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A page that was read and cut, and waits to be embedded."""
+
+    page: Page
+    record: PageRecord
+    chunks: list[Chunk]
+    outcome: Outcome
+
+
+async def ingest(sources: Sequence[Source], workshop: Workshop, *, fresh: bool = False) -> Ledger:
+    """Bring the book up to date with its sources; `fresh` forgets everything that was there."""
+    ledger = Ledger(tuple(source.key for source in sources))
+    async with _run(workshop, ledger, fresh=fresh) as run:
+        require_same_model(run.writer.manifest, workshop.embedder)
+        for source in sources:
+            await run.take(source)
+        if ledger.changed_anything():
+            await run.publish()
+    return ledger
+
+
+async def reembed(workshop: Workshop) -> Ledger:
+    """Make the index anew from its own stored pages, with the embedding model of the settings."""
+    ledger = Ledger(("the stored book",))
+    await workshop.index.manifest()  # says so when there is no book
+    async with workshop.index.writer() as current:
+        records = dict(current.records)
+    async with _run(workshop, ledger, fresh=True) as run:
+        run.expected = len(records)
+        for record in records.values():
+            page = await workshop.index.page(record.page_id)
+            assert page is not None, "nobody else writes while this run does"
+            await run.queue(page, record, await asyncio.to_thread(run.cut, page), "changed")
+        await run.publish()
+    return ledger
+
+
+def require_same_model(manifest: Manifest | None, embedder: Embedder) -> None:
+    """Refuse to mix vectors of two models in one index."""
+    if manifest is not None and manifest.fingerprint != embedder.fingerprint:
+        raise EmbeddingMismatchError(
+            f"The book was embedded with {manifest.fingerprint.model}, the settings say {embedder.fingerprint.model}. "
+            "Re-embed it first with: chapterverse ingest --reembed"
+        )
+
+
+@asynccontextmanager
+async def _run(workshop: Workshop, ledger: Ledger, *, fresh: bool) -> AsyncIterator["_Run"]:
+    started = time.perf_counter()
+    with VectorJournal(workshop.home / "unpublished-vectors.sqlite", workshop.embedder) as journal:
+        async with workshop.index.writer(fresh=fresh) as writer:
+            run = _Run(workshop, writer, journal, ledger)
+            try:
+                yield run
+            finally:
+                await run.stop()
+        journal.forget()
+    ledger.seconds = time.perf_counter() - started
+    ledger.save(workshop.home / "ledgers")
+
+
+@dataclass(slots=True)
+class _Run:
+    """The moving parts of one run."""
+
+    workshop: Workshop
+    writer: IndexWriter
+    journal: VectorJournal
+    ledger: Ledger
+    expected: int | None = None
+    _waiting: list[_Ready] = field(default_factory=list)
+    _embedding: asyncio.Task[None] | None = None  # of the batch before: the next one is read meanwhile
+    _seen: set[str] = field(default_factory=set)  # page ids that this run has met
+
+    async def take(self, source: Source) -> None:
+        """All of one source: its pages, and those that are no longer there."""
+        mine = [record for record in self.writer.records.values() if record.source == source.key]
+        known: dict[str, list[PageRecord]] = {}  # by the address of the document they were read from
+        for record in mine:
+            known.setdefault(record.document or record.url, []).append(record)
+        gone: dict[str, str] = {}  # why a page that was there is taken out, by document
+        same_recipe = self.writer.manifest is not None and self.writer.manifest.recipe == RECIPE
+        remembered = {url: records[0] for url, records in known.items()} if same_recipe else {}
+        async with aclosing(source.documents(remembered)) as documents:
+            async for fetched in documents:
+                await self._decide(fetched, known.get(fetched.url, []), gone)
+                self.expected = source.expected
+                self._report(fetched.url)
+        await self._flush()
+        if source.complete:
+            vanished = [record for record in mine if record.page_id not in self._seen]
+            await self._remove(vanished, gone)
+
+    async def queue(self, page: Page, record: PageRecord, chunks: list[Chunk], outcome: Outcome) -> None:
+        """Have a page embedded and stored; the batch before may still be at it."""
+        self._waiting.append(_Ready(page, record, chunks, outcome))
+        if sum(len(ready.chunks) for ready in self._waiting) >= BATCH:
+            await self._embed_waiting()
+
+    def cut(self, page: Page) -> list[Chunk]:
+        """The passages of a page, each inside the embedding model's window."""
+        return cut(page, count_tokens, min(self.workshop.embedder.window, WINDOW))
+
+    async def publish(self) -> None:
+        """Make what was built the book that readers see."""
+        await self._flush()
+        self._report("publishing")
+        previous = self.writer.manifest
+        published = await self.writer.publish(
+            Manifest(
+                fingerprint=self.workshop.embedder.fingerprint,
+                generation="",
+                created_at=datetime.now(UTC).isoformat(),
+                pages=0,
+                chunks=0,
+                calibration=previous.calibration if previous else None,
+                recipe=RECIPE,
+            )
+        )
+        self.ledger.generation = published.generation
+
+    async def stop(self) -> None:
+        """End what is still under way after a failure."""
+        if self._embedding is not None and not self._embedding.done():
+            self._embedding.cancel()
+            await asyncio.wait([self._embedding])
+
+    async def _decide(self, fetched: Fetched, known: list[PageRecord], gone: dict[str, str]) -> None:
+        match fetched:
+            case Unchanged():
+                self._keep(known)
+            case Skipped(url, why):
+                gone[url] = why
+                if not known:
+                    self.ledger.write(Row(url, "skipped", why))
+            case Failed(url, why):
+                self._fail(url, why, known)
+            case Document():
+                await self._read(fetched, known, gone)
+
+    async def _read(self, document: Document, known: list[PageRecord], gone: dict[str, str]) -> None:
+        digest = _digest(document)
+        if known and all(record.content_hash == digest for record in known):
+            self._keep(known)
+            return
+        try:
+            pages = await asyncio.to_thread(self._pages, document)
+        except Unreadable as failure:
+            self._fail(document.url, str(failure), known)
+        except NothingToRead as reason:
+            await self._decide(Skipped(document.url, str(reason)), known, gone)
+        else:
+            for page, chunks in pages:
+                await self._put(document, digest, page, chunks)
+
+    def _pages(self, document: Document) -> list[tuple[Page, list[Chunk]]]:
+        pages = [(page, self.cut(page)) for page in (compose(document, draft) for draft in read(document))]
+        pages = [(page, chunks) for page, chunks in pages if chunks]
+        if not pages:
+            raise NothingToRead("no text")
+        return pages
+
+    async def _put(self, document: Document, digest: str, page: Page, chunks: list[Chunk]) -> None:
+        before = self.writer.records.get(page.page_id)
+        if page.page_id in self._seen:
+            self.ledger.write(Row(page.url, "failed", "another page of this run has the same address"))
+            return
+        if before is not None and before.source != document.source:
+            why = f"its address belongs to a page of {before.source}; give this source another --base-url"
+            self.ledger.write(Row(page.url, "failed", why))
+            return
+        self._seen.add(page.page_id)
+        record = PageRecord(
+            page_id=page.page_id,
+            url=page.url,
+            source=document.source,
+            content_hash=digest,
+            chunks=len(chunks),
+            etag=document.etag,
+            last_modified=document.last_modified,
+            document=document.url if document.url != page.url else "",
+        )
+        await self.queue(page, record, chunks, "changed" if before else "added")
+
+    def _keep(self, records: Iterable[PageRecord]) -> None:
+        for record in records:
+            self._seen.add(record.page_id)
+            self.ledger.write(Row(record.url, "unchanged", chunks=record.chunks))
+
+    def _fail(self, url: str, why: str, known: list[PageRecord]) -> None:
+        self._seen.update(record.page_id for record in known)  # what was there stays
+        self.ledger.write(Row(url, "failed", f"{why} (the page as it was is kept)" if known else why))
+
+    async def _remove(self, records: list[PageRecord], gone: dict[str, str]) -> None:
+        await self.writer.remove([record.page_id for record in records])
+        for record in records:
+            self.ledger.write(Row(record.url, "removed", gone.get(record.document or record.url, "no longer there")))
+
+    async def _flush(self) -> None:
+        await self._embed_waiting()
+        await self._embed_waiting()  # the first call leaves its own batch under way
+
+    async def _embed_waiting(self) -> None:
+        if self._embedding is not None:
+            await self._embedding
+        batch, self._waiting = self._waiting, []
+        self._embedding = asyncio.create_task(self._embed(batch)) if batch else None
+
+    async def _embed(self, batch: list[_Ready]) -> None:
+        started = time.perf_counter()
+        passages = [chunk.passage for ready in batch for chunk in ready.chunks]
+        vectors, computed = await self.journal.embed(passages)
+        self.ledger.passages_embedded += computed
+        self.ledger.embedding_seconds += time.perf_counter() - started
+        row = 0
+        for ready in batch:
+            await self.writer.put(ready.page, ready.record, ready.chunks, vectors[row : row + len(ready.chunks)])
+            row += len(ready.chunks)
+            flags = tuple(sorted({flag for chunk in ready.chunks for flag in chunk.flags}))
+            self.ledger.write(Row(ready.page.url, ready.outcome, chunks=len(ready.chunks), flags=flags))
+        self._report(batch[-1].page.url)
+
+    def _report(self, doing: str) -> None:
+        self.workshop.watch(Progress(len(self.ledger.rows), self.expected, self.ledger.passages_embedded, doing))
+
+
+def _digest(document: Document) -> str:
+    """Changes whenever the page or the way it is read changes."""
+    how = "\x1f".join((RECIPE, document.url, document.path, document.format, document.anchors, document.module))
+    return hashlib.sha256(how.encode("utf-8", "surrogatepass") + b"\x1e" + document.data).hexdigest()

@@ -1,0 +1,254 @@
+"""HTML pages: the content without the site around it, and the links of a page for the crawler.
+
+Owns what is content and what is hidden, the title, and which addresses a page names. Never fetches, and never indexes
+what a reader of the page could not see.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from urllib.parse import urldefrag, urljoin
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
+
+from chapterverse.ingestion.document import Document, Draft, NothingToRead, Unreadable
+from chapterverse.ingestion.readers.cleaning import clean_inline, decode
+from chapterverse.ingestion.readers.markup import parts_of, text_of
+
+_DEEPEST = 5000  # elements inside each other; the parser's time grows with the square of it
+_OPENING = re.compile(
+    r"<(/?)(?!(?:p|li|td|th|tr|dt|dd|option|br|img|hr|input|meta|link|wbr|col|source)\b)[a-z][^<>]*+>", re.I
+)
+_CHARSET = re.compile(  # of those that are neither UTF-8 nor Latin: a page may name any codec Python has
+    rb"""<(?:meta|\?xml)[^>]{0,200}?(?:charset|encoding)\s*=\s*["']?"""
+    rb"(iso-8859-(?!1\b)\d+|windows-125(?!2)\d|koi8-[ru]|shift_jis|euc-(?:jp|kr)|gb(?:k|2312|18030)|big5)",
+    re.I,
+)
+_SNIFF = 2048  # bytes in which a page must name its encoding
+
+_MAIN = (
+    ".theme-doc-markdown",  # Docusaurus
+    ".md-content article",  # MkDocs Material
+    "[itemprop=articleBody]",  # Read the Docs
+    "article.bd-article",  # PyData
+    "[role=main]",
+    "main",
+    "article",
+    "div.body",  # Sphinx
+    "div.document",
+)
+_SITE = (
+    "nav, aside:not(.admonition):not(.topic):not(.footnote):not(.footnote-list), footer:not(blockquote footer), "
+    "script, style, noscript, template, iframe, object, canvas, video, audio, svg, dialog, "
+    "button, input, select, textarea, label:not(.sd-tab-label), [role=navigation], [role=search], [role=banner], "
+    "[role=contentinfo], [role=dialog], [role=tablist], .contents.topic, .headerlink, .hash-link, "
+    ".header-anchor, .anchorjs-link, .toc, .table-of-contents, .theme-doc-toc-mobile, .breadcrumbs, .breadcrumb, "
+    ".sidebar, .sphinxsidebar, .theme-doc-breadcrumbs, .theme-doc-version-badge, .theme-doc-version-banner, "
+    ".theme-doc-footer, .pagination-nav, "
+    ".theme-edit-this-page, .edit-this-page, .md-content__button, .md-source-file, .tabbed-labels, .related, "
+    ".rst-footer-buttons, .prev-next-area, .skip-link, .linenos, .lineno, .linenodiv, td.gutter, .lnt, "
+    ".hljs-ln-numbers, .footnote-ref, .footnote-reference, .copybtn, .cc-window, .md-consent, #onetrust-consent-sdk, "
+    "[class*=cookie-banner], [class*=cookie-consent], [class*=cookieconsent], div[id*=cookie-banner], "
+    "div[id*=cookie-consent]"
+)
+_MARK = re.compile(r"[#¶§🔗\u200b\s]*")
+_EDIT = re.compile(
+    r"(?:edit (?:this page|on |source)|suggest (?:an )?(?:edit|change)s?|view (?:page )?source|improve this page)", re.I
+)
+_UNSEEN = re.compile(
+    r"display\s*:\s*none|visibility\s*:\s*hidden|(?:font-size|opacity)\s*:\s*0(?![.\d]*[1-9])"
+    r"|(?:left|top|right|text-indent)\s*:\s*-\d{4,}",
+    re.I,
+)
+_AT_RULE = re.compile(r"@[^{};]*+\{(?:[^{}]*+\{[^{}]*+\})*+[^{}]*+\}")
+_RULE = re.compile(r"([^{}]++)\{([^{}]*+)\}")
+_SIMPLE = re.compile(r"[a-z]*[.#][\w-]+", re.I)
+_SUFFIX = re.compile(r"\s+(?:[|·—–›»]|::)\s+[^|·—–›»]*$")
+_HYPHEN_SUFFIX = re.compile(r"\s+-\s+(?:(?!\s-\s).)*$")
+
+
+def read(document: Document) -> list[Draft]:
+    """The one page of an HTML file."""
+    tree = parse(text_from(document.data))
+    if reason := _not_content(tree):
+        raise NothingToRead(reason)
+    return [draft_of(tree)]
+
+
+def links(document: Document) -> list[str]:
+    """Addresses that a page links to, absolute and without fragment, in order and once each."""
+    tree = parse(text_from(document.data))
+    if "nofollow" in _robots(tree):
+        return []
+    found: dict[str, None] = {}
+    for link in tree.css("a[href], area[href]"):
+        if "nofollow" not in (link.attributes.get("rel") or "").lower().split():
+            found[_address(tree, document.url, link)] = None
+    found.pop("", None)
+    return list(found)
+
+
+def canonical(document: Document) -> str:
+    """The address under which a page wants to be known; empty when it does not say."""
+    tree = parse(text_from(document.data))
+    for link in tree.css("link[rel][href]"):
+        if "canonical" in (link.attributes.get("rel") or "").lower().split():
+            return _address(tree, document.url, link)
+    return ""
+
+
+def text_from(data: bytes) -> str:
+    """The text of a page: UTF-8 where it can be, else in the encoding that it names."""
+    for encoding in ("utf-8", *(name.decode("ascii") for name in _CHARSET.findall(data[:_SNIFF]))):
+        try:
+            return decode(data.decode(encoding).encode())
+        except (LookupError, UnicodeDecodeError):
+            continue
+    return decode(data)
+
+
+def parse(text: str) -> LexborHTMLParser:
+    """The tree of a page. Refuses what would take the parser minutes."""
+    depth = 0
+    for tag in _OPENING.finditer(text):
+        if not tag[0].endswith("/>"):
+            depth += -1 if tag[1] else 1
+        if depth > _DEEPEST:
+            raise Unreadable("its elements are nested too deeply")
+    try:
+        return LexborHTMLParser(text)
+    except SelectolaxError as error:
+        raise Unreadable("cannot be parsed as HTML") from error
+
+
+def draft_of(tree: LexborHTMLParser, whole: bool = False) -> Draft:
+    """The content of a page: all of its body, or the part that is not the site around it. Changes the tree."""
+    body = tree.body
+    if body is None:
+        raise NothingToRead("has no text")
+    fallback = _named(tree)
+    names = _tab_names(tree)
+    _drop_hidden(tree)
+    _drop_site(tree)
+    root = body if whole else _main(body)
+    heading = root.css_first("h1")
+    parts = parts_of(root, names)
+    if not any(part.kind != "heading" for part in parts):
+        raise NothingToRead("has no text")
+    return Draft((clean_inline(text_of(heading)) if heading else "") or fallback, parts)
+
+
+def _not_content(tree: LexborHTMLParser) -> str:
+    for meta in tree.css("meta[http-equiv][content]"):
+        inside = meta.parent is not None and meta.parent.tag == "noscript"
+        if (meta.attributes.get("http-equiv") or "").lower() == "refresh" and not inside:
+            _, found, target = (meta.attributes.get("content") or "").partition("=")
+            if found:
+                return f"redirects to {target.strip(chr(34) + chr(39) + ' ')}"
+    return "asks not to be indexed (noindex)" if _robots(tree) & {"noindex", "none"} else ""
+
+
+def _robots(tree: LexborHTMLParser) -> set[str]:
+    return {
+        word.strip()
+        for meta in tree.css("meta[name][content]")
+        if (meta.attributes.get("name") or "").lower() == "robots"
+        for word in (meta.attributes.get("content") or "").lower().split(",")
+    }
+
+
+def _address(tree: LexborHTMLParser, url: str, link: LexborNode) -> str:
+    """The absolute address of a link, or nothing when it leads elsewhere than to a web page."""
+    start = tree.css_first("base[href]")
+    try:
+        origin = urljoin(url, (start.attributes.get("href") or "").strip()) if start else url
+        address = urldefrag(urljoin(origin, (link.attributes.get("href") or "").strip())).url
+    except ValueError:
+        return ""
+    return address if address.startswith(("http://", "https://")) else ""
+
+
+def _named(tree: LexborHTMLParser) -> str:
+    """What the page calls itself in its head, without the name of the site."""
+    preview = tree.css_first('meta[property="og:title"]')
+    head = tree.css_first("head title")
+    name = clean_inline((preview.attributes.get("content") or "") if preview else "")
+    name = name or clean_inline(head.text() if head else "")
+    return _SUFFIX.sub("", name) if _SUFFIX.search(name) else _HYPHEN_SUFFIX.sub("", name)
+
+
+def _tab_names(tree: LexborHTMLParser) -> dict[int, str]:
+    """Titles of tab panels, which stand apart from them in a bar that is dropped."""
+    names: dict[int, str] = {}
+    for bar in tree.css("[role=tablist], .tabbed-labels"):
+        titles = [clean_inline(tab.text()) for tab in bar.css("[role=tab], label")]
+        panels = bar.parent.css("[role=tabpanel], .tabbed-block") if bar.parent else []
+        if len(titles) == len(panels):
+            names.update((panel.mem_id, title) for panel, title in zip(panels, titles, strict=True))
+    return names
+
+
+def _drop_hidden(tree: LexborHTMLParser) -> None:
+    """What nobody sees. The panel of a tab that is not in front can be seen, and stays."""
+    _drop(tree.css("[hidden]:not([role=tabpanel]):not([hidden=until-found]), [aria-hidden=true]"))
+    _drop(node for node in tree.css("[style]") if _UNSEEN.search(node.attributes.get("style") or ""))
+    for style in tree.css("style"):
+        for selectors, declarations in _RULE.findall(_AT_RULE.sub("", style.text())):
+            if _UNSEEN.search(declarations):
+                for selector in selectors.split(","):
+                    if _SIMPLE.fullmatch(selector.strip()):
+                        _drop(tree.css(selector.strip()))
+
+
+def _drop_site(tree: LexborHTMLParser) -> None:
+    """Navigation, scripts, controls, and the small links beside headings."""
+    _drop(tree.css(_SITE))
+    _drop(header for header in tree.css("header") if not (_inside_main(header) and header.css_first("h1, h2")))
+    _drop(link for link in tree.css("a") if _is_control(link))
+
+
+def _is_control(link: LexborNode) -> bool:
+    """Whether a link is a button of the site or the mark beside a heading, and nothing that links lead to."""
+    text = link.text().strip()
+    if link.attributes.get("id") or link.css_first("img"):
+        return False
+    mark = (link.attributes.get("href") or "").startswith("#") and _MARK.fullmatch(text)
+    return bool(mark or _EDIT.match(text))
+
+
+def _drop(nodes: Iterable[LexborNode]) -> None:
+    """Removes elements; those inside another one go with it and must not be touched after it."""
+    listed = {node.mem_id: node for node in nodes if node.tag not in ("html", "body", "main")}
+    for node in [node for node in listed.values() if not any(one.mem_id in listed for one in _around(node))]:
+        node.decompose()
+
+
+def _around(node: LexborNode) -> Iterator[LexborNode]:
+    while (parent := node.parent) is not None:
+        yield parent
+        node = parent
+
+
+def _inside_main(node: LexborNode) -> bool:
+    return any(one.tag in ("main", "article") or one.attributes.get("role") == "main" for one in _around(node))
+
+
+def _main(body: LexborNode) -> LexborNode:
+    """The element that holds the content: one that says so, or else the innermost one with most of the text."""
+    for selector in _MAIN:
+        found = body.css(selector)
+        best = max(found, key=_weight, default=None)
+        if best and _weight(best) > (0.3 * _weight(body) if len(found) > 1 else 0):
+            return best  # and not one of many cards
+    here = body
+    while (largest := max(here.iter(), key=_weight, default=None)) is not None:
+        if largest.tag not in ("div", "section", "center", "table", "tbody", "tr", "td"):
+            break
+        if _weight(largest) < 0.7 * _weight(here) or (here.css_first("h1") and not largest.css_first("h1")):
+            break
+        here = largest
+    return here
+
+
+def _weight(node: LexborNode) -> int:
+    """Characters of text that are not links."""
+    return len(node.text()) - sum(len(link.text()) for link in node.css("a"))

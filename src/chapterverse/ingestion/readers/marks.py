@@ -1,0 +1,70 @@
+"""Lines that carry structure from the dialects of Markdown to its reader.
+
+Owns the marks: a dialect writes them into the text, and the reader's parser hands them back as tokens. A mark is a line
+of its own that begins with a private character, which `unmarked` takes out of every text that arrives.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, cast
+
+SENTINEL = "\uf8f5"
+
+MarkKind = Literal["admonition", "plain", "end", "label"]
+
+ADMONITIONS = {
+    "note": "Note",
+    "notes": "Note",
+    "info": "Info",
+    "information": "Info",
+    "tip": "Tip",
+    "hint": "Hint",
+    "success": "Success",
+    "question": "Question",
+    "example": "Example",
+    "quote": "Quote",
+    "abstract": "Summary",
+    "summary": "Summary",
+    "important": "Important",
+    "warning": "Warning",
+    "caution": "Caution",
+    "attention": "Attention",
+    "danger": "Danger",
+    "error": "Error",
+    "failure": "Failure",
+    "bug": "Bug",
+    "seealso": "See also",
+    "todo": "To do",
+    "versionadded": "New in version",
+    "versionchanged": "Changed in version",
+    "deprecated": "Deprecated since version",
+    "versionremoved": "Removed in version",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What begins or ends at a line: an admonition, a plain block, the innermost of both, or a label."""
+
+    kind: MarkKind
+    label: str = ""
+    title: str = ""
+
+    def __str__(self) -> str:
+        return SENTINEL + SENTINEL.join((self.kind, " ".join(self.label.split()), " ".join(self.title.split())))
+
+
+def opening(name: str, title: str = "") -> Mark:
+    """The mark that opens an admonition, or a plain block when the name is none of theirs."""
+    label = ADMONITIONS.get(name.lower())
+    return Mark("admonition", label, title) if label else Mark("plain", title)
+
+
+def parse(line: str) -> Mark:
+    """A mark from its line."""
+    kind, label, title = line.strip().removeprefix(SENTINEL).split(SENTINEL)
+    return Mark(cast(MarkKind, kind), label, title)
+
+
+def unmarked(text: str) -> str:
+    """The text without anything that could pass for a mark."""
+    return text.replace(SENTINEL, "")

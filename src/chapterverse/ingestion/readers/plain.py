@@ -1,0 +1,95 @@
+"""Plain text: paragraphs between blank lines, and the few kinds of headings people type.
+
+Owns these guesses, and guesses seldom: what is not clearly a heading is a paragraph. Never reads markup.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from chapterverse.ingestion.document import Document, Draft, NothingToRead
+from chapterverse.ingestion.readers.cleaning import clean_inline, decode, visible
+from chapterverse.ingestion.readers.manuscript import Manuscript
+
+_LONGEST_HEADING = 80  # characters
+_UNDERLINE = re.compile(r"\s*(={3,}|-{3,}|\*{3,}|~{3,})\s*")
+_CHAPTER = re.compile(
+    r"(?:chapter|part|book|section|appendix)\s+(?:\d+|[ivxlc]+|[a-z]|one|two|three|four|five|six|seven|eight|nine|ten)\b"
+    r"(?:\s*[.:—–-].*)?",
+    re.I,
+)
+_ITEM = re.compile(r"\s*(?:[-*•+]|(?P<number>\d{1,3})[.)])\s+(?=\S)")
+
+
+def read(document: Document) -> list[Draft]:
+    """The one page of a text file. A short first line is its title."""
+    blocks = list(_blocks(visible(decode(document.data))))
+    if not blocks:
+        raise NothingToRead("is empty")
+    page = Manuscript()
+    title = ""
+    for index, lines in enumerate(blocks):
+        heading, level = _heading(lines)
+        if index == 0 and len(blocks) > 1:
+            title = heading or _short_line(lines)
+        if heading and level:
+            page.heading(heading, level)
+        elif not (index == 0 and title):
+            _write(page, lines)
+        if heading and len(lines) > 2:
+            _write(page, lines[2:])
+    stem = " ".join(re.split(r"[-_\s]+", PurePosixPath(document.path).stem)).strip()
+    return [Draft(title or stem, page.finish())]
+
+
+def _blocks(text: str) -> Iterator[list[str]]:
+    """Runs of lines between blank ones."""
+    for block in re.split(r"\n[^\S\n]*\n", text.expandtabs(4)):
+        if lines := [line.rstrip() for line in block.split("\n") if line.strip()]:
+            yield lines
+
+
+def _heading(lines: list[str]) -> tuple[str, int]:
+    """The heading that a block begins with, and its level; 0 when it has none."""
+    first = lines[0].strip()
+    if len(first) > _LONGEST_HEADING or not any(letter.isalpha() for letter in first):
+        return "", 0
+    if len(lines) > 1 and (under := _UNDERLINE.fullmatch(lines[1])):
+        return first, 1 if under[1][0] in "=*" else 2
+    if len(lines) > 1 or _ITEM.match(lines[0]):
+        return "", 0
+    if _CHAPTER.fullmatch(first):
+        return first, 2
+    shouted = first.isupper() and re.search(r"[^\W\d_]{3}", first) and first[-1] not in ".,;!"
+    return (first, 3) if shouted else ("", 0)
+
+
+def _short_line(lines: list[str]) -> str:
+    line = clean_inline(lines[0])
+    return line if len(lines) == 1 and len(line) <= _LONGEST_HEADING and line[-1:] not in (".", ":", ",", ";") else ""
+
+
+def _write(page: Manuscript, lines: list[str]) -> None:
+    if _ITEM.match(lines[0]):
+        first = _ITEM.match(lines[0])
+        number = first["number"] if first else None
+        page.open_list(number is not None, int(number or 1))
+        for item in _items(lines):
+            page.item()
+            page.paragraph(item)
+        page.close_list()
+    elif all(line.startswith("    ") for line in lines):
+        page.code("\n".join(line[4:] for line in lines))
+    else:
+        page.paragraph(" ".join(lines))
+
+
+def _items(lines: list[str]) -> Iterator[str]:
+    """List items with the lines that go on with them."""
+    item: list[str] = []
+    for line in lines:
+        if (marker := _ITEM.match(line)) and item:
+            yield " ".join(item)
+            item.clear()
+        item.append(line[marker.end() :] if marker else line.strip())
+    yield " ".join(item)

@@ -1,0 +1,72 @@
+"""Vectors that were computed but not yet published, kept on disk so that a crash or Ctrl-C loses no paid work.
+
+Owns one SQLite file beside the index. Entries are found by embedding model and text; the file is removed when the
+state that needed them is published, because from then on the index itself holds them.
+"""
+
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from chapterverse.book import Fingerprint, text_hash
+from chapterverse.embeddings import Embedder, Vectors
+
+
+class VectorJournal:
+    """Embeds passages, each at most once until the next publish."""
+
+    def __init__(self, path: Path, embedder: Embedder) -> None:
+        self._path = path
+        self._embedder = embedder
+        self._model = _model_key(embedder.fingerprint)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        # WAL and NORMAL survive a killed process; only a power cut may lose the last batch, which is embedded anew.
+        self._database.executescript(
+            "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
+            "CREATE TABLE IF NOT EXISTS vectors"
+            " (model TEXT, text TEXT, vector BLOB, PRIMARY KEY (model, text)) WITHOUT ROWID;"
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._database.close()
+
+    async def embed(self, passages: Sequence[str]) -> tuple[Vectors, int]:
+        """The vectors of the passages in their order, and how many of them had to be computed."""
+        keys = [text_hash(passage) for passage in passages]
+        known = {key: vector for key in set(keys) if (vector := self._find(key)) is not None}
+        missing = {key: passage for key, passage in zip(keys, passages, strict=True) if key not in known}
+        if missing:
+            fresh = await self._embedder.embed_passages(list(missing.values()))
+            known.update(zip(missing, fresh, strict=True))
+            self._keep(list(missing), fresh)
+        dimension = self._embedder.fingerprint.dimension
+        return np.array([known[key] for key in keys], np.float32).reshape(-1, dimension), len(missing)
+
+    def forget(self) -> None:
+        """Remove the file: all its vectors are published."""
+        self._database.close()
+        for suffix in ("", "-wal", "-shm"):
+            self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+
+    def _find(self, key: str) -> Vectors | None:
+        row = self._database.execute(
+            "SELECT vector FROM vectors WHERE model=? AND text=?", (self._model, key)
+        ).fetchone()
+        return np.frombuffer(row[0], np.float32) if row else None
+
+    def _keep(self, keys: Sequence[str], vectors: Vectors) -> None:
+        rows = [(self._model, key, vector.tobytes()) for key, vector in zip(keys, vectors, strict=True)]
+        self._database.execute("BEGIN")
+        self._database.executemany("INSERT OR IGNORE INTO vectors VALUES (?,?,?)", rows)
+        self._database.execute("COMMIT")
+
+
+def _model_key(fingerprint: Fingerprint) -> str:
+    return f"{fingerprint.model}/{fingerprint.dimension}/{fingerprint.digest}"

@@ -1,0 +1,92 @@
+"""A website as a source of pages: its robots.txt, its start page, its sitemap, else its links.
+
+Owns how a run through a site begins, and what ends it before it began. Never removes anything: a page that was in the
+index and is gone (HTTP 404 or 410) is simply not reported, and `complete` tells whether silence means gone.
+"""
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+
+from protego import Protego
+
+from chapterverse.book import PageRecord
+from chapterverse.errors import IngestionError
+from chapterverse.ingestion.addresses import Site, normalise
+from chapterverse.ingestion.crawl import Crawl
+from chapterverse.ingestion.document import Fetched
+from chapterverse.ingestion.fetching import Fetcher, Refused, Reply, Unavailable
+from chapterverse.ingestion.formats import format_of_answer
+from chapterverse.ingestion.network import RefusedAddress, guarded_client
+from chapterverse.ingestion.options import SourceOptions
+from chapterverse.ingestion.sitemap import Listing, list_pages
+
+_MAX_ROBOTS = 512_000  # bytes; RFC 9309 asks for at least 500 KiB
+
+
+class Website:
+    """The pages of a site at or below a start page."""
+
+    def __init__(self, start: str, options: SourceOptions) -> None:
+        self._start = normalise(start)
+        if not self._start:
+            raise IngestionError(f"not the address of a website: {start}")
+        self._options = options
+        self.key = self._start.rstrip("/")
+        self.description = f"website {self._start}"
+        self.complete = False
+        self.expected: int | None = None  # known when there is a sitemap
+
+    async def documents(self, known: Mapping[str, PageRecord]) -> AsyncGenerator[Fetched, None]:
+        """Every page, in the order in which the answers come. Close it to stop: nothing stays open."""
+        self.complete = False
+        options = self._options
+        async with guarded_client(
+            allow_private=options.allow_private, user_agent=options.user_agent, connections=options.concurrency
+        ) as client:
+            site = Site.around(self._start)
+            fetcher = Fetcher(client, site, options)
+            announced = await self._read_robots(fetcher, site)
+            first = await self._arrive(fetcher)
+            listing = Listing((), complete=True)
+            if isinstance(first, Reply):
+                site = site.moved(first.url)
+            if not isinstance(first, Reply) or format_of_answer(first.url, first.content_type) == "html":
+                listing = await list_pages(fetcher, site, announced)
+            if not isinstance(first, Reply) and not listing.urls:
+                raise IngestionError(f"{self._start} cannot be read: {first}")
+            self.expected = len(listing.urls) or None
+            crawl = Crawl(fetcher, site, self.key, options, known)
+            async with aclosing(crawl.run(first if isinstance(first, Reply) else None, listing.urls)) as pages:
+                async for page in pages:
+                    yield page
+        self.complete = crawl.complete and listing.complete
+
+    async def _read_robots(self, fetcher: Fetcher, site: Site) -> list[str]:
+        """Take over the site's rules; the sitemaps it announces. This is the first request, so it also shows
+        whether there is a site at all."""
+        try:
+            reply = await fetcher.get(f"{site.origin}/robots.txt", _MAX_ROBOTS)
+        except Refused:
+            return []
+        except RefusedAddress as refusal:
+            raise IngestionError(str(refusal)) from refusal
+        except Unavailable as failure:
+            if not failure.status:
+                raise IngestionError(f"{site.origin} cannot be reached: {failure}", retryable=True) from failure
+            if failure.status == 429 or failure.status >= 500:  # RFC 9309: rules that cannot be had forbid all
+                raise IngestionError(
+                    f"{site.origin}/robots.txt cannot be read ({failure}); try again later", retryable=True
+                ) from failure
+            return []
+        rules = Protego.parse(reply.data.decode("utf-8", "replace"))
+        fetcher.obey(rules)
+        return list(rules.sitemaps)
+
+    async def _arrive(self, fetcher: Fetcher) -> Reply | Exception:
+        """The start page, or what stands in its way. Asked for without conditions: its links may be needed."""
+        try:
+            return await fetcher.get_page(self._start)
+        except RefusedAddress as refusal:
+            raise IngestionError(str(refusal)) from refusal
+        except (Refused, Unavailable) as obstacle:
+            return obstacle

@@ -1,0 +1,84 @@
+"""The HTTP server's entry: builds the application from the settings.
+
+Owns the order of start and stop, and of what a request passes through. `uvicorn --factory chapterverse.main:create_app
+--no-proxy-headers` or `chapterverse serve` run it; proxies are trusted by `TRUSTED_PROXIES` alone.
+"""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.middleware.cors import CORSMiddleware
+
+from chapterverse import __version__
+from chapterverse.api import book, chat, description, errors, probes, sessions
+from chapterverse.api.gate import Gate
+from chapterverse.api.headers import SafeHeaders
+from chapterverse.api.limits import BodyLimit, Guard
+from chapterverse.api.rates import RateLimits
+from chapterverse.api.request_id import RequestIds
+from chapterverse.api.request_log import RequestLog
+from chapterverse.api.streaming import HEARTBEAT_SECONDS
+from chapterverse.config import Settings
+from chapterverse.health import Health
+from chapterverse.telemetry import Telemetry, log_as_json
+from chapterverse.wiring import open_services
+
+_DESCRIPTION = """Ask a book, and get answers whose every sentence was checked against the passage it cites.
+
+All bodies are JSON in UTF-8; offsets are in characters. Every error has the one body `ErrorResponse`.
+Every answer carries `X-Request-ID`."""
+
+
+def create_app(
+    settings: Settings | None = None,
+    opening: Callable[[Settings], AbstractAsyncContextManager[Any]] = open_services,
+    answering: chat.Answering | None = None,
+) -> FastAPI:
+    """The application; engines are opened when the server starts, not before.
+
+    Without settings, as a server calls it, they are read from the environment, and the process logs as they say. Tests
+    give other engines and another way to answer.
+    """
+    if settings is None:
+        settings = Settings.load()
+        log_as_json(settings)
+    if answering is None:
+        from chapterverse import answering
+    telemetry = Telemetry()
+    gate = Gate(settings.max_concurrent_requests)
+    rates = RateLimits(telemetry, settings.redis_url.get_secret_value() if settings.redis_url else None)
+    telemetry.queue.set_function(lambda: gate.waiting)
+    telemetry.running.set_function(lambda: gate.running)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with opening(settings) as services:
+            app.state.services = services
+            app.state.health = Health((*services.dependencies, *rates.dependencies))
+            yield
+        await rates.close()
+
+    app = FastAPI(title="Chapterverse", version=__version__, description=_DESCRIPTION, lifespan=lifespan)
+    app.state.answering, app.state.gate, app.state.telemetry = answering, gate, telemetry
+    app.state.heartbeat = HEARTBEAT_SECONDS
+    for routes in (chat, book, sessions, probes):
+        app.include_router(routes.router)
+    errors.install(app)
+    # Each wraps those before it: the last is met first.
+    app.add_middleware(BodyLimit)
+    app.add_middleware(Guard, settings=settings, rates=rates)
+    if settings.cors_origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.cors_origins,
+            allow_methods=["GET", "POST", "DELETE"],
+            allow_headers=["Authorization", "Content-Type", "X-API-Key", "X-Request-ID"],
+            expose_headers=["Retry-After", "X-Request-ID"],
+        )
+    app.add_middleware(SafeHeaders)
+    app.add_middleware(RequestLog, telemetry=telemetry)
+    app.add_middleware(RequestIds)
+    app.openapi = lambda: description.describe(app, with_keys=bool(settings.api_keys))  # type: ignore[method-assign]
+    return app

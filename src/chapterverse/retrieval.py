@@ -1,0 +1,140 @@
+"""From a question to ranked passages: embed once, search by meaning and by words, within five seconds.
+
+Owns the order of these steps, their time limit and their retries. Plain functions with everything in the arguments.
+Never knows which engines it has, never calls a language model.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, TypeVar
+
+from chapterverse.book import Hit
+from chapterverse.config import RETRIEVAL_SECONDS
+from chapterverse.embeddings import Embedder, Vectors
+from chapterverse.errors import EmbeddingMismatchError, QdrantTimeoutError, RetrievalUnavailable
+from chapterverse.index import Filters, HybridQuery, Index
+from chapterverse.models import ChunkResult, RetrievalRequest, SearchFilters, SearchResult
+
+RETRIES: Final = 3  # after the first try, on an engine that was lost
+FIRST_PAUSE: Final = 0.1  # seconds before the first retry; doubled each time, half of it by chance
+
+T = TypeVar("T")
+
+
+async def embed_query(text: str, embedder: Embedder) -> Vectors:
+    """The vector of a question."""
+    return await embedder.embed_query(text)
+
+
+async def retrieve(
+    request: RetrievalRequest, embedder: Embedder, index: Index, also: Sequence[str] = ()
+) -> SearchResult:
+    """The passages that fit the request best, in one try, and after them the chunks `also` names by their ids."""
+    started = time.perf_counter()
+    await require_same_model(embedder, index)
+    vector = await embed_query(request.query, embedder)
+    return await _search(request, vector, index, also, started)
+
+
+async def retrieve_with_retry(
+    request: RetrievalRequest,
+    embedder: Embedder,
+    index: Index,
+    also: Sequence[str] = (),
+    seconds: float = RETRIEVAL_SECONDS,
+) -> SearchResult:
+    """As `retrieve`, but a lost engine is tried again, three times at most and never beyond the time limit."""
+    started = time.perf_counter()
+    try:
+        async with asyncio.timeout(seconds):
+            await _persist(lambda: require_same_model(embedder, index))
+            vector = await embed_query(request.query, embedder)
+            return await _persist(lambda: _search(request, vector, index, also, started))
+    except TimeoutError:
+        raise QdrantTimeoutError(
+            f"The search took longer than {seconds:g} seconds. Try again in a moment.", retry_after=1
+        ) from None
+
+
+async def require_same_model(embedder: Embedder, index: Index) -> None:
+    """Refuse to compare vectors of different models; the message names the command that re-embeds."""
+    made_with, asked_with = (await index.manifest()).fingerprint, embedder.fingerprint
+    if made_with != asked_with:
+        raise EmbeddingMismatchError(
+            f"The index was made with {made_with.model} ({made_with.dimension} dimensions), "
+            f"but questions are embedded with {asked_with.model} ({asked_with.dimension} dimensions). "
+            "Re-embed the book with: chapterverse ingest --reembed",
+            details={"index": made_with.model, "settings": asked_with.model},
+        )
+
+
+async def _persist(attempt: Callable[[], Awaitable[T]]) -> T:
+    pause = FIRST_PAUSE
+    for _ in range(RETRIES):
+        try:
+            return await attempt()
+        except RetrievalUnavailable as failure:
+            if not failure.retryable:
+                raise
+            await asyncio.sleep(max(failure.retry_after or 0.0, pause * random.uniform(0.5, 1.0)))  # noqa: S311
+            pause *= 2
+    return await attempt()
+
+
+async def _search(
+    request: RetrievalRequest, vector: Vectors, index: Index, also: Sequence[str], started: float
+) -> SearchResult:
+    hits = await index.search(
+        HybridQuery(
+            text=request.query,
+            vector=vector,
+            limit=request.top_k,
+            filters=_filters(request.filters),
+            min_similarity=request.score_threshold or 0.0,
+            with_vectors=True,
+        )
+    )
+    found = {hit.chunk.content_hash for hit in hits}
+    recalled = [hit for hit in await index.recall(also, vector) if hit.chunk.content_hash not in found] if also else []
+    results = [_result(hit, rank) for rank, hit in enumerate([*hits, *recalled], start=1)]
+    return SearchResult(
+        results=results,
+        total_results=len(results),
+        query=request.query,
+        latency_ms=round((time.perf_counter() - started) * 1000, 3),
+    )
+
+
+def _filters(filters: SearchFilters | None) -> Filters:
+    if filters is None:
+        return Filters()
+    return Filters(
+        source_url=tuple(filters.source_url or ()),
+        page_title=tuple(filters.page_title or ()),
+        section_heading=tuple(filters.section_heading or ()),
+        module=tuple(filters.module or ()),
+        source_url_prefix=filters.source_url_prefix or "",
+    )
+
+
+def _result(hit: Hit, rank: int) -> ChunkResult:
+    chunk = hit.chunk
+    return ChunkResult(
+        chunk_id=chunk.chunk_id,
+        chunk_text=chunk.text,
+        source_url=chunk.source_url,
+        page_id=chunk.page_id,
+        page_title=chunk.page_title,
+        section_heading=chunk.section_heading,
+        breadcrumb=chunk.breadcrumb,
+        module=chunk.module,
+        chunk_index=chunk.chunk_index,
+        content_hash=chunk.content_hash,
+        similarity_score=hit.similarity,
+        rank=rank,
+        char_start=chunk.start,
+        char_end=chunk.end,
+        flags=list(chunk.flags),
+    )

@@ -1,0 +1,139 @@
+"""What operators see: one JSON line per log record, and Prometheus metrics.
+
+Owns the names of log fields and metrics. Never holds a question, an answer, an address or a secret: clients appear as
+a hash that changes with every start, and the values of secret settings are struck out of whatever is logged.
+"""
+
+import hashlib
+import json
+import logging
+import secrets
+import sys
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+from pydantic import SecretStr
+
+from chapterverse.config import Settings
+from chapterverse.models import ChunkEvent, DoneEvent, Event, HealthResponse
+
+METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+# Seconds: from a search alone to the request's limit.
+_BUCKETS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0)
+_SALT: Final = secrets.token_bytes(16)  # of this process, so that hashes of clients cannot be looked up
+_STATES: Final = {"up": 1.0, "degraded": 0.5, "down": 0.0}
+# What every record has; the rest was given with `extra`.
+_PLAIN: Final = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+def pseudonym(client: str) -> str:
+    """A name for a client that tells its requests from others' for as long as the process lives, and nothing else."""
+    return hashlib.blake2b(client.encode(), key=_SALT, digest_size=6).hexdigest()
+
+
+# ── logs ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class JsonLines(logging.Formatter):
+    """One record, one line of JSON; the given secrets are struck out."""
+
+    def __init__(self, hidden: Iterable[str] = ()) -> None:
+        super().__init__()
+        self._hidden = sorted(hidden, key=len, reverse=True)  # a secret inside another is struck out after it
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        line |= {name: value for name, value in vars(record).items() if name not in _PLAIN}
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        text = json.dumps(line, ensure_ascii=False, default=str)
+        for secret in self._hidden:
+            text = text.replace(secret, "***")
+        return text
+
+
+def log_as_json(settings: Settings) -> None:
+    """Have this process log JSON lines to stderr, the server's own records too."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines(secrets_of(settings)))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    logging.getLogger("chapterverse").setLevel(settings.log_level)
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
+        server = logging.getLogger(name)
+        server.handlers.clear()
+        server.propagate = True
+
+
+def secrets_of(settings: Settings) -> set[str]:
+    """The values of all secret settings, as they would appear inside a JSON string."""
+    found: set[str] = set()
+    for value in dict(settings).values():
+        for one in value if isinstance(value, tuple) else (value,):
+            if isinstance(one, SecretStr) and one.get_secret_value():
+                found.add(json.dumps(one.get_secret_value(), ensure_ascii=False)[1:-1])
+    return found
+
+
+# ── metrics ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Telemetry:
+    """The metrics of one application."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        self.requests = self._counter("requests", "Requests answered.", "route", "method", "status")
+        self.request_seconds = self._histogram("request_seconds", "Time to the last byte of an answer.", "route")
+        self.first_event_seconds = self._histogram("first_event_seconds", "Time to the first event of a stream.")
+        self.errors = self._counter("errors", "Errors told to clients, also inside of streams.", "error_code")
+        self.answers = self._counter("answers", "Questions answered or refused.", "status", "confidence_level", "mode")
+        self.sentences = self._counter("sentences", "Sentences of answers.", "outcome")
+        self.tokens = self._counter("tokens", "Tokens used by the language model.", "model")
+        self.llm_calls = self._counter("llm_calls", "Calls of the language model.", "model")
+        self.unstored = self._counter("unstored_turns", "Turns that could not be kept in their conversation.")
+        self.uncounted = self._counter("rate_limit_fallbacks", "Requests counted by this process, for want of Redis.")
+        self.queue = self._gauge("queue_length", "Requests waiting for a slot.")
+        self.running = self._gauge("running_requests", "Requests that hold a slot.")
+        self.streams = self._gauge("active_streams", "Streams that are open.")
+        self.dependency = self._gauge("dependency_up", "1 up, 0.5 degraded, 0 down.", "dependency", "engine")
+
+    def _counter(self, name: str, about: str, *labels: str) -> Counter:
+        return Counter(f"chapterverse_{name}", about, labels, registry=self.registry)
+
+    def _gauge(self, name: str, about: str, *labels: str) -> Gauge:
+        return Gauge(f"chapterverse_{name}", about, labels, registry=self.registry)
+
+    def _histogram(self, name: str, about: str, *labels: str) -> Histogram:
+        return Histogram(f"chapterverse_{name}", about, labels, registry=self.registry, buckets=_BUCKETS)
+
+    def see_event(self, event: Event) -> None:
+        """Count what an event of an answer says."""
+        match event:
+            case ChunkEvent():
+                self.sentences.labels("shown").inc()
+            case DoneEvent():
+                self.answers.labels(event.status, event.confidence_level, event.mode).inc()
+                took = event.metadata
+                self.sentences.labels("withheld").inc(took.sentences_withheld)
+                self.tokens.labels(took.model).inc(took.tokens_used)
+                self.llm_calls.labels(took.model).inc(took.llm_calls)
+                self.unstored.inc(not took.stored)
+
+    def see_health(self, health: HealthResponse) -> None:
+        """Remember how each dependency does."""
+        self.dependency.clear()
+        for name, service in health.services.items():
+            self.dependency.labels(name, service.engine).set(_STATES[service.status])
+
+    def exposition(self) -> bytes:
+        """All metrics as Prometheus reads them."""
+        return generate_latest(self.registry)

@@ -1,0 +1,138 @@
+"""What the command line shows: progress, ledgers, passages, diagnoses. Readable without colour.
+
+Owns the layout of text for people, which goes to stderr; data goes to stdout and is written by `cli`.
+"""
+
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Final, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+from rich.text import Text
+
+from chapterverse.diagnosis import Diagnosis
+from chapterverse.ingestion.ledger import OUTCOMES, Ledger
+from chapterverse.ingestion.pipeline import Progress
+from chapterverse.models import ChunkResult, SearchResult
+
+PLAIN_EVERY: Final = 5.0  # seconds between two progress lines where there is no terminal
+SHOWN_REASONS: Final = 12  # of pages skipped or failed; the ledger file has all
+SNIPPET: Final = 240  # characters of a passage
+
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+class IngestProgress:
+    """A bar with rate and time left on a terminal, a plain line every few seconds elsewhere."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._started = clock()
+        self._said = clock()
+        self._bar: Bar | None = None
+        if err.is_terminal:
+            self._bar = Bar(
+                TextColumn("{task.description}"),
+                BarColumn(bar_width=24),
+                MofNCompleteColumn(),
+                TextColumn("pages · {task.fields[passages]:,} passages · {task.fields[rate]:.1f}/s ·"),
+                TimeElapsedColumn(),
+                TextColumn("· left"),
+                TimeRemainingColumn(),
+                console=err,
+                transient=True,
+            )
+            self._task = self._bar.add_task("reading", total=None, passages=0, rate=0.0)
+
+    def __enter__(self) -> Self:
+        if self._bar:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar:
+            self._bar.stop()
+
+    def __call__(self, progress: Progress) -> None:
+        """Show where the run is."""
+        now = self._clock()
+        rate = progress.passages / max(now - self._started, 1e-6)
+        if self._bar:
+            self._bar.update(
+                self._task, completed=progress.pages, total=progress.expected, passages=progress.passages, rate=rate
+            )
+        elif now - self._said >= PLAIN_EVERY:
+            self._said = now
+            err.print(self._line(progress, rate, now))
+
+    def _line(self, progress: Progress, rate: float, now: float) -> str:
+        pages = f"{progress.pages:,}" + (f" of {progress.expected:,}" if progress.expected else "")
+        left = ""
+        if progress.expected and progress.pages:
+            seconds = (now - self._started) / progress.pages * (progress.expected - progress.pages)
+            left = f", about {_duration(seconds)} left"
+        return f"{pages} pages, {progress.passages:,} passages embedded, {rate:.1f}/s{left}"
+
+
+def show_ledger(ledger: Ledger, saved_in: str) -> None:
+    """The run in a few lines, with the reasons for whatever was left out."""
+    counts = ", ".join(f"{ledger.count(outcome):,} {outcome}" for outcome in OUTCOMES if ledger.count(outcome))
+    err.print(f"{counts or 'no pages'} · {ledger.passages_embedded:,} passages embedded · {_duration(ledger.seconds)}")
+    reasons = ledger.reasons(("skipped", "failed"))
+    for reason, count in reasons[:SHOWN_REASONS]:
+        err.print(Text(f"  {count:,} × {reason}", style="yellow" if reason.startswith("failed") else "dim"))
+    if len(reasons) > SHOWN_REASONS:
+        err.print(f"  … and {len(reasons) - SHOWN_REASONS} more reasons")
+    flagged = [row for row in ledger if row.flags]
+    for row in flagged[:SHOWN_REASONS]:
+        err.print(Text(f"  flagged ({', '.join(row.flags)}): {row.url}", style="yellow"))
+    err.print(f"ledger: {saved_in}")
+    if not ledger.generation:
+        err.print("Nothing had changed; the book is as it was.")
+
+
+def show_passages(found: SearchResult) -> None:
+    """The passages of a search, one paragraph each, on stdout."""
+    out = Console(highlight=False, soft_wrap=True)
+    for passage in found.results:
+        out.print(Text.assemble((f"{passage.rank}. {passage.breadcrumb}", "bold"), f"  {passage.similarity_score:.2f}"))
+        out.print(Text(f"   {passage.source_url}", style="blue"))
+        out.print(Text(f"   {_snippet(passage)}\n"))
+    err.print(f"{found.total_results} passages in {found.latency_ms:.0f} ms", style="dim")
+
+
+def show_diagnosis(diagnosis: Diagnosis) -> None:
+    """Each part, its engine and why, its state, and the fix; on stdout, since it is what was asked for."""
+    out = Console(highlight=False, soft_wrap=True)
+    out.print(f"home: {diagnosis.home}\n")
+    for finding in diagnosis.findings:
+        colour = {"up": "green", "empty": "yellow"}.get(finding.state, "red")
+        out.print(Text.assemble((f"{finding.state:<6}", colour), (f"{finding.part:<12}", "bold"), finding.engine))
+        for line in (finding.why, finding.message):
+            if line:
+                out.print(f"{'':18}{line}")
+        if finding.fix:
+            out.print(Text.assemble(f"{'':18}", ("fix: ", "bold"), finding.fix))
+
+
+def show_error(message: str, hint: str = "") -> None:
+    """An error and, after it, what to do."""
+    err.print(Text.assemble(("error: ", "bold red"), message))
+    if hint:
+        err.print(Text.assemble(("hint: ", "bold"), hint))
+
+
+def _snippet(passage: ChunkResult) -> str:
+    text = " ".join(passage.chunk_text.split())
+    return text if len(text) <= SNIPPET else text[: SNIPPET - 1].rsplit(" ", 1)[0] + " …"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,234 @@
+"""Asking over real HTTP: the wire format, the ends of streams, disconnects and time, with answers by script."""
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx2
+import pytest
+
+from chapterverse.api import limits
+from chapterverse.config import Settings
+from chapterverse.models import ChatResponse
+from tests.api.test_errors import refused
+from tests.scripted import REFUSAL, SENTENCES, Scripted, wait_until, without_engines
+from tests.served import Served, serve
+
+pytestmark = pytest.mark.slow
+
+SESSION = "0b9f4d3e-6a53-4d0c-9d53-2f1a7f1f3a10"
+ANSWER = "".join(SENTENCES)
+
+
+@pytest.fixture(scope="module")
+def script() -> Scripted:
+    return Scripted()
+
+
+@pytest.fixture(scope="module")
+def server(script: Scripted) -> Iterator[Served]:
+    settings = Settings.load(api_rate_limit=10_000)
+    with serve(settings, heartbeat=0.05, opening=without_engines(), answering=script) as served:
+        yield served
+
+
+def events_of(text: str) -> list[dict[str, Any]]:
+    assert text.endswith("\n\n")
+    blocks = [block for block in text[:-2].split("\n\n") if not block.startswith(":")]
+    assert all(block.startswith("data: ") and "\n" not in block for block in blocks)
+    return [json.loads(block.removeprefix("data: ")) for block in blocks]
+
+
+def stream(server: Served, query: str, path: str = "/chat/stream", **fields: Any) -> list[dict[str, Any]]:
+    answer = server.http.post(path, json={"query": query, **fields})
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    return events_of(answer.text)
+
+
+@pytest.mark.parametrize("path", ["/chat", "/chat/run"])
+def test_an_answer(server: Served, path: str) -> None:
+    answer = server.http.post(path, json={"query": " answer ", "session_id": SESSION.upper()})
+    assert answer.status_code == 200
+    body = ChatResponse.model_validate_json(answer.content)
+    assert set(answer.json()) == set(ChatResponse.model_fields)
+    assert body.answer == ANSWER
+    assert body.session_id == SESSION
+    assert body.sources[0].source_url == "book/ros2/what-is-ros2.md#what-is-ros-2"
+
+
+def test_a_refusal(server: Served) -> None:
+    body = server.http.post("/chat", json={"query": "refuse"}).json()
+    assert (body["status"], body["answer"]) == ("refused", REFUSAL)
+
+
+def test_the_stream_is_the_same_answer(server: Served) -> None:
+    whole = server.http.post("/chat", json={"query": "answer"}).json()
+    for path, fields in (("/chat/stream", {}), ("/chat", {"stream": True}), ("/chat/run", {"stream": True})):
+        events = stream(server, "answer", path, **fields)
+        assert [event["type"] for event in events] == ["retrieved", *["chunk"] * 3, "sources", "done"]
+        assert "".join(event["content"] for event in events if event["type"] == "chunk") == whole["answer"]
+        assert events[-2]["sources"] == whole["sources"]
+        assert {k: v for k, v in events[-1].items() if k != "type"} == {
+            k: v for k, v in whole.items() if k not in ("answer", "sources")
+        }
+
+
+def test_the_wire_format(server: Served) -> None:
+    answer = server.http.post("/chat/stream", json={"query": "answer"})
+    assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers["x-accel-buffering"] == "no"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["x-request-id"]
+    assert "\r" not in answer.text
+    assert "🤖" in answer.text
+
+
+def test_selected_text_has_no_retrieved_event(server: Served) -> None:
+    events = stream(server, "answer", mode="selected_text", selected_text=" blanks count ")
+    assert events[0]["type"] == "chunk"
+    assert events[-1]["mode"] == "selected_text"
+
+
+def test_aliases(server: Served, script: Scripted) -> None:
+    fields = {"message": "answer", "similarity_threshold": 0.5}
+    assert server.http.post("/chat", json=fields).status_code == 200
+    assert script.asked[-1].query == "answer"
+    assert script.asked[-1].score_threshold == 0.5
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ({}, "query"),
+        ({"query": " \n "}, "query"),
+        ({"query": "x" * 2001}, "query"),
+        ({"query": "x", "session_id": "nonsense"}, "session_id"),
+        ({"query": "x", "session_id": "0b9f4d3e-6a53-1d0c-9d53-2f1a7f1f3a10"}, "UUID v4"),
+        ({"query": "x", "mode": "other"}, "mode"),
+        ({"query": "x", "mode": "selected_text"}, "selected_text is required"),
+        ({"query": "x", "mode": "selected_text", "selected_text": "  "}, "selected_text is required"),
+        ({"query": "x", "mode": "selected_text", "selected_text": "y" * 10_001}, "selected_text"),
+        ({"query": "x", "top_k": 0}, "top_k"),
+        ({"query": "x", "score_threshold": -0.1}, "score_threshold"),
+        ({"query": "x", "filters": {"chapter": "1"}}, "chapter"),
+        ({"query": "x", "unknown": 1}, "unknown"),
+    ],
+)
+@pytest.mark.parametrize("path", ["/chat", "/chat/stream"])
+def test_bad_fields_are_named(server: Served, path: str, body: dict[str, Any], told: str) -> None:
+    assert told in refused(server.http.post(path, json=body), 400, "validation_error")["message"]
+
+
+@pytest.mark.parametrize("path", ["/chat", "/chat/stream"])
+def test_a_failure_before_the_first_byte_is_an_http_error(server: Served, path: str) -> None:
+    answer = server.http.post(path, json={"query": "prepare fail"})
+    body = refused(answer, 503, "retrieval_unavailable")
+    assert body["retry_after"] == 2
+    assert answer.headers["retry-after"] == "2"
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [("fail agent_unavailable", "agent_unavailable"), ("break", "internal_error"), ("stop short", "internal_error")],
+)
+def test_every_stream_ends_in_one_error_or_done(server: Served, script: Scripted, query: str, code: str) -> None:
+    events = stream(server, query)
+    assert [event["type"] for event in events].count("error") == 1
+    assert events[-1]["type"] == "error"
+    assert events[-1]["error_code"] == code
+    assert "secret" not in events[-1]["message"]
+    assert query in script.closed
+
+
+def test_nothing_follows_the_end(server: Served) -> None:
+    assert [event["type"] for event in stream(server, "go on")][-1] == "done"
+
+
+def test_a_failed_answer_as_json_is_an_http_error(server: Served) -> None:
+    refused(server.http.post("/chat", json={"query": "fail agent_unavailable"}), 503, "agent_unavailable")
+
+
+def test_heartbeats_while_nothing_happens(server: Served) -> None:
+    answer = server.http.post("/chat/stream", json={"query": "pause 0.4"})
+    assert answer.text.count(": heartbeat\n\n") >= 2
+    assert [event["type"] for event in events_of(answer.text)][-1] == "done"
+    busy = server.http.post("/chat/stream", json={"query": "answer"})
+    assert ": heartbeat" not in busy.text
+
+
+def test_events_come_as_they_happen(server: Served) -> None:
+    with server.http.stream("POST", "/chat/stream", json={"query": "pause 30"}) as answer:
+        first = next(line for line in answer.iter_lines() if line.startswith("data: "))
+    assert json.loads(first.removeprefix("data: "))["type"] == "retrieved"
+
+
+@pytest.mark.parametrize("body", [{"query": "pause 31"}, {"query": "pause 32", "stream": True}])
+def test_a_client_that_goes_away_ends_its_answer(server: Served, script: Scripted, body: dict[str, Any]) -> None:
+    connection = post_raw(server, body)
+    wait_until(lambda: body["query"] in script.opened)
+    connection.close()
+    wait_until(lambda: body["query"] in script.closed, seconds=3)
+
+
+def test_a_client_that_goes_away_before_the_first_byte(server: Served, script: Scripted) -> None:
+    connection = post_raw(server, {"query": "prepare pause 33", "stream": True})
+    wait_until(lambda: script.asked[-1].query == "prepare pause 33")
+    connection.close()
+    wait_until(lambda: "prepare pause 33" in script.closed, seconds=3)
+    assert "prepare pause 33" not in script.opened
+
+
+def test_a_reader_that_does_not_read_holds_nobody(server: Served) -> None:
+    idle = [post_raw(server, {"query": "answer", "stream": True}) for _ in range(20)]
+    started = time.perf_counter()
+    assert stream(server, "answer")[-1]["type"] == "done"
+    assert time.perf_counter() - started < 5
+    for connection in idle:
+        connection.close()
+
+
+def test_the_whole_request_is_limited_in_time(script: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "REQUEST_SECONDS", 0.3)
+    with serve(Settings.load(), opening=without_engines(), answering=script) as server:
+        events = stream(server, "pause 40")
+        assert [event["type"] for event in events] == ["retrieved", "error"]
+        assert events[-1]["error_code"] == "agent_unavailable"
+        refused(server.http.post("/chat", json={"query": "pause 41"}), 503, "agent_unavailable")
+        refused(server.http.post("/chat/stream", json={"query": "prepare pause 42"}), 503, "agent_unavailable")
+        assert {"pause 40", "pause 41", "prepare pause 42"} <= set(script.closed)
+
+
+def test_a_server_that_stops_ends_its_streams(script: Scripted) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        with serve(Settings.load(), opening=without_engines(), answering=script) as server:
+            answer = pool.submit(httpx2.post, f"{server.url}/chat/stream", json={"query": "pause 50"}, timeout=20)
+            wait_until(lambda: "pause 50" in script.opened)
+        events = events_of(answer.result().text)
+    assert [event["type"] for event in events] == ["retrieved", "error"]
+    assert "stopped" in events[-1]["message"]
+    assert "pause 50" in script.closed
+
+
+def test_ten_at_once_run_at_full_speed_and_no_more(script: Scripted) -> None:
+    script.most_at_once = 0
+    with serve(Settings.load(), opening=without_engines(), answering=script) as server, ThreadPoolExecutor(20) as pool:
+        started = time.perf_counter()
+        answers = list(pool.map(lambda _: server.http.post("/chat/stream", json={"query": "pause 0.5"}), range(20)))
+        took = time.perf_counter() - started
+    assert all(events_of(answer.text)[-1]["type"] == "done" for answer in answers)
+    assert script.most_at_once == 10
+    assert 1.0 <= took < 4.0
+
+
+def post_raw(server: Served, body: dict[str, Any]) -> socket.socket:
+    """A request on a connection of its own, whose answer nobody reads."""
+    host, port = server.url.removeprefix("http://").split(":")
+    content = json.dumps(body).encode()
+    connection = socket.create_connection((host, int(port)))
+    head = f"POST /chat HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
+    connection.sendall(head.encode() + content)
+    return connection

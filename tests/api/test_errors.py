@@ -1,0 +1,109 @@
+"""One error body everywhere, with the right code, over real HTTP."""
+
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from chapterverse.config import Settings
+from chapterverse.embeddings.local import LocalEmbedder
+from tests.served import Served, serve
+
+pytestmark = pytest.mark.slow
+
+
+def refused(answer: httpx2.Response, status: int, code: str) -> dict[str, Any]:
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/json"
+    body: dict[str, Any] = answer.json()
+    assert set(body) == {"error_code", "message", "details", "retry_after"}
+    assert body["error_code"] == code
+    assert body["message"]
+    return body
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ({}, "query"),
+        ({"query": ""}, "query"),
+        ({"query": "   "}, "query"),
+        ({"query": "x" * 2001}, "query"),
+        ({"query": "a\x00b"}, "NUL"),
+        ({"query": 7}, "query"),
+        ({"query": "x", "top_k": 0}, "top_k"),
+        ({"query": "x", "top_k": 21}, "top_k"),
+        ({"query": "x", "score_threshold": 1.1}, "score_threshold"),
+        ({"query": "x", "filters": {"author": "me"}}, "author"),
+        ({"query": "x", "filters": {"module": []}}, "module"),
+        ({"query": "x", "filters": {"module": {"a": 1}}}, "module"),
+        ({"query": "x", "surprise": 1}, "surprise"),
+        ([1, 2], "body"),
+    ],
+)
+def test_a_bad_field_is_named(example_server: Served, body: Any, told: str) -> None:
+    message = refused(example_server.http.post("/search", json=body), 400, "validation_error")["message"]
+    assert told in message
+
+
+@pytest.mark.parametrize("body", [b'{"query": "x",}', b"{", b"", b"\xff\xfe", b"[" * 60_000])
+def test_malformed_json_is_told_with_its_position(example_server: Served, body: bytes) -> None:
+    answer = example_server.http.post("/search", content=body, headers={"content-type": "application/json"})
+    refused(answer, 400, "validation_error")
+
+
+def test_position_of_malformed_json(example_server: Served) -> None:
+    answer = example_server.http.post(
+        "/search", content=b'{"query": "x", oops}', headers={"content-type": "application/json"}
+    )
+    assert "position 15" in refused(answer, 400, "validation_error")["message"]
+
+
+def test_unknown_routes_and_methods(example_server: Served) -> None:
+    refused(example_server.http.get("/nowhere"), 404, "not_found")
+    answer = example_server.http.get("/search")
+    refused(answer, 405, "validation_error")
+    assert answer.headers["allow"] == "POST"
+
+
+def test_request_ids(example_server: Served) -> None:
+    assert example_server.http.get("/livez", headers={"X-Request-ID": "mine-1"}).headers["x-request-id"] == "mine-1"
+    assert len(example_server.http.get("/livez").headers["x-request-id"]) == 32
+    strange = example_server.http.get("/livez", headers={"X-Request-ID": "<script>"}).headers["x-request-id"]
+    assert len(strange) == 32
+
+
+def test_no_book_yet(tmp_path: Path) -> None:
+    with serve(Settings.load(chapterverse_home=tmp_path)) as server:
+        body = refused(server.http.post("/search", json={"query": "x"}), 503, "retrieval_unavailable")
+        assert "chapterverse ingest" in body["message"]
+        refused(server.http.get("/readyz"), 503, "retrieval_unavailable")
+        assert server.http.get("/livez").status_code == 200
+        health = server.http.get("/health")
+        assert health.status_code == 503
+        assert health.json()["services"]["qdrant"]["status"] == "down"
+        assert health.json()["services"]["embeddings"]["status"] == "up"
+
+
+def test_a_bug_becomes_an_internal_error_without_a_trace(example_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(*_: object) -> None:
+        raise ZeroDivisionError("secret detail")
+
+    monkeypatch.setattr(LocalEmbedder, "embed_query", broken)
+    with serve(Settings.load(chapterverse_home=example_home)) as server:
+        answer = server.http.post("/search", json={"query": "x"}, headers={"X-Request-ID": "abc"})
+        body = refused(answer, 500, "internal_error")
+        assert "secret" not in answer.text
+        assert body["details"] == {"request_id": "abc"}
+
+
+def test_openapi_has_every_route_and_no_422(example_server: Served) -> None:
+    schema = example_server.http.get("/openapi.json").json()
+    assert {"/search", "/pages", "/pages/{page_id}", "/health", "/livez", "/readyz"} <= set(schema["paths"])
+    for path, operations in schema["paths"].items():
+        for operation in operations.values():
+            assert operation["summary"] and operation["description"], path
+            assert "422" not in operation["responses"]
+            assert "500" in operation["responses"]
+    assert example_server.http.get("/docs").status_code == 200

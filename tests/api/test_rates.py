@@ -1,0 +1,162 @@
+"""The moving window, in memory and in a real Redis: exact, honest, shared, and forgiving when Redis is away."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from chapterverse.api import rates
+from chapterverse.api.rates import RateLimits
+from chapterverse.config import Settings
+from chapterverse.errors import InternalError, RateLimited
+from chapterverse.telemetry import Telemetry
+from tests.redis_server import RedisServer, needs_redis
+from tests.scripted import Scripted, without_engines
+from tests.served import free_port, serve
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def redis() -> Iterator[RedisServer]:
+    server = RedisServer(free_port())
+    server.start()
+    yield server
+    server.stop()
+
+
+async def taken(limits: RateLimits, client: str, times: int, allowed: int) -> int:
+    results = await asyncio.gather(*(limits.take(client, allowed) for _ in range(times)), return_exceptions=True)
+    assert all(result is None or isinstance(result, RateLimited) for result in results), results
+    return results.count(None)
+
+
+async def test_memory_is_exact_and_clients_are_apart() -> None:
+    limits = RateLimits(Telemetry())
+    assert await taken(limits, "a", 200, allowed=50) == 50
+    assert await taken(limits, "b", 10, allowed=50) == 10
+
+
+@pytest.mark.slow
+async def test_retry_after_is_honest() -> None:
+    limits = RateLimits(Telemetry(), window=2)
+    await limits.take("a", 2)
+    await asyncio.sleep(0.6)
+    await limits.take("a", 2)
+    with pytest.raises(RateLimited) as caught:
+        await limits.take("a", 2)
+    assert caught.value.retry_after == 2  # the first leaves the window in 1.4 s
+    await asyncio.sleep(caught.value.retry_after)
+    await limits.take("a", 2)
+
+
+@needs_redis
+@pytest.mark.slow
+async def test_redis_is_exact_in_a_burst_and_shared(redis: RedisServer) -> None:
+    one, other = RateLimits(Telemetry(), redis.url), RateLimits(Telemetry(), redis.url)
+    counts = await asyncio.gather(taken(one, "a", 150, 50), taken(other, "a", 150, 50))
+    assert sum(counts) == 50
+    await one.probe()
+    assert [dependency.name for dependency in one.dependencies] == ["redis"]
+    await one.close()
+    await other.close()
+
+
+@needs_redis
+@pytest.mark.slow
+async def test_without_redis_each_process_counts_alone(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    telemetry = Telemetry()
+    limits = RateLimits(telemetry, redis.url)
+    assert await taken(limits, "a", 3, allowed=5) == 3
+    redis.stop()
+    started = time.perf_counter()
+    assert await taken(limits, "a", 20, allowed=5) == 5  # its own window, still a limit
+    assert time.perf_counter() - started < 3
+    assert telemetry.registry.get_sample_value("chapterverse_rate_limit_fallbacks_total") == 20
+    with pytest.raises(InternalError, match="counted by each worker alone"):
+        await limits.probe()
+    redis.start()
+    monkeypatch.setattr(rates, "RETRY_SECONDS", 0.0)
+    await limits.probe()  # health notices that Redis is back, and it is used at once
+    assert await taken(limits, "a", 20, allowed=5) == 5
+    assert telemetry.registry.get_sample_value("chapterverse_rate_limit_fallbacks_total") == 20
+    await limits.close()
+
+
+@needs_redis
+@pytest.mark.slow
+async def test_a_redis_that_hangs_costs_one_short_wait(redis: RedisServer) -> None:
+    limits = RateLimits(Telemetry(), redis.url)
+    await limits.take("a", 100)
+    redis.signal(signal.SIGSTOP)
+    started = time.perf_counter()
+    for _ in range(10):
+        await limits.take("a", 100)
+    assert time.perf_counter() - started < 3 * rates.REDIS_SECONDS
+    redis.signal(signal.SIGCONT)
+    await limits.close()
+
+
+@needs_redis
+@pytest.mark.slow
+def test_health_says_when_redis_is_away(redis: RedisServer) -> None:
+    settings = Settings.load(redis_url=redis.url.replace("://", "://:@"))
+    with serve(settings, opening=without_engines(), answering=Scripted()) as server:
+        assert server.http.get("/health").json()["services"]["redis"]["status"] == "up"
+        redis.stop()
+        assert server.http.post("/chat", json={"query": "answer"}).status_code == 200
+        deadline = time.monotonic() + 10
+        while (health := server.http.get("/health").json())["status"] != "degraded":
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        assert health["services"]["redis"]["status"] == "down"
+
+
+@needs_redis
+@pytest.mark.slow
+def test_the_limit_holds_across_processes(redis: RedisServer, tmp_path: Path) -> None:
+    program = (
+        "import sys, uvicorn\n"
+        "from chapterverse.config import Settings\n"
+        "from chapterverse.main import create_app\n"
+        "from tests.scripted import Scripted, without_engines\n"
+        "app = create_app(Settings.load(), without_engines(), Scripted())\n"
+        "uvicorn.run(app, port=int(sys.argv[1]), log_level='warning')\n"
+    )
+    environment = os.environ | {"REDIS_URL": redis.url, "PYTHONPATH": str(ROOT)}
+    ports = [free_port(), free_port()]
+    processes = [
+        subprocess.Popen([sys.executable, "-c", program, str(port)], env=environment, cwd=tmp_path) for port in ports
+    ]
+    try:
+        with httpx2.Client(trust_env=False, timeout=30) as client, ThreadPoolExecutor(8) as pool:
+            for port in ports:
+                wait_for(client, f"http://127.0.0.1:{port}/livez")
+            urls = [f"http://127.0.0.1:{port}/chat" for port in ports] * 40
+            answers = list(pool.map(lambda url: client.post(url, json={"query": "answer"}), urls))
+        assert Counter(answer.status_code for answer in answers) == {200: 60, 429: 20}
+    finally:
+        for process in processes:
+            process.terminate()
+            process.wait(20)
+
+
+def wait_for(client: httpx2.Client, url: str) -> None:
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            assert client.get(url).status_code == 200
+        except httpx2.ConnectError:
+            assert time.monotonic() < deadline, "the server did not start"
+            time.sleep(0.05)
+        else:
+            return

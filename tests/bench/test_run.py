@@ -1,0 +1,44 @@
+"""A small run of the retrieval bench through the real embedder and the real index."""
+
+from pathlib import Path
+
+import pytest
+from bench.retrieval.run import Line, measure, table
+from bench.retrieval.sets import Corpus, RetrievalSet, plain_page
+from bench.retrieval.vectors import VectorCache
+
+from chapterverse.embeddings.local import LocalEmbedder
+
+_TEXTS = {
+    "moon": "The Moon goes around the Earth once in about four weeks and always shows the same side.",
+    "bread": "Flour, water, salt and yeast are kneaded, left to rise and baked into a loaf.",
+    "port": "Set the option `listen_port` to 8443 and restart the daemon.",
+}
+_QUESTIONS = {"moon": "our natural satellite's orbit", "bread": "how is bread baked", "port": "listen_port"}
+
+
+@pytest.mark.slow
+async def test_a_corpus_is_indexed_and_asked(tmp_path: Path) -> None:
+    documents = {name: (plain_page(name, "", text),) for name, text in _TEXTS.items()}
+    relevant = {name: {name: 1.0} for name in _TEXTS}
+    corpus = Corpus("small", documents, (RetrievalSet("Small", "hit", 1, _QUESTIONS, relevant),))
+    embedder = LocalEmbedder(1)
+    with VectorCache(tmp_path / "vectors.sqlite", embedder) as vectors:
+        (line,) = await measure(corpus, vectors, embedder.window)
+        assert vectors.embedded == 6
+        again = await measure(corpus, vectors, embedder.window)
+        assert vectors.embedded == 6, "the second run pays for no embedding"
+    await embedder.close()
+    assert again == [line]
+    assert (line.questions, line.ours, line.dense) == (3, 1.0, 1.0)
+    assert line.bm25 == pytest.approx(2 / 3), "no word of the first question is in its text"
+    assert line.gain == 0.0
+
+
+def test_the_table_names_the_average_gain_and_the_worst_set() -> None:
+    first = Line("A nDCG@10", 10, 0.5, 0.6, 0.6, 0.7, (0.6, 0.8), 0.1, (0.0, 0.2))
+    second = Line("B hit@1", 20, 0.5, 0.4, 0.5, 0.48, (0.4, 0.6), -0.02, (-0.1, 0.1))
+    rows = table([first, second]).split("\n")
+    assert len(rows) == 4
+    assert "+10.0" in rows[1]
+    assert "gain +4.00 points, worst set -2.00" in rows[3]

@@ -1,0 +1,116 @@
+"""EPUB: real archives built here, EPUB 3 and EPUB 2, protected, broken and hostile ones."""
+
+import io
+import zipfile
+
+import pytest
+
+from chapterverse.ingestion.document import Document, Draft, NothingToRead, Unreadable
+from chapterverse.ingestion.readers import epub
+
+CONTAINER = """<?xml version="1.0"?><container version="1.0" xmlns="urn:oasis:names:tc:opendocument:xmlns:container">
+<rootfiles><rootfile full-path="OEBPS/book.opf" media-type="application/oebps-package+xml"/></rootfiles></container>"""
+PACKAGE = """<?xml version="1.0" encoding="utf-8"?><package xmlns="http://www.idpf.org/2007/opf" version="3.0">
+<metadata xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>Robots</dc:title></metadata><manifest>
+<item id="nav" href="nav.xhtml" media-type="application/xhtml+xml" properties="nav"/>
+<item id="ncx" href="toc.ncx" media-type="application/x-dtbncx+xml"/>
+<item id="cover" href="cover.xhtml" media-type="application/xhtml+xml"/>
+<item id="two" href="text/chapter%202.xhtml" media-type="application/xhtml+xml"/>
+<item id="one" href="text/one.xhtml" media-type="application/xhtml+xml"/>
+<item id="gone" href="text/gone.xhtml" media-type="application/xhtml+xml"/>
+<item id="pic" href="a.png" media-type="image/png"/></manifest>
+<spine toc="ncx"><itemref idref="cover"/><itemref idref="nav"/><itemref idref="one"/><itemref idref="two"/>
+<itemref idref="gone"/><itemref idref="pic"/></spine></package>"""
+NAV = """<html xmlns="http://www.w3.org/1999/xhtml" xmlns:epub="http://www.idpf.org/2007/ops"><body><nav
+ epub:type="toc"><ol><li><a href="text/one.xhtml#top">Walking</a><ol><li><a
+ href="text/one.xhtml#b">Not this</a></li></ol></li>
+<li><a href="text/chapter%202.xhtml">Arms &amp; hands</a></li></ol></nav></body></html>"""
+NCX = """<?xml version="1.0"?><!DOCTYPE ncx PUBLIC "-//NISO//DTD ncx 2005-1//EN" "http://www.daisy.org/z3986/2005/ncx.dtd">
+<ncx xmlns="http://www.daisy.org/z3986/2005/ncx/"><navMap><navPoint id="a"><navLabel><text>Going</text></navLabel>
+<content src="text/one.xhtml"/></navPoint></navMap></ncx>"""
+ONE = """<?xml version="1.0" encoding="utf-8"?><!DOCTYPE html><html xmlns="http://www.w3.org/1999/xhtml"><head
+><title/><script src="x.js"/></head><body><a id="top"/><section id="s1"><h1>Legs</h1>
+<p>A robot <i/>walks.</p></section></body></html>"""
+TWO = "<html><head><title>Robots</title></head><body><div><p>It holds.</p></div></body></html>"
+FILES = {
+    "META-INF/container.xml": CONTAINER,
+    "OEBPS/book.opf": PACKAGE,
+    "OEBPS/nav.xhtml": NAV,
+    "OEBPS/toc.ncx": NCX,
+    "OEBPS/cover.xhtml": '<html><body><img src="a.png"/></body></html>',
+    "OEBPS/text/one.xhtml": ONE,
+    "OEBPS/text/chapter 2.xhtml": TWO,
+    "OEBPS/a.png": "png",
+}
+
+
+def archive(files: dict[str, str]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as book:
+        book.writestr("mimetype", "application/epub+zip", zipfile.ZIP_STORED)
+        for name, text in files.items():
+            book.writestr(name, text)
+    return buffer.getvalue()
+
+
+def read(data: bytes) -> list[Draft]:
+    return epub.read(Document("https://book.example/robots.epub", "robots.epub", "book", "epub", data))
+
+
+def test_chapters_in_the_order_of_the_spine_with_titles_of_the_contents() -> None:
+    one, two = read(archive(FILES))
+    assert (one.title, one.subpath) == ("Walking", "OEBPS/text/one.xhtml")
+    assert [(part.kind, part.text, part.anchor) for part in one.parts] == [
+        ("heading", "Legs", "s1"),
+        ("paragraph", "A robot walks.", ""),
+    ]
+    assert (two.title, two.subpath) == ("Arms & hands", "OEBPS/text/chapter 2.xhtml")
+    assert two.parts[0].text == "It holds."
+
+
+def test_titles_of_epub_2() -> None:
+    one, two = read(archive({**FILES, "OEBPS/book.opf": PACKAGE.replace('properties="nav"', "")}))
+    assert one.title == "Going"
+    assert two.title == "Robots"  # not in the contents: what the page says of itself
+
+
+def test_obfuscated_fonts_are_no_protection_and_the_rest_is() -> None:
+    encryption = """<encryption xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><e:EncryptedData
+    xmlns:e="http://www.w3.org/2001/04/xmlenc#"><e:EncryptionMethod Algorithm="%s"/></e:EncryptedData></encryption>"""
+    name = "META-INF/encryption.xml"
+    assert len(read(archive({**FILES, name: encryption % "http://www.idpf.org/2008/embedding"}))) == 2
+    with pytest.raises(Unreadable, match="DRM"):
+        read(archive({**FILES, name: encryption % "http://www.w3.org/2001/04/xmlenc#aes128-cbc"}))
+
+
+BOMB = """<?xml version="1.0"?><!DOCTYPE p [<!ENTITY a "lol"><!ENTITY b "&a;&a;&a;&a;">]><package>&b;</package>"""
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"not a zip", "not an EPUB"),
+        (archive(FILES)[:-40], "not an EPUB"),
+        (archive({"a.txt": "x"}), "has no META-INF/container.xml"),
+        (archive({**FILES, "META-INF/container.xml": "<container/>"}), "names no book"),
+        (archive({**FILES, "META-INF/container.xml": "<container"}), "is not XML"),
+        (archive({**FILES, "OEBPS/book.opf": BOMB}), "declares XML entities"),
+        (archive({**FILES, "zeros": "\0" * 30_000_000}), "ZIP bomb"),
+    ],
+)
+def test_books_that_cannot_be_read(data: bytes, why: str) -> None:
+    with pytest.raises(Unreadable, match=why):
+        read(data)
+
+
+def test_damage_inside_the_archive() -> None:
+    data = bytearray(archive(FILES))
+    at = data.index(b"OEBPS/text/one.xhtml") + len("OEBPS/text/one.xhtml") + 10
+    data[at : at + 20] = b"\xff" * 20
+    with pytest.raises(Unreadable, match="damaged"):
+        read(bytes(data))
+
+
+def test_a_book_of_pictures() -> None:
+    with pytest.raises(NothingToRead, match="no text"):
+        read(archive({**FILES, "OEBPS/text/one.xhtml": "<body></body>", "OEBPS/text/chapter 2.xhtml": "<body/>"}))

@@ -1,0 +1,351 @@
+import time
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from chapterverse.ingestion.document import Document, Draft, Format, NothingToRead, Part, Unreadable
+from chapterverse.ingestion.readers import read
+
+
+def _draft(text: str, format_: Format = "markdown", **more: Any) -> Draft:
+    (draft,) = read(Document("https://b.test/x", "x.md", "book", format_, text.encode(), **more))
+    return draft
+
+
+def _parts(text: str, format_: Format = "markdown", **more: Any) -> list[tuple[str, str]]:
+    return [(part.kind, part.text) for part in _draft(text, format_, **more).parts]
+
+
+def test_inline_markup_goes_and_code_stays() -> None:
+    text = "Some **bold** _it_ [link](http://x) ![alt *text*](y.png) `a|b` ~~old~~ <https://u.test> a\\*b\nnext line"
+    assert _parts(text) == [("paragraph", "Some bold it link alt text `a|b` old https://u.test a*b next line")]
+
+
+def test_headings_with_levels_and_explicit_ids() -> None:
+    parts = _draft("Big\n===\n\n## The `run` *way* {#my-id}\n\ntext").parts
+    assert parts == (
+        Part("heading", "Big", level=1),
+        Part("heading", "The run way", level=2, anchor="my-id"),
+        Part("paragraph", "text"),
+    )
+
+
+def test_code_keeps_language_and_shape() -> None:
+    parts = _draft('```python title="x.py"\nif a:\n\n    b\n```\n\ntext\n\n    indented\n').parts
+    assert parts[0] == Part("code", "if a:\n\n    b", language="python")
+    assert parts[2] == Part("code", "indented")
+
+
+def test_lists_nest_and_go_on_after_a_program() -> None:
+    text = "1. one\n   - a\n   - b\n2. two\n\n   ```sh\n   ls\n   ```\n\n   after\n3. three\n\n- [x] done"
+    assert _parts(text) == [
+        ("list", "1. one\n  - a\n  - b\n2. two"),
+        ("code", "ls"),
+        ("paragraph", "after"),
+        ("list", "3. three"),
+        ("list", "- [x] done"),
+    ]
+
+
+def test_tables_with_pipes_in_cells() -> None:
+    assert _parts("a | b\n--|--\n`x\\|y` | **z**") == [("table", "| a | b |\n| --- | --- |\n| `x\\|y` | z |")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ":::note\nBe *careful*.\n:::",
+        "::: note\n\nBe careful.\n\n:::",
+        "!!! note\n    Be careful.",
+        "??? note\n\n    Be careful.\n",
+        "> [!NOTE]\n> Be careful.",
+        "{{< note >}}\nBe careful.\n{{< /note >}}",
+        "{{< note >}}Be careful.{{< /note >}}",
+        "```{note}\nBe careful.\n```",
+        ":::{note}\n:class: big\nBe careful.\n:::",
+    ],
+)
+def test_admonitions_of_every_dialect(text: str) -> None:
+    assert _parts(f"before\n\n{text}\n\nafter") == [
+        ("paragraph", "before"),
+        ("admonition", "Note: Be careful."),
+        ("paragraph", "after"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", [":::tip[Save time]\nDo it.\n:::", ":::tip Save time\nDo it.\n:::", '!!! tip "Save time"\n    Do it.']
+)
+def test_admonition_titles(text: str) -> None:
+    assert _parts(text) == [("admonition", "Tip: Save time\n\nDo it.")]
+
+
+def test_admonition_in_a_list_and_program_in_an_admonition() -> None:
+    text = "1. one\n\n   :::warning\n   Stop.\n   ```sh\n   x\n   ```\n   Go.\n   :::\n2. two"
+    assert _parts(text) == [
+        ("list", "1. one"),
+        ("admonition", "Warning: Stop."),
+        ("code", "x"),
+        ("paragraph", "Go."),
+        ("list", "2. two"),
+    ]
+
+
+def test_nested_mkdocs_blocks_and_tabs_lose_their_indent() -> None:
+    text = '=== "Linux"\n\n    !!! note\n        Read.\n\n        ```sh\n        ls\n        ```\n\n    then\n\nend'
+    assert _parts(text) == [
+        ("paragraph", "Linux:"),
+        ("admonition", "Note: Read."),
+        ("code", "ls"),
+        ("paragraph", "then"),
+        ("paragraph", "end"),
+    ]
+
+
+def test_quotes_and_headings_in_them() -> None:
+    assert _parts("> ### Aside\n>\n> Said.\n\nafter") == [("quote", "Aside\n\nSaid."), ("paragraph", "after")]
+
+
+@pytest.mark.parametrize("format_", ["markdown", "mdx"])
+@pytest.mark.parametrize("fence", ["```", "~~~~"])
+def test_dialects_stay_out_of_programs(format_: Format, fence: str) -> None:
+    code = ':::note\n!!! note "x"\n{{< note >}}\n(label)=\n<Tabs>{x}\nimport a from "b"'
+    assert _parts(f"- item\n\n{fence}\n{code}\n{fence}\n\n:::tip\nx\n:::", format_) == [
+        ("list", "- item"),
+        ("code", code),
+        ("admonition", "Tip: x"),
+    ]
+
+
+# Front matter
+
+
+@pytest.mark.parametrize(
+    "matter",
+    [
+        "---\ntitle: 'My  Page'\nslug: my-page\n---\n",
+        "+++\ntitle = 'My Page'\nslug = 'my-page'\n+++\n",
+        "---\ntitle: My Page\nid: my-page\n---\n",
+    ],
+)
+def test_front_matter_gives_title_and_slug(matter: str) -> None:
+    draft = _draft(f"{matter}\n# Heading\n\ntext")
+    assert (draft.title, draft.slug) == ("My Page", "my-page")
+    assert draft.parts[0].text == "Heading"
+
+
+def test_drafts_and_empty_pages_are_left_out() -> None:
+    with pytest.raises(NothingToRead, match="draft"):
+        _draft("---\ndraft: true\n---\ntext")
+    with pytest.raises(NothingToRead, match="no text"):
+        _draft("---\ntitle: x\n---\n\n# Only a heading\n")
+
+
+def test_broken_front_matter_and_rules_do_no_harm() -> None:
+    assert _parts("---\ntitle: [x\ndate: 2020-99-99\n---\ntext") == [("paragraph", "text")]
+    assert _parts("---\ndate: 2020-99-99\n---\ntext") == [("paragraph", "text")]
+    assert [text for _, text in _parts("---\n\nA rule, then *text*.\n\n---\n\nmore")] == ["A rule, then text.", "more"]
+
+
+# HTML
+
+
+def test_html_text_stays_and_what_is_hidden_goes() -> None:
+    text = (
+        'A<b>B</b> <span style="display: none">secret</span>C<br>D <!-- secret --> <img alt="pic" src="x">\n\n'
+        "<details><summary>More</summary>\n\n*inside*\n\n</details>\n\n"
+        "<script>\nsecret()\n\nsecret()\n</script>\n\n<style>secret</style>\n\n<!-- secret\n\nsecret -->\n\n"
+        "<div hidden>\n\nsecret **markdown**\n\n```\nsecret\n```\n\n</div>\n\n<div>shown &amp; <p>two</p></div>"
+    )
+    assert _parts(text) == [
+        ("paragraph", "AB C D pic"),
+        ("paragraph", "More"),
+        ("paragraph", "inside"),
+        ("paragraph", "shown &"),
+        ("paragraph", "two"),
+    ]
+
+
+def test_html_structure() -> None:
+    text = (
+        "<h2 id='top'>Head</h2>\n<ul>\n<li>one <code>x</code></li>\n<li>two</li>\n</ul>\n"
+        "<pre><code>a &lt; b\n  c</code></pre>\n<table><tr><th>A</th><th>B</th></tr>"
+        "<tr><td>1</td><td>\n\n*two*\n\n</td></tr></table>"
+    )
+    draft = _draft(text)
+    assert draft.parts[0] == Part("heading", "Head", level=2, anchor="top")
+    assert [(part.kind, part.text) for part in draft.parts[1:]] == [
+        ("list", "- one `x`\n- two"),
+        ("code", "a < b\n  c"),
+        ("table", "| A | B |\n| --- | --- |\n| 1 | two |"),
+    ]
+
+
+def test_a_heading_ends_what_html_left_open() -> None:
+    assert [part.kind for part in _draft("<table><tr><td>\n\nx\n\n## Next\n\ny").parts] == [
+        "table",
+        "heading",
+        "paragraph",
+    ]
+
+
+def test_characters_nobody_sees_are_gone() -> None:
+    assert _parts("ig\u200bno\u00adre \u202ethis\u202c\U000e0041") == [("paragraph", "ignore this")]
+
+
+# MDX
+
+
+def test_mdx_keeps_the_text_and_drops_the_program() -> None:
+    text = """import Tabs from '@theme/Tabs';
+import {
+  a,
+} from 'b';
+
+export const x = {
+  y: 1,
+
+  z: 2,
+};
+
+# Title {#title}
+
+<Tabs groupId="os">
+  <TabItem value="npm" label="npm">
+
+    Run **this** {props.version} now{' '}please. {/* secret */}
+
+    ```js
+    import a from 'b'; {c}
+    ```
+
+  </TabItem>
+</Tabs>
+
+<Card title="Read me" icon={<Icon name="a>b" />} />
+
+Math $\\frac{a}{b}$ and `{code}` and <Badge>new</Badge> <span style={{display: 'none'}}>secret</span>.
+
+<div className="x">
+**inside**
+</div>
+
+import the robot model into Gazebo.
+
+<Admonition type="danger" title="Hot">
+Do not touch.
+</Admonition>
+"""
+    parts = _draft(text, "mdx").parts
+    assert parts[0] == Part("heading", "Title", level=1, anchor="title")
+    assert [(part.kind, part.text) for part in parts[1:]] == [
+        ("paragraph", "npm:"),
+        ("paragraph", "Run this now please."),
+        ("code", "import a from 'b'; {c}"),
+        ("paragraph", "Read me"),
+        ("paragraph", "Math $\\frac{a}{b}$ and `{code}` and new ."),
+        ("paragraph", "inside"),
+        ("paragraph", "import the robot model into Gazebo."),
+        ("admonition", "Danger: Hot\n\nDo not touch."),
+    ]
+
+
+# Hugo
+
+
+def test_hugo_shortcodes() -> None:
+    text = (
+        '## {{% heading "whatsnext" %}}\n\nA {{< glossary_tooltip text="Pod" term_id="pod" >}} of '
+        '[docs]({{< ref "/docs/x.md#y" >}}) v{{< skew currentVersion >}}.\n\n'
+        '{{< feature-state for_k8s_version="v1.29" state="beta" >}}\n\n{{% code_sample file="a.yaml" %}}\n\n'
+        '{{< tabs name="t" >}}\n{{% tab name="Debian" %}}\n\n```sh\napt\n```\n\n{{% /tab %}}\n{{< /tabs >}}\n\n'
+        "{{< comment >}}secret{{< /comment >}}\n\n{{< highlight yaml >}}a: 1{{< /highlight >}}\n\n"
+        '{{< figure src="x.png" alt="A drawing" >}}\n\n1. one\n   {{< note >}}\n   Care.\n   {{< /note >}}\n1. two'
+    )
+    assert _parts(text) == [
+        ("heading", "What's next"),
+        ("paragraph", "A Pod of docs v{currentVersion}."),
+        ("paragraph", "Feature state: Kubernetes v1.29 [beta]"),
+        ("paragraph", "Debian:"),
+        ("code", "apt"),
+        ("code", "a: 1"),
+        ("paragraph", "A drawing"),
+        ("list", "1. one"),
+        ("admonition", "Note: Care."),
+        ("list", "2. two"),
+    ]
+
+
+# MyST
+
+
+def test_myst_roles_targets_and_directives() -> None:
+    text = (
+        "(my-label)=\n## Head <a name='x'></a>\n\nSee {ref}`the guide <guide>` and {class}`~ray.data.Dataset`.\n\n"
+        "```{code-block} python\n:linenos:\nx = 1\n```\n\n```{toctree}\na\nb\n```\n\n"
+        "```{literalinclude} /etc/hostname\n```\n\n"
+        "````{tab-item} One\n```{tip}\nInner.\n```\n````\n\n```{eval-rst}\n.. note:: From *rst*.\n```\n\n"
+        "```{admonition} My title\n:class: tip\nBody.\n```"
+    )
+    draft = _draft(text, anchors="sphinx")
+    assert draft.parts[0] == Part("heading", "Head", level=2, anchor="head-a-name-x-a")  # as Sphinx makes it
+    assert [(part.kind, part.text) for part in draft.parts[1:]] == [
+        ("paragraph", "See the guide and ray.data.Dataset."),
+        ("code", "x = 1"),
+        ("paragraph", "One:"),
+        ("admonition", "Tip: Inner."),
+        ("admonition", "Note: From rst."),
+        ("admonition", "My title: Body."),
+    ]
+
+
+def test_footnotes_definitions_and_math() -> None:
+    text = "Claim[^1] costs $5 or $a_1 * b_2$.\n\n[^1]: Proof.\n\nTerm\n: Meaning\n\n$$\nx_1\n$$"
+    assert _parts(text) == [
+        ("paragraph", "Claim costs $5 or $a_1 * b_2$."),
+        ("list", "- Term: Meaning"),
+        ("paragraph", "$$ x_1 $$"),
+        ("paragraph", "Proof."),
+    ]
+
+
+# What must not break
+
+
+@pytest.mark.parametrize("format_", ["markdown", "mdx"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 9_000 + "\n\nx",
+        "- " * 20_000 + "x",
+        ">" * 50_000 + "x",
+        "{" * 200_000,
+        '<a" "' * 50_000,
+        "<!--" * 50_000 + "x --> y",
+        "{{< a " * 50_000,
+        "# Same\n\nx\n\n" * 2_000,
+        ":::note\n" * 5_000 + "x",
+        "```{note}\n" * 300 + "x",
+        "a" * 1_000_000,
+    ],
+)
+def test_hostile_shapes_cost_little(text: str, format_: Format) -> None:
+    start = time.process_time()
+    with suppress(NothingToRead, Unreadable):
+        _draft(text, format_)
+    assert time.process_time() - start < 5
+
+
+def test_binary_is_refused() -> None:
+    for data in (b"\x89PNG\r\n\x1a\n\0\0", bytes(range(1, 32)) * 50):
+        with pytest.raises(Unreadable, match="binary"):
+            read(Document("https://b.test/x", "x.md", "book", "markdown", data))
+
+
+@pytest.mark.parametrize(
+    "data", ["Größe".encode(), b"\xef\xbb\xbf" + "Größe".encode(), "Größe".encode("utf-16"), "Größe".encode("cp1252")]
+)
+def test_encodings(data: bytes) -> None:
+    (draft,) = read(Document("https://b.test/x", "x.md", "book", "markdown", data))
+    assert draft.parts == (Part("paragraph", "Größe"),)

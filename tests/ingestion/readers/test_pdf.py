@@ -1,0 +1,159 @@
+"""PDF: real files written here, with bookmarks, running headers, broken words; locked and damaged ones."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from chapterverse.ingestion.document import Document, Draft, Unreadable
+from chapterverse.ingestion.readers import pdf
+
+
+def write_pdf(
+    pages: list[list[str]], bookmarks: dict[str, int] | None = None, title: str = "", lock: bool = False
+) -> bytes:
+    """A PDF with one line of Helvetica below the other. Objects: 1 catalog, 2 pages, 3 font, 4 outlines, 5 info, ..."""
+    objects: dict[int, str] = {3: "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>"}
+    kids = []
+    number = 6
+    for lines in pages:
+        shown = " T* ".join(f"({_escaped(line)}) Tj" for line in lines)
+        stream = f"BT /F1 10 Tf 14 TL 50 780 Td {shown} ET"
+        objects[number] = (
+            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents {number + 1} 0 R "
+            "/Resources << /Font << /F1 3 0 R >> >> >>"
+        )
+        objects[number + 1] = f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream"
+        kids.append(number)
+        number += 2
+    objects[1] = "<< /Type /Catalog /Pages 2 0 R /Outlines 4 0 R >>"
+    objects[2] = f"<< /Type /Pages /Count {len(kids)} /Kids [{' '.join(f'{kid} 0 R' for kid in kids)}] >>"
+    names = list((bookmarks or {}).items())
+    ends = f"/First {number} 0 R /Last {number + len(names) - 1} 0 R" if names else ""
+    objects[4] = f"<< /Type /Outlines {ends} /Count {len(names)} >>"
+    objects[5] = f"<< /Title ({_escaped(title)}) >>"
+    for index, (name, page) in enumerate(names):
+        following = f"/Next {number + 1} 0 R" if index < len(names) - 1 else ""
+        target = f"/Dest [{kids[page - 1]} 0 R /Fit]"
+        objects[number] = f"<< /Title ({_escaped(name)}) /Parent 4 0 R {target} {following} >>"
+        number += 1
+    return _file(objects, lock)
+
+
+def _file(objects: dict[int, str], lock: bool) -> bytes:
+    out = bytearray(b"%PDF-1.4\n")
+    places = {}
+    for number in sorted(objects):
+        places[number] = len(out)
+        out += f"{number} 0 obj\n{objects[number]}\nendobj\n".encode("cp1252")
+    start = len(out)
+    out += f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n".encode()
+    for number in sorted(objects):
+        out += f"{places[number]:010} 00000 n \n".encode()
+    secret = f"/Encrypt << /Filter /Standard /V 1 /R 2 /O <{'41' * 32}> /U <{'42' * 32}> /P -4 >>" if lock else ""
+    name = f"/ID [<{'00' * 16}> <{'00' * 16}>]"
+    out += f"trailer << /Size {len(objects) + 1} /Root 1 0 R /Info 5 0 R {name} {secret} >>\n".encode()
+    return bytes(out + f"startxref\n{start}\n%%EOF\n".encode())
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace("(", r"\(").replace(")", r"\)")
+
+
+def read(data: bytes, path: str = "papers/my_robot-book.pdf") -> Draft:
+    (draft,) = pdf.read(Document("https://book.example/x.pdf", path, "book", "pdf", data))
+    return draft
+
+
+BODY = [
+    "A humanoid robot keeps its balance by moving the point where the forces of the ground",
+    "act on its feet. This point must stay inside the area that the feet span, and the con-",
+    "troller plans the steps so that it does.",
+    "The next paragraph begins here and explains how a funda-",
+    "mental model, the inverted pendulum, is used. It",
+    "has one mass. It is well-known as the zero-moment-",
+    "Point model; a well-",
+    "known one:",
+    "• the first point",
+    "• the second point, which runs on over the end of the line because it is long enough to",
+    "need two lines",
+]
+
+
+WALKING = (
+    "A humanoid robot keeps its balance by moving the point where the forces of the ground act on its feet. This point "
+    "must stay inside the area that the feet span, and the controller plans the steps so that it does."
+)
+PENDULUM = (
+    "The next paragraph begins here and explains how a fundamental model, the inverted pendulum, is used. It has one "
+    "mass. It is well-known as the zero-moment-Point model; a well-known one:"
+)
+POINTS = (
+    "- the first point\n"
+    "- the second point, which runs on over the end of the line because it is long enough to need two lines"
+)
+
+
+def test_lines_become_paragraphs_and_lists() -> None:
+    draft = read(write_pdf([BODY]))
+    assert [(part.kind, part.text) for part in draft.parts] == [
+        ("heading", "Page 1"),
+        ("paragraph", WALKING),
+        ("paragraph", PENDULUM),
+        ("list", POINTS),
+    ]
+    assert (draft.parts[0].level, draft.parts[0].anchor) == (2, "page=1")
+    assert draft.title == "my robot book"
+
+
+def test_running_headers_page_numbers_and_empty_pages_are_left_out() -> None:
+    pages = [
+        ["The Robot Book", f"Sheet {n} is about {word}.", f"{n}"] for n, word in enumerate(["legs", "arms", "eyes"], 1)
+    ]
+    pages.insert(2, [])
+    draft = read(write_pdf(pages, title="Robots, 2nd edition"))
+    assert draft.title == "Robots, 2nd edition"
+    assert [(part.text, part.anchor) for part in draft.parts] == [
+        ("Page 1", "page=1"),
+        ("Sheet 1 is about legs.", ""),
+        ("Page 2", "page=2"),
+        ("Sheet 2 is about arms.", ""),
+        ("Page 4", "page=4"),
+        ("Sheet 3 is about eyes.", ""),
+    ]
+
+
+def test_bookmarks_name_the_pages_up_to_the_next_one() -> None:
+    pages = [[f"Text of sheet {word}."] for word in ("one", "two", "three", "four")]
+    draft = read(write_pdf(pages, {"Legs (walking)": 2, "Standing": 2, "Arms": 4}))
+    assert [part.text for part in draft.parts if part.kind == "heading"] == [
+        "Page 1",
+        "Page 2: Legs (walking)",
+        "Page 3: Legs (walking)",
+        "Page 4: Arms",
+    ]
+
+
+def test_a_file_name_is_no_title() -> None:
+    assert read(write_pdf([["x"]], title="Microsoft Word - thesis_final.doc")).title == "my robot book"
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"%PDF-1.4 nothing", "not a PDF"),
+        (b"", "not a PDF"),
+        (write_pdf([["x"]])[:200], "not a PDF"),
+        (write_pdf([["x"]], lock=True), "is encrypted"),
+        (write_pdf([[], []]), "no text"),
+    ],
+)
+def test_files_that_cannot_be_read(data: bytes, why: str) -> None:
+    with pytest.raises(Unreadable, match=why):
+        read(data)
+
+
+def test_threads_may_read_at_once() -> None:
+    files = [write_pdf([[f"Sheet {sheet} of file {name}."] for sheet in range(5)]) for name in range(12)]
+    with ThreadPoolExecutor(6) as pool:
+        drafts = list(pool.map(read, files))
+    assert [draft.parts[-1].text for draft in drafts] == [f"Sheet 4 of file {name}." for name in range(12)]

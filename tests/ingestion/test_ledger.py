@@ -1,0 +1,40 @@
+"""A ledger counts, explains and keeps what became of every page."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from chapterverse.ingestion.ledger import KEPT_LEDGERS, Ledger, Row
+
+
+def test_counts_reasons_and_file(tmp_path: Path) -> None:
+    ledger = Ledger(("book",))
+    for row in (
+        Row("a", "added", chunks=3),
+        Row("b", "unchanged", chunks=2),
+        Row("c", "skipped", "a draft"),
+        Row("d", "skipped", "a draft"),
+        Row("e", "failed", "looks binary, not text"),
+    ):
+        ledger.write(row)
+    assert ledger.changed_anything()
+    assert ledger.reasons(("skipped", "failed")) == [("skipped: a draft", 2), ("failed: looks binary, not text", 1)]
+    kept = json.loads(ledger.save(tmp_path).read_text("utf-8"))
+    assert (kept["added"], kept["skipped"], kept["failed"], kept["removed"]) == (1, 2, 1, 0)
+    assert kept["pages"][0] == {"url": "a", "outcome": "added", "why": "", "chunks": 3, "flags": []}
+
+
+def test_a_run_without_change(tmp_path: Path) -> None:
+    ledger = Ledger(("book",))
+    ledger.write(Row("b", "unchanged"))
+    ledger.write(Row("c", "failed", "why"))
+    assert not ledger.changed_anything()
+
+
+def test_old_ledgers_are_deleted(tmp_path: Path) -> None:
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    for minute in range(KEPT_LEDGERS + 3):
+        Ledger(("book",), started_at=start + timedelta(minutes=minute)).save(tmp_path)
+    kept = sorted(path.name for path in tmp_path.iterdir())
+    assert len(kept) == KEPT_LEDGERS
+    assert kept[0].startswith("20260101T000300")

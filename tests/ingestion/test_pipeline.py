@@ -1,0 +1,260 @@
+"""An ingest run on the real embedded index: what counts as changed, what is kept, and that nothing is half done."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from chapterverse.book import PageRecord
+from chapterverse.embeddings import Vectors
+from chapterverse.errors import EmbeddingError, EmbeddingMismatchError, IngestionError
+from chapterverse.index import HybridQuery
+from chapterverse.index.edge import EdgeIndex
+from chapterverse.ingestion.document import Document, Failed, Fetched, Skipped, Unchanged
+from chapterverse.ingestion.ledger import Ledger
+from chapterverse.ingestion.options import SourceOptions
+from chapterverse.ingestion.pipeline import Progress, Workshop, ingest, reembed
+from chapterverse.ingestion.sources import open_source
+from chapterverse.testing import HashEmbedder
+from tests.conftest import EXAMPLE_BOOK, ROOT
+
+
+@dataclass
+class Shelf:
+    """A source whose pages the test decides."""
+
+    pages: dict[str, str | Fetched]
+    key: str = "shelf"
+    complete: bool = True
+    description: str = "a shelf"
+    expected: int | None = None
+    known: dict[str, PageRecord] = field(default_factory=dict)
+
+    async def documents(self, known: Mapping[str, PageRecord]) -> AsyncGenerator[Fetched, None]:
+        self.known = dict(known)
+        for url, page in self.pages.items():
+            if isinstance(page, str):
+                yield Document(url, url, self.key, "markdown", page.encode(), etag=f"tag-of-{url}")
+            else:
+                yield page
+
+
+@pytest.fixture
+async def workshop(tmp_path: Path) -> AsyncGenerator[Workshop, None]:
+    index = EdgeIndex(tmp_path / "index")
+    yield Workshop(index, HashEmbedder(), tmp_path)
+    await index.close()
+
+
+def outcomes(ledger: Ledger) -> dict[str, str]:
+    return {row.url: row.outcome for row in ledger}
+
+
+async def urls(workshop: Workshop) -> set[str]:
+    return {page.url for page in await workshop.index.pages()}
+
+
+async def found(workshop: Workshop, text: str) -> str:
+    vector = await workshop.embedder.embed_query(text)
+    hits = await workshop.index.search(HybridQuery(text, vector, limit=1))
+    return hits[0].chunk.text
+
+
+async def test_added_unchanged_changed_removed(workshop: Workshop) -> None:
+    shelf = Shelf({"a.md": "# A\n\nApples are red.", "b.md": "# B\n\nBananas are yellow.", "c.md": "# C\n\nCherries."})
+    assert outcomes(await ingest([shelf], workshop)) == {"a.md": "added", "b.md": "added", "c.md": "added"}
+    shelf.pages = {"a.md": "# A\n\nApples are red.", "b.md": "# B\n\nBananas are green."}
+    ledger = await ingest([shelf], workshop)
+    assert outcomes(ledger) == {"a.md": "unchanged", "b.md": "changed", "c.md": "removed"}
+    assert ledger.passages_embedded == 1
+    assert await urls(workshop) == {"a.md", "b.md"}
+    assert "green" in await found(workshop, "Bananas")
+    assert shelf.known["a.md"].etag == "tag-of-a.md"
+
+
+async def test_a_run_without_change_publishes_nothing(workshop: Workshop) -> None:
+    shelf = Shelf({"a.md": "# A\n\nApples are red."})
+    first = await ingest([shelf], workshop)
+    again = await ingest([shelf], workshop)
+    assert first.generation
+    assert not again.generation
+    assert again.passages_embedded == 0
+    assert (await workshop.index.manifest()).generation == first.generation
+
+
+async def test_not_modified_keeps_the_page(workshop: Workshop) -> None:
+    await ingest([Shelf({"a.md": "# A\n\nApples are red."})], workshop)
+    ledger = await ingest([Shelf({"a.md": Unchanged("a.md")})], workshop)
+    assert outcomes(ledger) == {"a.md": "unchanged"}
+    assert await urls(workshop) == {"a.md"}
+
+
+async def test_one_bad_page_never_fails_the_run_and_a_page_that_was_there_stays(workshop: Workshop) -> None:
+    await ingest([Shelf({"a.md": "# A\n\nApples are red.", "b.md": "# B\n\nBananas."})], workshop)
+    binary = Document("a.md", "a.md", "shelf", "markdown", b"\x00\x01\x02" * 100)
+    ledger = await ingest(
+        [Shelf({"a.md": binary, "b.md": Failed("b.md", "HTTP 500"), "c.md": "# C\n\nNew."})], workshop
+    )
+    assert outcomes(ledger) == {"a.md": "failed", "b.md": "failed", "c.md": "added"}
+    assert all("kept" in row.why for row in ledger if row.outcome == "failed")
+    assert await urls(workshop) == {"a.md", "b.md", "c.md"}
+
+
+async def test_a_page_that_is_no_longer_wanted_goes_with_its_reason(workshop: Workshop) -> None:
+    await ingest([Shelf({"a.md": "# A\n\nApples.", "b.md": "# B\n\nBananas."})], workshop)
+    shelf = Shelf(
+        {"a.md": Skipped("a.md", "robots.txt"), "b.md": "---\ndraft: true\n---\n# B", "n.md": Skipped("n.md", "x")}
+    )
+    ledger = await ingest([shelf], workshop)
+    assert outcomes(ledger) == {"a.md": "removed", "b.md": "removed", "n.md": "skipped"}
+    assert {row.url: row.why for row in ledger}["a.md"] == "robots.txt"
+
+
+async def test_an_incomplete_listing_removes_nothing(workshop: Workshop) -> None:
+    await ingest([Shelf({"a.md": "# A\n\nApples.", "b.md": "# B\n\nBananas."})], workshop)
+    ledger = await ingest([Shelf({"a.md": "# A\n\nApples."}, complete=False)], workshop)
+    assert outcomes(ledger) == {"a.md": "unchanged"}
+    assert await urls(workshop) == {"a.md", "b.md"}
+
+
+async def test_sources_do_not_remove_each_others_pages(workshop: Workshop) -> None:
+    await ingest([Shelf({"a.md": "# A\n\nApples."}, key="one")], workshop)
+    ledger = await ingest([Shelf({"b.md": "# B\n\nBananas.", "a.md": "# A\n\nOther."}, key="two")], workshop)
+    assert outcomes(ledger) == {"b.md": "added", "a.md": "failed"}
+    assert "belongs to a page of one" in {row.url: row.why for row in ledger}["a.md"]
+    assert await urls(workshop) == {"a.md", "b.md"}
+
+
+async def test_two_pages_with_one_address(workshop: Workshop) -> None:
+    twin = Document("a.md", "other.md", "shelf", "markdown", b"# Twin\n\nText.")
+    ledger = await ingest([Shelf({"a.md": "# A\n\nApples.", "twin": twin})], workshop)
+    assert [row.outcome for row in ledger] == ["failed", "added"]
+
+
+async def test_fresh_forgets_everything(workshop: Workshop) -> None:
+    await ingest([Shelf({"a.md": "# A\n\nApples."}, key="one")], workshop)
+    await ingest([Shelf({"b.md": "# B\n\nBananas."}, key="two")], workshop, fresh=True)
+    assert await urls(workshop) == {"b.md"}
+
+
+class Broken(HashEmbedder):
+    """Fails after some passages."""
+
+    def __init__(self, works_for: int) -> None:
+        super().__init__()
+        self.left = works_for
+
+    async def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        self.left -= len(texts)
+        if self.left < 0:
+            raise EmbeddingError("the service is down")
+        return await super().embed_passages(texts)
+
+
+def many(count: int) -> dict[str, str | Fetched]:
+    return {
+        f"p{n}.md": f"# Page {n}\n\n" + "\n\n".join(f"Fact {n}.{m} stands here." for m in range(5))
+        for n in range(count)
+    }
+
+
+async def test_a_failed_run_leaves_the_book_and_resumes_without_paying_twice(workshop: Workshop) -> None:
+    await ingest([Shelf({"old.md": "# Old\n\nText."})], workshop)
+    pages = {"old.md": "# Old\n\nText.", **many(300)}
+    broken = Workshop(workshop.index, Broken(200), workshop.home)
+    with pytest.raises(EmbeddingError):
+        await ingest([Shelf(pages)], broken)
+    assert await urls(workshop) == {"old.md"}
+    ledger = await ingest([Shelf(pages)], workshop)
+    assert ledger.count("added") == 300
+    assert 0 < ledger.passages_embedded <= 300 - 128  # two batches and more were kept from the failed run
+    assert not (workshop.home / "unpublished-vectors.sqlite").exists()
+
+
+async def test_cancelling_leaves_the_book(workshop: Workshop) -> None:
+    await ingest([Shelf({"old.md": "# Old\n\nText."})], workshop)
+    seen = asyncio.Event()
+
+    def watch(progress: Progress) -> None:
+        if progress.passages > 64:
+            seen.set()
+
+    task = asyncio.create_task(
+        ingest([Shelf(many(500))], Workshop(workshop.index, HashEmbedder(), workshop.home, watch))
+    )
+    await seen.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await urls(workshop) == {"old.md"}
+    assert outcomes(await ingest([Shelf({"old.md": "# Old\n\nText."})], workshop)) == {"old.md": "unchanged"}
+
+
+async def test_another_model_is_refused_and_reembedding_helps(workshop: Workshop) -> None:
+    await ingest([Shelf({"a.md": "# A\n\nApples are red.", "b.md": "# B\n\nBananas."})], workshop)
+    other = Workshop(workshop.index, HashEmbedder(32), workshop.home)
+    with pytest.raises(EmbeddingMismatchError, match="chapterverse ingest --reembed"):
+        await ingest([Shelf({"a.md": "# A"})], other)
+    ledger = await reembed(other)
+    assert outcomes(ledger) == {"a.md": "changed", "b.md": "changed"}
+    assert (await other.index.manifest()).fingerprint == other.embedder.fingerprint
+    assert "red" in await found(other, "Apples")
+    assert outcomes(await ingest([Shelf({"a.md": "# A\n\nApples are red.", "b.md": "# B\n\nBananas."})], other)) == {
+        "a.md": "unchanged",
+        "b.md": "unchanged",
+    }
+
+
+async def test_two_runs_at_once(workshop: Workshop) -> None:
+    async with workshop.index.writer():
+        with pytest.raises(IngestionError, match="another ingest"):
+            await ingest([Shelf({"a.md": "# A\n\nApples."})], workshop)
+
+
+async def test_every_chunk_of_the_example_book_lies_at_its_offsets(workshop: Workshop) -> None:
+    await ingest([open_source(str(EXAMPLE_BOOK), SourceOptions())], workshop)
+    for summary in await workshop.index.pages():
+        page = await workshop.index.page(summary.page_id)
+        assert page is not None
+        vector = await workshop.embedder.embed_query(page.title)
+        hits = await workshop.index.search(HybridQuery(page.title, vector, limit=20))
+        for hit in hits:
+            if hit.chunk.page_id == page.page_id:
+                assert page.text[hit.chunk.start : hit.chunk.end] == hit.chunk.text
+
+
+@pytest.mark.slow
+def test_ctrl_c_on_the_command_line_leaves_the_book_as_it_was(tmp_path: Path) -> None:
+    book = tmp_path / "pages"
+    book.mkdir()
+    for n in range(400):
+        (book / f"p{n}.md").write_text(f"# Page {n}\n\n" + f"Fact number {n} stands here, at some length. " * 20)
+    environment = os.environ | {"CHAPTERVERSE_HOME": str(tmp_path / "home"), "PYTHONUNBUFFERED": "1"}
+    script = textwrap.dedent(
+        """
+        import sys
+        from chapterverse import terminal
+        terminal.PLAIN_EVERY = 0.0
+        from chapterverse.cli import main
+        main()
+        """
+    )
+    command = [sys.executable, "-c", script, "ingest", str(book)]
+    with subprocess.Popen(command, env=environment, cwd=ROOT, stderr=subprocess.PIPE, text=True) as run:
+        assert run.stderr is not None
+        for line in run.stderr:
+            if "passages embedded" in line and " 0 passages" not in line:
+                break
+        run.send_signal(signal.SIGINT)
+        told = run.stderr.read()
+    assert run.returncode == 130
+    assert "The book is as it was" in told
+    assert "Traceback" not in told
+    assert not (tmp_path / "home" / "index" / "CURRENT").exists()

@@ -1,0 +1,56 @@
+"""Computed vectors survive a run that did not publish, and go when one did."""
+
+from pathlib import Path
+
+import numpy as np
+
+from chapterverse.embeddings import Vectors
+from chapterverse.ingestion.vector_journal import VectorJournal
+from chapterverse.testing import HashEmbedder
+
+
+class Counting(HashEmbedder):
+    """Remembers what it was asked."""
+
+    def __init__(self, dimension: int = 32) -> None:
+        super().__init__(dimension)
+        self.asked: list[str] = []
+
+    async def embed_passages(self, texts: "list[str]") -> Vectors:  # type: ignore[override]
+        self.asked += texts
+        return await super().embed_passages(texts)
+
+
+async def test_each_text_is_embedded_once_even_over_a_crash(tmp_path: Path) -> None:
+    embedder = Counting()
+    with VectorJournal(tmp_path / "journal", embedder) as journal:
+        first, computed = await journal.embed(["a b", "c d", "a b"])
+        assert computed == 2
+    with VectorJournal(tmp_path / "journal", embedder) as journal:  # as after a crash
+        again, computed = await journal.embed(["c d", "e f", "a b"])
+        assert computed == 1
+    assert embedder.asked == ["a b", "c d", "e f"]
+    assert np.array_equal(first[0], again[2])
+    assert np.array_equal(first[1], again[0])
+
+
+async def test_another_model_has_its_own_vectors(tmp_path: Path) -> None:
+    with VectorJournal(tmp_path / "journal", Counting(32)) as journal:
+        await journal.embed(["a"])
+    with VectorJournal(tmp_path / "journal", Counting(16)) as journal:
+        vectors, computed = await journal.embed(["a"])
+    assert (vectors.shape, computed) == ((1, 16), 1)
+
+
+async def test_nothing_to_embed(tmp_path: Path) -> None:
+    with VectorJournal(tmp_path / "journal", Counting(32)) as journal:
+        vectors, computed = await journal.embed([])
+    assert (vectors.shape, computed) == ((0, 32), 0)
+
+
+async def test_forgotten_after_a_publish(tmp_path: Path) -> None:
+    embedder = Counting()
+    with VectorJournal(tmp_path / "journal", embedder) as journal:
+        await journal.embed(["a"])
+        journal.forget()
+    assert list(tmp_path.iterdir()) == []

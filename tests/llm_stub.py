@@ -1,0 +1,345 @@
+"""A language model server to test against: real HTTP on loopback, OpenAI's chat completions, streamed and not.
+
+It answers as scripted, one reply for each request, with the quirks of Gemini when asked for, and it knows whether
+the client went away. It runs on a thread of its own, so that blocking tests and servers can use it too.
+"""
+
+import asyncio
+import json
+import re
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from chapterverse.text import sentences
+from chapterverse.transcript import read
+
+
+@dataclass(frozen=True)
+class Says:
+    """Writes this text, word by word, with a pause in seconds before each word."""
+
+    text: str
+    pause: float = 0.0
+    finish: str | None = "stop"
+
+
+@dataclass(frozen=True)
+class Quotes:
+    """Writes the first sentences of the passages it was shown, each with its marker."""
+
+    count: int = 2
+    pause: float = 0.0
+
+
+@dataclass(frozen=True)
+class Calls:
+    """Calls a tool."""
+
+    arguments: dict[str, Any] | str
+    name: str = "search_documentation"
+    before: str = ""  # text written first
+
+
+@dataclass(frozen=True)
+class Fails:
+    """Answers with an error."""
+
+    status: int
+    body: Any = field(default_factory=lambda: {"error": {"message": "secret inner words", "code": "stub"}})
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Hangs:
+    """Says nothing until the client goes away."""
+
+    after: str = ""  # text streamed before that
+
+
+@dataclass(frozen=True)
+class CutsOff:
+    """Breaks the connection in the middle of the answer."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class ErrorInStream:
+    """Reports an error inside the stream, after some text."""
+
+    text: str
+    error: dict[str, Any] = field(
+        default_factory=lambda: {"code": 503, "message": "inner words", "status": "UNAVAILABLE"}
+    )
+
+
+@dataclass(frozen=True)
+class Raw:
+    """Sends these bytes as the body of a 200, whatever they are."""
+
+    body: bytes
+    content_type: str = "text/html"
+
+
+Reply = Says | Quotes | Calls | Fails | Hangs | CutsOff | ErrorInStream | Raw
+
+
+def gemini_error(status: int, message: str, *details: dict[str, Any]) -> Fails:
+    """An error as Gemini sends it: inside a list."""
+    return Fails(status, [{"error": {"code": status, "message": message, "status": "ERROR", "details": list(details)}}])
+
+
+def gemini_busy(delay: str) -> Fails:
+    """Too many requests, with the delay in the body and no header."""
+    return gemini_error(429, "Quota", {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay})
+
+
+class LlmStub:
+    """The server. `script` is used up reply by reply; then `usual` answers everything."""
+
+    def __init__(self, *, gemini: bool = False) -> None:
+        self.script: deque[Reply] = deque()
+        self.usual: Reply = Quotes()
+        self.gemini = gemini
+        self.requests: list[dict[str, Any]] = []  # bodies of chat completions, in order
+        self.headers: list[dict[str, str]] = []  # of all requests
+        self.models: Reply | None = None  # None: a proper list of models
+        self.probes = 0
+        self.words_sent = 0
+        self.port = 0
+        self._disconnected = threading.Event()
+        self._asked = threading.Event()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def wait_disconnect(self, seconds: float = 10.0) -> bool:
+        """Whether a client went away before its answer was complete, within this time."""
+        return self._disconnected.wait(seconds)
+
+    def wait_asked(self, seconds: float = 10.0) -> bool:
+        """Whether a chat completion was asked for within this time."""
+        return self._asked.wait(seconds)
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection, one request."""
+        try:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+            lines = head.split("\r\n")
+            headers = {k.lower(): v for k, _, v in (line.partition(": ") for line in lines[1:] if line)}
+            body = await reader.readexactly(int(headers.get("content-length", 0)))
+            self.headers.append(headers)
+            gone = asyncio.ensure_future(reader.read(1))
+            try:
+                await self._reply(lines[0].split()[1], body, _Wire(writer, gone, self))
+            finally:
+                gone.cancel()
+        except (_Gone, ConnectionError, asyncio.IncompleteReadError):
+            self._disconnected.set()
+        finally:
+            writer.close()
+
+    async def _reply(self, path: str, body: bytes, wire: "_Wire") -> None:
+        if path.endswith("/models"):
+            self.probes += 1
+            await self._models(wire)
+            return
+        request = json.loads(body)
+        self.requests.append(request)
+        self._asked.set()
+        reply = self.script.popleft() if self.script else self.usual
+        if isinstance(reply, Fails | Raw | Hangs) and not (isinstance(reply, Hangs) and reply.after):
+            await wire.plainly(reply)
+        elif request.get("stream"):
+            await self._stream(reply, request, wire)
+        else:
+            message, finish = self._whole(reply, request)
+            choice = {"index": 0, "message": message, "finish_reason": finish}
+            await wire.send_json(200, {**_envelope("chat.completion"), "choices": [choice], "usage": _usage(1)})
+
+    async def _models(self, wire: "_Wire") -> None:
+        if isinstance(self.models, Fails | Raw | Hangs):
+            await wire.plainly(self.models)
+        else:
+            model = {"id": "stub", "object": "model", "created": 0, "owned_by": "stub"}
+            await wire.send_json(200, {"object": "list", "data": [model]})
+
+    def _whole(self, reply: Reply, request: dict[str, Any]) -> tuple[dict[str, Any], str]:
+        if isinstance(reply, Calls):
+            return {"role": "assistant", "content": None, "tool_calls": [_tool_call(reply, 0)]}, "tool_calls"
+        return {"role": "assistant", "content": _text(reply, request)}, "stop"
+
+    async def _stream(self, reply: Reply, request: dict[str, Any], wire: "_Wire") -> None:
+        await wire.start_stream()
+        if isinstance(reply, Calls):
+            if reply.before:
+                await wire.chunk({"role": "assistant", "content": reply.before}, None)
+            call = _tool_call(reply, len(self.requests))
+            delta = call if self.gemini else {"index": 0, **call}
+            await wire.chunk({"role": "assistant", "tool_calls": [delta]}, None)
+            await wire.finish("stop" if self.gemini else "tool_calls")
+            return
+        for word in re.findall(r"\S+\s*", _text(reply, request)):
+            await wire.wait(getattr(reply, "pause", 0.0))
+            self.words_sent += 1
+            await wire.chunk({"role": "assistant", "content": word}, None)
+        if isinstance(reply, Hangs):
+            await wire.wait(None)
+        elif isinstance(reply, CutsOff):
+            wire.abort()
+        elif isinstance(reply, ErrorInStream):
+            await wire.event({"error": reply.error})
+            await wire.end()
+        else:
+            await wire.finish(reply.finish if isinstance(reply, Says) else "stop")
+
+
+class _Gone(Exception):
+    pass
+
+
+@dataclass
+class _Wire:
+    """One answer on its way."""
+
+    writer: asyncio.StreamWriter
+    gone: "asyncio.Future[bytes]"
+    stub: LlmStub
+
+    async def wait(self, seconds: float | None) -> None:
+        if seconds == 0.0:
+            await asyncio.sleep(0)
+        else:
+            await asyncio.wait({self.gone}, timeout=seconds)
+        if self.gone.done():
+            raise _Gone
+
+    async def plainly(self, reply: Fails | Raw | Hangs) -> None:
+        if isinstance(reply, Hangs):
+            await self.wait(None)
+        elif isinstance(reply, Fails):
+            await self.send_json(reply.status, reply.body, reply.headers)
+        else:
+            await self.send(200, reply.body, reply.content_type)
+
+    async def send_json(self, status: int, body: Any, headers: tuple[tuple[str, str], ...] = ()) -> None:
+        await self.send(status, json.dumps(body).encode(), "application/json", headers)
+
+    async def send(self, status: int, body: bytes, kind: str, headers: tuple[tuple[str, str], ...] = ()) -> None:
+        lines = [
+            f"HTTP/1.1 {status} Stub",
+            f"Content-Type: {kind}",
+            f"Content-Length: {len(body)}",
+            "Connection: close",
+        ]
+        lines += [f"{name}: {value}" for name, value in headers]
+        self.writer.write("\r\n".join([*lines, "", ""]).encode() + body)
+        await self.writer.drain()
+
+    async def start_stream(self) -> None:
+        head = ("HTTP/1.1 200 OK", "Content-Type: text/event-stream", "Transfer-Encoding: chunked", "Connection: close")
+        self.writer.write("\r\n".join([*head, "", ""]).encode())
+        await self.writer.drain()
+
+    async def chunk(self, delta: dict[str, Any], finish: str | None) -> None:
+        choice = {"index": 0, "delta": delta, "finish_reason": finish}
+        usage = {"usage": _usage(self.stub.words_sent)} if self.stub.gemini else {}
+        await self.event({**_envelope("chat.completion.chunk"), "choices": [choice], **usage})
+
+    async def event(self, data: dict[str, Any]) -> None:
+        await self._write(f"data: {json.dumps(data)}\n\n".encode())
+
+    async def finish(self, reason: str | None) -> None:
+        if reason is not None:
+            await self.chunk({}, reason)
+        if not self.stub.gemini:
+            await self.event({**_envelope("chat.completion.chunk"), "choices": [], "usage": _usage(7)})
+        await self._write(b"data: [DONE]\n\n")
+        await self.end()
+
+    async def end(self) -> None:
+        self.writer.write(b"0\r\n\r\n")
+        await self.writer.drain()
+
+    def abort(self) -> None:
+        self.writer.transport.abort()
+
+    async def _write(self, data: bytes) -> None:
+        if self.gone.done():
+            raise _Gone
+        self.writer.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+        await self.writer.drain()
+
+
+@contextmanager
+def serving_llm(*, gemini: bool = False) -> Iterator[LlmStub]:
+    """A running stub."""
+    stub = LlmStub(gemini=gemini)
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="llm-stub", daemon=True)
+    thread.start()
+    starting = asyncio.start_server(stub.answer, "127.0.0.1", 0)
+    server = asyncio.run_coroutine_threadsafe(starting, loop).result(10)
+    stub.port = server.sockets[0].getsockname()[1]
+    try:
+        yield stub
+    finally:
+        asyncio.run_coroutine_threadsafe(_stop(server), loop).result(10)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(10)
+        loop.close()
+
+
+async def _stop(server: asyncio.Server) -> None:
+    server.close()
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+
+
+def shown(request: dict[str, Any]) -> Any:
+    """What a request shows to the model, read back as the extractive model would."""
+    items: list[dict[str, Any]] = []
+    for message in request["messages"]:
+        if message["role"] == "tool":
+            call_id, output = message["tool_call_id"], message["content"]
+            items.append({"type": "function_call_output", "call_id": call_id, "output": output})
+        else:
+            items.append({"role": message["role"], "content": message["content"] or ""})
+    return read(items)
+
+
+def _text(reply: Reply, request: dict[str, Any]) -> str:
+    if isinstance(reply, Quotes):
+        return " ".join(_quotes(request, reply.count))
+    if isinstance(reply, Hangs):
+        return reply.after
+    return reply.text if isinstance(reply, Says | CutsOff | ErrorInStream) else ""
+
+
+def _quotes(request: dict[str, Any], count: int) -> Iterator[str]:
+    for passage in shown(request).passages:
+        for start, end in sentences(passage.text):
+            sentence = passage.text[start:end]
+            if sentence[0].isalpha() and sentence.endswith(".") and count:
+                count -= 1
+                yield f"{sentence[:-1]} [{passage.number}]."
+
+
+def _tool_call(reply: Calls, number: int) -> dict[str, Any]:
+    arguments = reply.arguments if isinstance(reply.arguments, str) else json.dumps(reply.arguments)
+    return {"id": f"call_{number}", "type": "function", "function": {"name": reply.name, "arguments": arguments}}
+
+
+def _envelope(kind: str) -> dict[str, Any]:
+    return {"id": "stub", "object": kind, "created": 0, "model": "stub"}
+
+
+def _usage(words: int) -> dict[str, int]:
+    return {"prompt_tokens": 100, "completion_tokens": words, "total_tokens": 100 + words}

@@ -1,0 +1,149 @@
+"""The command line as a user runs it: real processes, stdout for data, stderr for the rest, exit codes by error."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from chapterverse.cli import main
+from tests.served import free_port
+
+pytestmark = pytest.mark.slow
+
+
+def chapterverse(home: Path, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "chapterverse.cli", *arguments],
+        env=os.environ | {"CHAPTERVERSE_HOME": str(home)} | environment,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("command", [[], ["ingest"], ["search"], ["serve"], ["doctor"]])
+def test_help_teaches(command: list[str]) -> None:
+    shown = CliRunner().invoke(main, [*command, "--help"]).output
+    assert "Usage:" in shown
+    if command not in (["serve"], ["doctor"]):
+        assert "chapterverse" in shown.split("Options:")[0].split("Usage:")[1], "an example belongs in the help"
+
+
+def test_search_prints_data_to_stdout_and_the_rest_to_stderr(example_home: Path) -> None:
+    shown = chapterverse(example_home, "search", "What is ROS 2?", "-k", "2", "-f", "module=ros2", "--json")
+    assert shown.returncode == 0, shown.stderr
+    found = json.loads(shown.stdout)
+    assert found["results"][0]["page_title"] == "What Is ROS 2?"
+    people = chapterverse(example_home, "search", "What is ROS 2?", "-k", "2")
+    assert people.stdout.startswith("1. What Is ROS 2?")
+    assert "passages in" in people.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (["search", ""], 2, "query"),
+        (["search", "x", "-k", "99"], 2, "top_k"),
+        (["search", "x", "-f", "module"], 2, "KEY=VALUE"),
+        (["search", "x", "-f", "author=me"], 2, "author"),
+        (["search", "x"], 6, "chapterverse ingest"),
+        (["ingest"], 2, "SOURCE"),
+        (["ingest", "no/such/folder"], 10, "no such file or folder"),
+        (["ingest", "--reembed"], 6, "No book"),
+        (["ingest", "ftp://somewhere"], 10, "only http and https"),
+        (["ingest", "http://127.0.0.1:9/"], 10, "--allow-private"),
+    ],
+)
+def test_errors_name_the_fix_and_have_their_exit_code(
+    tmp_path: Path, arguments: list[str], code: int, told: str
+) -> None:
+    shown = chapterverse(tmp_path, *arguments)
+    assert shown.returncode == code, shown.stderr
+    assert told in shown.stderr
+    assert "Traceback" not in shown.stderr
+    assert shown.stdout == ""
+
+
+def test_a_bad_setting_is_refused_by_name(tmp_path: Path) -> None:
+    shown = chapterverse(tmp_path, "search", "x", QDRANT_URL="nonsense")
+    assert shown.returncode == 9
+    assert "QDRANT_URL" in shown.stderr
+
+
+def test_an_empty_folder_and_a_folder_of_bad_files(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    assert "no file that can be read" in chapterverse(tmp_path / "home", "ingest", str(tmp_path / "empty")).stderr
+    bad = tmp_path / "bad"
+    bad.mkdir()
+    (bad / "binary.md").write_bytes(bytes(range(256)) * 40)
+    (bad / "broken.pdf").write_bytes(b"%PDF-1.7 and then nothing")
+    shown = chapterverse(tmp_path / "home", "ingest", str(bad), "--json")
+    assert shown.returncode == 10
+    ledger = json.loads(shown.stdout)
+    assert {page["url"]: page["outcome"] for page in ledger["pages"]} == {
+        "bad/binary.md": "failed",
+        "bad/broken.pdf": "failed",
+    }
+    assert all(page["why"] for page in ledger["pages"])
+
+
+def test_doctor_names_engines_and_fixes(example_home: Path, tmp_path: Path) -> None:
+    well = chapterverse(example_home, "doctor", "--json")
+    assert well.returncode == 0, well.stderr
+    assert {finding["part"]: finding["state"] for finding in json.loads(well.stdout)["findings"]} == {
+        "qdrant": "up",
+        "embeddings": "up",
+        "book": "up",
+    }
+    empty = chapterverse(tmp_path, "doctor")
+    assert empty.returncode == 1
+    assert "chapterverse ingest" in empty.stdout
+    lost = chapterverse(tmp_path, "doctor", QDRANT_URL=f"http://127.0.0.1:{free_port()}")
+    assert lost.returncode == 1
+    assert "QDRANT_URL is set" in lost.stdout
+    assert "fix: Check QDRANT_URL" in lost.stdout
+
+
+def test_another_embedding_model_is_a_clear_error(example_home: Path) -> None:
+    shown = chapterverse(example_home, "search", "x", COHERE_API_KEY="some-key")
+    assert shown.returncode == 6
+    assert "chapterverse ingest --reembed" in shown.stderr
+
+
+def test_serve_says_when_the_port_is_taken(tmp_path: Path) -> None:
+    import socket
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        shown = chapterverse(tmp_path, "serve", "--port", str(taken.getsockname()[1]))
+    assert shown.returncode == 1
+    assert "--port" in shown.stderr
+
+
+def test_ingest_beside_a_running_server_is_taken_up(tmp_path: Path) -> None:
+    """The embedded default: another process ingests, the server serves the new book without a restart."""
+    import time
+
+    from chapterverse.config import Settings
+    from tests.served import serve
+
+    home, book = tmp_path / "home", tmp_path / "book"
+    book.mkdir()
+    (book / "a.md").write_text("# Apples\n\nApples are red.")
+    assert chapterverse(home, "ingest", str(book)).returncode == 0
+    with serve(Settings.load(chapterverse_home=home)) as server:
+        assert server.http.get("/pages").json()["total_pages"] == 1
+        (book / "b.md").write_text("# Bananas\n\nBananas are yellow.")
+        assert chapterverse(home, "ingest", str(book)).returncode == 0
+        deadline = time.monotonic() + 20
+        while server.http.get("/pages").json()["total_pages"] == 1:
+            assert time.monotonic() < deadline, "the server did not take up the new book"
+            time.sleep(0.1)
+        best = server.http.post("/search", json={"query": "What colour are bananas?"}).json()["results"][0]
+        assert best["page_title"] == "Bananas"

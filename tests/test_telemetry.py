@@ -1,0 +1,126 @@
+"""Logs: one JSON line per request, with what an operator needs and nothing that a reader wrote or a secret is."""
+
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from chapterverse.config import Settings
+from chapterverse.telemetry import JsonLines, pseudonym, secrets_of
+from tests.scripted import Scripted, wait_until, without_engines
+from tests.served import Served, serve
+
+
+class Lines(logging.Handler):
+    """Keeps the lines as they would be written."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__()
+        self.setFormatter(JsonLines(secrets_of(settings)))
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(self.format(record))
+
+    def of(self, request_id: str) -> dict[str, Any]:
+        found = [json.loads(line) for line in self.lines if request_id in line and '"ms"' in line]
+        assert len(found) == 1, self.lines
+        return found[0]
+
+
+SETTINGS = {"api_keys": "s3cr3t-key", "database_url": "postgresql://u:s3cr3t-word@h/d"}
+
+
+@pytest.fixture
+def logged() -> Iterator[Lines]:
+    handler = Lines(Settings.load(**SETTINGS))
+    logger = logging.getLogger("chapterverse")
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    yield handler
+    logger.removeHandler(handler)
+    logger.setLevel(before)
+
+
+@pytest.fixture
+def server() -> Iterator[Served]:
+    with serve(Settings.load(**SETTINGS), opening=without_engines(), answering=Scripted()) as served:
+        yield served
+
+
+@pytest.mark.slow
+def test_one_line_per_request(server: Served, logged: Lines) -> None:
+    key = {"Authorization": "Bearer s3cr3t-key"}
+    server.http.post("/chat", json={"query": "answer"}, headers=key | {"X-Request-ID": "one"})
+    line = logged.of("one")
+    assert line.pop("ms") >= 0
+    assert len(line.pop("client")) == 12
+    assert line.pop("time").endswith("+00:00")
+    assert line == {
+        "level": "INFO",
+        "logger": "chapterverse.requests",
+        "message": "request",
+        "method": "POST",
+        "route": "/chat",
+        "status": 200,
+        "request_id": "one",
+        "answer": "answered",
+        "confidence_level": "high",
+    } | {"door": "/chat"}
+
+
+@pytest.mark.slow
+def test_failures_are_told_and_questions_and_secrets_are_not(server: Served, logged: Lines) -> None:
+    key = {"X-API-Key": "s3cr3t-key"}
+    bodies = [{"query": "fail agent_unavailable"}, {"query": "break"}, {"query": "private words", "nonsense": 1}]
+    for number, body in enumerate(bodies):
+        server.http.post("/chat/stream?secret=private", json=body, headers=key | {"X-Request-ID": f"n{number}"})
+    server.http.post("/chat", json={"query": "x"}, headers={"X-API-Key": "guess-private", "X-Request-ID": "n3"})
+    codes = [logged.of(f"n{number}")["error_code"] for number in range(4)]
+    assert codes == ["agent_unavailable", "internal_error", "validation_error", "unauthorized"]
+    assert [logged.of(f"n{number}")["status"] for number in range(4)] == [200, 200, 400, 401]
+    text = "\n".join(logged.lines)
+    assert "ZeroDivisionError" in text  # the operator gets the trace that the reader does not
+    for hidden in ("private", "s3cr3t", "127.0.0.1"):
+        assert hidden not in text, hidden
+
+
+@pytest.mark.slow
+def test_a_client_that_left_is_told_as_such(server: Served, logged: Lines) -> None:
+    import httpx2
+
+    with pytest.raises(httpx2.TimeoutException):
+        headers = {"X-API-Key": "s3cr3t-key", "X-Request-ID": "left"}
+        server.http.post("/chat", json={"query": "pause 30"}, headers=headers, timeout=0.3)
+    wait_until(lambda: any('"left"' in line for line in logged.lines))
+    assert logged.of("left")["status"] == 499
+
+
+@pytest.mark.slow
+def test_probes_are_not_told_at_info_level(server: Served, logged: Lines) -> None:
+    server.http.get("/livez", headers={"X-Request-ID": "probe"})
+    server.http.get("/nowhere", headers={"X-Request-ID": "lost"})
+    assert logged.of("lost")["route"] == "unmatched"
+    assert not any('"probe"' in line for line in logged.lines)
+
+
+def test_secrets_are_struck_out_even_of_traces() -> None:
+    settings = Settings.load(api_keys='a-long-key,a-long,with"quote', redis_url="redis://:word@h")
+    try:
+        raise RuntimeError('cannot use a-long-key nor with"quote at redis://:word@h')
+    except RuntimeError as failure:
+        trace = (RuntimeError, failure, failure.__traceback__)
+    record = logging.LogRecord("x", logging.ERROR, "", 1, "failed with %s", ("a-long-key",), trace)
+    line = JsonLines(secrets_of(settings)).format(record)
+    assert json.loads(line)["message"] == "failed with ***"
+    for secret in ("a-long", "quote", "word"):
+        assert secret not in json.loads(line)["exception"].split("RuntimeError: ")[1]
+    assert "\n" not in line
+
+
+def test_pseudonyms() -> None:
+    assert pseudonym("192.0.2.1") == pseudonym("192.0.2.1") != pseudonym("192.0.2.2")
+    assert "192" not in pseudonym("192.0.2.1")
