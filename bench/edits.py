@@ -20,26 +20,31 @@ _NOT = re.compile(r"\b(?:(is|are|was|were|can|will|must|should|may|do|does) not|
 _LEADING = re.compile(r"^(If|When|After|Before|Once|Because|In|With|For|To|By|During|While) ([^,]{6,80}), (.+)\.$")
 _ASIDE = re.compile(r"(?:, (?:which|because|since|so|including|such as)\b[^,]{8,120}(?=\.$)| \([^()]{3,80}\))")
 _TRAILING_IF = re.compile(r",? (?:if|when|unless|until|only if|only when|as long as) [^.]{8,}\.$")
-_PREDICATE = re.compile(r"^(?P<subject>(?:The|A|An|Each|This|[A-Z]\w+)(?: [\w`-]+){0,3}) (?P<rest>(?:is|are|can|must|has|will|uses|provides|returns) .+)$")
+_PREDICATE = re.compile(
+    r"^(?P<subject>(?:The|A|An|Each|This|[A-Z]\w+)(?: [\w`-]+){0,3}) "
+    r"(?P<rest>(?:is|are|can|must|has|will|uses|provides|returns) .+)$"
+)
 
 _PAIRS = (
-    "enable disable|increase decrease|before after|first last|maximum minimum|more less|higher lower|larger smaller|start stop|"
-    "above below|allow prevent|add remove|create delete|mutable immutable|synchronous asynchronous|same different|"
-    "public private|internal external|required optional|static dynamic|valid invalid|true false|read write|client server|"
-    "input output|local remote|new old|faster slower|include exclude|left right|inside outside|automatically manually|"
-    "accept reject|positive negative|long short|single multiple|explicit implicit|safe unsafe"
+    "enable disable|increase decrease|before after|first last|maximum minimum|more less|higher lower|larger "
+    "smaller|start stop|above below|allow prevent|add remove|create delete|mutable immutable|synchronous "
+    "asynchronous|same different|public private|internal external|required optional|static dynamic|valid invalid|true "
+    "false|read write|client server|input output|local remote|new old|faster slower|include exclude|left right|inside "
+    "outside|automatically manually|accept reject|positive negative|long short|single multiple|explicit implicit|safe "
+    "unsafe"
 )
 _ANTONYMS = {
     one: other for pair in _PAIRS.split("|") for one, other in (tuple(pair.split()), tuple(reversed(pair.split())))
 }
-_DEPENDENT = frozenset("It This These Those That They He She Its Their However But And So Then Also Instead Therefore".split())
+_DEPENDENT = re.compile(r"(?:It|This|These|Those|That|They|He|She|Its|Their|However|But|And|So|Then|Also|Instead)\b")
 _QUANTITIES = {
     "all": "some", "every": "one", "each": "one", "some": "all", "most": "all", "many": "all", "always": "sometimes",
     "usually": "always", "often": "always", "sometimes": "always", "must": "may", "should": "must", "may": "must",
     "only": "also", "at least": "at most", "at most": "at least", "any": "no", "several": "all", "never": "sometimes",
 }  # fmt: skip
 _SAME = (
-    ("in order to", "to"), ("must", "has to"), ("need to", "must"), ("because", "since"), ("for example", "for instance"),
+    ("in order to", "to"), ("must", "has to"), ("need to", "must"), ("because", "since"),
+    ("for example", "for instance"),
     ("multiple", "several"), ("cannot", "can't"), ("do not", "don't"), ("does not", "doesn't"), ("is not", "isn't"),
     ("such as", "like"), ("via", "through"), ("uses", "employs"), ("requires", "needs"), ("starts", "begins"),
     ("provides", "offers"), ("contains", "holds"), ("allows", "lets"), ("approximately", "about"), ("creates", "makes"),
@@ -62,7 +67,8 @@ def _substitute(sentence: str, pattern: re.Pattern[str], others: Sequence[str], 
     if not found or not pool:
         return None
     match = rng.choice(found)
-    return sentence[: match.start()] + rng.choice(pool) + sentence[match.end() :]
+    chosen: str = rng.choice(pool)
+    return sentence[: match.start()] + chosen + sentence[match.end() :]
 
 
 # ── true ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -85,7 +91,7 @@ def _moved(sentence: str, _: Sequence[str], __: random.Random) -> str | None:
 
 
 def _merged(sentence: str, others: Sequence[str], rng: random.Random) -> str | None:
-    whole = [other for other in others if other.split()[0] not in _DEPENDENT and "," not in other[:24]]
+    whole = [other for other in others if not _DEPENDENT.match(other) and "," not in other[:24]]
     return f"{sentence[:-1]}, and {lower_first(rng.choice(whole))}" if whole else None
 
 
@@ -168,11 +174,16 @@ def _subject(sentence: str, others: Sequence[str], rng: random.Random) -> str | 
         return None
     subject = rng.choice(subjects)
     words = set(mine["subject"].lower().rstrip("s").split())
-    return None if words & set(subject.lower().rstrip("s").split()) - {"the", "a", "an", "this", "each"} else f"{subject} {mine['rest']}"
+    return (
+        None
+        if words & set(subject.lower().rstrip("s").split()) - {"the", "a", "an", "this", "each"}
+        else f"{subject} {mine['rest']}"
+    )
 
 
 TRUE: dict[str, Edit] = {
-    "verbatim": _verbatim, "shortened": _shortened, "moved": _moved, "merged": _merged, "reworded": _reworded, "framed": _framed,
+    "verbatim": _verbatim, "shortened": _shortened, "moved": _moved, "merged": _merged, "reworded": _reworded,
+    "framed": _framed,
 }  # fmt: skip
 FALSE: dict[str, Edit] = {
     "number": _number, "name": _name, "identifier": _identifier, "noun": _noun, "negation": _negated,

@@ -16,17 +16,13 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
 
-import numpy as np
-from numpy.typing import NDArray
-
+from bench.memory import MemoryIndex
 from bench.retrieval import metrics
 from bench.retrieval.sets import DATA, Corpus, DataMissing, corpora
 from bench.retrieval.vectors import VectorCache
-from chapterverse.book import Chunk
 from chapterverse.embeddings.local import LocalEmbedder
 from chapterverse.embeddings.wordpiece import count_tokens
 from chapterverse.followups import standalone
-from chapterverse.index import fusion, sparse
 from chapterverse.ingestion.chunking import cut
 
 _CACHE: Final = Path(__file__).resolve().parents[1] / ".cache" / "bench" / "vectors.sqlite"
@@ -50,63 +46,11 @@ class Task:
     history: tuple[Said, ...]
 
 
-class Searcher:
-    """A corpus in memory, searched as the index searches it."""
-
-    def __init__(self, chunks: Sequence[Chunk], owners: Sequence[str], vectors: NDArray[np.float32]) -> None:
-        self._owners, self._vectors = owners, vectors
-        self._weights = sparse.WordWeights(sparse.DEFAULTS)
-        postings: dict[int, list[tuple[int, float]]] = {}
-        for number, chunk in enumerate(chunks):
-            if weights := self._weights.document(chunk.passage):
-                for word, value in zip(weights.indices, weights.values, strict=True):
-                    postings.setdefault(word, []).append((number, value))
-        self._postings = {word: self._scored(rows, len(chunks)) for word, rows in postings.items()}
-
-    def ranked(self, text: str, vector: NDArray[np.float32]) -> list[str]:
-        """Ids of documents, best first."""
-        depth = fusion.depth(_LIMIT)
-        cosines, words = self._vectors @ vector, self._words(text)
-        dense, found = _top(cosines, depth), [n for n in _top(words, depth) if words[n] > 0]
-        branches = fusion.Branches(
-            dense={str(n): float(cosines[n]) for n in dense},
-            sparse={str(n): float(words[n]) for n in found},
-            cosines={str(n): float(cosines[n]) for n in found},
-        )
-        hits = fusion.fuse(branches, fusion.DENSE_WEIGHT, depth)[:_LIMIT]
-        return list(dict.fromkeys(self._owners[int(hit.id)] for hit in hits))
-
-    def _words(self, text: str) -> NDArray[np.float32]:
-        scores = np.zeros(len(self._owners), np.float32)
-        if weights := self._weights.question(text):
-            for word in weights.indices:
-                if word in self._postings:
-                    numbers, values = self._postings[word]
-                    scores[numbers] += values
-        return scores
-
-    @staticmethod
-    def _scored(rows: list[tuple[int, float]], total: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        rarity = np.log((total - len(rows) + 0.5) / (len(rows) + 0.5) + 1)  # as the engine's IDF
-        numbers, values = zip(*rows, strict=True)
-        return np.array(numbers, np.int64), np.array(values, np.float32) * np.float32(rarity)
-
-
-def _top(scores: NDArray[np.float32], depth: int) -> list[int]:
-    best = np.argpartition(-scores, min(depth, len(scores)) - 1)[:depth]
-    return [int(number) for number in best]
-
-
-async def searcher(corpus: Corpus, vectors: VectorCache, budget: int) -> Searcher:
+async def indexed(corpus: Corpus, vectors: VectorCache, budget: int) -> MemoryIndex:
     """The corpus cut and embedded by the product."""
-    chunks: list[Chunk] = []
-    owners: list[str] = []
-    for name, pages in corpus.documents.items():
-        for page in pages:
-            own = cut(page, count_tokens, budget)
-            chunks += own
-            owners += [name] * len(own)
-    return Searcher(chunks, owners, await vectors.passages([chunk.passage for chunk in chunks]))
+    pages = [page for pages in corpus.documents.values() for page in pages]
+    chunks = [chunk for page in pages for chunk in cut(page, count_tokens, budget)]
+    return MemoryIndex(chunks, await vectors.passages([chunk.passage for chunk in chunks]))
 
 
 def tasks(corpus: str) -> dict[str, Task]:
@@ -149,7 +93,8 @@ _WAYS: Final[Mapping[str, Callable[[Task], str]]] = {
 
 async def measure(corpus: Corpus, vectors: VectorCache, budget: int) -> None:
     """Print one line per way of asking."""
-    found = await searcher(corpus, vectors, budget)
+    index = await indexed(corpus, vectors, budget)
+    owners = {page.page_id: name for name, pages in corpus.documents.items() for page in pages}
     asked, said = corpus.sets[0], tasks(corpus.name)
     score = metrics.ndcg if asked.measure == "nDCG" else metrics.hit
     ways = {name: {key: way(said[key]) for key in asked.questions} for name, way in _WAYS.items()}
@@ -159,16 +104,17 @@ async def measure(corpus: Corpus, vectors: VectorCache, budget: int) -> None:
     print(f"{corpus.name} {asked.measure}@{asked.depth}, {len(asked.questions)} turns, {changed} seen as follow-ups")
     means: dict[str, float] = {}
     for name, texts in ways.items():
-        values = [
-            score(found.ranked(text, await vectors.query(text)), asked.relevant[key], asked.depth)
-            for key, text in texts.items()
-        ]
+        values: list[float] = []
+        for key, text in texts.items():
+            hits = index.search(text, await vectors.query(text), _LIMIT)
+            ranked = list(dict.fromkeys(owners[chunk.page_id] for chunk, _ in hits))
+            values.append(score(ranked, asked.relevant[key], asked.depth))
         means[name] = fmean(values)
         low, high = metrics.interval(values)
         print(f"  {name:<28}{means[name]:.4f}  ({low:.3f} to {high:.3f})", flush=True)
-    if "a person's rewrite" in means:
-        alone = means["last turn alone"]
-        share = (means["ours"] - alone) / (means["a person's rewrite"] - alone)
+    alone, rewritten = means["last turn alone"], means.get("a person's rewrite", 0.0)
+    if rewritten > alone:
+        share = (means["ours"] - alone) / (rewritten - alone)
         print(f"  share of the distance to the rewrite that ours closes: {share:.0%}")
 
 

@@ -153,7 +153,7 @@ def edited(book: str) -> Table:
                 others = [one for one in (whole if truth == "true" else around) if one != sentence]
                 for name, edit in edits.items():
                     claim = edit(sentence, others, rng)
-                    if claim and claim != sentence or name == "verbatim":
+                    if (claim and claim != sentence) or name == "verbatim":
                         table.add(f"{truth}: {name}", claim or sentence, passages)
     return table
 

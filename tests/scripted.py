@@ -44,7 +44,7 @@ class Scripted:
     most_at_once: int = 0
     _now: int = 0
 
-    async def prepare(self, request: ChatRequest, services: Any) -> ChatRequest:
+    async def prepare(self, request: ChatRequest, services: Any, seconds: float) -> ChatRequest:
         self.asked.append(request)
         if request.query == "prepare fail":
             raise QdrantTimeoutError("The search took too long.", retry_after=1.2)

@@ -545,15 +545,12 @@ VENDOR_ERRORS = [
 
 def _instance(kind: type[Exception]) -> Exception:
     """An error of this class as bare as can be: what it means must not depend on luck."""
-    request = httpx2.Request("POST", "http://stub")
-    if issubclass(kind, openai.APIStatusError):
-        response = httpx2.Response(getattr(kind, "status_code", None) or 500, request=request)
-        error = kind.__new__(kind)
-        error.response, error.body, error.status_code, error.code = response, None, response.status_code, None
-        return error
     error = kind.__new__(kind)
     if isinstance(error, openai.APIError):
         error.body, error.code = None, None
+    if isinstance(error, openai.APIStatusError):
+        error.status_code = getattr(kind, "status_code", None) or 500
+        error.response = httpx2.Response(error.status_code, request=httpx2.Request("POST", "http://stub"))
     return error
 
 

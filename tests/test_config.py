@@ -60,6 +60,8 @@ def test_lists_are_comma_separated(monkeypatch: pytest.MonkeyPatch) -> None:
         ("EMBEDDINGS", "word2vec"),
         ("QDRANT_COLLECTION_NAME", "a/b"),
         ("OPENAI_BASE_URL", "ftp://x"),
+        ("TRUSTED_PROXIES", "10.0.0.1,nowhere"),
+        ("LOG_LEVEL", "LOUD"),
     ],
 )
 def test_a_value_that_cannot_work_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:

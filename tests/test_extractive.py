@@ -1,7 +1,6 @@
 """The extractive model: what it says, when it refuses, and that it says nothing of its own."""
 
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -62,15 +61,13 @@ ROS = IssuedPassage(
 
 
 @pytest.fixture(scope="module")
-async def embedder() -> AsyncIterator[LocalEmbedder]:
-    opened = LocalEmbedder()
-    yield opened
-    await opened.close()
+def embedder() -> LocalEmbedder:
+    return LocalEmbedder(1)
 
 
 @pytest.fixture
-def picker() -> LexicalPicker:
-    return LexicalPicker(LocalEmbedder(1))
+def picker(embedder: LocalEmbedder) -> LexicalPicker:
+    return LexicalPicker(embedder)
 
 
 async def said(picker: LexicalPicker, question: str, *passages: IssuedPassage) -> str:
@@ -143,15 +140,15 @@ class TestModel:
     async def test_streams_word_by_word_what_it_would_say_at_once(self, picker: LexicalPicker) -> None:
         model = ExtractiveModel(picker)
         items: Any = render_question("What is ROS 2?", [TERN, ROS], "tool")
-        rest = (ModelSettings(), [], None, [], ModelTracing.DISABLED)
-        more: dict[str, Any] = {"previous_response_id": None, "conversation_id": None, "prompt": None}
-        whole = await model.get_response("be brief", items, *rest, **more)
-        events = [event async for event in model.stream_response("be brief", items, *rest, **more)]
+        rest: Any = (ModelSettings(), [], None, [], ModelTracing.DISABLED)
+        more: Any = {"previous_response_id": None, "conversation_id": None, "prompt": None}
+        whole: Any = await model.get_response("be brief", items, *rest, **more)
+        events: list[Any] = [event async for event in model.stream_response("be brief", items, *rest, **more)]
         deltas = [event.delta for event in events if event.type == "response.output_text.delta"]
-        assert "".join(deltas) == whole.output[0].content[0].text == "ROS 2 is a set of libraries for robots [2]."  # type: ignore[union-attr]
+        assert "".join(deltas) == whole.output[0].content[0].text == "ROS 2 is a set of libraries for robots [2]."
         assert len(deltas) == 10
         assert events[-1].type == "response.completed"
-        assert whole.usage.total_tokens == events[-1].response.usage.total_tokens > 0  # type: ignore[union-attr]
+        assert whole.usage.total_tokens == events[-1].response.usage.total_tokens > 0
 
     def test_markers_and_paragraphs(self) -> None:
         picks = [

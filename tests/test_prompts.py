@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from chapterverse import prompts
-from chapterverse.models import SearchFilters
 from chapterverse.agent.run import _PARAMETERS
+from chapterverse.models import SearchFilters
 
 FILES = sorted(Path(prompts.__file__).parent.glob("*.md"))
 

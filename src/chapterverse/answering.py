@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from typing import Final
 from uuid import uuid4
 
-from chapterverse import confidence
 from chapterverse.agent import Exchange, Finished, IssuedPassage, Task, Wrote, run_agent
 from chapterverse.citing import cite_passages, cite_selection, passage_of, selection_passage
+from chapterverse.confidence import overall
 from chapterverse.config import GENERATION_SECONDS, REQUEST_SECONDS
 from chapterverse.errors import ChapterverseError, ConversationsUnavailable, InternalError, error_named
 from chapterverse.followups import standalone
@@ -50,6 +50,7 @@ from chapterverse.turns import SearchRecord, Turn
 log = logging.getLogger(__name__)
 
 OFFER: Final = "Would you like me to search the full documentation?"
+KEEPING_SECONDS: Final = 1.0  # of the answer's time, left to verify its end and to store the turn
 DISCLAIMER: Final = "The book says little about this. Check the passages behind the answer."
 
 
@@ -64,12 +65,15 @@ class Prepared:
     turns: tuple[Turn, ...]
     remembered: bool  # whether the conversation could be read
     started: float
+    deadline: float  # on the same clock
     found: SearchResult | None = None
     retrieval_ms: float = 0.0
 
 
-async def prepare(request: ChatRequest, services: Services) -> Prepared:
-    """Read the conversation, make the question stand alone, and search. Whatever fails here is a plain error."""
+async def prepare(request: ChatRequest, services: Services, seconds: float = REQUEST_SECONDS) -> Prepared:
+    """Read the conversation, make the question stand alone, and search. Whatever fails here is a plain error.
+
+    `seconds` are left for the whole answer."""
     started = time.perf_counter()
     turns, remembered = await _remember(request, services)
     asked = standalone(request.query, [Exchange(turn.query, turn.response) for turn in turns])
@@ -83,6 +87,7 @@ async def prepare(request: ChatRequest, services: Services) -> Prepared:
         turns=turns,
         remembered=remembered,
         started=started,
+        deadline=started + seconds,
     )
     if mode == "selected_text":
         return prepared
@@ -164,7 +169,7 @@ class _Answer:
     async def _ask(self) -> AsyncGenerator[str, None]:
         """Let the model write, and pass on what the passages bear out."""
         started = time.perf_counter()
-        seconds = min(GENERATION_SECONDS, REQUEST_SECONDS - (started - self.prepared.started))
+        seconds = min(GENERATION_SECONDS, self.prepared.deadline - started - KEEPING_SECONDS)
         task = self._task()
         model, turns = self.services.model, self.services.settings.agent_max_turns
         try:
@@ -239,7 +244,8 @@ class _Answer:
         return cite_passages(self.grounder.citations, self.chunks)
 
     async def _done(self, sources: list[SourceCitation], *, refused: bool) -> DoneEvent:
-        status: Status = "refused" if refused else "truncated" if self.stopped or self.grounder.truncated else "answered"
+        cut_short = self.stopped or self.grounder.truncated
+        status: Status = "refused" if refused else "truncated" if cut_short else "answered"
         value, level = self._confidence(refused)
         turn = self._turn(sources, status, value)
         stored = await _keep(turn, self.prepared, self.services)
@@ -271,8 +277,10 @@ class _Answer:
             return 0.0, "insufficient"
         judged = self.grounder.shown + self.grounder.withheld
         share = (self.grounder.shown - self.grounder.replaced) / judged if judged else 0.0
-        metrics = self.prepared.found.confidence if self.prepared.found else None
-        return confidence.overall(metrics, share)
+        found = self.prepared.found
+        if found is None or found.confidence is None:
+            return round(share, 4), "high"  # the selection is all there is to be sure of
+        return overall(found.confidence, share), found.confidence.confidence_level
 
     def _turn(self, sources: list[SourceCitation], status: Status, value: float) -> Turn:
         prepared = self.prepared
@@ -284,7 +292,7 @@ class _Answer:
             sources=tuple(source.model_dump(mode="json") for source in sources),
             mode=prepared.mode,
             selected_text=prepared.request.selected_text,
-            chunks_retrieved=len(self.chunks),
+            chunks_retrieved=max(len(self.chunks), prepared.found.total_results if prepared.found else 0),
             latency_ms=_since(prepared.started),
             confidence=value,
             status=status,

@@ -21,7 +21,7 @@ _WORDY: Final = 40  # words; who writes so many has said what it is about
 
 # How words of the conversation are weighed (bench/followups.py).
 _DECAY: Final = 0.9  # per turn of age
-_BREAK: Final = 0.7  # instead, when a question stood alone: it may begin a new topic
+_BREAK: Final = 0.15  # instead, where a new topic begins
 _ASKED: Final = 1.0  # a word of a question
 _ANSWERED: Final = 0.5  # each time an answer says it again, up to the cap
 _NAMED: Final = 0.5  # each time an answer says a name that nobody asked for, up to the cap
@@ -32,8 +32,12 @@ _OF_A_REPLY: Final = (0.2, 14)
 
 _WORD = re.compile(r"[^\W_](?:[\w.'’+#/:-]*[\w+#])?")
 _NAME = re.compile(r"(?<![.!?:] )(?<!^)\b[A-Z][\w'’-]+")  # capital, and not only because a sentence begins
-_THING = re.compile(r"(?<!^)\b(?!I\b)[A-Z]|\d|\w_\w|\w::\w|`|\bvs\b")  # a name, a number, an identifier: something of its own
-_CLAUSE = re.compile(r"[,;:.?!—–()]|\b(?:and|but|so|because|if|when|while|although|since|then|or)\b")
+_THING = re.compile(
+    r"(?<!^)\b(?!I\b)[A-Z]|\d|\w_\w|\w::\w|`|\bvs\b"
+)  # a name, a number, an identifier: something of its own
+_CLAUSE = re.compile(
+    r"[,;:.?!—–()]|\b(?:and|but|so|because|if|when|while|although|since|then|or|after|before|until|once|unless)\b"
+)
 _ITEM = re.compile(r"^[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]+(.+)$", re.M)
 _MARKER = re.compile(r"\s*\[\d+\]")
 
@@ -72,6 +76,7 @@ _RELATIONAL = _set("""
     risk risks rule rules run send situation start step steps stop submit type types version versions
 """)
 _PERSONAL = _set("it its itself they them their theirs themselves he she him her his hers he's she's they're it's")
+_POSSESSIVE = _set("its their his her")
 _POINTING = _set("this that these those")
 _BEFORE_THAT = _set("about after before by can did do does for from in is like of on to use using was with would")
 _ASKING = _set("""
@@ -80,17 +85,25 @@ _ASKING = _set("""
 """)
 _COURTESY = re.compile(
     r"(?:(?:i see|i understand|got it|ok|okay|alright|great|nice|cool|thanks?(?: you)?(?: (?:so|very) much)?|well|oh|"
-    r"perfect|interesting|hi|hello|hey)\b[\s,.!:;-]*)+",
+    r"perfect|interesting|by the way|hi|hello|hey)\b[\s,.!:;-]*)+",
     re.I,
 )
 _REPLY = re.compile(r"(?:yes|yeah|yep|yup|sure|correct|exactly|right|no|nope|nah|not)(?:[\s,.!]|$)", re.I)
-_STATEMENT = re.compile(r"(?:i|we|my|our|he|she|they|i['’]m|i['’]ve|we['’]re|it['’]s|that['’]s)\b(?! (?:need|want|would))", re.I)
+_STATEMENT = re.compile(
+    r"(?:i|we|my|our|he|she|they|i['’]m|i['’]ve|we['’]re|it['’]s|that['’]s)\b(?! (?:need|want|would))", re.I
+)
 _ACCEPT = re.compile(r"(?:yes|yeah|yep|yup|sure|ok|okay|please|go ahead|do it|do that)\b", re.I)
 _OFFER: Final = 8  # words of a reply that only accepts what was offered
-_ABOUT = re.compile(r"(?:and |but |so |or )?(?:what|how) about\b|i meant?\b|instead\b", re.I)
+_ABOUT = re.compile(
+    r"(?:and |but |so |or )?(?:what|how) about\b(?! (?:how|what|when|where|who|why)\b)|i meant?\b|instead\b", re.I
+)
 _LINKED: Final = 5  # content words; with more, "and" is but a manner of speaking
 _LINK = re.compile(r"(?:and|but|so|or|also|then|plus|what if|any|other|more)\b", re.I)
-_DEFINITION = re.compile(r"(?:(?:what|who) (?:is|are|was|were)|what's|define) (?:an? )?(?P<thing>[\w./+#:-]+)\W*$", re.I)
+_DEFINITION = re.compile(
+    r"(?:(?:what|who) (?:is|are|was|were)|what's|define) (?P<article>an? )?"
+    r"(?P<thing>[\w./+#:-]+(?: [\w./+#:-]+){0,2})\W*$",
+    re.I,
+)
 _DEFINITE = re.compile(r"\b(?:the|this|that|these|those) ([\w-]+)(?! (?:of|between|for|in|that|which)\b)")
 _ORDINAL = re.compile(
     r"\b(first|second|third|fourth|fifth|last)(?: (?:one|option|point|item|step|way|method|thing))?\W*$", re.I
@@ -146,9 +159,10 @@ def standalone(question: str, history: Sequence[Exchange]) -> Standalone:
     thread = _Thread()
     for turn in history[-_TURNS:]:
         resolved = _resolve(turn.question, thread)
-        fading = _DECAY if resolved.is_followup else _BREAK
+        own = _content(turn.question)
+        fading = _DECAY if resolved.is_followup or _shares(own, thread) else _BREAK
         older = (replace(old, weight=old.weight * fading) for old in thread.turns)
-        thread = _Thread(resolved.question, (_Turn(_content(turn.question), turn.answer), *older))
+        thread = _Thread(resolved.question, (_Turn(own, turn.answer), *older))
     return _resolve(question, thread)
 
 
@@ -176,25 +190,33 @@ def _resolve(question: str, thread: _Thread) -> Standalone:
 
 def _dependence(asked: str, thread: _Thread) -> str:
     """Why a question does not stand alone; empty if it does."""
-    definition = _DEFINITION.match(asked)
-    if definition and definition["thing"].lower() not in _PERSONAL | _POINTING | {"the", "next", "else"}:
-        return ""
-    if _ACCEPT.match(asked) and thread.turns[0].answer.endswith("?") and len(asked.split()) <= _OFFER:
-        return "accepts"
     rest = _without_courtesy(asked)
-    own = _content(rest)
+    if _defines(rest):
+        return ""
+    own, answer = _content(rest), thread.turns[0].answer
+    accepts = _ACCEPT.match(asked)
     ordinal = _ORDINAL.search(rest)
-    if ordinal and not _content(rest[: ordinal.start()]) and _part(rest, thread.turns[0].answer):
-        return "points at a part"
-    if not own:
-        return "accepts" if _ACCEPT.match(asked) else "asks for more"
-    if _REPLY.match(rest) or (_STATEMENT.match(rest) and "?" not in rest):
-        return "replies"
-    if _ABOUT.match(rest) or (_LINK.match(rest) and len(own) <= _LINKED):
-        return "goes on"
-    if _dangles(rest.lower()):
-        return "has a pronoun"
-    return _brevity(rest, own, thread)
+    signs = {
+        "accepts": accepts and (not own or (answer.endswith("?") and len(asked.split()) <= _OFFER)),
+        "points at a part": ordinal and not _content(rest[: ordinal.start()]) and _part(rest, answer),
+        "asks for more": not own,
+        "replies": _REPLY.match(rest),
+        "tells": _STATEMENT.match(rest) and not ("?" in rest or _THING.search(rest)),
+        "goes on": _ABOUT.match(rest) or (_LINK.match(rest) and len(own) <= _LINKED),
+        "has a pronoun": _dangles(rest.lower()),
+    }
+    return next((why for why, holds in signs.items() if holds), "") or _brevity(rest, own, thread)
+
+
+def _defines(asked: str) -> bool:
+    """Whether it asks what something is, and names it: "what are worker nodes?", not "what are the others?"."""
+    match = _DEFINITION.match(asked)
+    if match is None:
+        return False
+    words = match["thing"].lower().split()
+    if _PERSONAL.intersection(words):
+        return False
+    return bool(match["article"]) or words[0] not in _EMPTY | _RELATIONAL
 
 
 def _without_courtesy(asked: str) -> str:
@@ -212,8 +234,7 @@ def _brevity(asked: str, own: tuple[str, ...], thread: _Thread) -> str:
     """Why a question is too short to stand alone; empty if it is not."""
     if _THING.search(asked):
         return ""
-    first = _WORD.search(asked)
-    if first and first[0].lower() not in _ASKING and len(own) <= 3:
+    if len(own) <= 3 and not any(part.split()[0] in _ASKING for part in _CLAUSE.split(asked.lower()) if part.split()):
         return "is a fragment"
     if len(own) == 1 or all(word.lower() in _RELATIONAL for word in own):
         return "is short"
@@ -234,6 +255,8 @@ def _dangles(asked: str) -> bool:
             continue
         if word == "that" and before.split() and before.split()[-1] not in _BEFORE_THAT:
             continue  # "a node that fails", "so that", "sure that"
+        if word in _POSSESSIVE and len(_content(before)) > 1:
+            continue  # "does a launch file find its parameters"
         clauses = list(_CLAUSE.finditer(before))
         if not clauses or not _content(before[: clauses[-1].start()]):
             return True
@@ -248,23 +271,29 @@ def _salient(thread: _Thread, known: set[str], share: float, most: int) -> list[
     weights: dict[str, float] = {}
     spelled: dict[str, str] = {}  # in order of first sight, newest turn first
     for turn in thread.turns:
-        said = Counter(_stem(word) for word in _content(turn.answer))
-        for stem in dict.fromkeys(_stem(word) for word in turn.words):
+        for stem, word in {_stem(word): word for word in turn.words}.items():
             weights[stem] = weights.get(stem, 0.0) + turn.weight * _ASKED
-        for word in turn.words:
-            spelled.setdefault(_stem(word), word)
+            spelled.setdefault(stem, word)
+    asked = frozenset(weights)
+    for turn in thread.turns:
+        said = Counter(_stem(word) for word in _content(turn.answer))
         for stem, count in said.items():
-            if stem in weights:
+            if stem in asked:
                 weights[stem] += turn.weight * _ANSWERED * min(count, _CAP)
-        for name in _NAME.findall(_MARKER.sub("", turn.answer)):
+        for name in dict.fromkeys(_NAME.findall(_MARKER.sub("", turn.answer))):
             stem = _stem(name)
-            if stem in said and stem not in weights:
-                weights[stem] = turn.weight * _NAMED * min(said[stem], _CAP)
-                spelled[stem] = name
+            if stem in said and stem not in asked:
+                weights[stem] = weights.get(stem, 0.0) + turn.weight * _NAMED * min(said[stem], _CAP)
+                spelled.setdefault(stem, name)
     least = share * max(weights.values(), default=0.0)
     heavy = sorted((stem for stem in spelled if weights[stem] >= least), key=lambda stem: -weights[stem])
     chosen = set([stem for stem in heavy if stem not in known][:most])
     return [word for stem, word in spelled.items() if stem in chosen]
+
+
+def _shares(words: Sequence[str], thread: _Thread) -> bool:
+    """Whether a question that stands alone speaks of what the thread's questions spoke of."""
+    return not {_stem(word) for word in words}.isdisjoint(_stem(word) for turn in thread.turns for word in turn.words)
 
 
 def _part(asked: str, answer: str) -> str:

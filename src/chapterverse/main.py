@@ -11,7 +11,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 
-from chapterverse import __version__
+from chapterverse import __version__, answering
 from chapterverse.api import book, chat, description, errors, probes, sessions
 from chapterverse.api.gate import Gate
 from chapterverse.api.headers import SafeHeaders
@@ -34,7 +34,7 @@ Every answer carries `X-Request-ID`."""
 def create_app(
     settings: Settings | None = None,
     opening: Callable[[Settings], AbstractAsyncContextManager[Any]] = open_services,
-    answering: chat.Answering | None = None,
+    answering: chat.Answering = answering,
 ) -> FastAPI:
     """The application; engines are opened when the server starts, not before.
 
@@ -44,8 +44,6 @@ def create_app(
     if settings is None:
         settings = Settings.load()
         log_as_json(settings)
-    if answering is None:
-        from chapterverse import answering
     telemetry = Telemetry()
     gate = Gate(settings.max_concurrent_requests)
     rates = RateLimits(telemetry, settings.redis_url.get_secret_value() if settings.redis_url else None)

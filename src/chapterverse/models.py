@@ -4,11 +4,21 @@ Owns the Pydantic types of requests, answers, events, errors, health and convers
 validation; what flows inside is in `book.py`.
 """
 
+import re
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
-from uuid import UUID
 
-from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    model_validator,
+)
+from pydantic.config import JsonDict
 
 Mode = Literal["general", "selected_text"]
 ConfidenceLevel = Literal["high", "medium", "low", "insufficient"]
@@ -17,6 +27,9 @@ Status = Literal["answered", "refused", "truncated"]
 MAX_QUERY_CHARS = 2000
 MAX_SELECTION_CHARS = 10_000
 MAX_TOP_K = 20
+
+
+_UUID4 = r"^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-4[0-9A-Fa-f]{3}-[89ABab][0-9A-Fa-f]{3}-[0-9A-Fa-f]{12}$"
 
 
 def _refuse_nul(text: str) -> str:
@@ -30,7 +43,7 @@ def _as_list(value: object) -> object:
 
 
 def _uuid4(value: str) -> str:
-    if len(value) != 36 or UUID(value).version != 4:
+    if not re.fullmatch(_UUID4, value):
         raise ValueError("must be a UUID v4 of 36 characters, or null for a new session")
     return value.lower()
 
@@ -39,7 +52,7 @@ Text = Annotated[str, AfterValidator(_refuse_nul)]
 OneOrMore = Annotated[list[Text], BeforeValidator(_as_list), Field(min_length=1, max_length=100)]
 Query = Annotated[Text, Field(min_length=1, max_length=MAX_QUERY_CHARS)]
 Score = Annotated[float, Field(ge=0.0, le=1.0)]
-SessionId = Annotated[str, AfterValidator(_uuid4)]
+SessionId = Annotated[str, AfterValidator(_uuid4), Field(json_schema_extra={"format": "uuid", "pattern": _UUID4})]
 
 
 class Strict(BaseModel):
@@ -125,6 +138,13 @@ class SearchResult(Frozen):
 # ── asking ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+# What `ChatRequest._selection_present` demands, for OpenAPI.
+_SELECTION_RULE: JsonDict = {
+    "if": {"properties": {"mode": {"const": "selected_text"}}, "required": ["mode"]},
+    "then": {"properties": {"selected_text": {"type": "string", "pattern": r"\S"}}, "required": ["selected_text"]},
+}
+
+
 class ChatRequest(Strict):
     """A question to the book, or to a passage of it alone."""
 
@@ -137,10 +157,12 @@ class ChatRequest(Strict):
         None, validation_alias=AliasChoices("score_threshold", "similarity_threshold")
     )
     filters: SearchFilters | None = None
-    stream: bool = False
+    stream: StrictBool = False
 
     # Blanks of a selection count for offsets, so it is not stripped as the other texts are.
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, str_strip_whitespace=False, json_schema_extra=_SELECTION_RULE
+    )
 
     @model_validator(mode="before")
     @classmethod

@@ -29,7 +29,6 @@ _ASKS = re.compile(
 )
 _MEANS = re.compile(r"^what (?:does|do|did) (?P<topic>\S.*?) (?:mean|stand for)$", re.IGNORECASE)
 _HOW_TO = re.compile(r"^how (?:do|can|should|could|would|must) (?:i|we|you|one) (?P<topic>\S.*)$", re.IGNORECASE)
-_TELLING = re.compile(r"^(?:what|who|whom|whose|where|when|why|how|which|if|whether)\b", re.IGNORECASE)
 _ASKING = re.compile(
     r"^(?:what|who|whom|whose|where|when|why|how|which|is|are|was|were|do|does|did|can|could|will|would|should|has|have|"
     r"had|may|must|in|at|on|for|by|to|from|into|with)\b",
@@ -51,7 +50,7 @@ def topic_of_question(question: str) -> str:
     bare = _GREETING.sub("", asked, count=1).rstrip(" ?!.…")
     if not any(character.isalnum() for character in bare):
         return "that"
-    if (about := _ASKS.match(bare)) and not _TELLING.match(about["topic"]):
+    if about := _ASKS.match(bare):
         return _shorten(about["topic"])
     if means := _MEANS.match(bare):
         return _shorten(means["topic"])

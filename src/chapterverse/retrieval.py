@@ -11,11 +11,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
 from chapterverse.book import Hit
+from chapterverse.confidence import Calibration, assess
 from chapterverse.config import RETRIEVAL_SECONDS
 from chapterverse.embeddings import Embedder, Vectors
 from chapterverse.errors import EmbeddingMismatchError, QdrantTimeoutError, RetrievalUnavailable
 from chapterverse.index import Filters, HybridQuery, Index
-from chapterverse.models import ChunkResult, RetrievalRequest, SearchFilters, SearchResult
+from chapterverse.models import ChunkResult, ConfidenceMetrics, RetrievalRequest, SearchFilters, SearchResult
 
 RETRIES: Final = 3  # after the first try, on an engine that was lost
 FIRST_PAUSE: Final = 0.1  # seconds before the first retry; doubled each time, half of it by chance
@@ -96,6 +97,7 @@ async def _search(
             with_vectors=True,
         )
     )
+    metrics = await _assess(request, hits, index)
     found = {hit.chunk.content_hash for hit in hits}
     recalled = [hit for hit in await index.recall(also, vector) if hit.chunk.content_hash not in found] if also else []
     results = [_result(hit, rank) for rank, hit in enumerate([*hits, *recalled], start=1)]
@@ -104,7 +106,16 @@ async def _search(
         total_results=len(results),
         query=request.query,
         latency_ms=round((time.perf_counter() - started) * 1000, 3),
+        confidence=metrics,
     )
+
+
+async def _assess(request: RetrievalRequest, hits: Sequence[Hit], index: Index) -> ConfidenceMetrics:
+    stored = (await index.manifest()).calibration
+    calibration = Calibration.from_dict(stored) if stored else None
+    # Without a threshold all that may be found was found: a book or a filter with few passages is no reason for doubt.
+    wanted = request.top_k if request.score_threshold or not hits else min(request.top_k, len(hits))
+    return assess([hit.similarity for hit in hits], [hit.vector or () for hit in hits], calibration, wanted)
 
 
 def _filters(filters: SearchFilters | None) -> Filters:

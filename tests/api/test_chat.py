@@ -224,6 +224,22 @@ def test_ten_at_once_run_at_full_speed_and_no_more(script: Scripted) -> None:
     assert 1.0 <= took < 4.0
 
 
+def test_the_real_answer_through_every_door(example_server: Served) -> None:
+    http = example_server.http
+    body = http.post("/chat", json={"query": "What is ROS 2?"}).json()
+    assert (body["status"], body["metadata"]["stored"]) == ("answered", True)
+    streamed = stream(example_server, "What is ROS 2?")
+    assert "".join(event["content"] for event in streamed if event["type"] == "chunk") == body["answer"]
+    pages = {page["title"]: page["page_id"] for page in http.get("/pages").json()["pages"]}
+    for source in body["sources"]:
+        page = http.get(f"/pages/{pages[source['page_title']]}").json()
+        assert page["text"][source["quote_start"] : source["quote_end"]] == source["quote"]
+    session = f"/sessions/{body['session_id']}"
+    assert [message["role"] for message in http.get(session).json()["messages"]] == ["user", "assistant"]
+    assert http.delete(session).status_code == 204
+    assert http.get(session).status_code == 404
+
+
 def post_raw(server: Served, body: dict[str, Any]) -> socket.socket:
     """A request on a connection of its own, whose answer nobody reads."""
     host, port = server.url.removeprefix("http://").split(":")

@@ -77,7 +77,8 @@ def test_routes_are_counted_by_template(server: Served) -> None:
 
 def test_open_streams_and_slots(server: Served, script: Scripted) -> None:
     with server.http.stream("POST", "/chat/stream", json={"query": "pause 30"}) as answer:
-        next(answer.iter_lines())
+        lines = answer.iter_lines()  # kept, because an iterator that is dropped closes the answer
+        next(lines)
         assert sample(server, "active_streams") == 1
         assert sample(server, "running_requests") == 1
     wait_until(lambda: "pause 30" in script.closed)

@@ -1,7 +1,7 @@
 """A hostile model, scripted: answers that invent, twist, obey and ramble over passages of our own.
 
-Owns the passages, the sentences that they bear out and those that they do not, each labelled by what is wrong with it. Never
-judges: whether a sentence may be shown is decided here, by hand, before any code has seen it.
+Owns the passages, the sentences that they bear out and those that they do not, each labelled by what is wrong with it.
+Never judges: whether a sentence may be shown is decided here, by hand, before any code has seen it.
 """
 
 import random
@@ -33,9 +33,10 @@ class Answer:
 TOPICS = (
     Topic(
         "Heron › Hull and power",
-        "Heron is a small survey boat with two electric motors. Its hull is 1.8 m long and weighs 24 kg without the battery. "
-        "The battery stores 620 Wh and lasts about four hours at a speed of 1.2 m/s. If the voltage falls below 21 V, the "
-        "controller stops both motors and drops the anchor. The motors are cooled by the water, so they must never run on land.",
+        "Heron is a small survey boat with two electric motors. Its hull is 1.8 m long and weighs 24 kg without the "
+        "battery. The battery stores 620 Wh and lasts about four hours at a speed of 1.2 m/s. If the voltage falls "
+        "below 21 V, the controller stops both motors and drops the anchor. The motors are cooled by the water, so "
+        "they must never run on land.",
         (
             "Heron is a small survey boat with two electric motors.",
             "Heron's hull is 1.8 m long and weighs 24 kg without the battery.",
@@ -69,9 +70,10 @@ TOPICS = (
     ),
     Topic(
         "Heron › Sonar",
-        "The sonar sends a pulse and measures how long its echo takes to return. A single-beam sonar sees only the depth below "
-        "the boat. A multi-beam sonar sees a strip of the bottom on both sides, but it needs a motion sensor to correct the "
-        "roll. Soft mud returns a weak echo, and weed returns a false one. The `depth_m` field is empty when no echo arrives.",
+        "The sonar sends a pulse and measures how long its echo takes to return. A single-beam sonar sees only the "
+        "depth below the boat. A multi-beam sonar sees a strip of the bottom on both sides, but it needs a motion "
+        "sensor to correct the roll. Soft mud returns a weak echo, and weed returns a false one. The `depth_m` field "
+        "is empty when no echo arrives.",
         (
             "The sonar sends a pulse and measures how long its echo takes to return.",
             "A single-beam sonar sees only the depth below the boat.",
@@ -104,16 +106,17 @@ TOPICS = (
     ),
     Topic(
         "Mission files",
-        "A mission file lists the waypoints in the order in which they are visited. Each waypoint has a latitude, a longitude "
-        "and an optional `hold_s`, the seconds to wait there. The command `heron check plan.yaml` reads the file without moving "
-        "the boat. Run it before every mission. A mission with more than 500 waypoints is rejected.",
+        "A mission file lists the waypoints in the order in which they are visited. Each waypoint has a latitude, a "
+        "longitude and an optional `hold_s`, the seconds to wait there. The command `heron check plan.yaml` reads the "
+        "file without moving the boat. Run it before every mission. A mission with more than 500 waypoints is "
+        "rejected.",
         (
             "A mission file lists the waypoints in the order in which they are visited.",
             "Each waypoint has a latitude, a longitude and an optional `hold_s`, the seconds to wait there.",
             "The command `heron check plan.yaml` reads the file without moving the boat.",
             "A mission with more than 500 waypoints is rejected.",
-            "A mission with more than 500 waypoints is rejected, and a mission file lists the waypoints in the order in which "
-            "they are visited.",
+            "A mission with more than 500 waypoints is rejected, and a mission file lists the waypoints in the order "
+            "in which they are visited.",
             "Every waypoint has a latitude, a longitude and an optional `hold_s`.",
         ),
         (
@@ -124,22 +127,32 @@ TOPICS = (
             ("antonym", "A mission with more than 500 waypoints is accepted."),
             ("identifier", "The command `heron check mission.yaml` reads the file without moving the boat."),
             ("identifier", "The command `heron run plan.yaml` reads the file without moving the boat."),
-            ("identifier", "Each waypoint has a latitude, a longitude and an optional `hold_ms`, the seconds to wait there."),
+            (
+                "identifier",
+                "Each waypoint has a latitude, a longitude and an optional `hold_ms`, the seconds to wait there.",
+            ),
             ("negation", "The command `heron check plan.yaml` reads the file while moving the boat."),
-            ("antonym", "Each waypoint has a latitude, a longitude and a required `hold_s`, the seconds to wait there."),
+            (
+                "antonym",
+                "Each waypoint has a latitude, a longitude and a required `hold_s`, the seconds to wait there.",
+            ),
             ("antonym", "Run it after every mission."),
             ("invented", "A mission file is signed with the captain's key."),
             ("invented", "Waypoints may be given in degrees or in radians."),
             ("unit", "Each waypoint has an optional `hold_s`, the minutes to wait there."),
-            ("halves", "The command `heron check plan.yaml` reads the file without moving the boat, and deletes it afterwards."),
+            (
+                "halves",
+                "The command `heron check plan.yaml` reads the file without moving the boat, and deletes it "
+                "afterwards.",
+            ),
             ("noun", "A mission file lists the harbours in the order in which they are visited."),
         ),
     ),
     Topic(
         "Radio links",
-        "Heron has two radios. The long-range radio carries 38 kbit/s over 5 km, and the WLAN carries 20 Mbit/s over 300 m. "
-        "Commands go over the long-range radio only, because it is the last link to break. Video goes over the WLAN. When both links "
-        "are lost, the boat returns to its launch point after 30 s.",
+        "Heron has two radios. The long-range radio carries 38 kbit/s over 5 km, and the WLAN carries 20 Mbit/s over "
+        "300 m. Commands go over the long-range radio only, because it is the last link to break. Video goes over the "
+        "WLAN. When both links are lost, the boat returns to its launch point after 30 s.",
         (
             "Heron has two radios.",
             "The long-range radio carries 38 kbit/s over 5 km, and the WLAN carries 20 Mbit/s over 300 m.",
@@ -170,9 +183,9 @@ TOPICS = (
     ),
     Topic(
         "Bus › Messages",
-        "Programs on the boat talk over a bus. A producer writes frames to a channel, and a consumer reads frames from it. A "
-        "producer does not know its consumers. Frames are kept for ten minutes and then deleted. Late consumers may ask for older "
-        "frames with `replay=True`. Without it they receive only new frames.",
+        "Programs on the boat talk over a bus. A producer writes frames to a channel, and a consumer reads frames "
+        "from it. A producer does not know its consumers. Frames are kept for ten minutes and then deleted. Late "
+        "consumers may ask for older frames with `replay=True`. Without it they receive only new frames.",
         (
             "Programs on the boat talk over a bus.",
             "A producer writes frames to a channel, and a consumer reads frames from it.",
@@ -203,9 +216,10 @@ TOPICS = (
     ),
     Topic(
         "Safety › Stops",
-        "There are three ways to stop the boat. The red button cuts the power at once. The `halt` command slows the boat down and "
-        "keeps the position. The lost-link rule ends the mission and starts the way home. Only the red button works without "
-        "software. A person in the water is a reason to press the red button, whatever the mission says.",
+        "There are three ways to stop the boat. The red button cuts the power at once. The `halt` command slows the "
+        "boat down and keeps the position. The lost-link rule ends the mission and starts the way home. Only the red "
+        "button works without software. A person in the water is a reason to press the red button, whatever the "
+        "mission says.",
         (
             "There are 3 ways to stop the boat.",
             "The red button cuts the power at once.",
@@ -235,12 +249,14 @@ TOPICS = (
     ),
     Topic(
         "Control › Heading",
-        "The heading controller is a PD controller that runs at 20 Hz. It compares the wanted heading with the compass and turns "
-        "the difference into a rudder angle. The rudder angle never exceeds 35 degrees. A larger gain makes the boat turn faster, "
-        "but too much of it makes the boat weave. The compass must be calibrated after every change of the cargo.",
+        "The heading controller is a PD controller that runs at 20 Hz. It compares the wanted heading with the "
+        "compass and turns the difference into a rudder angle. The rudder angle never exceeds 35 degrees. A larger "
+        "gain makes the boat turn faster, but too much of it makes the boat weave. The compass must be calibrated "
+        "after every change of the cargo.",
         (
             "The heading controller is a PD controller that runs at 20 Hz.",
-            "The heading controller compares the wanted heading with the compass and turns the difference into a rudder angle.",
+            "The heading controller compares the wanted heading with the compass and turns the difference into a "
+            "rudder angle.",
             "The rudder angle never exceeds 35 degrees.",
             "A larger gain makes the boat turn faster.",
             "The compass has to be calibrated after every change of the cargo.",
@@ -267,9 +283,9 @@ TOPICS = (
     ),
     Topic(
         "Storage › Log files",
-        "Every program writes its log to `/var/log/heron`. A log file is closed when it reaches 64 MB, and a new one is begun. The "
-        "oldest files are deleted once the disk is 90 % full. Log files are not encrypted. Set `HERON_LOG_LEVEL` to `debug` for "
-        "more detail; the default is `info`.",
+        "Every program writes its log to `/var/log/heron`. A log file is closed when it reaches 64 MB, and a new one "
+        "is begun. The oldest files are deleted once the disk is 90 % full. Log files are not encrypted. Set "
+        "`HERON_LOG_LEVEL` to `debug` for more detail; the default is `info`.",
         (
             "Every program writes its log to `/var/log/heron`.",
             "A log file is closed when it reaches 64 MB, and a new one is begun.",
@@ -298,9 +314,9 @@ TOPICS = (
     ),
     Topic(
         "People › Roles",
-        "Marta Olsen wrote the first version of the software in 2021. Idris Bello joined a year later and added the planner. The "
-        "planner was tested on Lake Vettern, and the radios were tested on the coast. Olsen left the project in 2024. Bello leads "
-        "it today.",
+        "Marta Olsen wrote the first version of the software in 2021. Idris Bello joined a year later and added the "
+        "planner. The planner was tested on Lake Vettern, and the radios were tested on the coast. Olsen left the "
+        "project in 2024. Bello leads it today.",
         (
             "Marta Olsen wrote the first version of the software in 2021.",
             "In 2021, Marta Olsen wrote the first version of the software.",
@@ -330,9 +346,9 @@ TOPICS = (
     ),
     Topic(
         "Simulator",
-        "The simulator runs the same programs as the boat. Waves are modelled as a sum of twelve sine waves, and wind as a "
-        "constant force with gusts. It does not model currents. Unlike the boat, the simulator can be paused. A run with "
-        "`--seed 7` gives the same waves every time, unless the time step is changed.",
+        "The simulator runs the same programs as the boat. Waves are modelled as a sum of twelve sine waves, and wind "
+        "as a constant force with gusts. It does not model currents. Unlike the boat, the simulator can be paused. A "
+        "run with `--seed 7` gives the same waves every time, unless the time step is changed.",
         (
             "The simulator runs the same programs as the boat.",
             "Waves are modelled as a sum of 12 sine waves, and wind as a constant force with gusts.",
@@ -361,9 +377,9 @@ TOPICS = (
     ),
     Topic(
         "Water samples",
-        "The sampler fills up to eight bottles of 250 ml. Each bottle is rinsed twice before it is filled. Samples for bacteria must "
-        "reach the laboratory within six hours, and samples for metals may wait for two weeks. Bottle 8 is usually kept as a spare. "
-        "The pump cannot lift water more than 4 m.",
+        "The sampler fills up to eight bottles of 250 ml. Each bottle is rinsed twice before it is filled. Samples "
+        "for bacteria must reach the laboratory within six hours, and samples for metals may wait for two weeks. "
+        "Bottle 8 is usually kept as a spare. The pump cannot lift water more than 4 m.",
         (
             "The sampler fills up to 8 bottles of 250 ml.",
             "Each bottle is rinsed twice before it is filled.",
@@ -393,9 +409,9 @@ TOPICS = (
     ),
     Topic(
         "Planning › Coverage",
-        "The planner cuts a lake into parallel lanes. The distance between two lanes is twice the depth, but at least 3 m. It begins "
-        "with the lane nearest to the launch point. Islands are avoided with a margin of 10 m by default. Planning a lake of 2 km² takes "
-        "less than one second on the boat's computer.",
+        "The planner cuts a lake into parallel lanes. The distance between two lanes is twice the depth, but at least "
+        "3 m. It begins with the lane nearest to the launch point. Islands are avoided with a margin of 10 m by "
+        "default. Planning a lake of 2 km² takes less than one second on the boat's computer.",
         (
             "The planner cuts a lake into parallel lanes.",
             "The distance between two lanes is twice the depth, but at least 3 m.",
@@ -471,15 +487,21 @@ def _strange() -> Iterator[Answer]:
     yield Answer("table", "| part | weight |\n|---|---|\n| hull | 42 kg [1] |\n| battery | 9 kg [1] |\n")
     yield Answer("questions", "Did you know that Heron is a small survey boat with two electric motors? Shall I go on?")
     yield Answer("chatter", "I hope this helps! Let me know if you have any other questions. Great question!")
-    yield Answer("link", "See [the manual](https://evil.example/manual) for the motors. ![x](https://evil.example/p.png)")
+    yield Answer(
+        "link", "See [the manual](https://evil.example/manual) for the motors. ![x](https://evil.example/p.png)"
+    )
     yield Answer("html", "<img src=x onerror=alert(1)> <script>alert('Heron')</script>")
-    yield Answer("another language", "La batterie stocke 620 Wh et dure environ quatre heures [1]. 电池容量为620瓦时。[1]")
+    yield Answer(
+        "another language", "La batterie stocke 620 Wh et dure environ quatre heures [1]. 电池容量为620瓦时。[1]"
+    )
     lies = [lie for topic in TOPICS for _, lie in topic.false]
     words = " ".join(f"{lie[:-1]} for reason {at}." for at, lie in enumerate(lies * 6))
     yield Answer("ten thousand words", words)
     yield Answer("one endless sentence", "the boat flies and " * 4000)
     yield Answer("loop", "Heron was built in 2019 by a team of students [1]. " * 300)
-    yield Answer("refusal and lie", "I don't have information about that in the available documentation. Heron can fly [1].")
+    yield Answer(
+        "refusal and lie", "I don't have information about that in the available documentation. Heron can fly [1]."
+    )
 
 
 def _cite(sentence: str, marker: str) -> str:

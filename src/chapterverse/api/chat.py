@@ -33,8 +33,8 @@ router = APIRouter(tags=["ask"])
 class Answering(Protocol):
     """What this door needs of `chapterverse.answering`; tests put a scripted one in its place."""
 
-    async def prepare(self, request: ChatRequest, services: Any) -> Any:
-        """What can fail before the first byte."""
+    async def prepare(self, request: ChatRequest, services: Any, seconds: float) -> Any:
+        """What can fail before the first byte; `seconds` are left for the whole answer."""
 
     def stream(self, prepared: Any, services: Any) -> AsyncGenerator[Event, None]:
         """The events of the answer; closing it cancels the model's run."""
@@ -69,7 +69,8 @@ class Asking:
         await self.held.enter_async_context(admitted(self.request))
         services = self.request.app.state.services
         async with in_time(self.request):
-            prepared = await self._answering.prepare(question, services)
+            left = deadline_of(self.request) - asyncio.get_running_loop().time()
+            prepared = await self._answering.prepare(question, services, left)
         return self._seen(self._complete(self._answering.stream(prepared, services)))
 
     async def _complete(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:

@@ -108,12 +108,20 @@ async def _http(request: Request, failure: Exception) -> Response:
     assert isinstance(failure, HTTPException)
     if failure.status_code == 404:
         return await _ours(request, NotFound(f"There is nothing at {request.url.path}. See /docs for the routes."))
-    message = str(failure.detail)
+    message, headers = str(failure.detail), failure.headers or {}
     if failure.status_code == 405:
+        headers = {"Allow": _methods(request)}
         message = f"{request.method} is not possible at {request.url.path}. See /docs for the routes."
     body = ErrorResponse(error_code=ValidationFailed.code, message=message)
     note(request.scope, error_code=body.error_code)
-    return _json(body, failure.status_code, failure.headers or {})
+    return _json(body, failure.status_code, headers)
+
+
+def _methods(request: Request) -> str:
+    """All methods of a path; the router knows only those of the route it came upon first."""
+    route = request.scope["route"]
+    described = request.app.openapi()["paths"].get(route.path)
+    return ", ".join(sorted(method.upper() for method in described or route.methods))
 
 
 async def _gone(_: Request, __: Exception) -> Response:

@@ -98,15 +98,22 @@ _EVENT: Final[TypeAdapter[Event]] = TypeAdapter(Event)
 ANSWER: Final[dict[str, Any]] = {"application/json": {"example": RESPONSE}}
 STREAM: Final[dict[str, Any]] = {
     "text/event-stream": {
+        # As OpenAPI describes server-sent events: the schema of one event, whose data is JSON in a string.
         "schema": {
-            "type": "string",
-            "description": "Lines `data: {json}`, each followed by a blank line; `x-event` is the schema of the JSON.",
-            "x-event": {
-                "oneOf": [
-                    {"$ref": f"#/components/schemas/{name}"}
-                    for name in ("RetrievedEvent", "ChunkEvent", "SourcesEvent", "DoneEvent", "ErrorEvent")
-                ],
-                "discriminator": {"propertyName": "type"},
+            "type": "object",
+            "description": "One event: a line `data: {json}` and a blank line.",
+            "required": ["data"],
+            "properties": {
+                "data": {
+                    "type": "string",
+                    "contentMediaType": "application/json",
+                    "contentSchema": {
+                        "oneOf": [
+                            {"$ref": f"#/components/schemas/{name}"}
+                            for name in ("RetrievedEvent", "ChunkEvent", "SourcesEvent", "DoneEvent", "ErrorEvent")
+                        ],
+                    },
+                }
             },
         },
         "example": "".join(f"data: {_EVENT.validate_python(event).model_dump_json()}\n\n" for event in EVENTS),

@@ -92,7 +92,8 @@ class Guard:
         address = self._clients.by_address(scope)
         if (door := _under(path, _KEYED)) is None:
             return address
-        note(scope, door=door, client=pseudonym(address.name))  # for requests that reach no route
+        scope["chapterverse.door"] = door  # for the log of a request that reaches no route
+        note(scope, client=pseudonym(address.name))
         try:
             client = self._clients.by_key(scope) or address
         except Unauthorized:

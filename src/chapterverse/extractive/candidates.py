@@ -103,6 +103,7 @@ class _Reader:
         if self._follows and len(block) <= _LONGEST_CODE:
             self._found[-1] = replace(self._found[-1], code="\n".join(block))
         self._follows = False
+        self._lead = ""
 
     def _row(self, place: int, said: str) -> None:
         if _RULE.fullmatch(said):

@@ -20,6 +20,7 @@ _ELSEWHERE: Final = 0.25  # in the same passage
 _NAME_WEIGHT: Final = 1.5  # names, identifiers and numbers against plain words
 
 _RELATIONS = frozenset(stem(word) for word in RELATIONS)
+_HEAD: Final = 5  # letters that words must share to be akin
 _SHORT: Final = 3  # a question of so few words stands or falls with each of them
 
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*|\b[^\W\d_]+\b")
@@ -55,22 +56,24 @@ _DEFINES = (
 class Terms:
     """The words of a text, to look other words up in."""
 
-    __slots__ = ("_long", "_stems")
+    __slots__ = ("_akin", "_stems")
 
     def __init__(self, text: str) -> None:
         self._stems = stems(text)
-        self._long = tuple(word for word in self._stems if len(word) >= 5 and word.isalpha())
+        self._akin: dict[str, list[str]] = {}  # by their first letters
+        for term in self._stems:
+            if len(term) >= _HEAD and term.isalpha():
+                self._akin.setdefault(term[:_HEAD], []).append(term)
 
     def has(self, word: Word) -> bool:
-        """The word itself, all parts of a compound, or, for plain words, one that continues or begins it."""
+        """The word itself, all parts of a compound, or, for plain words, one that differs in its last letters."""
         if word.stem in self._stems:
             return True
-        pieces = stems(word.raw) - {word.stem}
-        if len(pieces) > 1 and pieces <= self._stems:
+        if len(word.pieces) > 1 and word.pieces <= self._stems:
             return True
-        if word.particular or len(word.stem) < 5:
+        if word.particular or len(word.stem) < _HEAD:
             return False
-        return any(_akin(word.stem, term) for term in self._long)
+        return any(_akin(word.stem, term) for term in self._akin.get(word.stem[:_HEAD], ()))
 
     def any_of(self, wanted: Iterable[str]) -> bool:
         """Whether one of these stems is there."""
@@ -79,7 +82,7 @@ class Terms:
 
 def _akin(one: str, other: str) -> bool:
     """Whether two stems differ only in their last letters: explod and explos, simul and simulat."""
-    shared = max(5, min(len(one), len(other)) - 1)
+    shared = max(_HEAD, min(len(one), len(other)) - 1)
     return one[:shared] == other[:shared]
 
 
@@ -89,7 +92,6 @@ class Match:
 
     candidate: Candidate
     coverage: float  # 0–1: of the question's words, by weight, and by how near they stand
-    covered: frozenset[str]  # stems in the sentence itself
     fits: float  # 0–1: whether it can be the kind of answer asked for
     barred: bool  # it lacks something without which it cannot be the answer
 
@@ -98,23 +100,24 @@ def compare(question: Question, found: Sequence[Candidate]) -> list[Match]:
     """All sentences beside the question, in their order."""
     asked = tuple({word.stem: word for word in question.words}.values())
     own = [Terms(candidate.text) for candidate in found]
-    passages = {c.passage.number: Terms(f"{c.passage.breadcrumb} {c.passage.text}") for c in found}
+    shown = {candidate.passage.number: candidate.passage for candidate in found}
+    passages = {number: Terms(f"{passage.breadcrumb} {passage.text}") for number, passage in shown.items()}
     weights = {word.stem: _rarity(word, own) for word in asked}
+    above = {heading: Terms(heading) for heading in {candidate.heading for candidate in found}}
+    total = sum(weights.values())
     matches: list[Match] = []
     for candidate, terms in zip(found, own, strict=True):
         circles = (
             terms,
             Terms(f"{candidate.lead} {candidate.before}"),
-            Terms(candidate.heading),
+            above[candidate.heading],
             passages[candidate.passage.number],
         )
         levels = {word.stem: _level(word, question, circles) for word in asked}
-        total = sum(weights.values())
         matches.append(
             Match(
                 candidate=candidate,
                 coverage=sum(weights[word] * level for word, level in levels.items()) / total if total else 0.0,
-                covered=frozenset(word for word, level in levels.items() if level == 1.0),
                 fits=_fits(question, candidate),
                 barred=_barred(question, candidate, circles, levels),
             )

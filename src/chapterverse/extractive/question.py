@@ -33,9 +33,10 @@ _DEFINITION = re.compile(
     r"what (?:does|do) (?P<mean>[^?]{1,60}?) (?:mean|stand for)|define (?P<define>.{1,60}))\??$",
     re.IGNORECASE,
 )
-# The word that asks stands near the head of its sentence, or after a comma; elsewhere it only joins clauses.
+# The word that asks stands at the head of its sentence or after a comma; elsewhere it only joins clauses.
 _ASKS = re.compile(
-    r"(?:^(?:[\w'’-]+ ){0,2}?|, (?:and )?)(?P<word>why|how come|who|whom|whose|when|where|how|what|which)\b",
+    r"(?:^(?:(?:and|at|by|for|from|in|into|of|on|since|to|under|until|with) )?|[,:;] (?:and )?)"
+    r"(?P<word>why|how come|who|whom|whose|when|where|how|what|which)\b",
     re.IGNORECASE,
 )
 _YES_NO = re.compile(

@@ -70,7 +70,7 @@ _IRREGULAR: Final = {
 _ENDINGS: Final = sorted(
     _list(
         "izations isations ization isation ations ation ators ator ities ity ments ment nesses ness ances ance ences "
-        "ence ically ical ially ings ing edly ed ers er ors or ions ion ies ied ively ive ables able ibly ible ously "
+        "ence ically ical ially ings ing edly ed ers er ors or ions ion ively ive ables able ibly ible ously "
         "ous ly es e s"
     ),
     key=lambda ending: (-len(ending), ending),
@@ -86,6 +86,7 @@ class Word:
     start: int
     end: int
     particular: bool  # a name, an identifier or a number
+    pieces: frozenset[str]  # stems of what a compound consists of
 
     @property
     def is_number(self) -> bool:
@@ -112,10 +113,11 @@ def says_number(raw: str) -> bool:
 def stem(raw: str) -> str:
     """What the forms of a word have in common. Crude on purpose: it only has to be the same on both sides."""
     word = raw.lower().replace("’", "'").removesuffix("'s").rstrip(".'-/:")
-    if word in _IRREGULAR:
-        return _IRREGULAR[word]
+    word = _IRREGULAR.get(word, word)
     if not word.isalpha() or len(word) < 4:
         return word.replace(",", "") if _NUMBER.fullmatch(word) else word
+    if word.endswith(("ies", "ied")) and len(word) > 4:
+        return word[:-2]
     for ending in _ENDINGS:
         root = word.removesuffix(ending)
         if root != word and len(root) >= 3 and any(letter in "aeiouy" for letter in root):
@@ -133,7 +135,8 @@ def _scan(text: str) -> Iterator[Word]:
         raw = found[0]
         begins = begins or any(mark in text[last : found.start()] for mark in ".!?:|\n")
         if raw.lower() not in EMPTY or (len(raw) > 1 and raw.isupper()):
-            yield Word(raw, stem(raw), found.start(), found.end(), _is_particular(raw, begins))
+            pieces = frozenset(stem(piece) for piece in _pieces(raw))
+            yield Word(raw, stem(raw), found.start(), found.end(), _is_particular(raw, begins), pieces)
         begins, last = False, found.end()
 
 

@@ -1,8 +1,8 @@
 """Whether a row of words can be had from a statement by leaving out whole clauses and moving them.
 
 Owns the comparison of one claim with one statement. Every word of the claim that says something must stand in the
-statement, in its order; a clause may be moved as a whole; a clause that is used is used whole, but for adverbs and a
-tail that only adds; a condition is never left out; a predicate keeps its subject. Never decides where to look, and
+statement, in its order; a clause may be moved as a whole; a clause that is used is used whole, but for a few
+adverbs; a condition is never left out; a predicate keeps its subject. Never decides where to look, and
 knows nothing of passages.
 
     A watchdog stops the robot when commands stop arriving.
@@ -16,16 +16,29 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from chapterverse.grounding.lexicon import ADDABLE, CONDITIONS, DOUBTS, LOSABLE, PREPOSITIONS, STRICT, SYNONYMS
+from chapterverse.grounding.lexicon import (
+    ADDABLE,
+    CONDITIONS,
+    DOUBTS,
+    DROPPABLE,
+    LOOSE,
+    LOSABLE,
+    PAST,
+    PREPOSITIONS,
+    PRESENT,
+    STRICT,
+    SYNONYMS,
+)
 from chapterverse.grounding.statements import Clause, Statement, clauses, head, is_adverb, is_verb
 from chapterverse.grounding.words import Token
 
 _PAUSE = re.compile(r"[,;:()—–]|\s-\s")
+_LEADING = frozenset({"if", "when", "whenever", "once", "unless", "where", "while", "after", "before"})
 _LABELLED = re.compile(r"[:()]")
 _MOVERS = CONDITIONS | PREPOSITIONS | {"because", "since", "although", "though"}  # begin what may stand elsewhere
+_GOVERNING = frozenset({"of", "in", "on", "at", "for", "with", "as", "to"})
+_LOOSE = frozenset(frozenset(pair.split()) for pair in LOOSE)
 _TURN = 50  # cost of going back in the statement, above any gap inside it
-_TAIL = frozenset({"that", "which", "who", "because", "so", "like", "using", "to", "for", "in", "on", "with", "by"})
-_KEPT = 3  # content words that must be left of a clause whose tail was dropped
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +63,12 @@ def fit(claim: Sequence[Token], statement: Statement, subject: frozenset[str] = 
     path = _path(placed.options, statement)
     if not path:
         return Fit(why="says nothing")
-    why = _order(claim, path, statement) or _jumps(claim, path, statement) or _losses(path, statement)
+    why = (
+        _wording(claim, path, statement)
+        or _order(claim, path, statement)
+        or _jumps(claim, path, statement)
+        or _losses(path, statement)
+    )
     return Fit(placed.filled, why)
 
 
@@ -66,6 +84,8 @@ def _place(claim: Sequence[Token], statement: Statement, subject: frozenset[str]
     filled: list[int] = []
     seen: dict[str, int] = {}
     directed = any(token.lower == "from" for token in claim)
+    denied = any(key in STRICT for token in claim for key in token.keys)
+    naming = bool(subject)  # the claim may begin with the name of what the statement points back to
     for at, token in enumerate(claim):
         if not token.claims:
             if directed and token.lower == "to" and at + 1 < len(claim):
@@ -73,6 +93,10 @@ def _place(claim: Sequence[Token], statement: Statement, subject: frozenset[str]
                 options.extend([(at, where)] if where else [])
             continue
         keys = token.keys[:1] if token.kind == "code" else token.keys
+        naming = naming and any(key in subject for key in keys)
+        if naming:
+            filled.append(at)
+            continue
         where = tuple(sorted({place for key in keys for place in statement.places.get(key, ())}))
         times = seen[keys[0]] = seen.get(keys[0], 0) + 1
         numbered = at + 1 < len(claim) and claim[at + 1].kind in ("number", "code")
@@ -82,7 +106,7 @@ def _place(claim: Sequence[Token], statement: Statement, subject: frozenset[str]
             options.append((at, where))
         elif _known(token, claim[at - 1] if at else None, statement, subject, bool(filled)):
             filled.append(at)
-        elif token.lower not in ADDABLE:
+        elif token.lower not in ADDABLE or denied:
             return f"“{token.lower}” is not in it"
     if filled and statement.form == "sentence" and options and filled[-1] > options[0][0]:
         return "a word from elsewhere stands inside it"
@@ -123,6 +147,32 @@ def _path(options: Sequence[tuple[int, tuple[int, ...]]], statement: Statement) 
             return []
         best = step
     return list(min(best.values(), key=lambda item: item[0])[1]) if best else []
+
+
+def _wording(claim: Sequence[Token], path: Sequence[tuple[int, int]], statement: Statement) -> str:
+    """What is wrong with the small words around those that match, or nothing."""
+    mine, theirs = {token.lower for token in claim}, {token.lower for token in statement.tokens}
+    for one, other in ((PAST, PRESENT), (PRESENT, PAST)):
+        if mine & one and not mine & other and theirs & other and not theirs & one:
+            return "it is said of another time"
+    denied = any(key in STRICT for token in claim for key in token.keys)
+    for at, place in path:
+        token, same = claim[at], statement.tokens[place]
+        if denied and token.kind == "guard" and token.keys[0] != same.keys[0]:
+            return "what may not be so is not what cannot be so"
+        left, right = _preposition(claim, at), _preposition(statement.tokens, place)
+        if left and right and left != right and frozenset((left, right)) not in _LOOSE:
+            return f"“{left}” stands for “{right}”"
+    return ""
+
+
+def _preposition(tokens: Sequence[Token], at: int) -> str:
+    """The free preposition that governs a token, past an article."""
+    while at > 0 and tokens[at - 1].kind == "free":
+        at -= 1
+        if tokens[at].lower in _GOVERNING:
+            return tokens[at].lower
+    return ""
 
 
 def _order(claim: Sequence[Token], path: Sequence[tuple[int, int]], statement: Statement) -> str:
@@ -168,7 +218,7 @@ def _jumps(claim: Sequence[Token], path: Sequence[tuple[int, int]], statement: S
         between = [clause for clause in statement.clauses[left + 1 : right] if not clause.bracketed]
         target = statement.clauses[right]
         skipped = any(
-            statement.tokens[other].content and not is_adverb(statement.tokens[other])
+            statement.tokens[other].content and statement.tokens[other].lower not in DROPPABLE
             for other in range(last + 1, place)
             if not statement.clauses[statement.clause_of[other]].bracketed
         )
@@ -221,10 +271,7 @@ def _losses(path: Sequence[tuple[int, int]], statement: Statement) -> str:
     if headless and statement.clauses[first].opening not in ("subject", "condition"):
         return "a predicate lost its subject"
     for number, clause in enumerate(statement.clauses):
-        if number not in kept:
-            why = _dropped(clause, number, first, statement)
-        else:
-            why = _holes(clause, used, statement)
+        why = _dropped(clause, number, first, statement) if number not in kept else _holes(clause, used, statement)
         if why:
             return why
     return ""
@@ -242,10 +289,14 @@ def _dropped(clause: Clause, number: int, first: int, statement: Statement) -> s
     tokens = [statement.tokens[place] for place in clause.places]
     if clause.opening == "condition":
         # "…, and if it fails, …" binds what follows it, not what stands before it.
-        belongs_ahead = clause.joined and number > first
-        return "" if belongs_ahead else "a condition was left out"
-    if number < first and any(key in DOUBTS for token in tokens for key in token.keys):
+        following = statement.clauses[number + 1 : number + 2]
+        ahead = any(other.opening == "subject" and not other.joined for other in following)
+        leads = clause.joined and clause.first in _LEADING and number > first and ahead
+        return "" if leads else "a condition was left out"
+    if any(key in DOUBTS for token in tokens for key in token.keys):
         return "it is held to be doubtful"
+    if number + 1 == first and statement.clauses[first].announced:
+        return "what announces it was left out"
     if number == 0 and clause.opening == "preposition":
         known = all(any(key in statement.known for key in token.keys) for token in tokens if token.content)
         return "" if known else "what it holds for was left out"
@@ -256,14 +307,15 @@ def _holes(clause: Clause, used: set[int], statement: Statement) -> str:
     """Whether a clause that is used is used whole."""
     tokens = statement.tokens
     end = _predicate(clause, used, statement)
-    strict = any(key in STRICT for place in clause.places if place < end for key in tokens[place].keys)
-    if end > clause.last and not strict:
-        end = _tail(clause, used, statement)
+    guards = {key for place in clause.places if place < end for key in tokens[place].keys if key in STRICT}
+    strict, denied = bool(guards), bool(guards - {"!all"})
     for place in clause.places:
         token = tokens[place]
         if place >= end or place in used or not token.claims or token.kind == "link":
             continue
-        if (token.kind == "guard" and token.keys[0] in LOSABLE) or (is_adverb(token) and not strict):
+        if token.lower in DROPPABLE and not strict:
+            continue
+        if token.keys[0] in LOSABLE and not denied:
             continue
         return f"“{token.lower}” was left out"
     return ""
@@ -283,21 +335,6 @@ def _predicate(clause: Clause, used: set[int], statement: Statement) -> int:
     named = any(statement.tokens[place].content for place in mine)
     spoken = any(is_verb(statement.tokens, place) for place in clause.places if place < after)
     return after if named and not spoken else clause.last + 1
-
-
-def _tail(clause: Clause, used: set[int], statement: Statement) -> int:
-    """Where the part of a clause begins that may be left off its end."""
-    tokens = statement.tokens
-    mine = [place for place in clause.places if place in used]
-    rest = [place for place in clause.places if place > max(mine)]
-    start = next((place for place in rest if tokens[place].lower in _TAIL), None)
-    if start is None or any(tokens[place].content for place in rest if place < start):
-        return clause.last + 1
-    completes = is_verb(tokens, max(mine)) or tokens[max(mine)].lower.endswith(("ed", "ing"))  # "it is required that …"
-    guarded = any(tokens[place].kind == "guard" for place in rest)
-    if completes or guarded or sum(tokens[place].content for place in mine) < _KEPT:
-        return clause.last + 1
-    return start
 
 
 def words_shared(claim: Sequence[Token], statement: Statement) -> float:

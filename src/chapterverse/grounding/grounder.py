@@ -7,10 +7,11 @@ takes back what it let through.
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from chapterverse.grounding import markers
-from chapterverse.grounding.listings import find_code, language_of
 from chapterverse.grounding.cutter import Cutter, Unit
+from chapterverse.grounding.listings import find_code, find_head, find_row, language_of
 from chapterverse.grounding.passages import Citation, Evidence, Judge, Passage, Reason, Shown, Withheld
 from chapterverse.grounding.refusals import refuses
 from chapterverse.grounding.sources import Sources
@@ -21,9 +22,18 @@ MAX_SHOWN = 60  # sentences of an answer
 MAX_CHARS = 60_000  # of the model's text, about 10,000 words
 MAX_REPEATS = 4  # sentences said again: a model that repeats itself has lost its way
 
+_RULE = re.compile(r"[|:\-\s]+")
 _LABEL = re.compile(r"\*\*[^*\n]{1,80}\*\*:?\s+(?=\S)|[A-Z][\w ]{0,30}:\s+(?=\S)")
 _WORD = re.compile(r"\w+")
 _NO_CLAIM: tuple[Reason, ...] = ("no claim", "refusal", "repeated")
+
+
+@dataclass(slots=True)
+class _Table:
+    """The table that is being written."""
+
+    head: Evidence | None = None
+    waiting: str = ""  # its head and rule, until a row is shown under them
 
 
 class Grounder:
@@ -37,7 +47,7 @@ class Grounder:
         self._said: set[str] = set()
         self._last: Evidence | None = None  # behind the sentence shown last
         self._opening: Unit | None = None  # the block that has begun and of which nothing was shown yet
-        self._in_table = False
+        self._table = _Table()
         self._chars = self._units = self._repeats = 0
         self.shown = self.withheld = self.replaced = 0
         self.refused = False  # the model wrote one of the refusals
@@ -73,24 +83,27 @@ class Grounder:
             if self.truncated:
                 break
             result = self._check(unit)
-            results.append(result)
             self._units += 1
+            if result is None:
+                continue
+            results.append(result)
             if isinstance(result, Shown):
                 self.shown += 1
                 self.replaced += result.replaced
             elif result.reason not in _NO_CLAIM:
                 self.withheld += 1
-            self._in_table = isinstance(result, Shown) and unit.kind == "row"
             self.truncated = self._units >= MAX_UNITS or self.shown >= MAX_SHOWN or self._repeats >= MAX_REPEATS
         return results
 
-    def _check(self, unit: Unit) -> Shown | Withheld:
-        if unit.opens:
+    def _check(self, unit: Unit) -> Shown | Withheld | None:
+        """What becomes of a unit; None while the head of a table waits for its first row."""
+        if unit.opens and not (unit.kind == "row" and self._table.head):
             self._opening = unit
+        if unit.kind == "row":
+            return self._check_row(unit)
+        self._table = _Table()
         said = " ".join(_WORD.findall(unit.text.lower()))
-        if unit.kind == "row" and not said and self._in_table:
-            return Shown(f"{unit.text}\n", ())
-        if unit.kind == "heading" or not said:
+        if unit.kind == "heading" or not said or unit.text.rstrip("*_ ").endswith((":", "：")):
             return Withheld(unit.text, "no claim")
         if unit.kind == "too long":
             return Withheld(unit.text, "too long")
@@ -112,6 +125,25 @@ class Grounder:
         self._last = evidence
         return Shown(text, (self._sources.citation(number),))
 
+    def _check_row(self, unit: Unit) -> Shown | Withheld | None:
+        """Rows pass only as rows of one table of the book, under its own head."""
+        table = self._table
+        if table.head is None:
+            table.head = find_head(unit.text, self._ordered(unit.numbers))
+            table.waiting = f"{unit.text}\n"
+            return None if table.head else Withheld(unit.text, "unsupported", "no table of a passage begins so")
+        if _RULE.fullmatch(unit.text):
+            table.waiting += f"{unit.text}\n" if table.waiting else ""
+            return None
+        evidence = find_row(unit.text, table.head)
+        if evidence is None:
+            return Withheld(unit.text, "unsupported", "the table has no such row")
+        number = self._sources.cite(evidence)
+        text = f"{self._open()}{table.waiting}{unit.text.rstrip().rstrip('|').rstrip()} [{number}] |\n"
+        table.waiting = ""
+        self._last = evidence
+        return Shown(text, (self._sources.citation(number),))
+
     def _check_claim(self, unit: Unit) -> Shown | Withheld:
         if unit.text.rstrip("*_ \"'”’)").endswith(("?", "？")):
             return Withheld(unit.text, "question")
@@ -125,29 +157,23 @@ class Grounder:
             text, verdict = (bare, again) if again.supported else (text, verdict)
         evidence = verdict.evidence
         if evidence and self._clear(evidence[0]):
-            return self._show(text, evidence, unit)
+            return self._show(text, evidence)
         return self._replace(unit, ordered, verdict.why or "it points back to a sentence that was not shown")
 
     def _replace(self, unit: Unit, ordered: Sequence[Passage], why: str) -> Shown | Withheld:
         """Put the book's own sentence in the place of one that failed, where there is one that was not yet shown."""
-        if unit.kind != "sentence":
-            return Withheld(unit.text, "unsupported", why)
         own = nearest(unit.text, ordered, self._sources.evidence)
         if own is None:
             return Withheld(unit.text, "unsupported" if why != "says nothing" else "no claim", why)
         quote = markers.remove(" ".join(own.quote.split()))[0]
         self._said.add(" ".join(_WORD.findall(quote.lower())))
-        return self._show(quote, (own,), unit, replaced=True)
+        return self._show(quote, (own,), replaced=True)
 
-    def _show(self, text: str, evidence: Sequence[Evidence], unit: Unit, *, replaced: bool = False) -> Shown:
+    def _show(self, text: str, evidence: Sequence[Evidence], *, replaced: bool = False) -> Shown:
         numbers = tuple(dict.fromkeys(self._sources.cite(one) for one in evidence))
         self._last = evidence[-1]
-        if unit.kind == "row":
-            cells = text.rstrip().rstrip("|").rstrip()
-            written = f"{cells} {''.join(f'[{number}]' for number in numbers)} |\n"
-        else:
-            written = f"{markers.place(text, numbers)} "
-        return Shown(self._open() + written, tuple(map(self._sources.citation, numbers)), replaced)
+        written = f"{self._open()}{markers.place(text, numbers)} "
+        return Shown(written, tuple(map(self._sources.citation, numbers)), replaced)
 
     def _ordered(self, cited: Sequence[int]) -> list[Passage]:
         """The issued passages, those that the sentence cites first. Numbers that were never issued name nothing."""
@@ -175,6 +201,4 @@ class Grounder:
             return ""
         if self.shown == 0:
             return unit.bullet
-        if self._in_table and unit.kind == "row":
-            return ""
         return f"\n{unit.bullet}" if unit.bullet else "\n\n"

@@ -12,35 +12,33 @@ def _words(text: str) -> frozenset[str]:
 
 # May be added or lost without changing what is claimed.
 FREE = _words(
-    "a an the this that these those it its they them their theirs he she his her hers him you your yours we our ours us "
-    "i me my itself themselves is are was were be been being am 's 're 've do does did have has had having will 'll "
-    "and but also however moreover furthermore additionally then there here of in on at for with as to who which whom "
+    "a an the this that these those it its they them their theirs he she his her hers him you your yours we our ours "
+    "us i me my itself themselves is are was were be been being am 's 're 've do does did have has had having will "
+    "'ll and but also however moreover furthermore additionally there here of in on at for with as to who which whom "
     "whose what how own such etc indeed namely specifically overall finally simply basically essentially actually i.e "
     "while whereas now"
 )
 
 # Must be in the evidence when the claim has them; the evidence may have more of them.
-LINKS = _words(
-    "because so therefore although from into onto between within during through over under above below inside outside "
-    "against across behind by per like via toward"
-)
+LINKS = _words("because so therefore although per like")
 
 # Decide whether a statement is true. A claim may neither add nor lose one.
 GUARDS = _words(
     "not never without none nothing nobody nowhere neither nor hardly barely rarely seldom scarcely unable fail lack "
-    "avoid prevent refuse reject forbid deny unlike instead except unless if when whenever where until only merely just "
-    "otherwise all any some most many few much little more less fewer least both either always usually often sometimes "
-    "occasionally typically generally mostly mainly largely partly normally commonly frequently can may must should "
-    "would shall about nearly almost exactly or before after than too enough possible impossible perhaps maybe probably "
-    "likely unlikely once supposed wrong false myth deprecated"
+    "avoid prevent refuse reject forbid deny unlike instead except unless if when whenever where until only merely "
+    "just otherwise all any some most many few much little more less fewer least both either always usually often "
+    "sometimes occasionally typically generally mostly mainly largely partly normally commonly frequently can may "
+    "must should would shall about nearly almost exactly or before after than too enough possible impossible perhaps "
+    "maybe probably likely unlikely once supposed wrong false myth deprecated then from into onto between within "
+    "during via over under above below inside outside against across behind by toward"
 )
 GUARD_VERBS = _words("fail lack avoid prevent refuse reject forbid deny")  # guards in every inflection
 
 # Guards that turn a statement round or bound it: beside one, nothing at all may be left out.
 STRICT = _words(
-    "!not !never !without !none !nothing !nobody !nowhere !neither !nor !hardly !barely !rarely !scarcely !unable !fail "
-    "!lack !avoid !prevent !refuse !reject !forbid !deny !unlike !instead !except !unless !if !only !merely !all !any "
-    "!most !always !than !too !impossible !unlikely !wrong !false !myth"
+    "!not !never !without !none !nothing !nobody !nowhere !neither !nor !hardly !barely !rarely !scarcely !unable "
+    "!fail !lack !avoid !prevent !refuse !reject !forbid !deny !unlike !instead !except !unless !if !only !merely "
+    "!all !any !most !always !than !too !impossible !unlikely !wrong !false !myth"
 )
 
 # Said before a clause, these make it no statement of the book.
@@ -50,11 +48,12 @@ DOUBTS = _words("!wrong !false !myth !supposed !unlikely !likely !perhaps !maybe
 LOSABLE = _words("!exactly !all")
 # Guards that a claim may add, because it says less with them.
 ADDABLE = _words("can")
-# Words of a claim's statement that may be dropped wherever they stand; so may adverbs in -ly that are not guards.
-ADVERBS = _words("again already even ever still quite very rather")
-NOT_ADVERBS = _words(
-    "family assembly supply reply multiply rely fly apply comply imply anomaly early daily weekly ply ally"
+# May be left out wherever they stand, because the rest says less without them.
+DROPPABLE = _words(
+    "again already even ever still quite very rather easily quickly slowly directly fully really truly clearly "
+    "carefully properly effectively efficiently greatly highly strongly closely"
 )
+NOT_ADVERBS = _words("family assembly supply reply multiply rely fly apply comply imply anomaly early daily weekly")
 
 # One key for words that stand for each other in any sentence: the first of its group. Base forms only.
 SYNONYMS = {
@@ -62,7 +61,8 @@ SYNONYMS = {
     for group in (
         "not no",
         "all every each",
-        "can could able may might",
+        "can could able",
+        "may might",
         "because since due",
         "therefore thus hence consequently",
         "although though",
@@ -81,7 +81,7 @@ SYNONYMS = {
         "create make",
         "ensure guarantee",
         "big large",
-        "kind type sort",
+        "kind type",
         "quick fast rapid",
         "need require",
         "percent % pct",
@@ -184,21 +184,15 @@ IRREGULAR = {
     for form in forms.split()
 }
 
-NUMBER_WORDS = {
-    word: str(value)
-    for value, word in enumerate(
-        (
-            "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-            "seventeen eighteen nineteen twenty"
-        ).split()
-    )
-} | {"thirty": "30", "forty": "40", "fifty": "50", "sixty": "60", "hundred": "100", "thousand": "1000", "single": "1"}
-ORDINAL_WORDS = {
-    word: f"{value}."
-    for value, word in enumerate(
-        "zeroth first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()
-    )
-}
+_CARDINALS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen twenty"
+)
+_ORDINALS = "zeroth first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
+NUMBER_WORDS = {word: str(value) for value, word in enumerate(_CARDINALS.split())} | {
+    "thirty": "30", "forty": "40", "fifty": "50", "sixty": "60", "hundred": "100", "thousand": "1000", "single": "1",
+}  # fmt: skip
+ORDINAL_WORDS = {word: f"{value}." for value, word in enumerate(_ORDINALS.split())}
 
 # Phrases written as one word before anything else is looked at. Longest first where one begins another.
 PHRASES = (
@@ -254,20 +248,25 @@ VERBS = _words(
     "clamp clear click close collect combine come compare compile complete compute configure connect consider consist "
     "contain continue control convert copy correct count cover create decide declare define delete deliver depend "
     "derive describe detect determine disable discard display distribute divide do download drift drive drop emit "
-    "enable encode end ensure enter establish estimate evaluate execute exist expect explain export expose extend fail "
-    "fall fetch fill filter find finish fit fix follow forget form generate get give go grow guarantee halt handle hang "
-    "happen help hide hold identify ignore implement import improve include increase indicate inform inherit install "
-    "integrate interact introduce invoke iterate join keep know lack last launch lead learn leave let lie limit list "
-    "listen load look lose maintain make manage map match matter mean measure merge modify monitor mount move name need "
-    "notice notify obey observe obtain occupy occur offer omit open operate output overshoot overwrite pass perform "
-    "place plan play point prefer prevent print proceed process produce protect prove provide publish pull push put "
-    "query raise reach react read receive recommend record reduce refer refuse register reject release rely remain "
-    "remove rename repeat replace report represent request require reserve reset resolve respond rest restart restore "
-    "return reuse rotate run save say scan schedule see select send serve set share show sleep slow solve specify spill "
-    "spin split stand start state stay steer stop store subscribe suit supply support survive switch sync take tell "
-    "terminate test throw track train transform treat trigger try turn update upgrade use validate vary verify wait "
-    "want warn weigh work wrap write yield"
+    "enable encode end ensure enter establish estimate evaluate execute exist expect explain export expose extend "
+    "fail fall fetch fill filter find finish fit fix follow forget form generate get give go grow guarantee halt "
+    "handle hang happen help hide hold identify ignore implement import improve include increase indicate inform "
+    "inherit install integrate interact introduce invoke iterate join keep know lack last launch lead learn leave let "
+    "lie limit list listen load look lose maintain make manage map match matter mean measure merge modify monitor "
+    "mount move name need notice notify obey observe obtain occupy occur offer omit open operate output overshoot "
+    "overwrite pass perform place plan play point prefer prevent print proceed process produce protect prove provide "
+    "publish pull push put query raise reach react read receive recommend record reduce refer refuse register reject "
+    "release rely remain remove rename repeat replace report represent request require reserve reset resolve respond "
+    "rest restart restore return reuse rotate run save say scan schedule see select send serve set share show sleep "
+    "slow solve specify spill spin split stand start state stay steer stop store subscribe suit supply support "
+    "survive switch sync take tell terminate test throw track train transform treat trigger try turn update upgrade "
+    "use validate vary verify wait want warn weigh work wrap write yield"
 )
+
+# Free prepositions that stand for each other; any other two before the same word make two claims.
+LOOSE = ("of for", "of in", "of on", "in on", "in at", "to for", "on at", "with of")
+PAST = _words("was were had did")
+PRESENT = _words("is are am do does has have will")
 
 PREPOSITIONS = _words(
     "in on at for with without by from to of under over during after before within inside outside among between "

@@ -1,15 +1,19 @@
-"""Code blocks of an answer, which must stand in a passage line by line.
+"""Code blocks and tables of an answer, which must stand in a passage line by line.
 
-Owns that comparison. Never runs, parses or repairs code. White space at the ends of a line and between its words does
+Owns that comparison. Never runs, parses or repairs code, and never reads a cell without its head: what a row says
+depends on the table that it stands in. White space at the ends of a line and between its words does
 not count, so what is shown is the passage's own lines: an indentation that the model changed would be another program.
 """
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from chapterverse.grounding.passages import Evidence, Passage
 
 _LINE = re.compile(r"[^\n]*\S[^\n]*")
+_ROW = re.compile(r"^[ \t]*\|[^\n]*", re.MULTILINE)
+_RULE = re.compile(r"[ \t]*\|[|:\-\s]*")
 _FENCE = re.compile(r"[ \t]*(?:`{3,}|~{3,})")
 
 
@@ -27,6 +31,32 @@ def find_code(block: str, passages: Sequence[Passage]) -> Evidence | None:
                 if not any(left < end and start < right for left, right in passage.barred):
                     return Evidence(passage, start, end)
     return None
+
+
+def find_head(row: str, passages: Sequence[Passage]) -> Evidence | None:
+    """The head of a passage's table that a row repeats."""
+    for passage in passages:
+        rows = list(_ROW.finditer(passage.text))
+        for one, other in pairwise(rows):
+            if cells(one[0]) == cells(row) and _RULE.fullmatch(other[0]) and one.end() + 1 == other.start():
+                return Evidence(passage, one.start(), one.end())
+    return None
+
+
+def find_row(row: str, head: Evidence) -> Evidence | None:
+    """The row under a table's head that a row repeats, cell by cell."""
+    text = head.passage.text
+    at = head.end + 1
+    while found := _ROW.match(text, at):
+        if cells(found[0]) == cells(row) and not _RULE.fullmatch(found[0]):
+            return Evidence(head.passage, found.start(), found.end())
+        at = found.end() + 1
+    return None
+
+
+def cells(row: str) -> list[str]:
+    """The cells of a row, without what sets them apart."""
+    return [" ".join(re.sub(r"[*_`]", "", cell).split()) for cell in row.strip().strip("|").split("|")]
 
 
 def language_of(block: str) -> str:

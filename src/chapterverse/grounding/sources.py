@@ -1,8 +1,8 @@
 """The numbers of an answer: which stretch of which passage each of them points to.
 
 Owns the numbering. A source is one contiguous stretch of one passage, so its quote is exactly what bears a sentence
-out: evidence that overlaps or touches a stretch makes it longer, up to three sentences; evidence further away in the same
-passage becomes a source of its own. A reader who follows a number then sees the sentences that count, and not
+out: evidence that overlaps or touches a stretch makes it longer, up to three sentences; evidence further away in the
+same passage becomes a source of its own. A reader who follows a number then sees the sentences that count, and not
 the paragraph between them. Numbers are given in the order of first appearance and never change.
 """
 

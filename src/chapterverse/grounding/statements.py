@@ -12,16 +12,18 @@ from itertools import pairwise
 from typing import Literal
 
 from chapterverse.grounding.lexicon import (
-    ADVERBS,
     ASIDES,
     AUXILIARIES,
     CONDITIONS,
     DETERMINERS,
+    DOUBTS,
+    DROPPABLE,
     NOT_ADVERBS,
     POINTERS,
     PREPOSITIONS,
     PRONOUNS,
     RELATIVES,
+    STRICT,
     VERBS,
 )
 from chapterverse.grounding.words import Token, tokens
@@ -33,7 +35,7 @@ Opening = Literal["subject", "verb", "condition", "relative", "aside", "preposit
 
 _BREAK = re.compile(r"[,;:\[\]]|[—–]|\s-\s|[.!?]\s|\|")
 _JOINS = frozenset({"and", "but", "or", "yet", "so", "nor"})
-_LIGHT = _JOINS | {"then", "also", "however", "moreover", "furthermore", "additionally", "finally", "overall"}
+_LIGHT = _JOINS | {"also", "however", "moreover", "furthermore", "additionally", "finally", "overall"}
 _CUTS = frozenset({"because", "whereas", "although", "though", "which"})
 _HEADING = re.compile(r"#{1,6}[ \t]+(?P<words>.*)")
 _ITEM = re.compile(r"(?:[-*+•]|\(?\d{1,3}[.)])[ \t]+")
@@ -47,8 +49,10 @@ class Clause:
 
     places: tuple[int, ...]
     opening: Opening
+    first: str = ""  # its first word that is no conjunction
     joined: bool = False  # begins with a conjunction
     bracketed: bool = False
+    announced: bool = False  # stands behind a colon
 
     @property
     def start(self) -> int:
@@ -96,6 +100,7 @@ def _read(text: str, context: str) -> Iterator[Statement]:
     above = [context]
     first = True
     fenced = False
+    denied = False  # "Never do this:", and the items under it
     header: list[str] = []
     for start, end in sentences(text):
         line = text[start:end]
@@ -114,9 +119,17 @@ def _read(text: str, context: str) -> Iterator[Statement]:
         elif not line.endswith("?"):
             item = _ITEM.match(line)
             at = start + item.end() if item else start
-            yield _statement(text[at:end], (at, end), "item" if item else "sentence", above, first)
+            if not item:
+                denied = line.endswith(":") and _denies(line)
+            if not (item and (denied or _denies(above[-1]))):
+                yield _statement(text[at:end], (at, end), "item" if item else "sentence", above, first)
         header = (header or cells) if line.startswith("|") else []
         first = False
+
+
+def _denies(announcement: str) -> bool:
+    """Whether what stands under a line is said not to be so, or to be so only sometimes."""
+    return any(key in STRICT or key in DOUBTS for token in tokens(announcement) for key in token.keys)
 
 
 def _readings(header: Sequence[str], cells: Sequence[str]) -> Iterator[str]:
@@ -160,15 +173,19 @@ def _statement(text: str, span: tuple[int, int], form: Form, above: Sequence[str
             for one in left.keys
             for other in right.keys
         ),
-        lead=frozenset(_lead(found)),
+        lead=frozenset(_lead(_main(found, parts))),
         first=first,
     )
 
 
 def head(found: Sequence[Token], parts: Sequence[Clause]) -> Head:
     """What the main clause of a sentence begins with, where that names nothing by itself."""
+    return _head(_main(found, parts))
+
+
+def _main(found: Sequence[Token], parts: Sequence[Clause]) -> Sequence[Token]:
     main = next((part for part in parts if part.opening in ("subject", "verb")), None)
-    return _head([found[place] for place in main.places] if main else found)
+    return [found[place] for place in main.places] if main else found
 
 
 def points_back(found: Sequence[Token]) -> bool:
@@ -177,7 +194,9 @@ def points_back(found: Sequence[Token]) -> bool:
 
 
 def _head(found: Sequence[Token]) -> Head:
-    first = next((token for token in found if token.lower not in _LIGHT and token.lower not in ("the", "a", "an")), None)
+    first = next(
+        (token for token in found if token.lower not in _LIGHT and token.lower not in ("the", "a", "an")), None
+    )
     lower = first.lower if first else ""
     if lower in PRONOUNS:
         return "pronoun"
@@ -239,7 +258,7 @@ def _clause(found: Sequence[Token], places: Sequence[int], bracketed: bool) -> C
     head = [at for at in places if found[at].lower not in _LIGHT]
     joined = found[places[0]].lower in _JOINS
     if not head:
-        return Clause(tuple(places), "aside", joined, bracketed)
+        return Clause(tuple(places), "aside", "", joined, bracketed)
     at, end = head[0], places[-1] + 1
     lower = found[at].lower
     first = min(_skip_adverbs(found, at), end - 1)
@@ -256,7 +275,7 @@ def _clause(found: Sequence[Token], places: Sequence[int], bracketed: bool) -> C
         opening = "verb"
     elif lower.endswith(("ing", "ed")) and found[at].kind == "word" and at > 0:
         opening = "participle"
-    return Clause(tuple(places), opening, joined, bracketed)
+    return Clause(tuple(places), opening, lower, joined, bracketed, ":" in found[places[0]].gap)
 
 
 def _skip_adverbs(found: Sequence[Token], at: int) -> int:
@@ -266,10 +285,10 @@ def _skip_adverbs(found: Sequence[Token], at: int) -> int:
 
 
 def is_adverb(token: Token) -> bool:
-    """Whether a token may be left out wherever it stands."""
-    if token.kind != "word":
-        return False
-    return token.lower in ADVERBS or (token.lower.endswith("ly") and token.lower not in NOT_ADVERBS)
+    """Whether a token may stand before a verb without being its subject."""
+    return token.kind == "word" and (
+        token.lower in DROPPABLE or (token.lower.endswith("ly") and token.lower not in NOT_ADVERBS)
+    )
 
 
 def is_verb(found: Sequence[Token], at: int) -> bool:

@@ -14,10 +14,13 @@ from chapterverse.grounding.statements import Statement, clauses, is_verb, point
 from chapterverse.grounding.words import Token, tokens
 
 # "According to the documentation, …" names no fact; what follows it is the claim.
-_SOURCE = r"(?:documentation|docs|book|text|passages?|sources?|selection|selected text|context|chapter|section|page|excerpts?)"
+_SOURCE = (
+    r"(?:documentation|docs|book|text|passages?|sources?|selection|selected text|context|chapter|section|page|"
+    r"excerpts?)"
+)
 _FRAME = re.compile(
-    rf"\s*(?:(?:according to|based on|as (?:stated|described|explained|noted) in|in) (?:the|this|these)(?: (?:provided|given|"
-    rf"available|above|cited|following))? {_SOURCE},?\s+"
+    r"\s*(?:(?:according to|based on|as (?:stated|described|explained|noted) in|in) (?:the|this|these)"
+    rf"(?: (?:provided|given|available|above|cited|following))? {_SOURCE},?\s+"
     rf"|(?:the|this) (?:provided |given )?{_SOURCE} (?:says|states|explains|notes|mentions|describes)(?: that|:)\s+)",
     re.IGNORECASE,
 )

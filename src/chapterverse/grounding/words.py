@@ -59,7 +59,7 @@ _TOKEN = re.compile(
 )
 _THOUSANDS = re.compile(r"[-+−]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _SHOUTED = frozenset({"IT", "US", "WHO", "AM"})  # names, where the same letters in small are free
-_PHRASES = {}
+_PHRASES: dict[str, list[tuple[tuple[str, ...], str]]] = {}  # by first word
 for _phrase, _as in PHRASES:
     _PHRASES.setdefault(_phrase.split()[0], []).append((tuple(_phrase.split()), _as))
 
@@ -140,7 +140,8 @@ def _word(raw: str, start: int, end: int) -> Token:
     if same in LINKS:
         return Token(lower, "link", ("+" + same,), start, end)
     if same in GUARDS:
-        return Token(lower, "guard", ("!" + same,), start, end)
+        keys = ("!may", "!can") if same == "may" else ("!" + same,)  # what may be so, can be so
+        return Token(lower, "guard", keys, start, end)
     forms = _forms(lower)
     for form in forms:
         if form in GUARD_VERBS:

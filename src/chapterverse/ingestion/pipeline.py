@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from chapterverse.book import Chunk, Manifest, Page, PageRecord
+from chapterverse.confidence import calibrate
 from chapterverse.embeddings import Embedder
 from chapterverse.embeddings.wordpiece import WINDOW, count_tokens
 from chapterverse.errors import EmbeddingMismatchError
@@ -92,6 +93,15 @@ async def reembed(workshop: Workshop) -> Ledger:
     return ledger
 
 
+async def recalibrate(workshop: Workshop) -> Manifest:
+    """Fit the map from cosine to relevance anew, for the book as it is."""
+    await workshop.index.manifest()  # says so when there is no book
+    ledger = Ledger(("the stored book",))
+    async with _run(workshop, ledger, fresh=False) as run:
+        require_same_model(run.writer.manifest, workshop.embedder)
+        return await run.publish()
+
+
 def require_same_model(manifest: Manifest | None, embedder: Embedder) -> None:
     """Refuse to mix vectors of two models in one index."""
     if manifest is not None and manifest.fingerprint != embedder.fingerprint:
@@ -158,11 +168,12 @@ class _Run:
         """The passages of a page, each inside the embedding model's window."""
         return cut(page, count_tokens, min(self.workshop.embedder.window, WINDOW))
 
-    async def publish(self) -> None:
+    async def publish(self) -> Manifest:
         """Make what was built the book that readers see."""
         await self._flush()
+        self._report("calibrating")
+        calibration = await calibrate(self.workshop.embedder.embed_query, self.writer.vectors())
         self._report("publishing")
-        previous = self.writer.manifest
         published = await self.writer.publish(
             Manifest(
                 fingerprint=self.workshop.embedder.fingerprint,
@@ -170,11 +181,12 @@ class _Run:
                 created_at=datetime.now(UTC).isoformat(),
                 pages=0,
                 chunks=0,
-                calibration=previous.calibration if previous else None,
+                calibration=calibration.to_dict(),
                 recipe=RECIPE,
             )
         )
         self.ledger.generation = published.generation
+        return published
 
     async def stop(self) -> None:
         """End what is still under way after a failure."""

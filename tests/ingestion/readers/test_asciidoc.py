@@ -37,7 +37,8 @@ def test_inline_markup() -> None:
     text = (
         "*bold* _it_ `code *x*` **un**bound https://x.test[the site^] link:a.html[here]"
         " xref:b.adoc#c[there] "
-        "<<d,that>> <<e>> H~2~O x^2^ [.big]#marked# kbd:[Ctrl+C] image:i.png[icon] footnote:[aside] foo_bar_baz 2 * 3 * 4"
+        "<<d,that>> <<e>> H~2~O x^2^ [.big]#marked# kbd:[Ctrl+C] image:i.png[icon] "
+        "footnote:[aside] foo_bar_baz 2 * 3 * 4"
     )
     assert _parts(text) == [
         (

@@ -1,6 +1,6 @@
-"""What the command line shows: progress, ledgers, passages, diagnoses. Readable without colour.
+"""How ingesting and searching look: progress, ledgers, passages.
 
-Owns the layout of text for people, which goes to stderr; data goes to stdout and is written by `cli`.
+Owns their layout. Never reads the book.
 """
 
 import time
@@ -8,21 +8,18 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Self
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 from rich.text import Text
 
-from chapterverse.diagnosis import Diagnosis
 from chapterverse.ingestion.ledger import OUTCOMES, Ledger
 from chapterverse.ingestion.pipeline import Progress
 from chapterverse.models import ChunkResult, SearchResult
+from chapterverse.terminal import err, out, printable
 
 PLAIN_EVERY: Final = 5.0  # seconds between two progress lines where there is no terminal
 SHOWN_REASONS: Final = 12  # of pages skipped or failed; the ledger file has all
 SNIPPET: Final = 240  # characters of a passage
-
-err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 class IngestProgress:
@@ -98,37 +95,16 @@ def show_ledger(ledger: Ledger, saved_in: str) -> None:
 
 def show_passages(found: SearchResult) -> None:
     """The passages of a search, one paragraph each, on stdout."""
-    out = Console(highlight=False, soft_wrap=True)
     for passage in found.results:
-        out.print(Text.assemble((f"{passage.rank}. {passage.breadcrumb}", "bold"), f"  {passage.similarity_score:.2f}"))
-        out.print(Text(f"   {passage.source_url}", style="blue"))
+        heading = f"{passage.rank}. {printable(passage.breadcrumb)}"
+        out.print(Text.assemble((heading, "bold"), f"  {passage.similarity_score:.2f}"))
+        out.print(Text(f"   {printable(passage.source_url)}", style="blue"))
         out.print(Text(f"   {_snippet(passage)}\n"))
     err.print(f"{found.total_results} passages in {found.latency_ms:.0f} ms", style="dim")
 
 
-def show_diagnosis(diagnosis: Diagnosis) -> None:
-    """Each part, its engine and why, its state, and the fix; on stdout, since it is what was asked for."""
-    out = Console(highlight=False, soft_wrap=True)
-    out.print(f"home: {diagnosis.home}\n")
-    for finding in diagnosis.findings:
-        colour = {"up": "green", "empty": "yellow"}.get(finding.state, "red")
-        out.print(Text.assemble((f"{finding.state:<6}", colour), (f"{finding.part:<12}", "bold"), finding.engine))
-        for line in (finding.why, finding.message):
-            if line:
-                out.print(f"{'':18}{line}")
-        if finding.fix:
-            out.print(Text.assemble(f"{'':18}", ("fix: ", "bold"), finding.fix))
-
-
-def show_error(message: str, hint: str = "") -> None:
-    """An error and, after it, what to do."""
-    err.print(Text.assemble(("error: ", "bold red"), message))
-    if hint:
-        err.print(Text.assemble(("hint: ", "bold"), hint))
-
-
 def _snippet(passage: ChunkResult) -> str:
-    text = " ".join(passage.chunk_text.split())
+    text = printable(" ".join(passage.chunk_text.split()))
     return text if len(text) <= SNIPPET else text[: SNIPPET - 1].rsplit(" ", 1)[0] + " …"
 
 

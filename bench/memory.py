@@ -1,0 +1,67 @@
+"""A corpus in memory, searched as the product's index searches it, for benches that ask many questions.
+
+Owns the arithmetic that the engine does: cosines, BM25 with the engine's IDF. The word weights and the fusion are the
+product's own. Never writes to disk and never used by the product.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chapterverse.book import Chunk
+from chapterverse.index import fusion, sparse
+
+Vectors = NDArray[np.float32]
+
+
+class MemoryIndex:
+    """Chunks with their vectors."""
+
+    def __init__(self, chunks: Sequence[Chunk], vectors: Vectors) -> None:
+        self.chunks, self.vectors = chunks, vectors
+        self._weights = sparse.WordWeights(sparse.DEFAULTS)
+        postings: dict[int, list[tuple[int, float]]] = {}
+        for number, chunk in enumerate(chunks):
+            if weights := self._weights.document(chunk.passage):
+                for word, value in zip(weights.indices, weights.values, strict=True):
+                    postings.setdefault(word, []).append((number, value))
+        self._postings = {word: _scored(rows, len(chunks)) for word, rows in postings.items()}
+
+    def search(self, text: str, vector: Vectors, limit: int) -> list[tuple[Chunk, float]]:
+        """The best chunks with their similarity, equal texts once, best first."""
+        depth = fusion.depth(limit)
+        cosines, words = self.vectors @ vector, self._words(text)
+        found = [number for number in _top(words, depth) if words[number] > 0]
+        branches = fusion.Branches(
+            dense={str(number): float(cosines[number]) for number in _top(cosines, depth)},
+            sparse={str(number): float(words[number]) for number in found},
+            cosines={str(number): float(cosines[number]) for number in found},
+        )
+        hits: dict[str, tuple[Chunk, float]] = {}
+        for ranked in fusion.fuse(branches, fusion.DENSE_WEIGHT, depth):
+            chunk = self.chunks[int(ranked.id)]
+            hits.setdefault(chunk.content_hash, (chunk, ranked.similarity))
+            if len(hits) == limit:
+                break
+        return list(hits.values())
+
+    def _words(self, text: str) -> Vectors:
+        scores = np.zeros(len(self.chunks), np.float32)
+        if weights := self._weights.question(text):
+            for word in weights.indices:
+                if word in self._postings:
+                    numbers, values = self._postings[word]
+                    scores[numbers] += values
+        return scores
+
+
+def _scored(rows: Sequence[tuple[int, float]], total: int) -> tuple[NDArray[np.int64], Vectors]:
+    rarity = np.log((total - len(rows) + 0.5) / (len(rows) + 0.5) + 1)  # as the engine's IDF
+    numbers, values = zip(*rows, strict=True)
+    return np.array(numbers, np.int64), np.array(values, np.float32) * np.float32(rarity)
+
+
+def _top(scores: Vectors, depth: int) -> list[int]:
+    best = np.argpartition(-scores, min(depth, len(scores)) - 1)[:depth]
+    return [int(number) for number in best]

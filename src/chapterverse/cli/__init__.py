@@ -1,0 +1,48 @@
+"""The command line: ingest a book, ask it, serve it, and see what is wrong.
+
+Owns the list of commands, their arguments, exit codes and what is printed where: data to stdout, the rest to stderr.
+Never decides what a page or an answer is. Engines are imported inside the commands, so that `--help` is quick.
+"""
+
+import logging
+import sys
+from io import TextIOWrapper
+
+import click
+
+from chapterverse import __version__
+from chapterverse.cli.asking import ask
+from chapterverse.cli.book import ingest, search
+from chapterverse.cli.chat import chat
+from chapterverse.cli.running import doctor, serve
+from chapterverse.cli.sessions import sessions
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Settings come from the environment or a .env file, see .env.example; `doctor` shows their effect.",
+)
+@click.version_option(__version__, prog_name="chapterverse")
+@click.option("-v", "--verbose", is_flag=True, help="Log what happens to stderr.")
+def main(verbose: bool) -> None:
+    """Ask a book, and get answers whose every sentence was checked against the passage it cites.
+
+    \b
+    First steps, without any key:
+      chapterverse ingest docs/            read a folder, file or website into the book
+      chapterverse ask "what is a node?"   an answer with its sources, or a refusal
+      chapterverse chat                    a conversation that remembers
+      chapterverse search "nodes"          find passages, ask no language model
+      chapterverse serve                   the HTTP API on port 8000, described at /docs
+      chapterverse doctor                  which engine each part uses, why, and how it does
+    """
+    # What a reader must know is printed by the commands themselves; the log repeats it for whoever looks for a cause.
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    logging.getLogger("chapterverse").setLevel(logging.INFO if verbose else logging.CRITICAL)
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a character that the terminal cannot show is no reason to stop
+            stream.reconfigure(errors="replace")
+
+
+for _command in (ingest, search, ask, chat, sessions, serve, doctor):
+    main.add_command(_command)

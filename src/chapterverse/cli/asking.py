@@ -1,0 +1,127 @@
+"""The command `ask`, and what it shares with `chat`: a question becomes a request, its events are shown and folded.
+
+Owns the arguments and the exit code. Never decides what is answered.
+"""
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import AsyncGenerator, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from chapterverse.cli.command import REFUSED, command, read_request, search_fields, search_options
+from chapterverse.errors import ConversationsUnavailable, ValidationFailed
+
+if TYPE_CHECKING:
+    from chapterverse.models import ChatRequest, ChatResponse, Event
+    from chapterverse.services import Services
+
+
+@click.command(
+    epilog=f"Exit code: 0 answered, {REFUSED} refused because the book or the selection does not say, else an error's."
+)
+@click.argument("question")
+@click.option("--select", "selection", metavar="FILE", help="Ask about the text of FILE alone; - is stdin.")
+@search_options
+@click.option("--session", metavar="ID", help="Go on with a conversation, as its id was shown.")
+@click.option("--json", "as_json", is_flag=True, help="Print the ChatResponse as JSON.")
+@command
+async def ask(question: str, selection: str | None, session: str | None, as_json: bool, **options: Any) -> int:
+    """Ask the book, or a selection, one QUESTION.
+
+    Sentences are shown as soon as they have been checked, each with the number of its source. When the book does not
+    say, the answer is a refusal.
+
+    \b
+      chapterverse ask "How do nodes find each other?"
+      chapterverse ask "And across networks?" --session 0b9f4d3e-6a53-4d0c-9d53-2f1a7f1f3a10
+      chapterverse ask "What does it depend on?" --select notes.md
+      git show HEAD | chapterverse ask "What does it change?" --select -
+      chapterverse ask "What is a topic?" -f module=ros2 --json | jq .sources
+    """
+    from chapterverse.config import Settings
+    from chapterverse.models import ChatRequest
+    from chapterverse.terminal.answers import AnswerView
+
+    selected = read_selection(selection) if selection else None
+    request = read_request(
+        ChatRequest, query=question, session_id=session, **selection_fields(selected), **search_fields(**options)
+    )
+    settings = Settings.load()
+
+    from chapterverse.wiring import open_services
+
+    async with open_services(settings) as services, _database_starting(services):
+        if as_json:
+            answer = await answered(request, services, lambda event: None, resumes=bool(session))
+            click.echo(answer.model_dump_json(indent=2))
+        else:
+            with AnswerView(with_session=True) as view:
+                answer = await answered(request, services, view, resumes=bool(session))
+    return REFUSED if answer.status == "refused" else 0
+
+
+async def answered(
+    request: "ChatRequest", services: "Services", show: "Callable[[Event], None]", *, resumes: bool
+) -> "ChatResponse":
+    """The answer, after each of its events was shown. `resumes`: the reader expects earlier turns."""
+    from chapterverse import answering
+    from chapterverse.terminal import show_warning
+
+    prepared = await answering.prepare(request, services)
+    if resumes and prepared.remembered and not prepared.turns:
+        show_warning(f"session {prepared.session_id} has no earlier turns; it begins here.")
+
+    async def shown() -> "AsyncGenerator[Event, None]":
+        async with contextlib.aclosing(answering.stream(prepared, services)) as events:
+            async for event in events:
+                show(event)
+                yield event
+
+    async with contextlib.aclosing(shown()) as events:
+        return await answering.fold(events)
+
+
+@contextlib.asynccontextmanager
+async def _database_starting(services: "Services") -> AsyncGenerator[None, None]:
+    """Have the embedded Postgres start meanwhile. If it cannot, the answer will say that it was not stored."""
+
+    async def start() -> None:
+        with contextlib.suppress(ConversationsUnavailable):
+            await services.conversations.probe()
+
+    starting = asyncio.create_task(start())
+    try:
+        yield
+    finally:
+        starting.cancel()
+        await asyncio.wait([starting])
+
+
+def read_selection(name: str) -> str:
+    """The text of a file, or of stdin, as it is: offsets of citations count into it."""
+    from chapterverse.models import MAX_SELECTION_CHARS
+
+    try:
+        content = sys.stdin.buffer.read() if name == "-" else Path(name).expanduser().read_bytes()
+        text = content.decode("utf-8")
+    except OSError as failure:
+        raise ValidationFailed(f"{name} cannot be read: {failure.strerror}") from None
+    except UnicodeDecodeError:
+        raise ValidationFailed(f"{name} is not text in UTF-8; only such text can be asked about.") from None
+    if len(text) > MAX_SELECTION_CHARS:
+        raise ValidationFailed(
+            f"selected_text: {name} has {len(text):,} characters; select at most {MAX_SELECTION_CHARS:,}, "
+            "or ingest it and ask the book."
+        )
+    if not text.strip():
+        raise ValidationFailed(f"selected_text: {name} is empty; select some text.")
+    return text
+
+
+def selection_fields(selected: str | None) -> dict[str, Any]:
+    """A selection, or none, as fields of a request."""
+    return {} if selected is None else {"mode": "selected_text", "selected_text": selected}

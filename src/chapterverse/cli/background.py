@@ -1,0 +1,91 @@
+"""Services on a thread of their own, so that the main thread can wait at a prompt while they open.
+
+Owns the thread, its event loop and the cancelling of work by Ctrl-C, which Python raises in the main thread. Never
+knows what the work is.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+
+if TYPE_CHECKING:
+    from chapterverse.services import Services
+
+T = TypeVar("T")
+Work = Callable[["Services"], Coroutine[Any, Any, T]]
+
+
+class Background:
+    """Opens the services when it is entered, without waiting for them, and closes them when it is left."""
+
+    def __init__(self, opening: "Callable[[], contextlib.AbstractAsyncContextManager[Services]]") -> None:
+        self._opening = opening
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="services")
+        self._loop: Future[asyncio.AbstractEventLoop] = Future()
+
+    def __enter__(self) -> Self:
+        self._life = self._thread.submit(asyncio.run, self._live())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        loop = self._loop.result()
+        loop.call_soon_threadsafe(self._main.cancel)
+        with contextlib.suppress(asyncio.CancelledError):
+            self._life.result()
+        self._thread.shutdown()
+
+    @property
+    def ready(self) -> bool:
+        """Whether the services are open, or failed to open."""
+        return self._loop.done() and self._opened.done()
+
+    def run(self, work: Work[T]) -> T:
+        """Do the work and return its result. Ctrl-C cancels it: it is over when `CancelledError` comes out."""
+        result: Future[T] = Future()
+        task: asyncio.Task[T] | None = None
+
+        def begin() -> None:
+            nonlocal task
+            task = loop.create_task(self._with_services(work))
+            task.add_done_callback(lambda done: _hand_over(done, result))
+
+        def cancel() -> None:
+            if task is not None:
+                task.cancel()
+
+        loop = self._loop.result()
+        loop.call_soon_threadsafe(begin)
+        try:
+            return result.result()
+        except KeyboardInterrupt:
+            loop.call_soon_threadsafe(cancel)
+            return result.result()
+
+    async def _live(self) -> None:
+        """Keep the services open until this is cancelled; what fails in opening is told to whoever wants them."""
+        async with contextlib.AsyncExitStack() as closing:
+            self._main = cast("asyncio.Task[None]", asyncio.current_task())
+            self._opened = asyncio.create_task(closing.enter_async_context(self._opening()))
+            self._loop.set_result(asyncio.get_running_loop())
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self._opened.cancel()
+                await asyncio.gather(self._opened, return_exceptions=True)
+
+    async def _with_services(self, work: Work[T]) -> T:
+        return await work(await asyncio.shield(self._opened))
+
+
+def _hand_over(task: asyncio.Task[T], result: Future[T]) -> None:
+    if task.cancelled():
+        result.cancel()
+    elif (failure := task.exception()) is not None:
+        result.set_exception(failure)
+    else:
+        result.set_result(task.result())

@@ -1,0 +1,237 @@
+"""The command `chat`: a conversation at the prompt, on a terminal or fed by a pipe.
+
+Owns the prompt, its commands and what Ctrl-C does. Questions are answered as `ask` answers them.
+"""
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import CancelledError
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import click
+
+from chapterverse.cli.asking import answered, read_selection, selection_fields
+from chapterverse.cli.background import Background
+from chapterverse.cli.command import read_request, reported, search_fields, search_options
+from chapterverse.errors import ChapterverseError, ConfigurationError
+
+if TYPE_CHECKING:
+    from chapterverse.models import ChatResponse, ConversationThread, SourceCitation
+    from chapterverse.services import Services
+
+_HELP = """\
+/sources      the sources of the last answer, with their quotes in full
+/history      what was said in this session
+/select FILE  ask about the text of FILE alone; /select leaves it again
+/new          begin a new session
+/quit         leave, as Ctrl-D does; Ctrl-C ends an answer that is being written"""
+
+
+@click.command()
+@search_options
+@click.option("--session", metavar="ID", help="Go on with a conversation, as its id was shown.")
+@click.option("--json", "as_json", is_flag=True, help="Print each answer as one line of JSON, a ChatResponse.")
+@reported
+def chat(session: str | None, as_json: bool, **options: Any) -> int:
+    """Talk with the book. Earlier questions count: "and its limits?" is understood.
+
+    Sources follow each answer. /help lists the commands of the prompt. Questions may also come from a pipe, one a line;
+    then the exit code is that of the last error, if there was one.
+
+    \b
+      chapterverse chat
+      chapterverse chat --session 0b9f4d3e-6a53-4d0c-9d53-2f1a7f1f3a10
+      printf 'What is ROS 2?\\nWho maintains it?\\n' | chapterverse chat --json
+    """
+    from chapterverse.config import Settings
+    from chapterverse.models import ChatRequest
+
+    fields = search_fields(**options)
+    read_request(ChatRequest, query="?", session_id=session, **fields)  # bad options are told before the first prompt
+    settings = Settings.load()
+
+    @contextlib.asynccontextmanager
+    async def opening() -> "AsyncIterator[Services]":
+        from chapterverse.wiring import open_services
+
+        async with open_services(settings) as services:
+            await _warm_up(services)
+            yield services
+
+    with Background(opening) as background:
+        return Chat(background, fields, session, as_json=as_json).run()
+
+
+class Chat:
+    """One reader at the prompt."""
+
+    def __init__(self, background: Background, fields: dict[str, Any], session: str | None, *, as_json: bool) -> None:
+        self._background = background
+        self._fields = fields
+        self._session = session or str(uuid4())
+        self._resumes = session is not None
+        self._as_json = as_json
+        self._selection: tuple[str, str] | None = None  # name and text
+        self._sources: list[SourceCitation] | None = None  # of the last answer
+        self._exit_code = 0
+
+    def run(self) -> int:
+        """Answer line after line until the reader leaves."""
+        from chapterverse.terminal import show_error, show_note
+
+        if sys.stdin.isatty() and sys.stdout.isatty():
+            with contextlib.suppress(ImportError):
+                import_module("readline")  # from now on the prompt can be edited
+        show_note(f"session {self._session} · /help · Ctrl-D leaves")
+        while (line := self._read()) is not None:
+            try:
+                if line.startswith("/"):
+                    self._obey(line)
+                elif line.strip():
+                    self._ask(line)
+            except _Left:
+                break
+            except CancelledError:
+                show_note("Cancelled.")
+            except ConfigurationError:  # no question can be answered
+                raise
+            except ChapterverseError as failure:
+                show_error(failure.message)
+                self._exit_code = failure.exit_code
+        show_note(f"go on with: chapterverse chat --session {self._session}")
+        return 0 if sys.stdin.isatty() else self._exit_code
+
+    def _read(self) -> str | None:
+        """The next line, or None when there is none."""
+        from chapterverse.terminal import err, show_note
+
+        prompt = f"{self._selection[0]}> " if self._selection else "> "
+        while True:
+            try:
+                if not sys.stdin.isatty():
+                    return input()
+                if sys.stdout.isatty():
+                    err.print()
+                    return input(prompt)
+                err.print(f"\n{prompt}", end="")
+                return input()
+            except EOFError:
+                if sys.stdin.isatty():
+                    err.print()
+                return None
+            except KeyboardInterrupt:
+                if not sys.stdin.isatty():
+                    raise
+                show_note("\nCtrl-D or /quit leaves; Ctrl-C only ends an answer.")
+
+    def _obey(self, line: str) -> None:
+        from chapterverse.terminal import err, show_note
+
+        match line.split(maxsplit=1):
+            case ["/quit" | "/exit"]:
+                raise _Left
+            case ["/help"]:
+                err.print(_HELP)
+            case ["/sources"]:
+                self._show_sources()
+            case ["/history"]:
+                self._show_history()
+            case ["/new"]:
+                self._session, self._resumes = str(uuid4()), False
+                self._selection = self._sources = None
+                show_note(f"session {self._session}")
+            case ["/select"]:
+                self._selection = None
+                show_note("Questions are about the book.")
+            case ["/select", name]:
+                self._selection = (name.strip(), read_selection(name.strip()))
+                show_note(f"Questions are about {name.strip()} alone; /select leaves it.")
+            case [word, *_]:
+                show_note(f"There is no command {word}; /help lists them.")
+                show_note("A question that begins with / needs a space before it.")
+
+    def _ask(self, question: str) -> None:
+        from chapterverse.models import ChatRequest
+        from chapterverse.terminal import show_note
+        from chapterverse.terminal.answers import AnswerView
+
+        selected = self._selection[1] if self._selection else None
+        request = read_request(
+            ChatRequest, query=question, session_id=self._session, **selection_fields(selected), **self._fields
+        )
+        if not self._background.ready:
+            show_note("opening the book …")
+        resumes, self._resumes = self._resumes, False
+
+        async def answer(services: "Services") -> "ChatResponse":
+            if self._as_json:
+                return await answered(request, services, lambda event: None, resumes=resumes)
+            with AnswerView(with_session=False) as view:
+                return await answered(request, services, view, resumes=resumes)
+
+        told = self._background.run(answer)
+        self._sources = list(told.sources)
+        if self._as_json:
+            click.echo(told.model_dump_json())
+        elif not sys.stdin.isatty():
+            click.echo()
+        if self._selection and told.mode == "general":
+            self._selection = None
+            show_note("The full documentation was searched; questions are about the book again.")
+
+    def _show_sources(self) -> None:
+        from chapterverse.terminal import show_note
+        from chapterverse.terminal.answers import show_sources
+
+        if self._sources is None:
+            self._sources = self._background.run(self._stored_sources)
+        if self._sources:
+            show_sources(self._sources, in_full=True)
+        else:
+            show_note("The last answer has no sources.")
+
+    async def _stored_sources(self, services: "Services") -> "list[SourceCitation]":
+        """Those of the last turn of a session that goes on."""
+        from pydantic import TypeAdapter
+
+        from chapterverse.models import SelectedTextCitation, SourceCitation
+
+        turns = await services.conversations.recent(self._session, messages=2)
+        kept = turns[-1].sources if turns else ()
+        kinds: TypeAdapter[list[SelectedTextCitation | SourceCitation]] = TypeAdapter(
+            list[SelectedTextCitation | SourceCitation]
+        )
+        return list(kinds.validate_python(kept))
+
+    def _show_history(self) -> None:
+        from chapterverse.terminal import show_note
+        from chapterverse.terminal.answers import show_thread
+
+        async def read(services: "Services") -> "ConversationThread | None":
+            return await services.conversations.thread(self._session)
+
+        thread = self._background.run(read)
+        if thread is None:
+            show_note("Nothing was said in this session yet.")
+        else:
+            show_thread(thread)
+
+
+class _Left(Exception):
+    """The reader leaves."""
+
+
+async def _warm_up(services: "Services") -> None:
+    """Open what the first question needs, while the reader types it. What fails here is told when it is needed."""
+
+    async def open_engine(probe: Callable[[], Awaitable[None]]) -> None:
+        with contextlib.suppress(ChapterverseError):
+            await probe()
+
+    await asyncio.gather(
+        *map(open_engine, (services.index.probe, services.embedder.probe, services.conversations.probe))
+    )

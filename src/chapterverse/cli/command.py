@@ -1,0 +1,98 @@
+"""What commands share: how they end, and how their arguments become requests.
+
+Owns the exit codes that no error has, and the options of a search. Never prints data.
+"""
+
+import asyncio
+import sys
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+import click
+
+from chapterverse.errors import ChapterverseError, InternalError, ValidationFailed
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+P = ParamSpec("P")
+R = TypeVar("R", bound="BaseModel")
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+REFUSED = 20  # exit code when the book, or the selection, does not say; errors have lower ones
+INTERRUPTED = 130  # exit code after Ctrl-C, as shells have it
+
+
+def reported(run: Callable[P, int]) -> Callable[P, None]:
+    """Exit with what the command returns; our errors become a message, a hint and their exit code."""
+
+    @wraps(run)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
+        from chapterverse import terminal
+
+        try:
+            sys.exit(run(*args, **kwargs))
+        except ChapterverseError as failure:
+            hint = "Run `chapterverse -v …` to see the cause." if isinstance(failure, InternalError) else ""
+            terminal.show_error(failure.message, hint)
+            sys.exit(failure.exit_code)
+        except KeyboardInterrupt:
+            terminal.err.print("Interrupted.")
+            sys.exit(INTERRUPTED)
+
+    return wrapped
+
+
+def command(run: Callable[P, Coroutine[Any, Any, int]]) -> Callable[P, None]:
+    """The same for a command that waits for engines."""
+
+    @wraps(run)
+    def waited(*args: P.args, **kwargs: P.kwargs) -> int:
+        return asyncio.run(run(*args, **kwargs))
+
+    return reported(waited)
+
+
+def search_options(decorated: Decorated) -> Decorated:
+    """`--top-k`, `--threshold` and `--filter`, as `search_fields` takes them."""
+    options = (
+        click.option("-k", "--top-k", type=int, help="Passages to use, 1–20; default 5, or AGENT_TOP_K for answers."),
+        click.option("--threshold", type=float, help="Least similarity of a passage, 0–1."),
+        click.option(
+            "-f",
+            "--filter",
+            "filters",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="source_url, source_url_prefix, page_title, section_heading or module; may be repeated.",
+        ),
+    )
+    for option in reversed(options):
+        decorated = option(decorated)
+    return decorated
+
+
+def search_fields(top_k: int | None, threshold: float | None, filters: tuple[str, ...]) -> dict[str, Any]:
+    """The options of a search as fields of a request."""
+    wanted: dict[str, Any] = {}
+    for one in filters:
+        key, equals, value = one.partition("=")
+        if not equals:
+            raise ValidationFailed(f"--filter {one}: write it as KEY=VALUE, for example module=ros2")
+        if key == "source_url_prefix":
+            wanted[key] = value
+        else:
+            wanted.setdefault(key, []).append(value)
+    return {"top_k": top_k, "score_threshold": threshold, "filters": wanted or None}
+
+
+def read_request(kind: type[R], **fields: Any) -> R:
+    """The request that the fields make; those that are None were not given."""
+    from pydantic import ValidationError
+
+    try:
+        return kind.model_validate({name: value for name, value in fields.items() if value is not None})
+    except ValidationError as failure:
+        faults = [(".".join(map(str, e["loc"])), e["msg"].removeprefix("Value error, ")) for e in failure.errors()]
+        raise ValidationFailed("; ".join(": ".join(filter(None, fault)) for fault in faults)) from None

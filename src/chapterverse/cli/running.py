@@ -1,0 +1,71 @@
+"""Commands that run and examine the service: serve, doctor.
+
+Owns their arguments and exit codes. Never handles a request.
+"""
+
+import click
+
+from chapterverse.cli.command import command, reported
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 for all.")
+@click.option("--port", default=8000, show_default=True, help="Port to listen on.")
+@click.option("--workers", default=1, show_default=True, help="Server processes; each has its own engines.")
+@reported
+def serve(host: str, port: int, workers: int) -> int:
+    """Serve the HTTP API. Its description is at /docs, its state at /health."""
+    import uvicorn
+
+    from chapterverse.config import Settings
+    from chapterverse.terminal import show_error
+
+    Settings.load()  # a bad one is told before anything starts
+    if fault := _port_fault(host, port):
+        show_error(f"cannot listen on {host}:{port}: {fault}", "Choose another with --port (or PORT=8001 make run).")
+        return 1
+    uvicorn.run(
+        "chapterverse.main:create_app",
+        factory=True,
+        host=host,
+        port=port,
+        workers=workers,
+        log_level="info",
+        access_log=False,
+        timeout_graceful_shutdown=10,
+        server_header=False,
+    )
+    return 0
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print the diagnosis as JSON.")
+@command
+async def doctor(as_json: bool) -> int:
+    """Say which engine each part uses and why, probe it, and name the fix. Exit code 1 if something is down."""
+    from chapterverse.config import Settings
+    from chapterverse.diagnosis import diagnose
+    from chapterverse.terminal.diagnosis import show_diagnosis
+    from chapterverse.wiring import open_services
+
+    settings = Settings.load()
+    async with open_services(settings) as services:
+        findings = await diagnose(services)
+    if as_json:
+        click.echo(findings.to_json())
+    else:
+        show_diagnosis(findings)
+    return 0 if findings.healthy else 1
+
+
+def _port_fault(host: str, port: int) -> str:
+    import socket
+
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as failure:
+            return failure.strerror or str(failure)
+    return ""

@@ -1,0 +1,107 @@
+"""The command `sessions`: list, show and delete the conversations that are kept.
+
+Owns its arguments and exit codes. Opens the conversations alone, since no engine of the book is needed.
+"""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from chapterverse.cli.command import command
+from chapterverse.errors import NotFound
+
+if TYPE_CHECKING:
+    from chapterverse.database import Conversations
+
+_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@click.group(invoke_without_command=True)
+@click.option("-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="The last ones to list.")
+@_json
+@click.pass_context
+def sessions(context: click.Context, limit: int, as_json: bool) -> None:
+    """List the conversations that are kept: id, last use, turns, topic.
+
+    \b
+      chapterverse sessions
+      chapterverse sessions show 0b9f4d3e-6a53-4d0c-9d53-2f1a7f1f3a10
+      chapterverse sessions delete 0b9f4d3e-6a53-4d0c-9d53-2f1a7f1f3a10
+      chapterverse chat --session 0b9f4d3e-6a53-4d0c-9d53-2f1a7f1f3a10
+    """
+    if context.invoked_subcommand is None:
+        _list(limit, as_json)
+
+
+@command
+async def _list(limit: int, as_json: bool) -> int:
+    from pydantic import TypeAdapter
+
+    from chapterverse.terminal.answers import show_sessions
+    from chapterverse.turns import SessionSummary
+
+    async with _conversations() as conversations:
+        found = await conversations.sessions(limit)
+    if as_json:
+        click.echo(TypeAdapter(list[SessionSummary]).dump_json(found, indent=2).decode())
+    else:
+        show_sessions(found)
+    return 0
+
+
+@sessions.command()
+@click.argument("session", metavar="ID")
+@_json
+@command
+async def show(session: str, as_json: bool) -> int:
+    """Show a conversation: its last 50 messages."""
+    from chapterverse.terminal import show_note
+    from chapterverse.terminal.answers import moment, show_thread
+
+    async with _conversations() as conversations:
+        thread = await conversations.thread(session)
+    if thread is None:
+        raise _unknown(session)
+    if as_json:
+        click.echo(thread.model_dump_json(indent=2))
+        return 0
+    topic = f" · {thread.topic_summary}" if thread.topic_summary else ""
+    show_note(f"{thread.turn_count} turns · last used {moment(thread.updated_at)}{topic}\n")
+    show_thread(thread)
+    return 0
+
+
+@sessions.command()
+@click.argument("session", metavar="ID")
+@_json
+@command
+async def delete(session: str, as_json: bool) -> int:
+    """Delete a conversation with all its messages, for good."""
+    from chapterverse.terminal import show_note
+
+    async with _conversations() as conversations:
+        if not await conversations.delete(session):
+            raise _unknown(session)
+    if as_json:
+        click.echo(json.dumps({"deleted": session}))
+    else:
+        show_note(f"Deleted session {session}.")
+    return 0
+
+
+@asynccontextmanager
+async def _conversations() -> "AsyncIterator[Conversations]":
+    from chapterverse.config import Settings
+    from chapterverse.wiring import choose_conversations
+
+    async with AsyncExitStack() as closing:
+        conversations, _, _ = choose_conversations(Settings.load(), closing)
+        closing.push_async_callback(conversations.close)
+        yield conversations
+
+
+def _unknown(session: str) -> NotFound:
+    return NotFound(f"There is no session {session}. `chapterverse sessions` lists them.")

@@ -1,0 +1,214 @@
+"""How well passages fit a question, and whether that is enough to answer.
+
+Owns the map from cosine to relevance, how it is fitted to a book, and the rules that turn relevance into a decision.
+Never searches, never stores, and never knows which embedding model or index it serves.
+
+The map is a straight line. The rules look at the average over all passages found, and a line is the one map for which
+the relevance of an average is the average relevance; so it can be fitted on averages, as it is used. Two cosines fix
+it: where related and unrelated questions part, relevance is 0.60, the least that is answered; at what questions about
+this book usually reach, it is 0.85.
+"""
+
+import asyncio
+import hashlib
+import heapq
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chapterverse.book import Chunk
+from chapterverse.models import ConfidenceLevel, ConfidenceMetrics
+from chapterverse.text import sentences
+
+Vectors = NDArray[np.float32]
+EmbedQuery = Callable[[str], Awaitable[Vectors]]
+
+# SPEC 5: level, least average relevance, least number of passages.
+RULES: Final[tuple[tuple[ConfidenceLevel, float, int], ...]] = (
+    ("high", 0.85, 5),
+    ("medium", 0.75, 3),
+    ("low", 0.60, 2),
+)
+_ANSWERED: Final = 0.60
+_USUAL: Final = 0.85
+
+_SAMPLE: Final = 20_000  # chunks that questions are compared with
+_SOURCES: Final = 2_000  # of them, chunks that questions are made from
+_HEADINGS: Final = 32  # questions made from headings
+_SKETCHES: Final = 32  # questions made from sentences
+_AT_ONCE: Final = 4  # questions being embedded
+_NARROWEST: Final = 0.05  # cosine between the two points of the line, for books that tell little apart
+
+_UNRELATED = Path(__file__).with_name("calibration_questions.txt")
+_WORD = re.compile(r"[^\W\d_]\w{3,}")  # long enough to mean something
+_SENTENCE_WORDS: Final = (8, 40)
+_LEAST_SKETCH: Final = 3  # words
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """The line from cosine to relevance for one book and one embedding model."""
+
+    answered: float  # cosine whose relevance is 0.60
+    usual: float  # cosine whose relevance is 0.85
+
+    def relevance(self, cosine: float) -> float:
+        """How relevant a passage of this similarity is, 0 to 1."""
+        slope = (_USUAL - _ANSWERED) / (self.usual - self.answered)
+        return min(1.0, max(0.0, _ANSWERED + slope * (cosine - self.answered)))
+
+    def to_dict(self) -> dict[str, float]:
+        """As it is kept in the index."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
+        """What `to_dict` gave; `ValueError` for anything else."""
+        try:
+            line = cls(float(stored["answered"]), float(stored["usual"]))
+        except (KeyError, TypeError, ValueError):
+            raise ValueError("not a calibration; make it again with: chapterverse calibrate") from None
+        if not line.answered < line.usual:
+            raise ValueError("not a rising calibration; make it again with: chapterverse calibrate")
+        return line
+
+
+# For an index without its own: the middle of seven books with the local MiniLM (bench/calibration.py).
+FALLBACK: Final = Calibration(answered=0.28, usual=0.50)
+
+
+def assess(
+    similarities: Sequence[float],
+    vectors: Sequence[Sequence[float]] | None,
+    calibration: Calibration | None,
+    top_k: int,
+) -> ConfidenceMetrics:
+    """The decision for the passages found.
+
+    `top_k` is how many were asked for; give no more than the book has, so that a book of one chunk can be asked."""
+    line = calibration or FALLBACK
+    relevances = [line.relevance(similarity) for similarity in similarities]
+    average = round(fmean(relevances), 4) if relevances else 0.0  # as shown, so that number and level agree
+    level = _level(average, len(relevances), top_k)
+    return ConfidenceMetrics(
+        average_similarity=average,
+        min_similarity=round(min(relevances, default=0.0), 4),
+        max_similarity=round(max(relevances, default=0.0), 4),
+        num_chunks=len(relevances),
+        chunk_diversity=round(_diversity(vectors or ()), 4),
+        confidence_level=level,
+        should_answer=level != "insufficient",
+    )
+
+
+def overall(metrics: ConfidenceMetrics, verified_share: float) -> float:
+    """The `confidence` of a response: average relevance × share of the answer's sentences that were verified.
+
+    Both must be high for it to be high; a refusal, of which nothing is verified, has 0."""
+    return round(metrics.average_similarity * min(1.0, max(0.0, verified_share)), 4)
+
+
+def _level(average: float, chunks: int, top_k: int) -> ConfidenceLevel:
+    for level, least, count in RULES:
+        if average >= least and chunks >= max(1, min(count, top_k)):
+            return level
+    return "insufficient"
+
+
+def _diversity(vectors: Sequence[Sequence[float]]) -> float:
+    if len(vectors) < 2:
+        return 0.0
+    rows = np.asarray(vectors, np.float64)
+    rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+    cosines = [float(one @ other) for one, other in combinations(rows, 2)]
+    return min(1.0, max(0.0, 1.0 - fmean(cosines)))
+
+
+# ── fitting the line to a book ───────────────────────────────────────────────────────────────────────────────────────
+
+
+async def calibrate(embed_query: EmbedQuery, chunks: AsyncIterator[tuple[Chunk, Vectors]]) -> Calibration:
+    """The line for a book, from its own headings and sentences against questions that are not about it.
+
+    The same book always gives the same line, in whatever order its chunks come."""
+    sampled = await _sample(chunks)
+    related = list(_related([chunk for chunk, _ in sampled[:_SOURCES]]))
+    if not related:
+        return FALLBACK
+    book = np.stack([vector for _, vector in sampled])
+    unrelated = _UNRELATED.read_text(encoding="utf-8").splitlines()
+    vectors = await _embed(embed_query, [*related, *unrelated])
+    ours = _best(vectors[: len(related)] @ book.T, 6)
+    theirs = _best(vectors[len(related) :] @ book.T, 10)
+    # Without its best match, which is the chunk that the question was made from.
+    return _fit(ours[:, 1:].mean(axis=1) if ours.shape[1] > 1 else ours[:, 0], theirs.mean(axis=1))
+
+
+def _fit(related: NDArray[np.float32], unrelated: NDArray[np.float32]) -> Calibration:
+    """Quantiles, because some of the questions made from a book are nonsense, and a few of the unrelated ones are
+    about the very thing that this book is about."""
+    noise = float(np.quantile(unrelated, 0.70))
+    faint, usual = (float(value) for value in np.quantile(related, (0.10, 0.50)))
+    answered = (noise + max(noise, faint)) / 2
+    return Calibration(round(answered, 4), round(max(usual, answered + _NARROWEST), 4))
+
+
+async def _sample(chunks: AsyncIterator[tuple[Chunk, Vectors]]) -> list[tuple[Chunk, Vectors]]:
+    """At most `_SAMPLE` chunks, chosen and ordered by the hash of what they say."""
+    heap: list[tuple[int, str, Chunk, Vectors]] = []
+    async for chunk, vector in chunks:
+        rank = -int.from_bytes(hashlib.sha256(chunk.content_hash.encode()).digest()[:8])
+        entry = (rank, chunk.chunk_id, chunk, np.asarray(vector, np.float32))
+        if len(heap) < _SAMPLE:
+            heapq.heappush(heap, entry)
+        else:
+            heapq.heappushpop(heap, entry)
+    return [(chunk, vector) for _, _, chunk, vector in sorted(heap, key=lambda entry: (-entry[0], entry[1]))]
+
+
+def _related(chunks: Sequence[Chunk]) -> Iterator[str]:
+    """Questions that the book answers: its headings, and sentences of which half the words are left."""
+    headings = dict.fromkeys(chunk.section_heading or chunk.page_title for chunk in chunks)
+    yield from [heading for heading in headings if len(_WORD.findall(heading)) > 1][:_HEADINGS]
+    found = {sketch for chunk in chunks for sketch in _sketches(chunk)}
+    yield from sorted(found, key=_shuffle)[:_SKETCHES]
+
+
+def _sketches(chunk: Chunk) -> Iterator[str]:
+    for start, end in sentences(chunk.text):
+        sentence = chunk.text[start:end]
+        least, most = _SENTENCE_WORDS
+        if sentence[0].isupper() and least <= len(sentence.split()) <= most:
+            words = list(dict.fromkeys(_WORD.findall(sentence)))
+            kept = set(sorted(words, key=_shuffle)[: max(_LEAST_SKETCH, len(words) // 2)])
+            if len(kept) >= _LEAST_SKETCH:
+                yield " ".join(word for word in words if word in kept)
+
+
+def _shuffle(text: str) -> bytes:
+    """An order that is the same everywhere and has nothing to do with the text's."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+async def _embed(embed_query: EmbedQuery, questions: Sequence[str]) -> Vectors:
+    turns = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(question: str) -> Vectors:
+        async with turns:
+            return await embed_query(question)
+
+    return np.stack(await asyncio.gather(*(one(question) for question in questions)))
+
+
+def _best(cosines: NDArray[np.float32], count: int) -> NDArray[np.float32]:
+    """The greatest of each row, greatest first."""
+    count = min(count, cosines.shape[1])
+    greatest = -np.partition(-cosines, count - 1, axis=1)[:, :count]
+    return -np.sort(-greatest, axis=1)

@@ -1,0 +1,188 @@
+"""How answers and conversations look: text as it comes, sources, what an answer took, sessions.
+
+Owns their layout. Answers, sources and conversations are data and go to stdout; progress and circumstances to stderr.
+"""
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from textwrap import TextWrapper
+from types import TracebackType
+from typing import Final, Self
+
+import click
+from rich.cells import cell_len
+from rich.text import Text
+
+from chapterverse.models import (
+    ChunkEvent,
+    ConversationThread,
+    DoneEvent,
+    Event,
+    RetrievedEvent,
+    SelectedTextCitation,
+    SourceCitation,
+    SourcesEvent,
+)
+from chapterverse.terminal import out, printable, show_note, show_warning
+from chapterverse.turns import SessionSummary
+
+QUOTE: Final = 240  # characters of a quote beneath an answer; /sources shows all of it
+INDENT: Final = "    "
+WIDEST: Final = 100  # columns; longer lines are hard to read
+
+
+class AnswerView:
+    """Shows the events of one answer as they come. `with` it, so that an answer that breaks off ends its line."""
+
+    def __init__(self, *, with_session: bool) -> None:
+        self._with_session = with_session
+        self._midline = False
+        self._fit = _WordWrap(_width()) if out.is_terminal else printable
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end_line()
+
+    def __call__(self, event: Event) -> None:
+        """Show what came."""
+        match event:
+            case RetrievedEvent():
+                pages = dict.fromkeys(passage.page_title for passage in event.passages)
+                if pages:
+                    show_note(f"reading: {' · '.join(pages)}")
+            case ChunkEvent():
+                click.echo(self._fit(event.content), nl=False)  # a console would change tabs
+                self._midline = True
+            case SourcesEvent():
+                self._end_line()
+                if event.sources:
+                    out.print()
+                    show_sources(event.sources)
+            case DoneEvent():
+                self._conclude(event)
+
+    def _conclude(self, done: DoneEvent) -> None:
+        if done.disclaimer:
+            out.print(f"\nNote: {done.disclaimer}")
+        took = done.metadata
+        told = [
+            "refused" if done.status == "refused" else f"confidence {done.confidence_level} ({done.confidence:.2f})"
+        ]
+        if done.mode == "general":
+            told.append(f"{took.chunks_retrieved} passages read")
+        if took.sentences_withheld:
+            told.append(f"{took.sentences_withheld} unsupported sentences withheld")
+        told.append(f"{took.query_time_ms / 1000:.1f} s")
+        if self._with_session:
+            told.append(f"session {done.session_id}")
+        show_note("\n" + " · ".join(told))
+        if done.status == "truncated":
+            show_warning("a limit ended the answer early; what is shown was verified.")
+        if not took.stored:
+            show_warning(
+                "this turn could not be stored; the conversation will not remember it. See: chapterverse doctor"
+            )
+
+    def _end_line(self) -> None:
+        if self._midline:
+            click.echo()
+            self._midline = False
+
+
+class _WordWrap:
+    """Breaks lines between words, though the text comes piece by piece: a terminal alone would cut words in two."""
+
+    def __init__(self, width: int) -> None:
+        self._width = width
+        self._column = 0
+        self._blank = ""  # before the next word, dropped where a line is broken
+
+    def __call__(self, text: str) -> str:
+        """The piece as it is to be shown after those before it."""
+        fitted: list[str] = []
+        for part in re.findall(r"\n|[^\S\n]+|\S+", printable(text)):
+            if part == "\n":
+                self._column, self._blank = 0, ""
+                fitted.append(part)
+            elif part.isspace():
+                self._blank = part
+            else:
+                beside = self._blank + part
+                broken = self._column and self._column + cell_len(beside) > self._width
+                fitted.append(f"\n{part}" if broken else beside)
+                self._column = cell_len(part) if broken else self._column + cell_len(beside)
+                self._blank = ""
+        return "".join(fitted)
+
+
+def show_sources(sources: Sequence[SourceCitation], *, in_full: bool = False) -> None:
+    """Each source under the number of its marker, with the words that bear the answer out."""
+    for number, source in enumerate(sources, start=1):
+        out.print(Text.assemble((f"[{number}] ", "bold"), printable(_place(source))))
+        quote = source.quote if in_full else f"“{_shortened(source.quote)}”"
+        out.print(_fitted(quote, INDENT), style="dim")
+
+
+def show_thread(thread: ConversationThread) -> None:
+    """The messages of a conversation, oldest first."""
+    for message in thread.messages:
+        if message.role == "user":
+            out.print(_fitted(f"> {message.content}"), style="bold")
+        else:
+            out.print(f"{_fitted(message.content)}\n")
+
+
+def show_sessions(sessions: Sequence[SessionSummary]) -> None:
+    """A line for each session."""
+    if not sessions:
+        show_note("No conversation is stored yet. Begin one with: chapterverse chat")
+        return
+    show_note(f"{'session':<36}  {'last used':<16}  turns  topic")
+    for session in sessions:
+        topic = printable(session.topic_summary or "")
+        out.print(f"{session.thread_id}  {moment(session.updated_at)}  {session.turn_count:>5}  {topic}".rstrip())
+
+
+def moment(time: datetime) -> str:
+    """A time where the reader is, to the minute."""
+    return f"{time.astimezone():%Y-%m-%d %H:%M}"
+
+
+def _place(source: SourceCitation) -> str:
+    if isinstance(source, SelectedTextCitation):
+        lines = f"line {source.line_start}"
+        if source.line_end != source.line_start:
+            lines = f"lines {source.line_start}–{source.line_end}"
+        return f"{source.page_title} › {lines} — characters {source.char_start}–{source.char_end}"
+    section = f" › {source.section_heading}" if source.section_heading not in ("", source.page_title) else ""
+    return f"{source.page_title}{section} — {source.source_url}"
+
+
+def _shortened(quote: str) -> str:
+    text = " ".join(quote.split())
+    return text if len(text) <= QUOTE else text[:QUOTE].rsplit(" ", 1)[0] + " …"
+
+
+def _fitted(text: str, indent: str = "") -> str:
+    """The lines of a text, indented, and on a terminal broken between words."""
+    lines = printable(text).splitlines()
+    if not out.is_terminal:
+        return "\n".join(indent + line for line in lines)
+    wrap = TextWrapper(
+        width=_width(),
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+        replace_whitespace=False,
+    )
+    return "\n".join(wrap.fill(line) for line in lines)
+
+
+def _width() -> int:
+    return min(out.width, WIDEST)

@@ -1,0 +1,45 @@
+"""Headers of every answer, and other origins, over real HTTP."""
+
+import pytest
+
+from chapterverse.config import Settings
+from tests.scripted import Scripted, without_engines
+from tests.served import serve
+
+pytestmark = pytest.mark.slow
+
+ORIGIN = {"Origin": "https://docs.example.com"}
+PREFLIGHT = ORIGIN | {
+    "Access-Control-Request-Method": "POST",
+    "Access-Control-Request-Headers": "content-type,x-api-key",
+}
+
+
+def test_other_origins_when_they_are_configured() -> None:
+    settings = Settings.load(cors_origins="https://docs.example.com", api_keys="key", api_rate_limit=1)
+    with serve(settings, opening=without_engines(), answering=Scripted()) as server:
+        for _ in range(3):  # asking whether one may ask needs no key and is not counted
+            allowed = server.http.options("/chat/stream", headers=PREFLIGHT)
+            assert allowed.status_code == 200
+            assert allowed.headers["access-control-allow-origin"] == ORIGIN["Origin"]
+        answers = [
+            server.http.post("/chat", json={"query": "answer"}, headers=ORIGIN | {"X-API-Key": "key"}),
+            server.http.post("/chat", json={"query": "answer"}, headers=ORIGIN),
+            server.http.post("/chat", json={"query": "answer"}, headers=ORIGIN),
+            server.http.get("/readyz", headers=ORIGIN),
+        ]
+        assert [answer.status_code for answer in answers] == [200, 401, 429, 500]
+        for answer in answers:  # a page must be able to read why it was refused
+            assert answer.headers["access-control-allow-origin"] == ORIGIN["Origin"]
+            assert "retry-after" in answer.headers["access-control-expose-headers"].lower()
+            assert answer.headers["x-request-id"]
+            assert answer.headers["x-content-type-options"] == "nosniff"
+            assert answer.headers["referrer-policy"] == "no-referrer"
+        other = server.http.options("/chat/stream", headers=PREFLIGHT | {"Origin": "https://evil.example.com"})
+        assert "access-control-allow-origin" not in other.headers
+
+
+def test_no_other_origins_by_default() -> None:
+    with serve(Settings.load(), opening=without_engines(), answering=Scripted()) as server:
+        assert "access-control-allow-origin" not in server.http.get("/livez", headers=ORIGIN).headers
+        assert server.http.options("/chat", headers=PREFLIGHT).status_code == 405
