@@ -39,7 +39,7 @@ class MemoryIndex:
             cosines={str(number): float(cosines[number]) for number in found},
         )
         hits: dict[str, tuple[Chunk, float]] = {}
-        for ranked in fusion.fuse(branches, fusion.DENSE_WEIGHT, depth):
+        for ranked in fusion.fuse(branches, fusion.DENSE_WEIGHT):
             chunk = self.chunks[int(ranked.id)]
             hits.setdefault(chunk.content_hash, (chunk, ranked.similarity))
             if len(hits) == limit:

@@ -107,7 +107,7 @@ def test_an_example_is_asked_for_by_name() -> None:
         ("What are the advantages?", "is short"),
         ("How many publishers?", "is short"),
         ("How do I name the channel?", "is short"),
-        ("Where do the messages wait then?", "names what was said"),
+        ("How long do the messages wait unread?", "names what was said"),
         ("No, for a service", "replies"),
         ("I see. And for parameters?", "goes on"),
         ("I only get half of what was sent", "tells"),
@@ -123,9 +123,9 @@ def test_a_follow_up_keeps_its_words_and_gains_the_topic(question: str, why: str
 @pytest.mark.parametrize(
     ("question", "part"),
     [
-        ("the second one", "Return `CancelResponse.ACCEPT` from it"),
-        ("Tell me more about the first step", "Pass a `cancel_callback` to the action server"),
-        ("what about the last?", "Check `is_cancel_requested` in the loop"),
+        ("the second one", "Return `CancelResponse.ACCEPT` from it."),
+        ("Tell me more about the first step", "Pass a `cancel_callback` to the action server."),
+        ("what about the last?", "Check `is_cancel_requested` in the loop."),
     ],
 )
 def test_a_part_of_the_answer_can_be_pointed_at(question: str, part: str) -> None:
@@ -134,7 +134,9 @@ def test_a_part_of_the_answer_can_be_pointed_at(question: str, part: str) -> Non
 
 
 def test_a_part_that_is_not_there_is_not_made_up() -> None:
-    assert standalone("the fifth one", [ACTIONS]).question.startswith(ACTIONS.question)
+    found = standalone("the fifth one", [ACTIONS])
+    assert found.why != "points at a part"
+    assert "cancel" in found.question
 
 
 def test_a_name_that_only_the_answer_gave_is_known() -> None:
@@ -151,12 +153,10 @@ def test_without_a_history_nothing_is_a_follow_up() -> None:
     assert not standalone("and its limits?", []).is_followup
 
 
-def test_a_new_topic_replaces_the_old_one() -> None:
+def test_a_new_topic_comes_before_the_old_one() -> None:
     history = [TOPICS, Said("What is the real-time factor of Gazebo?", "Simulated time over wall-clock time [1].")]
     found = standalone("How can I raise it?", history).question
-    assert "real-time" in found
-    assert "factor" in found
-    assert "topic" not in found.lower()
+    assert found.startswith("How can I raise it? (real-time factor Gazebo")
 
 
 def test_a_long_conversation_keeps_its_topic() -> None:
@@ -190,9 +190,7 @@ histories = st.lists(st.builds(Said, texts, texts), max_size=14)
 
 
 @given(question=texts.filter(str.strip), history=histories)
-def test_what_is_searched_for_is_never_empty_never_long_and_always_the_same(
-    question: str, history: list[Said]
-) -> None:
+def test_what_is_searched_for_is_never_empty_never_long_and_always_the_same(question: str, history: list[Said]) -> None:
     found = standalone(question, history)
     assert found == standalone(question, history)
     if found.is_followup:

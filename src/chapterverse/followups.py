@@ -21,7 +21,7 @@ _WORDY: Final = 40  # words; who writes so many has said what it is about
 
 # How words of the conversation are weighed (bench/followups.py).
 _DECAY: Final = 0.9  # per turn of age
-_BREAK: Final = 0.15  # instead, where a new topic begins
+_BREAK: Final = 0.5  # instead, where a new topic seems to begin
 _ASKED: Final = 1.0  # a word of a question
 _ANSWERED: Final = 0.5  # each time an answer says it again, up to the cap
 _NAMED: Final = 0.5  # each time an answer says a name that nobody asked for, up to the cap

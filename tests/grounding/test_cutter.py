@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,8 +73,9 @@ def test_the_cut_does_not_depend_on_the_pieces(step: int) -> None:
 
 _SCRAPS = st.sampled_from(
     [
-        "Heron is fast", ". ", ".", "! ", "? ", "\n", "\n\n", "[1]", " [2, 3]", "【4】", "[", "]", "[1", "(x)", "`code. Now`", "`",
-        "```\n", "```", "- ", "1. ", "# ", "| a | b |", "e.g. ", "3.5 m", " The boat", "Dr. ", "…", "**", " ", "> ", "é", "🚤", "\r\n",
+        "Heron is fast", ". ", ".", "! ", "? ", "\n", "\n\n", "[1]", " [2, 3]", "【4】", "[", "]", "[1", "(x)", "`",
+        "`a. Now`", "```\n", "```", "- ", "1. ", "# ", "| a | b |", "e.g. ", "3.5 m", " The boat", "Dr. ", "…", "**", " ",
+        "> ", "é", "🚤", "\r\n",
     ]
 )  # fmt: skip
 
@@ -83,12 +86,8 @@ def test_units_never_depend_on_how_the_text_was_split(text: str, data: st.DataOb
     assert cut(text, step=1) == whole
     marks = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=6)))
     cutter = Cutter()
-    units = [
-        unit
-        for one, other in zip([0, *marks], [*marks, len(text)], strict=True)
-        for unit in cutter.feed(text[one:other])
-    ]
-    assert units + cutter.finish() == whole
+    pieces = [text[one:other] for one, other in pairwise([0, *marks, len(text)])]
+    assert [unit for piece in pieces for unit in cutter.feed(piece)] + cutter.finish() == whole
 
 
 @given(st.text(max_size=300))

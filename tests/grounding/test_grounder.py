@@ -81,10 +81,12 @@ def test_headings_labels_and_announcements_are_dropped_without_being_counted() -
 
 
 def test_blocks_and_bullets_keep_their_shape() -> None:
-    text = "Nodes talk over topics.\n\n- Heron is a boat with two motors.\n- Lies abound here.\n- A service is a call with one answer.\n"
+    items = ("Heron is a boat with two motors.", "Lies abound here.", "A service is a call with one answer.")
+    text = "Nodes talk over topics.\n\n" + "".join(f"- {item}\n" for item in items)
     _, answer, _ = ground(text)
     assert answer == (
-        "Nodes talk over topics [1]. \n- Heron is a boat with two motors [2]. \n- A service is a call with one answer [3]. "
+        "Nodes talk over topics [1]. \n- Heron is a boat with two motors [2]. \n- A service is a call with one answer "
+        "[1]. "
     )
 
 

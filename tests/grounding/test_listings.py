@@ -1,7 +1,10 @@
 from chapterverse.grounding import Passage
 from chapterverse.grounding.listings import find_code, find_head, find_row, language_of
 
-TEXT = "Run it:\n\n```python\nfor x in y:\n    stop(x)\n    go(x)\n```\n\n| a | b |\n|---|---|\n| `one` | 1 |\n| two | 2 |\n"
+TEXT = (
+    "Run it:\n\n```python\nfor x in y:\n    stop(x)\n    go(x)\n```\n\n"
+    "| a | b |\n|---|---|\n| `one` | 1 |\n| two | 2 |\n"
+)
 ISSUED = [Passage(3, TEXT)]
 
 

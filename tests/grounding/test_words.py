@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -72,5 +74,5 @@ def test_two_things(one: str, other: str) -> None:
 def test_tokens_stand_in_order_and_with_their_gaps(text: str) -> None:
     found = tokens(text)
     assert all(0 <= token.start < token.end <= len(text) for token in found)
-    assert all(one.start <= other.start for one, other in zip(found, found[1:], strict=False))
+    assert all(one.start <= other.start for one, other in pairwise(found))
     assert not any(char.isalnum() for token in found for char in token.gap)

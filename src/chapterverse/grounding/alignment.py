@@ -12,7 +12,7 @@ knows nothing of passages.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -24,6 +24,7 @@ from chapterverse.grounding.lexicon import (
     LOOSE,
     LOSABLE,
     PAST,
+    POINTERS,
     PREPOSITIONS,
     PRESENT,
     STRICT,
@@ -293,7 +294,8 @@ def _dropped(clause: Clause, number: int, first: int, statement: Statement) -> s
         ahead = any(other.opening == "subject" and not other.joined for other in following)
         leads = clause.joined and clause.first in _LEADING and number > first and ahead
         return "" if leads else "a condition was left out"
-    if any(key in DOUBTS for token in tokens for key in token.keys):
+    comments = number < first or clause.opening == "relative" or clause.first in POINTERS  # "…, but that is wrong"
+    if comments and any(key in DOUBTS for token in tokens for key in token.keys):
         return "it is held to be doubtful"
     if number + 1 == first and statement.clauses[first].announced:
         return "what announces it was left out"
@@ -345,11 +347,7 @@ def words_shared(claim: Sequence[Token], statement: Statement) -> float:
     return sum(any(key in statement.places for key in token.keys) for token in content) / len(content)
 
 
-def pieces(claim: Sequence[Token], parts: Sequence[Clause]) -> Iterator[list[Sequence[Token]]]:
-    """Ways to read a claim as two or three claims, cut between its clauses."""
-    starts = [part.start for part in parts[1:] if part.joined or not _LABELLED.search(claim[part.start].gap)]
-    for one in starts:
-        yield [claim[:one], claim[one:]]
-    for index, one in enumerate(starts):
-        for other in starts[index + 1 :]:
-            yield [claim[:one], claim[one:other], claim[other:]]
+def cuts(claim: Sequence[Token]) -> list[int]:
+    """Where a claim may be read as two: between its clauses, but not behind a label or a bracket."""
+    parts = clauses(claim)[1:]
+    return [part.start for part in parts if part.joined or not _LABELLED.search(claim[part.start].gap)]

@@ -20,6 +20,7 @@ _ROW = re.compile(r"[ \t]*\|")
 _ITEM = re.compile(r"(?P<indent>[ \t]*)(?P<bullet>[-*+•]|\d{1,3}[.)])[ \t]+")
 _QUOTE = re.compile(r"[ \t]*>[ \t]?")
 _RULE = re.compile(r"[ \t]*(?:-{3,}|\*{3,}|_{3,})[ \t]*")
+_MAY_END = re.compile(r"[.!?…。！？｡\n]")
 _NEXT_WORD = re.compile(r"\s*[\"'“‘«(\[*_]*\w*")
 _TICKS = re.compile(r"`+")
 _ENOUGH = 8  # characters of a line that tell what it is
@@ -107,6 +108,8 @@ class Cutter:
         """Take the first sentence of the block if its end is certain."""
         view = self._text[: _LONGEST + markers.LOOK_AHEAD]
         cut_off = len(view) < len(self._text)
+        if not (final or cut_off or _MAY_END.search(view)):
+            return None
         end, ended = _block_end(view, final and not cut_off)
         block = view[:end].replace("\n", " ")
         stop = _first_end(block, ended)

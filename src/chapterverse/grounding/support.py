@@ -6,8 +6,9 @@ with "It" points back to. Never calls a model, never guesses: what it cannot sho
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
-from chapterverse.grounding.alignment import fit, pieces, words_shared
+from chapterverse.grounding.alignment import cuts, fit, words_shared
 from chapterverse.grounding.lexicon import ADDABLE, DETERMINERS, PREPOSITIONS
 from chapterverse.grounding.passages import Evidence, Passage, Verdict
 from chapterverse.grounding.statements import Statement, clauses, is_verb, points_back, statements, vocabulary
@@ -50,10 +51,8 @@ class Rules:
                 return Verdict(why=f"“{token.lower}” is in no passage")
         if found := _whole(words, passages):
             return Verdict((found,))
-        for split in pieces(words, clauses(words)):
-            if together := _all(split, passages):
-                return Verdict(together)
-        return Verdict(why=_closest_reason(words, passages))
+        together = _together(words, passages)
+        return Verdict(_join(together)) if together else Verdict(why=_closest_reason(words, passages))
 
 
 def _usable(passage: Passage) -> Iterator[tuple[Statement, Statement | None]]:
@@ -96,30 +95,45 @@ def _whole(claim: Sequence[Token], passages: Sequence[Passage]) -> Evidence | No
     return None
 
 
-def _all(split: Sequence[Sequence[Token]], passages: Sequence[Passage]) -> tuple[Evidence, ...]:
-    """Evidence for each part of a claim, or nothing."""
-    found: list[Evidence] = []
-    for number, part in enumerate(split):
-        said = sum(token.content for token in part) >= _LEAST and any(is_verb(part, at) for at in range(len(part)))
-        evidence = _part(split, number, passages) if said else None
-        if evidence is None:
-            return ()
-        found.append(evidence)
-    return _join(found)
+def _together(claim: Sequence[Token], passages: Sequence[Passage]) -> list[Evidence]:
+    """Evidence for each of the two or three parts of a claim, or nothing."""
+    places = cuts(claim)
+    for one in places:
+        first = _part([claim[:one]], passages)
+        if first is None:
+            continue
+        if last := _part([claim[:one], claim[one:]], passages):
+            return [first, last]
+        for other in places:
+            middle = _part([claim[:one], claim[one:other]], passages) if other > one else None
+            last = _part([claim[:one], claim[one:other], claim[other:]], passages) if middle else None
+            if middle and last:
+                return [first, middle, last]
+    return []
 
 
-def _part(split: Sequence[Sequence[Token]], number: int, passages: Sequence[Passage]) -> Evidence | None:
-    """Evidence for one part of a claim. A part without a subject has that of the first one, or of what it refers to."""
-    part = split[number]
-    if number == 0:
+def _speaks(part: Sequence[Token]) -> bool:
+    """Whether a part of a claim says something: a name alone does not."""
+    verb = any(is_verb(part, at) for at in range(len(part))) or any(
+        one.lower.endswith("s") and other.lower in DETERMINERS for one, other in pairwise(part)
+    )
+    return verb and sum(token.content for token in part) >= _LEAST
+
+
+def _part(parts: Sequence[Sequence[Token]], passages: Sequence[Passage]) -> Evidence | None:
+    """Evidence for the last of some parts. One without a subject has that of the first, or of what it refers to."""
+    part = parts[-1]
+    if not _speaks(part):
+        return None
+    if len(parts) == 1:
         return _whole(part, passages)
     opening = clauses(part)[0].opening
     if opening == "relative":
-        return _whole([*_last_phrase(split[number - 1]), *part], passages)
+        return _whole([*_last_phrase(parts[-2]), *part], passages)
     if points_back(part):
-        return _whole([*_first_phrase(split[0]), *part], passages)
+        return _whole([*_first_phrase(parts[0]), *part], passages)
     own = _whole(part, passages)
-    return own or (_whole([*_first_phrase(split[0]), *part], passages) if opening == "verb" else None)
+    return own or (_whole([*_first_phrase(parts[0]), *part], passages) if opening == "verb" else None)
 
 
 def _first_phrase(part: Sequence[Token]) -> Sequence[Token]:

@@ -96,7 +96,7 @@ def _code(raw: str, start: int, end: int) -> Token:
     exact = "`" + raw.removesuffix("()")
     plain = raw.lower()
     # Plain words set as code are still found by a sentence that does not set them so.
-    keys = (exact, *_forms(plain)) if plain.isalpha() else (exact,)
+    keys = (exact, *_forms(plain)) if raw.isalpha() and raw.islower() else (exact,)
     return Token(plain, "code", keys, start, end)
 
 

@@ -95,7 +95,7 @@ class ShardReader:
         depth = fusion.depth(limit)
         filter_ = render(self._clauses(Filters(**query["filters"])))
         words = self._weights.question(query["text"]) if weight < 1 else None
-        ranked = fusion.fuse(self._branches(vector, weight, words, depth, filter_), weight, depth)
+        ranked = fusion.fuse(self._branches(vector, weight, words, depth, filter_), weight)
         picked = fusion.pick(ranked, query["min_similarity"], limit, self._payloads)
         vectors = self._vectors([candidate.id for candidate, _ in picked]) if query["with_vectors"] else {}
         return [

@@ -190,7 +190,7 @@ class QdrantIndex:
         found = dict(zip(requests, (answer.points for answer in answers), strict=True))
         scores = {branch: {str(point.id): point.score for point in points} for branch, points in found.items()}
         payloads = {str(point.id): point.payload for points in found.values() for point in points if point.payload}
-        ranked = fusion.fuse(fusion.Branches(**scores), weight, depth)
+        ranked = fusion.fuse(fusion.Branches(**scores), weight)
         picked = fusion.pick(ranked, query.min_similarity, query.limit, lambda _: payloads)
         ids = [candidate.id for candidate, _ in picked] if query.with_vectors else []
         vectors = await self._vectors(collection, ids)

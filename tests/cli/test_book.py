@@ -1,37 +1,13 @@
-"""The command line as a user runs it: real processes, stdout for data, stderr for the rest, exit codes by error."""
+"""Ingest and search as a user runs them: stdout for data, stderr for the rest, exit codes by error."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from chapterverse.cli import main
-from tests.served import free_port
+from tests.cli.process import chapterverse
 
 pytestmark = pytest.mark.slow
-
-
-def chapterverse(home: Path, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-m", "chapterverse.cli", *arguments],
-        env=os.environ | {"CHAPTERVERSE_HOME": str(home)} | environment,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-
-
-@pytest.mark.parametrize("command", [[], ["ingest"], ["search"], ["serve"], ["doctor"]])
-def test_help_teaches(command: list[str]) -> None:
-    shown = CliRunner().invoke(main, [*command, "--help"]).output
-    assert "Usage:" in shown
-    if command not in (["serve"], ["doctor"]):
-        assert "chapterverse" in shown.split("Options:")[0].split("Usage:")[1], "an example belongs in the help"
 
 
 def test_search_prints_data_to_stdout_and_the_rest_to_stderr(example_home: Path) -> None:
@@ -92,38 +68,10 @@ def test_an_empty_folder_and_a_folder_of_bad_files(tmp_path: Path) -> None:
     assert all(page["why"] for page in ledger["pages"])
 
 
-def test_doctor_names_engines_and_fixes(example_home: Path, tmp_path: Path) -> None:
-    well = chapterverse(example_home, "doctor", "--json")
-    assert well.returncode == 0, well.stderr
-    assert {finding["part"]: finding["state"] for finding in json.loads(well.stdout)["findings"]} == {
-        "qdrant": "up",
-        "embeddings": "up",
-        "book": "up",
-    }
-    empty = chapterverse(tmp_path, "doctor")
-    assert empty.returncode == 1
-    assert "chapterverse ingest" in empty.stdout
-    lost = chapterverse(tmp_path, "doctor", QDRANT_URL=f"http://127.0.0.1:{free_port()}")
-    assert lost.returncode == 1
-    assert "QDRANT_URL is set" in lost.stdout
-    assert "fix: Check QDRANT_URL" in lost.stdout
-
-
 def test_another_embedding_model_is_a_clear_error(example_home: Path) -> None:
     shown = chapterverse(example_home, "search", "x", COHERE_API_KEY="some-key")
     assert shown.returncode == 6
     assert "chapterverse ingest --reembed" in shown.stderr
-
-
-def test_serve_says_when_the_port_is_taken(tmp_path: Path) -> None:
-    import socket
-
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        shown = chapterverse(tmp_path, "serve", "--port", str(taken.getsockname()[1]))
-    assert shown.returncode == 1
-    assert "--port" in shown.stderr
 
 
 def test_ingest_beside_a_running_server_is_taken_up(tmp_path: Path) -> None:

@@ -1,0 +1,98 @@
+"""The command line as a user runs it: a real process, fed by a pipe or by a terminal."""
+
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
+# A terminal controls a session only if the session asks for it; then Ctrl-C reaches the whole process group.
+_ON_A_TERMINAL = """
+import fcntl, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+from chapterverse.cli import main
+main(prog_name="chapterverse")
+"""
+
+
+def chapterverse(
+    home: Path, *arguments: str, fed: str | None = None, **environment: str
+) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "chapterverse.cli", *arguments],
+        env=os.environ | {"CHAPTERVERSE_HOME": str(home)} | environment,
+        input=fed if fed is not None else "",
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+
+
+class Terminal:
+    """A process on a terminal of 100 columns. `with` it; `screen` is all that it has shown."""
+
+    def __init__(self, home: Path, *arguments: str, **environment: str) -> None:
+        self.screen = ""
+        self._seen = 0
+        self._ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 100, 0, 0))
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", _ON_A_TERMINAL, *arguments],
+            env=os.environ | {"CHAPTERVERSE_HOME": str(home), "TERM": "xterm"} | environment,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+        )
+        os.close(theirs)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._ours)
+
+    def until(self, text: str, seconds: float = 60) -> str:
+        """What was shown since the last look, up to and with the text."""
+        deadline = time.monotonic() + seconds
+        while (found := self.screen.find(text, self._seen)) < 0:
+            if not select.select([self._ours], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                raise AssertionError(f"{text!r} was not shown in time; instead: {self.screen[self._seen :]!r}")
+            self._read()
+        shown = self.screen[self._seen : found + len(text)]
+        self._seen = found + len(text)
+        return shown
+
+    def type(self, text: str) -> None:
+        os.write(self._ours, text.encode())
+
+    def ask(self, line: str) -> str:
+        """Enter a line at the prompt; what is shown until the next prompt."""
+        self.type(f"{line}\n")
+        self.until(line)
+        return self.until("\n> ")
+
+    def ended(self) -> int:
+        """The exit code, after the process has shown all it had to show."""
+        try:
+            while True:
+                self._read()
+        except OSError:  # how a terminal says that nobody holds its other end
+            return self.process.wait(60)
+
+    def _read(self) -> None:
+        self.screen += _ESCAPES.sub("", os.read(self._ours, 65536).decode("utf-8", "replace"))

@@ -1,0 +1,139 @@
+"""`ask` as a user runs it, without any key: real processes over the example book."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from chapterverse.cli import main
+from chapterverse.models import MAX_SELECTION_CHARS
+from chapterverse.refusals import NOT_IN_BOOK
+from tests.cli.process import chapterverse
+from tests.conftest import EXAMPLE_BOOK
+from tests.llm_stub import CutsOff, LlmStub, Quotes, serving_llm
+from tests.served import free_port
+
+NOTES = "Tern, the robot 🤖\r\nweighs 6 kg.\r\n\r\nThe top speed of Tern is 0.5 m/s.\r\n"
+QUESTION = "What is ROS 2?"
+
+
+def page_of(source_url: str) -> str:
+    """The text of the page that a source names."""
+    return (EXAMPLE_BOOK.parent / source_url.partition("#")[0]).read_text("utf-8")
+
+
+def speaking_to(stub: LlmStub) -> dict[str, str]:
+    return {"OPENAI_API_KEY": "sk-stub", "OPENAI_BASE_URL": stub.url, "EMBEDDINGS": "local"}
+
+
+@pytest.mark.slow
+def test_an_answer_names_its_sources_and_the_next_process_remembers_it(example_home: Path, database_url: str) -> None:
+    asked = chapterverse(example_home, "ask", QUESTION, "--json", DATABASE_URL=database_url)
+    assert asked.returncode == 0, asked.stderr
+    answer = json.loads(asked.stdout)
+    assert answer["status"] == "answered"
+    assert answer["metadata"]["stored"]
+    assert answer["sources"]
+    assert all(source["quote"] in page_of(source["source_url"]) for source in answer["sources"])
+
+    followed = chapterverse(
+        example_home, "ask", "Is it an operating system?", "--session", answer["session_id"], DATABASE_URL=database_url
+    )
+    assert followed.returncode == 0, followed.stderr
+    text, _, footer = followed.stdout.partition("\n\n[1] ")
+    assert "it is not an operating system" in text
+    assert footer.startswith("What Is ROS 2?")
+    assert "— book/ros2/what-is-ros2.md" in footer
+    assert "\n    “" in footer
+    assert "reading: What Is ROS 2?" in followed.stderr
+    assert "confidence " in followed.stderr
+    assert f"session {answer['session_id']}" in followed.stderr
+    assert "warning" not in followed.stderr
+
+
+@pytest.mark.slow
+def test_a_refusal_is_exact_has_its_exit_code_and_is_given_without_a_database(example_home: Path) -> None:
+    nowhere = f"postgresql://nobody@127.0.0.1:{free_port()}/none"
+    asked = chapterverse(example_home, "ask", "What is the capital of Australia?", DATABASE_URL=nowhere)
+    assert asked.stdout == f"{NOT_IN_BOOK}\n"
+    assert asked.returncode == 20
+    assert "\nrefused · " in asked.stderr
+    assert "warning: this turn could not be stored" in asked.stderr
+    assert "Traceback" not in asked.stderr
+
+
+@pytest.mark.slow
+def test_a_selection_is_answered_from_itself_alone(example_home: Path, tmp_path: Path, database_url: str) -> None:
+    file = tmp_path / "notes.md"
+    file.write_bytes(NOTES.encode())
+    question = ("ask", "What is the top speed of Tern?", "--select")
+    asked = chapterverse(example_home, *question, str(file), "--json", DATABASE_URL=database_url)
+    assert asked.returncode == 0, asked.stderr
+    answer = json.loads(asked.stdout)
+    assert answer["mode"] == "selected_text"
+    assert "0.5 m/s" in answer["answer"]
+    for source in answer["sources"]:
+        assert NOTES[source["char_start"] : source["char_end"]] == source["quote"]
+
+    other = chapterverse(
+        example_home, "ask", "What is sourdough?", "--select", "-", fed="Tern weighs 6 kg.", DATABASE_URL=database_url
+    )
+    assert other.stdout == (
+        "The provided selection does not contain information about sourdough. "
+        "Would you like me to search the full documentation?\n"
+    )
+    assert other.returncode == 20
+
+
+@pytest.mark.slow
+def test_with_a_language_model_the_text_is_that_of_the_json(example_home: Path, database_url: str) -> None:
+    with serving_llm() as stub:
+        settings = speaking_to(stub) | {"DATABASE_URL": database_url}
+        stub.usual = Quotes()
+        plain = chapterverse(example_home, "ask", QUESTION, **settings)
+        asked = chapterverse(example_home, "ask", QUESTION, "--json", **settings)
+        answer = json.loads(asked.stdout)
+        assert answer["sources"]
+        assert plain.stdout.startswith(f"{answer['answer']}\n\n[1] ")
+        # What was verified before the model broke off stays shown; the error has its line and its exit code.
+        first = answer["sources"][0]["quote"]
+        stub.usual = CutsOff(f"{first} [1]. And then it went on and ")
+        broken = chapterverse(example_home, "ask", QUESTION, **settings)
+    assert broken.returncode == 8
+    assert broken.stdout.endswith("\n")
+    assert "error: " in broken.stderr
+    assert "Traceback" not in broken.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([""], "query"),
+        (["x" * 2001], "query"),
+        (["x", "-k", "0"], "top_k"),
+        (["x", "-f", "module"], "KEY=VALUE"),
+        (["x", "-f", "author=me"], "author"),
+        (["x", "--session", "mine"], "session_id"),
+        (["x", "--select", "no/such/file"], "No such file"),
+        (["x", "--select", "."], "directory"),
+        (["x", "--select", "long.txt"], f"at most {MAX_SELECTION_CHARS:,}"),
+        (["x", "--select", "blank.txt"], "empty"),
+        (["x", "--select", "binary"], "UTF-8"),
+        (["x", "--select", "nul.txt"], "NUL"),
+    ],
+)
+def test_what_cannot_be_asked_is_told_before_anything_opens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], told: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CHAPTERVERSE_HOME", str(tmp_path / "home"))
+    Path("long.txt").write_text("x" * (MAX_SELECTION_CHARS + 1))
+    Path("blank.txt").write_text(" \n")
+    Path("binary").write_bytes(b"\xff\xfe")
+    Path("nul.txt").write_text("a\x00b")
+    shown = CliRunner().invoke(main, ["ask", *arguments])
+    assert shown.exit_code == 2
+    assert told in shown.stderr
+    assert shown.stdout == ""
+    assert not (tmp_path / "home").exists()

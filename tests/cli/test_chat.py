@@ -1,0 +1,127 @@
+"""`chat` as a user meets it: fed by a pipe, and on a terminal with its commands and Ctrl-C."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.cli.process import Terminal, chapterverse
+from tests.cli.test_asking import NOTES, speaking_to
+from tests.llm_stub import Hangs, serving_llm
+
+pytestmark = pytest.mark.slow
+
+# Every question but the first needs what was said before. With it, words that the answer must hold.
+CONVERSATION = [
+    ("What is ROS 2?", "second generation of the Robot Operating System"),
+    ("Which middleware does it use?", "DDS"),
+    ("And how do I select another implementation of it?", "RMW_IMPLEMENTATION"),
+    ("Which layer is below its client libraries?", ""),
+    ("How do I keep two robots apart that share its network?", "ROS_DOMAIN_ID"),
+    ("Is it an operating system?", "it is not an operating system"),
+    ("tell me more", ""),
+    ("Does it have a master?", ""),
+    ("What about its conventions?", ""),
+    ("And its client library for Python?", "rclpy"),
+    ("Which tools does it have?", ""),
+    ("What are its four kinds of parts?", "four kinds of parts"),
+]
+
+
+def test_twelve_dependent_turns_with_a_restart_in_between(example_home: Path, database_url: str) -> None:
+    def talk(questions: list[tuple[str, str]], *options: str) -> tuple[list[dict[str, object]], str]:
+        fed = "".join(f"{question}\n" for question, _ in questions)
+        shown = chapterverse(example_home, "chat", "--json", *options, fed=fed, DATABASE_URL=database_url)
+        assert shown.returncode == 0, shown.stderr
+        session = re.search(r"chat --session (\S+)", shown.stderr)
+        assert session
+        return [json.loads(line) for line in shown.stdout.splitlines()], session[1]
+
+    before, session = talk(CONVERSATION[:6])
+    after, again = talk(CONVERSATION[6:], "--session", session)
+    assert again == session
+    answers = before + after
+    assert len(answers) == 12
+    assert {answer["session_id"] for answer in answers} == {session}
+    for (question, words), answer in zip(CONVERSATION, answers, strict=True):
+        assert answer["status"] == "answered", question
+        assert words in str(answer["answer"]), question
+        urls = [source["source_url"] for source in answer["sources"]]  # type: ignore[attr-defined]
+        assert any(url.startswith("book/ros2/what-is-ros2.md") for url in urls), question
+
+
+def test_at_the_prompt(open_home: Path, tmp_path: Path) -> None:
+    """One process on a terminal, with the embedded Postgres; then another that goes on with its session."""
+    (tmp_path / "notes.md").write_text(NOTES)
+    with serving_llm() as stub:
+        with Terminal(open_home, "chat", **speaking_to(stub)) as terminal:
+            start = terminal.until("\n> ")
+            assert not (open_home / "postgres" / "data").exists(), "the prompt must not wait for the database"
+            session = re.search(r"session (\S{36})", start)
+            assert session
+
+            assert "There is no command /foo" in terminal.ask("/foo bar")
+            assert "/select FILE" in terminal.ask("/help")
+            assert "Nothing was said" in terminal.ask("/history")
+            assert "no sources" in terminal.ask("/sources")
+            terminal.type("\x03")
+            assert "Ctrl-D or /quit leaves" in terminal.until("\n> ")
+
+            answer = terminal.ask("What is ROS 2?")
+            assert "reading: What Is ROS 2?" in answer
+            assert "\n[1] What Is ROS 2? — book/ros2/what-is-ros2.md" in answer
+            assert "confidence " in answer
+            assert max(map(len, answer.splitlines())) <= 100, "lines are broken between words"
+            assert "\n    ROS 2, the second generation" in terminal.ask("/sources")
+
+            # The first sentence has been shown, the rest never comes: Ctrl-C ends the call, not the chat.
+            stub.script.append(Hangs(after="ROS 2 is a set of open-source libraries and tools [1]. And then "))
+            terminal.type("What is it?\n")
+            terminal.until("libraries and tools [1].")
+            terminal.type("\x03")
+            assert "Cancelled." in terminal.until("\n> ")
+            assert stub.wait_disconnect()
+
+            history = terminal.ask("/history")
+            assert "> What is ROS 2?" in history
+            assert "What is it?" not in history, "what was cancelled is not stored"
+            terminal.type(f"/select {tmp_path / 'no.md'}\n")
+            assert "cannot be read" in terminal.until("\n> ")
+            terminal.type(f"/select {tmp_path / 'notes.md'}\nWhat is its top speed?\n")
+            assert "[1] User Selection › line" in terminal.until("notes.md> \n")
+            assert "about the book" in terminal.ask("/select")
+            terminal.type("\x04")
+            assert terminal.ended() == 0
+            assert f"chapterverse chat --session {session[1]}" in terminal.screen
+
+        with Terminal(open_home, "chat", "--session", session[1], **speaking_to(stub)) as terminal:
+            terminal.until("\n> ")
+            assert "[1] User Selection › line" in terminal.ask("/sources"), "of the last turn, from the database"
+            assert "> What is ROS 2?" in terminal.ask("/history")
+            assert session[1] not in terminal.ask("/new")
+            assert "Nothing was said" in terminal.ask("/history")
+            terminal.type("/quit\n")
+            assert terminal.ended() == 0
+
+
+def test_an_offer_is_accepted_and_a_pipe_gets_the_last_error_s_exit_code(
+    example_home: Path, tmp_path: Path, database_url: str
+) -> None:
+    (tmp_path / "notes.md").write_text(NOTES)
+    fed = f"/select {tmp_path / 'notes.md'}\nWhat is Nav2?\nyes\n\n/nonsense\n{'x' * 3000}\n"
+    shown = chapterverse(example_home, "chat", fed=fed, DATABASE_URL=database_url)
+    assert shown.returncode == 2
+    assert "error: query: " in shown.stderr
+    assert "There is no command /nonsense" in shown.stderr
+    refusal, _, answer = shown.stdout.partition("\n\n")
+    assert refusal.endswith("about Nav2. Would you like me to search the full documentation?")
+    assert answer.startswith("Nav2 is the navigation system of ROS 2")
+    assert "questions are about the book again" in shown.stderr
+    assert "> " not in shown.stdout, "no prompt where nobody reads it"
+
+
+def test_a_setting_that_cannot_work_ends_the_chat(example_home: Path) -> None:
+    shown = chapterverse(example_home, "chat", fed="What is ROS 2?\n", EMBEDDINGS="cohere")
+    assert shown.returncode == 9
+    assert "COHERE_API_KEY" in shown.stderr

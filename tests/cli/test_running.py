@@ -1,0 +1,61 @@
+"""Serve and doctor as a user runs them, and the help of every command."""
+
+import json
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from chapterverse.cli import main
+from tests.cli.process import chapterverse
+from tests.served import free_port
+
+COMMANDS = [[], ["ingest"], ["search"], ["ask"], ["chat"], ["sessions"], ["serve"], ["doctor"]]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids="-".join)
+def test_help_teaches(command: list[str]) -> None:
+    shown = CliRunner().invoke(main, [*command, "--help"]).output
+    assert "Usage:" in shown
+    if command not in (["serve"], ["doctor"]):
+        assert "  chapterverse " in shown.split("Options:")[0].split("\n", 1)[1], "an example belongs in the help"
+
+
+def test_help_loads_no_engine() -> None:
+    script = "import sys, chapterverse.cli; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"numpy", "pydantic", "rich", "openai", "asyncpg", "fastapi"} & set(loaded)
+
+
+@pytest.mark.slow
+def test_doctor_names_engines_and_fixes(example_home: Path, tmp_path: Path, database_url: str) -> None:
+    well = chapterverse(example_home, "doctor", "--json", DATABASE_URL=database_url)
+    assert well.returncode == 0, well.stderr
+    assert {finding["part"]: finding["state"] for finding in json.loads(well.stdout)["findings"]} == {
+        "qdrant": "up",
+        "embeddings": "up",
+        "llm": "up",
+        "database": "up",
+        "book": "up",
+    }
+    empty = chapterverse(tmp_path, "doctor", DATABASE_URL=database_url)
+    assert empty.returncode == 1
+    assert "chapterverse ingest" in empty.stdout
+    nowhere = f"http://127.0.0.1:{free_port()}"
+    lost = chapterverse(tmp_path, "doctor", DATABASE_URL=database_url, QDRANT_URL=nowhere)
+    assert lost.returncode == 1
+    assert "QDRANT_URL is set" in lost.stdout
+    assert "fix: Check QDRANT_URL" in lost.stdout
+
+
+@pytest.mark.slow
+def test_serve_says_when_the_port_is_taken(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        shown = chapterverse(tmp_path, "serve", "--port", str(taken.getsockname()[1]))
+    assert shown.returncode == 1
+    assert "--port" in shown.stderr
