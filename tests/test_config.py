@@ -66,7 +66,7 @@ def test_lists_are_comma_separated(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_a_value_that_cannot_work_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(name, value)
-    with pytest.raises(ConfigurationError, match=f"^{name}: "):
+    with pytest.raises(ConfigurationError, match=rf"^{name}: "):
         Settings.load()
 
 

@@ -63,6 +63,32 @@ async def test_the_answer_is_remembered_for_a_moment(monkeypatch: pytest.MonkeyP
     await asyncio.gather(*(prober.check() for _ in range(20)))
     assert asked == 1
     monkeypatch.setattr(health, "REMEMBER_SECONDS", 0.0)
-    prober._until = 0.0
     await prober.check()
     assert asked == 2
+
+
+async def test_an_answer_is_as_old_as_its_probes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What changes while a slow probe runs is not hidden behind an answer that looks new."""
+    monkeypatch.setattr(health, "REMEMBER_SECONDS", 0.05)
+    monkeypatch.setattr(health, "PROBE_SECONDS", 0.2)
+    state = fine
+    prober = Health((one("qdrant", lambda: state(), vital=True), one("llm", hung, vital=True)))
+    first = asyncio.create_task(prober.check())
+    await asyncio.sleep(0.1)
+    state = failing
+    answer = await prober.check()
+    assert (await first).services["qdrant"].status == "up"
+    assert answer.services["qdrant"].status == "down"
+
+
+def test_a_change_is_told_within_five_seconds() -> None:
+    assert health.PROBE_SECONDS + health.REMEMBER_SECONDS < 5
+
+
+async def test_a_fault_of_a_probe_does_not_hide_the_others() -> None:
+    async def broken() -> None:
+        raise ZeroDivisionError("secret detail")
+
+    answer = await Health((one("qdrant", fine, vital=True), one("redis", broken, vital=False))).check()
+    assert (answer.services["qdrant"].status, answer.services["redis"].status) == ("up", "down")
+    assert "secret" not in answer.model_dump_json()

@@ -4,6 +4,7 @@ Owns the order of these steps and the events a reader gets. `prepare` does what 
 does the rest and never raises: it ends in one `done` or one `error`. The JSON answer is the fold of the same events.
 """
 
+import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -41,7 +42,7 @@ from chapterverse.models import (
     SourcesEvent,
     Status,
 )
-from chapterverse.refusals import NOT_FOUND, NOT_IN_BOOK, not_in_selection, topic_of_question
+from chapterverse.refusals import NOT_FOUND, NOT_IN_BOOK, OFFER, not_in_selection, topic_of_question
 from chapterverse.retrieval import retrieve_with_retry
 from chapterverse.services import Services
 from chapterverse.topic import EXCHANGES, topic_of
@@ -49,8 +50,8 @@ from chapterverse.turns import SearchRecord, Turn
 
 log = logging.getLogger(__name__)
 
-OFFER: Final = "Would you like me to search the full documentation?"
 KEEPING_SECONDS: Final = 1.0  # of the answer's time, left to verify its end and to store the turn
+PARTING_SECONDS: Final = 0.2  # of them, left to say goodbye when the turn cannot be stored
 DISCLAIMER: Final = "The book says little about this. Check the passages behind the answer."
 
 
@@ -76,14 +77,12 @@ async def prepare(request: ChatRequest, services: Services, seconds: float = REQ
     `seconds` are left for the whole answer."""
     started = time.perf_counter()
     turns, remembered = await _remember(request, services)
-    asked = standalone(request.query, [Exchange(turn.query, turn.response) for turn in turns])
-    accepts = bool(turns) and turns[-1].response.endswith(OFFER) and asked.question == turns[-1].query
-    mode: Mode = "general" if accepts else request.mode
+    mode, question, is_followup = _understand(request, turns)
     prepared = Prepared(
         request=request,
         session_id=request.session_id or str(uuid4()),
         mode=mode,
-        question=request.query if mode == "selected_text" else asked.question,
+        question=question,
         turns=turns,
         remembered=remembered,
         started=started,
@@ -93,7 +92,7 @@ async def prepare(request: ChatRequest, services: Services, seconds: float = REQ
         return prepared
     searching = time.perf_counter()
     # What the last answer rested on stays a candidate: a follow-up is often about it.
-    also = turns[-1].evidence if asked.is_followup and turns else ()
+    also = turns[-1].evidence if is_followup else ()
     found = await retrieve_with_retry(_search_request(prepared, services), services.embedder, services.index, also)
     return replace(prepared, found=found, retrieval_ms=(time.perf_counter() - searching) * 1000)
 
@@ -183,6 +182,8 @@ class _Answer:
                         case Finished(tokens, calls, stopped):
                             self.tokens, self.calls, self.stopped = tokens, calls, bool(stopped)
                     if self.grounder.truncated:
+                        # The run is cut off before it could tell: each search of the model's own was one call more.
+                        self.calls = max(1, len(self.searches))
                         break
             for result in self.grounder.finish():
                 if isinstance(result, Shown):
@@ -192,21 +193,23 @@ class _Answer:
 
     def _task(self) -> Task:
         prepared = self.prepared
+        context = self.services.settings.max_conversation_history // 2  # turns, of two messages each
+        history = tuple(Exchange(turn.query, turn.response) for turn in prepared.turns[-context:] if context)
         if prepared.found is None:
             selection = prepared.request.selected_text or ""
             issued, passage = selection_passage(selection)
             self.grounder.add_passages([passage])
-            return Task(prepared.question, (issued,), (), search=None)
-        history = tuple(Exchange(turn.query, turn.response) for turn in prepared.turns)
+            return Task(prepared.question, (issued,), history, search=None)
         return Task(prepared.question, self._issue(prepared.found), history, self._search_again)
 
-    async def _search_again(
-        self, query: str, top_k: int, filters: SearchFilters | None
-    ) -> tuple[IssuedPassage, ...]:
-        """The model's own search. The reader's filters still hold."""
-        request = self.prepared.request
+    async def _search_again(self, query: str, top_k: int, filters: SearchFilters | None) -> tuple[IssuedPassage, ...]:
+        """The model's own search. The reader's filters and threshold still hold."""
+        wanted = _search_request(self.prepared, self.services)
         again = RetrievalRequest(
-            query=query, top_k=top_k, score_threshold=request.score_threshold, filters=request.filters or filters
+            query=query,
+            top_k=top_k,
+            score_threshold=wanted.score_threshold,
+            filters=wanted.filters or filters,
         )
         found = await retrieve_with_retry(again, self.services.embedder, self.services.index)
         self.searches.append(_record(found))
@@ -302,12 +305,27 @@ class _Answer:
         )
 
 
+def _understand(request: ChatRequest, turns: tuple[Turn, ...]) -> tuple[Mode, str, bool]:
+    """How a question is to be answered, as it stands alone, and whether it follows up on an earlier one."""
+    # The oldest turn that is remembered may itself have been a follow-up on one that is not.
+    history = [
+        Exchange(turn.query if at else turn.standalone_query or turn.query, turn.response)
+        for at, turn in enumerate(turns)
+    ]
+    asked = standalone(request.query, history)
+    if turns and turns[-1].response.endswith(OFFER) and asked.why == "accepts":
+        return "general", standalone(turns[-1].query, history[:-1]).question, True
+    if request.mode == "selected_text":
+        return request.mode, request.query, asked.is_followup
+    return request.mode, asked.question, asked.is_followup
+
+
 async def _remember(request: ChatRequest, services: Services) -> tuple[tuple[Turn, ...], bool]:
     """The last turns of the session. Without a database questions are answered all the same."""
     if request.session_id is None:
         return (), True
     try:
-        wanted = services.settings.max_conversation_history
+        wanted = max(services.settings.max_conversation_history, 2 * (EXCHANGES - 1))
         return tuple(await services.conversations.recent(request.session_id, wanted)), True
     except ConversationsUnavailable as failure:
         log.warning("the conversation could not be read: %s", failure.message)
@@ -318,13 +336,15 @@ async def _keep(turn: Turn, prepared: Prepared, services: Services) -> bool:
     """Store the turn; whether it is kept is told to the reader."""
     if not prepared.remembered:
         return False
+    left = prepared.deadline - PARTING_SECONDS - time.perf_counter()
     try:
-        await services.conversations.store(turn)
-        if len(prepared.turns) + 1 == EXCHANGES:
-            questions = [*(earlier.query for earlier in prepared.turns), turn.query]
-            await services.conversations.set_topic(turn.session_id, topic_of(questions))
-    except ConversationsUnavailable as failure:
-        log.warning("a turn was not stored: %s", failure.message)
+        async with asyncio.timeout(max(0.0, left)):
+            await services.conversations.store(turn)
+            if len(prepared.turns) + 1 >= EXCHANGES:
+                questions = [*(earlier.query for earlier in prepared.turns), turn.query]
+                await services.conversations.set_topic(turn.session_id, topic_of(questions))
+    except (ConversationsUnavailable, TimeoutError) as failure:
+        log.warning("a turn was not stored: %s", failure)
         return False
     return True
 

@@ -3,15 +3,17 @@
 Owns how a citation looks. Never decides what supports what.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 
 from chapterverse.agent import IssuedPassage
 from chapterverse.grounding import Citation, Passage, lines_of
 from chapterverse.ingestion.hostile import flags_of
 from chapterverse.models import ChunkResult, SelectedTextCitation, SourceCitation
-from chapterverse.text import sentences
 
 SNIPPET = 500  # characters of a passage shown with its citation (SPEC 2.1)
+
+_BETWEEN_PARAGRAPHS = re.compile(r"\n\s*\n")
 
 
 def passage_of(chunk: ChunkResult, number: int) -> tuple[IssuedPassage, Passage]:
@@ -93,5 +95,8 @@ def _around(text: str, start: int, end: int) -> str:
 
 
 def _talking_to_the_model(text: str) -> tuple[tuple[int, int], ...]:
-    """Sentences that address an assistant rather than the reader: never evidence."""
-    return tuple((start, end) for start, end in sentences(text) if flags_of(text[start:end]))
+    """Paragraphs that address an assistant rather than the reader: never evidence. Not their sentences alone, because
+    what it is told to say comes after the order to say it."""
+    breaks = [0, *(place for gap in _BETWEEN_PARAGRAPHS.finditer(text) for place in gap.span()), len(text)]
+    paragraphs = zip(breaks[::2], breaks[1::2], strict=True)
+    return tuple((start, end) for start, end in paragraphs if flags_of(text[start:end]))

@@ -7,6 +7,7 @@ Owns the connection pool and the SQL, and is the only module that knows asyncpg:
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
@@ -26,6 +27,7 @@ T = TypeVar("T")
 
 UNIT_SECONDS = 5.0  # one unit of work, connecting included (SPEC 7)
 JOB_SECONDS = 60.0  # a clean-up, which nobody waits for
+REST_SECONDS = 3.0  # after a failure, so that not every question waits for a database that is gone
 POOL_SIZE = 5  # units are short; the embedded server takes 50 connections of all workers together
 IDLE_SECONDS = 60.0  # then a connection is given back, so that a serverless Postgres can go to sleep
 THREAD_MESSAGES = 50  # the last ones that a thread shows (SPEC 2.3)
@@ -49,13 +51,15 @@ class Conversations:
     """All conversations of a database, found by its URL or by a function that makes one ready and returns its URL.
 
     The constructor connects nothing. The first call opens the pool and runs the migrations; a call that finds its
-    connection gone does so again, once, which also revives an embedded server.
+    connection gone does so again, once, which also revives an embedded server. After a call that failed all the same,
+    others fail at once for `REST_SECONDS`; then one tries, and `probe` always does.
     """
 
     def __init__(self, address: str | Callable[[], Awaitable[str]]) -> None:
         self._address = address
         self._opening: asyncio.Task[Any] | None = None
         self._closed = False
+        self._rests_until = 0.0  # 0 while all is well
 
     async def recent(self, session_id: str, messages: int) -> list[Turn]:
         """The turns that hold the last messages of a session, oldest first."""
@@ -89,7 +93,7 @@ class Conversations:
         return _count(await self._unit(lambda connection: connection.execute(_DELETE, session))) > 0
 
     async def set_topic(self, session_id: str, summary: str) -> None:
-        """Name a session's topic, cut to 200 characters."""
+        """Name a session's topic, cut to 200 characters, unless it has been named."""
         session = UUID(session_id)
         await self._unit(lambda connection: connection.execute(_SET_TOPIC, session, summary[:200]))
 
@@ -102,7 +106,8 @@ class Conversations:
         return await self._job(_PURGE_LOCK, older_than, _PURGE_TURNS, _PURGE_THREADS)
 
     async def probe(self) -> None:
-        """Raise `ConversationsUnavailable` unless the database answers."""
+        """Raise `ConversationsUnavailable` unless the database answers; when it does, all calls are let through."""
+        self._rests_until = min(self._rests_until, time.monotonic())
         await self._unit(lambda connection: connection.fetchval("SELECT 1"))
 
     async def close(self) -> None:
@@ -357,7 +362,7 @@ FROM conversation_threads t ORDER BY t.updated_at DESC, t.thread_id LIMIT $1"""
 
 _DELETE = "DELETE FROM conversation_threads WHERE thread_id = $1"
 
-_SET_TOPIC = "UPDATE conversation_threads SET topic_summary = $2 WHERE thread_id = $1"
+_SET_TOPIC = "UPDATE conversation_threads SET topic_summary = $2 WHERE thread_id = $1 AND topic_summary IS NULL"
 
 _ARCHIVE = """
 UPDATE conversation_threads SET archived_at = clock_timestamp()

@@ -8,6 +8,7 @@ from typing import Final
 
 NOT_FOUND: Final = "I couldn't find relevant information in the documentation for your question."
 NOT_IN_BOOK: Final = "I don't have information about that in the available documentation."
+OFFER: Final = "Would you like me to search the full documentation?"
 
 _LONGEST_TOPIC = 120  # characters: a longer question is cut, the reader knows what was asked
 
@@ -38,10 +39,7 @@ _ASKING = re.compile(
 
 def not_in_selection(topic: str) -> str:
     """The refusal of a selection, with the offer that the next turn may accept."""
-    return (
-        f"The provided selection does not contain information about {topic}. "
-        "Would you like me to search the full documentation?"
-    )
+    return f"The provided selection does not contain information about {topic}. {OFFER}"
 
 
 def topic_of_question(question: str) -> str:

@@ -7,7 +7,7 @@ Never knows which engines it has, never calls a language model.
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Final, TypeVar
 
 from chapterverse.book import Hit
@@ -16,6 +16,7 @@ from chapterverse.config import RETRIEVAL_SECONDS
 from chapterverse.embeddings import Embedder, Vectors
 from chapterverse.errors import EmbeddingMismatchError, QdrantTimeoutError, RetrievalUnavailable
 from chapterverse.index import Filters, HybridQuery, Index
+from chapterverse.index.filters import admits
 from chapterverse.models import ChunkResult, ConfidenceMetrics, RetrievalRequest, SearchFilters, SearchResult
 
 RETRIES: Final = 3  # after the first try, on an engine that was lost
@@ -87,19 +88,18 @@ async def _persist(attempt: Callable[[], Awaitable[T]]) -> T:
 async def _search(
     request: RetrievalRequest, vector: Vectors, index: Index, also: Sequence[str], started: float
 ) -> SearchResult:
-    hits = await index.search(
-        HybridQuery(
-            text=request.query,
-            vector=vector,
-            limit=request.top_k,
-            filters=_filters(request.filters),
-            min_similarity=request.score_threshold or 0.0,
-            with_vectors=True,
-        )
+    query = HybridQuery(
+        text=request.query,
+        vector=vector,
+        limit=request.top_k,
+        filters=_filters(request.filters),
+        min_similarity=request.score_threshold or 0.0,
+        with_vectors=True,
     )
+    hits = await index.search(query)
     metrics = await _assess(request, hits, index)
     found = {hit.chunk.content_hash for hit in hits}
-    recalled = [hit for hit in await index.recall(also, vector) if hit.chunk.content_hash not in found] if also else []
+    recalled = [hit for hit in (await index.recall(also, vector) if also else ()) if _is_new(hit, found, query)]
     results = [_result(hit, rank) for rank, hit in enumerate([*hits, *recalled], start=1)]
     return SearchResult(
         results=results,
@@ -108,6 +108,12 @@ async def _search(
         latency_ms=round((time.perf_counter() - started) * 1000, 3),
         confidence=metrics,
     )
+
+
+def _is_new(hit: Hit, found: Collection[str], query: HybridQuery) -> bool:
+    """Whether a chunk that was recalled adds to what was found, within what the reader asked for."""
+    wanted = hit.similarity >= query.min_similarity and admits(query.filters, hit.chunk)
+    return wanted and hit.chunk.content_hash not in found
 
 
 async def _assess(request: RetrievalRequest, hits: Sequence[Hit], index: Index) -> ConfidenceMetrics:

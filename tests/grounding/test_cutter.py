@@ -74,8 +74,8 @@ def test_the_cut_does_not_depend_on_the_pieces(step: int) -> None:
 _SCRAPS = st.sampled_from(
     [
         "Heron is fast", ". ", ".", "! ", "? ", "\n", "\n\n", "[1]", " [2, 3]", "【4】", "[", "]", "[1", "(x)", "`",
-        "`a. Now`", "```\n", "```", "- ", "1. ", "# ", "| a | b |", "e.g. ", "3.5 m", " The boat", "Dr. ", "…", "**", " ",
-        "> ", "é", "🚤", "\r\n",
+        "`a. Now`", "```\n", "```", "- ", "1. ", "# ", "| a | b |", "e.g. ", "3.5 m", " The boat", "Dr. ", "…", "**",
+        " ", "> ", "é", "🚤", "\r\n",
     ]
 )  # fmt: skip
 

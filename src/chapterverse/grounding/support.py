@@ -166,12 +166,12 @@ def _join(found: Sequence[Evidence]) -> tuple[Evidence, ...]:
 
 
 def _closest_reason(claim: Sequence[Token], passages: Sequence[Passage]) -> str:
-    ranked = [
-        (words_shared(claim, statement), at, order, fit(claim, statement, _subject(statement, before)).why)
-        for at, passage in enumerate(passages)
-        for order, (statement, before) in enumerate(_usable(passage))
-    ]
-    return max(ranked, key=lambda item: (item[0], -item[1], -item[2]))[3] if ranked else "there is no passage"
+    """Why the statement that shares the most words with a claim does not bear it out."""
+    usable = [pair for passage in passages for pair in _usable(passage)]
+    if not usable:
+        return "there is no passage"
+    statement, before = max(usable, key=lambda pair: words_shared(claim, pair[0]))
+    return fit(claim, statement, _subject(statement, before)).why or "its parts do not belong together"
 
 
 def nearest(claim: str, passages: Sequence[Passage], taken: Sequence[Evidence]) -> Evidence | None:

@@ -6,6 +6,7 @@ Owns the meaning of filters. Never talks to an engine.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from chapterverse.book import Chunk
 from chapterverse.index import Filters
 
 
@@ -39,6 +40,14 @@ def exact_clauses(filters: Filters) -> list[Clause]:
         if values:
             clauses.append((Match(field, values),))
     return clauses
+
+
+def admits(filters: Filters, chunk: Chunk) -> bool:
+    """Whether a chunk that is at hand may be returned."""
+    matches = (
+        any(getattr(chunk, match.field) in match.values for match in clause) for clause in exact_clauses(filters)
+    )
+    return all(matches) and chunk.source_url.startswith(filters.source_url_prefix)
 
 
 def prefix_scope(prefix: str) -> Scope:

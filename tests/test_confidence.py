@@ -1,0 +1,275 @@
+"""From cosines to a decision: the rules of the specification, the line they are read from, and how it is fitted."""
+
+import hashlib
+import json
+import re
+from collections.abc import AsyncIterator, Iterable
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bench.memory import MemoryIndex
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chapterverse.book import Chunk, chunk_id_for, page_id_for, text_hash
+from chapterverse.confidence import FALLBACK, Calibration, Vectors, assess, calibrate, overall
+from chapterverse.embeddings.local import LocalEmbedder
+from chapterverse.embeddings.wordpiece import count_tokens
+from chapterverse.ingestion.chunking import cut
+from chapterverse.ingestion.composing import compose
+from chapterverse.ingestion.document import Document
+from chapterverse.ingestion.readers import read
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+IDENTITY = Calibration(answered=0.60, usual=0.85)  # relevance is the cosine itself
+QUESTIONS = Path(__file__).parent.parent / "src" / "chapterverse" / "calibration_questions.txt"
+
+cosines = st.floats(-1.0, 1.0)
+lines = st.tuples(st.floats(0.0, 0.6), st.floats(0.05, 0.4)).map(lambda ends: Calibration(ends[0], ends[0] + ends[1]))
+
+
+# ── the rules ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("average", "chunks", "top_k", "level"),
+    [
+        (0.85, 5, 5, "high"),
+        (1.00, 20, 20, "high"),
+        (0.8499, 5, 5, "medium"),
+        (0.90, 4, 5, "medium"),
+        (0.75, 3, 5, "medium"),
+        (0.7499, 3, 5, "low"),
+        (0.90, 2, 5, "low"),
+        (0.60, 2, 5, "low"),
+        (0.5999, 5, 5, "insufficient"),
+        (1.00, 1, 5, "insufficient"),
+        (0.90, 4, 4, "high"),
+        (0.90, 1, 1, "high"),
+        (0.80, 1, 1, "medium"),
+        (0.60, 1, 1, "low"),
+        (0.80, 2, 2, "medium"),
+        (0.59, 1, 1, "insufficient"),
+        (0.00, 0, 5, "insufficient"),
+        (0.00, 0, 1, "insufficient"),
+    ],
+)
+def test_the_rules_of_the_specification(average: float, chunks: int, top_k: int, level: str) -> None:
+    metrics = assess([average] * chunks, None, IDENTITY, top_k)
+    assert metrics.confidence_level == level
+    assert metrics.should_answer == (level != "insufficient")
+    assert metrics.num_chunks == chunks
+
+
+def test_the_average_decides_and_not_the_best_or_the_worst() -> None:
+    metrics = assess([1.0, 0.9, 0.8, 0.5, 0.3], None, IDENTITY, 5)
+    assert (metrics.average_similarity, metrics.min_similarity, metrics.max_similarity) == (0.7, 0.3, 1.0)
+    assert metrics.confidence_level == "low"
+
+
+@given(st.lists(cosines, max_size=20), lines, st.integers(1, 20))
+def test_order_does_not_matter_and_all_values_are_shares(
+    similarities: list[float], line: Calibration, top_k: int
+) -> None:
+    metrics = assess(similarities, None, line, top_k)
+    assert 0.0 <= metrics.min_similarity <= metrics.average_similarity <= metrics.max_similarity <= 1.0
+    assert assess(similarities[::-1], None, line, top_k) == metrics
+    assert assess(sorted(similarities), None, line, top_k) == metrics
+
+
+@given(st.lists(cosines, min_size=1, max_size=20), lines, st.integers(1, 20), st.floats(0.0, 0.5))
+def test_better_passages_never_lower_the_level(
+    similarities: list[float], line: Calibration, top_k: int, gain: float
+) -> None:
+    levels = ["insufficient", "low", "medium", "high"]
+    before = assess(similarities, None, line, top_k).confidence_level
+    after = assess([similarity + gain for similarity in similarities], None, line, top_k).confidence_level
+    assert levels.index(after) >= levels.index(before)
+
+
+@pytest.mark.parametrize(
+    ("vectors", "diversity"),
+    [
+        (None, 0.0),
+        ([], 0.0),
+        ([[1.0, 0.0]], 0.0),
+        ([[1.0, 0.0], [1.0, 0.0]], 0.0),
+        ([[1.0, 0.0], [0.0, 2.0]], 1.0),
+        ([[1.0, 0.0], [-1.0, 0.0]], 1.0),
+        ([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]], 0.6667),
+        ([[0.0, 0.0], [1.0, 0.0]], 1.0),
+    ],
+)
+def test_diversity_is_one_minus_the_mean_cosine_of_pairs(vectors: list[list[float]] | None, diversity: float) -> None:
+    assert assess([0.9, 0.9], vectors, IDENTITY, 5).chunk_diversity == diversity
+
+
+@pytest.mark.parametrize(("verified", "confidence"), [(1.0, 0.8), (0.5, 0.4), (0.0, 0.0), (1.7, 0.8), (-1.0, 0.0)])
+def test_confidence_counts_what_was_verified(verified: float, confidence: float) -> None:
+    assert overall(assess([0.8] * 5, None, IDENTITY, 5), verified) == confidence
+
+
+# ── the line ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@given(lines, cosines, cosines)
+def test_relevance_never_falls_and_stays_a_share(line: Calibration, one: float, other: float) -> None:
+    low, high = sorted((one, other))
+    assert 0.0 <= line.relevance(low) <= line.relevance(high) <= 1.0
+
+
+@given(lines)
+def test_the_line_goes_through_its_two_points_and_survives_storage(line: Calibration) -> None:
+    assert line.relevance(line.answered) == pytest.approx(0.60)
+    assert line.relevance(line.usual) == pytest.approx(0.85)
+    assert Calibration.from_dict(json.loads(json.dumps(line.to_dict()))) == line
+
+
+@pytest.mark.parametrize(
+    "stored", [{}, {"answered": 0.3}, {"answered": "x", "usual": 0.5}, {"answered": 0.5, "usual": 0.5}, {"knots": []}]
+)
+def test_what_is_no_calibration_names_the_command_that_makes_one(stored: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="chapterverse calibrate"):
+        Calibration.from_dict(stored)
+
+
+def test_without_a_calibration_the_shipped_line_is_used() -> None:
+    assert assess([0.4] * 5, None, None, 5) == assess([0.4] * 5, None, FALLBACK, 5)
+
+
+# ── fitting it ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def bag_of_words(text: str) -> Vectors:
+    """A stand-in embedding: texts that share words are alike."""
+    vector = np.full(256, 1e-3, np.float32)
+    for word in re.findall(r"[a-z]{4,}", text.lower()):
+        vector[hashlib.sha256(word.encode()).digest()[0]] += 1.0
+    return vector / np.float32(np.linalg.norm(vector))
+
+
+def chunk(number: int, text: str, heading: str) -> Chunk:
+    page, content = page_id_for(f"page-{number}"), text_hash(text)
+    return Chunk(
+        chunk_id=chunk_id_for(page, content, number),
+        page_id=page,
+        page_url=f"page-{number}",
+        source_url=f"page-{number}",
+        page_title=heading,
+        section_heading=heading,
+        breadcrumb=heading,
+        module="",
+        chunk_index=0,
+        start=0,
+        end=len(text),
+        text=text,
+        content_hash=content,
+    )
+
+
+NOUNS = ["gripper", "encoder", "bearing", "gearbox", "chassis", "battery", "antenna", "turret", "winch", "magnet"]
+VERBS = ["lifts", "turns", "guards", "drives", "heats", "cools", "feeds", "holds", "aligns", "senses"]
+BOOK = [
+    chunk(
+        number,
+        f"The {noun} quietly {verb} the heavy robot platform during every slow measured movement. "
+        f"Whenever the {noun} stops, another spare {noun} {verb} the platform instead of it.",
+        f"Why the {noun} {verb} platforms",
+    )
+    for number, (noun, verb) in enumerate(product(NOUNS, VERBS))
+]
+
+
+async def rows(chunks: Iterable[Chunk]) -> AsyncIterator[tuple[Chunk, Vectors]]:
+    for one in chunks:
+        yield one, await bag_of_words(one.passage)
+
+
+async def test_a_book_is_calibrated_from_itself() -> None:
+    line = await calibrate(bag_of_words, rows(BOOK))
+    book = np.stack([vector async for _, vector in rows(BOOK)])
+
+    async def ask(question: str) -> bool:
+        best = np.sort(book @ await bag_of_words(question))[::-1][:5]
+        return assess(best.tolist(), None, line, 5).should_answer
+
+    assert await ask("which gripper lifts the robot platform?")
+    assert await ask("encoder that senses platform movement")
+    assert not await ask("who wrote the music for this opera?")
+    assert not await ask("best recipe with apples and cinnamon")
+
+
+async def test_the_line_does_not_depend_on_the_order_of_the_chunks() -> None:
+    assert await calibrate(bag_of_words, rows(BOOK)) == await calibrate(bag_of_words, rows(BOOK[::-1]))
+
+
+async def test_a_big_book_is_sampled_and_still_does_not_depend_on_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("chapterverse.confidence._SAMPLE", 30)
+    line = await calibrate(bag_of_words, rows(BOOK))
+    assert line == await calibrate(bag_of_words, rows(BOOK[::-1]))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
+async def test_a_tiny_book_can_be_calibrated_and_asked(size: int) -> None:
+    line = await calibrate(bag_of_words, rows(BOOK[:size]))
+    assert -1.0 < line.answered < line.usual < 1.5
+    question = await bag_of_words("gripper lifts platform")
+    similarities = [float(vector @ question) async for _, vector in rows(BOOK[:size])]
+    assert assess(similarities, None, line, min(5, size)).should_answer
+
+
+@pytest.mark.parametrize(
+    "chunks", [[], [chunk(0, "1 | 2 | 3", "")], [chunk(0, "短い本です。とても短い本です。", "本")]]
+)
+async def test_a_book_that_gives_no_questions_takes_the_shipped_line(chunks: list[Chunk]) -> None:
+    assert await calibrate(bag_of_words, rows(chunks)) == FALLBACK
+
+
+def test_the_unrelated_questions_are_many_and_all_different() -> None:
+    questions = QUESTIONS.read_text(encoding="utf-8").splitlines()
+    assert len(questions) >= 100
+    assert len(set(questions)) == len(questions)
+    assert all(question.endswith("?") and question == question.strip() for question in questions)
+
+
+# ── the example book, with the real model ────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.slow
+async def test_the_example_book_answers_its_questions_and_refuses_what_is_off_topic() -> None:
+    embedder = LocalEmbedder()
+    try:
+        chunks = list(example_chunks(embedder.window))
+        index = MemoryIndex(chunks, await embedder.embed_passages([one.passage for one in chunks]))
+
+        async def stored() -> AsyncIterator[tuple[Chunk, Vectors]]:
+            for one, vector in zip(index.chunks, index.vectors, strict=True):
+                yield one, vector
+
+        line = await calibrate(embedder.embed_query, stored())
+        refused = set()
+        for row in map(json.loads, (EXAMPLES / "questions.jsonl").read_text(encoding="utf-8").splitlines()):
+            hits = index.search(row["question"], await embedder.embed_query(row["question"]), 5)
+            if not assess([similarity for _, similarity in hits], None, line, 5).should_answer:
+                refused.add(row["id"])
+    finally:
+        await embedder.close()
+    assert not [name for name in refused if name.startswith("q")]
+    assert {"u18", "u19", "u20"} <= refused
+
+
+def example_chunks(budget: int) -> Iterable[Chunk]:
+    for path in sorted((EXAMPLES / "book").rglob("*.md*")):
+        name = str(path.relative_to(EXAMPLES / "book"))
+        document = Document(
+            url=name,
+            path=name,
+            source="example",
+            format="mdx" if path.suffix == ".mdx" else "markdown",
+            data=path.read_bytes(),
+            anchors="github",
+        )
+        for draft in read(document):
+            yield from cut(compose(document, draft), count_tokens, budget)

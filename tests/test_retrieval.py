@@ -1,0 +1,132 @@
+"""Retrieval: one model for index and questions, lost engines tried again, five seconds at most."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from chapterverse.book import Chunk, Fingerprint, Hit, Manifest
+from chapterverse.errors import (
+    CollectionNotFoundError,
+    EmbeddingError,
+    EmbeddingMismatchError,
+    QdrantConnectionError,
+    QdrantTimeoutError,
+)
+from chapterverse.index import HybridQuery, Index
+from chapterverse.models import RetrievalRequest, SearchFilters
+from chapterverse.retrieval import RETRIES, embed_query, retrieve, retrieve_with_retry
+from chapterverse.testing import HashEmbedder
+
+EMBEDDER = HashEmbedder()
+
+
+def chunk(name: str) -> Chunk:
+    return Chunk(name, "p", "u", "u#a", "Title", "Section", "Title › Section", "m", 0, 10, 14, "text", f"hash-{name}")
+
+
+@dataclass
+class Scripted:
+    """An index that plays what a test wants."""
+
+    faults: list[Exception] = field(default_factory=list)
+    hits: list[Hit] = field(default_factory=list)
+    recalled: list[Hit] = field(default_factory=list)
+    fingerprint: Fingerprint = EMBEDDER.fingerprint
+    hang: bool = False
+    asked: list[HybridQuery] = field(default_factory=list)
+
+    async def search(self, query: HybridQuery) -> list[Hit]:
+        self.asked.append(query)
+        if self.hang:
+            await asyncio.Event().wait()
+        if self.faults:
+            raise self.faults.pop(0)
+        return self.hits
+
+    async def recall(self, chunk_ids: Sequence[str], vector: object) -> list[Hit]:
+        return [hit for hit in self.recalled if hit.chunk.chunk_id in chunk_ids]
+
+    async def manifest(self) -> Manifest:
+        return Manifest(self.fingerprint, "g", "now", 1, 1)
+
+
+def index_of(**values: Any) -> tuple[Scripted, Index]:
+    scripted = Scripted(**values)
+    return scripted, scripted  # type: ignore[return-value]
+
+
+async def test_the_request_reaches_the_index_and_the_hits_come_back() -> None:
+    scripted, index = index_of(hits=[Hit(chunk("a"), 0.8, 1.5, (1.0, 0.0)), Hit(chunk("b"), 0.5, 0.5, (0.0, 1.0))])
+    request = RetrievalRequest(
+        query="what", top_k=3, score_threshold=0.2, filters=SearchFilters(module=["m"], source_url_prefix="u")
+    )
+    found = await retrieve(request, EMBEDDER, index)
+    (asked,) = scripted.asked
+    assert (asked.text, asked.limit, asked.min_similarity) == ("what", 3, 0.2)
+    assert (asked.filters.module, asked.filters.source_url_prefix) == (("m",), "u")
+    assert [(one.chunk_id, one.rank, one.similarity_score) for one in found.results] == [("a", 1, 0.8), ("b", 2, 0.5)]
+    assert (found.results[0].char_start, found.results[0].char_end) == (10, 14)
+    assert found.confidence is not None
+    assert found.confidence.num_chunks == 2
+    assert found.confidence.chunk_diversity == 1.0
+    assert (await embed_query("what", EMBEDDER)).tolist() == asked.vector.tolist()
+
+
+async def test_named_chunks_come_after_the_found_ones_and_only_once() -> None:
+    _, index = index_of(
+        hits=[Hit(chunk("a"), 0.8, 1.0)], recalled=[Hit(chunk("a"), 0.8, 0.8), Hit(chunk("c"), 0.3, 0.3)]
+    )
+    found = await retrieve(RetrievalRequest(query="x"), EMBEDDER, index, also=["a", "c", "gone"])
+    assert [one.chunk_id for one in found.results] == ["a", "c"]
+
+
+async def test_another_model_is_refused_with_the_command_that_helps() -> None:
+    scripted, index = index_of(fingerprint=Fingerprint("other", 64, "x"))
+    with pytest.raises(EmbeddingMismatchError, match="chapterverse ingest --reembed"):
+        await retrieve_with_retry(RetrievalRequest(query="x"), EMBEDDER, index)
+    assert not scripted.asked
+
+
+async def test_a_lost_engine_is_tried_again_three_times() -> None:
+    scripted, index = index_of(faults=[QdrantConnectionError("gone"), QdrantTimeoutError("slow")], hits=[])
+    await retrieve_with_retry(RetrievalRequest(query="x"), EMBEDDER, index)
+    assert len(scripted.asked) == 3
+    scripted, index = index_of(faults=[QdrantConnectionError("gone")] * 9)
+    with pytest.raises(QdrantConnectionError):
+        await retrieve_with_retry(RetrievalRequest(query="x"), EMBEDDER, index)
+    assert len(scripted.asked) == 1 + RETRIES
+
+
+async def test_what_will_not_change_is_not_tried_again() -> None:
+    scripted, index = index_of(faults=[CollectionNotFoundError("no book")])
+    with pytest.raises(CollectionNotFoundError):
+        await retrieve_with_retry(RetrievalRequest(query="x"), EMBEDDER, index)
+    assert len(scripted.asked) == 1
+
+
+async def test_a_failed_embedding_is_its_own_error() -> None:
+    class Broken(HashEmbedder):
+        async def embed_query(self, text: str) -> Any:
+            raise EmbeddingError("down")
+
+    _, index = index_of()
+    with pytest.raises(EmbeddingError):
+        await retrieve_with_retry(RetrievalRequest(query="x"), Broken(), index)
+
+
+async def test_a_hung_engine_ends_with_the_time_limit() -> None:
+    _, index = index_of(hang=True)
+    started = time.monotonic()
+    with pytest.raises(QdrantTimeoutError, match="longer than"):
+        await retrieve_with_retry(RetrievalRequest(query="x"), EMBEDDER, index, seconds=0.1)
+    assert time.monotonic() - started < 2
+
+
+async def test_retries_never_outlive_the_time_limit() -> None:
+    _, index = index_of(faults=[QdrantConnectionError("gone", retry_after=60)] * 9)
+    with pytest.raises(QdrantTimeoutError):
+        await retrieve_with_retry(RetrievalRequest(query="x"), EMBEDDER, index, seconds=0.2)
