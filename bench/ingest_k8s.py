@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.results import commit, save
+from bench.results import ROOT, save
 
-ROOT = Path(__file__).parent.parent
 ARCHIVE = ROOT.parent / "shared" / "data" / "corpora" / "k8s_docs" / "k8s_en.tar.gz"
 CHANGED_PAGES = 10
 
@@ -36,8 +35,8 @@ class Run:
     def line(self) -> str:
         ledger = self.ledger
         return (
-            f"{self.name:<18} {self.wall_seconds:8.1f} s wall {self.cpu_seconds:8.1f} s CPU {self.peak_mib:7.0f} MiB peak   "
-            f"{ledger['passages_embedded']:6d} embedded in {ledger['embedding_seconds']:7.1f} s   "
+            f"{self.name:<18} {self.wall_seconds:8.1f} s wall {self.cpu_seconds:8.1f} s CPU "
+            f"{self.peak_mib:7.0f} MiB peak   {ledger['passages_embedded']:6d} embedded in {ledger['embedding_seconds']:7.1f} s   "
             + " ".join(
                 f"{ledger[key]} {key}" for key in ("added", "changed", "unchanged", "removed", "skipped", "failed")
             )
@@ -88,7 +87,7 @@ def main() -> None:
         "peak MiB": round(max(run.peak_mib for run in runs)),
     }
     print(json.dumps(summary, indent=2))
-    save("ingest-k8s", {"commit": commit(), "summary": summary, "runs": {run.name: run.ledger for run in runs}})
+    save("ingest-k8s", {"summary": summary, "runs": {run.name: run.ledger for run in runs}})
 
 
 if __name__ == "__main__":

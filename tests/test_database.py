@@ -5,7 +5,7 @@ import signal
 import socket
 import ssl
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -304,6 +304,7 @@ async def test_a_hung_server_costs_no_more_than_the_limit(
         os.kill(pid, signal.SIGSTOP)
     try:
         for _ in range(2):  # on an open connection, and on one that cannot be opened
+            conversations._rests_until = 0.0
             began = time.monotonic()
             with pytest.raises(ConversationsUnavailable, match="in time"):
                 async with asyncio.timeout(5):
@@ -313,6 +314,7 @@ async def test_a_hung_server_costs_no_more_than_the_limit(
         for pid in hung:
             os.kill(pid, signal.SIGCONT)
     monkeypatch.undo()
+    await conversations.probe()
     assert len(await conversations.recent(session, 10)) == 1
     await conversations.close()
 
@@ -326,8 +328,84 @@ async def test_a_server_that_went_and_came_back_is_used_again(server: EmbeddedPo
         with pytest.raises(ConversationsUnavailable):
             await conversations.recent(session, 10)
     await server.start()
+    await conversations.probe()
     assert len(await conversations.recent(session, 10)) == 1
     await conversations.close()
+
+
+async def test_a_lost_database_is_left_alone_for_a_moment(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, address = 0, database_url.replace("/test_", "/no_test_")
+
+    async def find() -> str:
+        nonlocal asked
+        asked += 1
+        if address != database_url:
+            raise ConversationsUnavailable("nobody there")
+        return address
+
+    monkeypatch.setattr(database, "REST_SECONDS", 0.3)
+    conversations = Conversations(find)
+    session = new_session()
+    for _ in range(20):
+        with pytest.raises(ConversationsUnavailable) as failure:
+            await conversations.store(ask(session))
+    assert asked == 1, "after the first failure nobody asks"
+    assert failure.value.retry_after is not None and 0 < failure.value.retry_after <= 0.3
+    with pytest.raises(ConversationsUnavailable):
+        await conversations.probe()
+    assert asked == 2, "but a probe does"
+    address = database_url
+    with pytest.raises(ConversationsUnavailable):
+        await conversations.store(ask(session))
+    async with asyncio.timeout(5):
+        while not await stored(conversations, session):  # noqa: ASYNC110 - another task brings it about
+            await asyncio.sleep(0.02)
+    assert asked == 3
+    conversations._rests_until = time.monotonic() + 60
+    await conversations.probe()
+    assert await stored(conversations, session), "a probe that succeeds ends the wait"
+    await conversations.close()
+
+
+async def stored(conversations: Conversations, session: str) -> bool:
+    try:
+        await conversations.store(ask(session))
+    except ConversationsUnavailable:
+        return False
+    return True
+
+
+async def test_only_one_call_tries_whether_a_hung_database_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "UNIT_SECONDS", 0.2)
+    asked = 0
+
+    async def hang() -> str:
+        nonlocal asked
+        asked += 1
+        await asyncio.Event().wait()
+        return ""
+
+    conversations = Conversations(hang)
+    assert not await stored(conversations, new_session())
+    conversations._rests_until = time.monotonic()
+    began = time.monotonic()
+    tries = await asyncio.gather(*(timed(stored(conversations, new_session())) for _ in range(10)))
+    assert sum(seconds > 0.1 for seconds in tries) == 1
+    assert time.monotonic() - began < 2
+    await conversations.close()
+
+
+async def timed(call: Awaitable[object]) -> float:
+    began = time.monotonic()
+    await call
+    return time.monotonic() - began
+
+
+async def test_a_value_that_cannot_be_stored_does_not_stop_the_others(conversations: Conversations) -> None:
+    session = new_session()
+    with pytest.raises(ConversationsUnavailable):
+        await conversations.store(Turn(session, "\x00", "answer"))
+    assert await stored(conversations, session)
 
 
 async def test_a_killed_embedded_server_is_revived_by_the_next_call(cluster: Path) -> None:
@@ -385,6 +463,7 @@ async def test_no_failure_of_the_driver_or_the_network_escapes(conversations: Co
         async def fail(_: object, kind: type[Exception] = kind) -> None:
             raise kind("a secret")
 
+        conversations._rests_until = 0.0
         with pytest.raises(ConversationsUnavailable) as failure:
             await conversations._unit(fail)
         assert "secret" not in f"{failure.value.message} {failure.value.details}", kind

@@ -72,7 +72,11 @@ async def test_an_answer_is_as_old_as_its_probes(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(health, "REMEMBER_SECONDS", 0.05)
     monkeypatch.setattr(health, "PROBE_SECONDS", 0.2)
     state = fine
-    prober = Health((one("qdrant", lambda: state(), vital=True), one("llm", hung, vital=True)))
+
+    async def changing() -> None:
+        await state()
+
+    prober = Health((one("qdrant", changing, vital=True), one("llm", hung, vital=True)))
     first = asyncio.create_task(prober.check())
     await asyncio.sleep(0.1)
     state = failing

@@ -7,8 +7,6 @@ as good as its best chunk. One setting for all sets. Prints a table and writes `
 """
 
 import asyncio
-import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -18,6 +16,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
 
+from bench.results import save
 from bench.retrieval import metrics
 from bench.retrieval.sets import Corpus, DataMissing, Measure, RetrievalSet, corpora
 from bench.retrieval.vectors import VectorCache
@@ -30,7 +29,6 @@ from chapterverse.ingestion.chunking import cut
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _CACHE: Final = _ROOT / ".cache" / "bench" / "vectors.sqlite"
-_RESULTS: Final = _ROOT / "bench" / "results"
 # Chunks asked for: enough for ten documents, and as deep inside the index as an ordinary question.
 _LIMIT: Final = 25
 _RRF_K: Final = 60
@@ -164,11 +162,6 @@ def _settings(embedder: LocalEmbedder) -> dict[str, Any]:
     }
 
 
-def _commit() -> str:
-    command = ["git", "describe", "--always", "--abbrev=8", "--exclude=*", "--dirty"]
-    return subprocess.run(command, cwd=_ROOT, check=True, capture_output=True, text=True).stdout.strip()
-
-
 def _rounded(value: Any) -> Any:
     if isinstance(value, float):
         return round(value, 4)
@@ -194,10 +187,9 @@ async def bench(names: Sequence[str]) -> None:
     print(table(lines))
     _say(f"{time.monotonic() - started:.0f} s; {embedded} texts embedded, the others were cached")
     if not names:
-        path = _RESULTS / f"retrieval-{_commit()}.json"
         sets = [{key: _rounded(value) for key, value in asdict(line).items()} for line in lines]
-        content = {"settings": _settings(embedder), "sets": sets, "gain": _rounded(fmean(line.gain for line in lines))}
-        path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        gain = _rounded(fmean(line.gain for line in lines))
+        path = save("retrieval", {"settings": _settings(embedder), "sets": sets, "gain": gain})
         _say(f"written to {path.relative_to(_ROOT)}")
 
 

@@ -105,7 +105,7 @@ async def stream(prepared: Prepared, services: Services) -> AsyncGenerator[Event
             async for event in events:
                 yield event
     except ChapterverseError as failure:
-        yield ErrorEvent(error_code=failure.code, message=failure.message)
+        yield ErrorEvent(error_code=failure.code, message=failure.message, retry_after=failure.retry_after)
     except Exception:  # the one place where nothing may escape: a stream always ends in `done` or `error`
         log.exception("an answer failed")
         yield ErrorEvent(error_code=InternalError.code, message="Something went wrong on our side.")
@@ -125,7 +125,7 @@ async def fold(events: AsyncIterator[Event]) -> ChatResponse:
                 summary = event.model_dump(exclude={"type"})
                 return ChatResponse(answer="".join(text), sources=sources, **summary)
             case ErrorEvent():
-                raise error_named(event.error_code, event.message)
+                raise error_named(event.error_code, event.message, event.retry_after)
     raise InternalError("The answer ended without an end.")
 
 

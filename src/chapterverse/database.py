@@ -140,21 +140,43 @@ class Conversations:
     async def _unit(self, work: Callable[[Any], Awaitable[T]], seconds: float | None = None) -> T:
         """Do one unit of work on a connection of its own, within its time. Every unit may safely be done twice."""
         with _failures_translated():
-            opening = self._open()
+            self._take_turn()
             try:
-                async with asyncio.timeout(seconds or UNIT_SECONDS):
-                    try:
-                        return await _attempt(opening, work)
-                    except asyncpg.DataError:  # a value that cannot be sent fails a second time
-                        raise
-                    except _LOST as failure:
-                        _log.info("trying again on a new connection after %s", type(failure).__name__)
-                        self._forget(opening)
-                        opening = self._open()
-                        return await _attempt(opening, work)
-            except TimeoutError:
-                self._forget(opening)  # whoever does not answer on one connection is not waited for on the others
+                result = await self._persist(work, seconds or UNIT_SECONDS)
+            except asyncpg.DataError:  # of the work; the database is well
                 raise
+            except (TimeoutError, ConversationsUnavailable, *_LOST):
+                self._rests_until = time.monotonic() + REST_SECONDS
+                raise
+            self._rests_until = 0.0
+            return result
+
+    def _take_turn(self) -> None:
+        """Fail while the database is left alone. The first call after that tries, and for a while it does so alone."""
+        now = time.monotonic()
+        if now < self._rests_until:
+            raise ConversationsUnavailable(
+                "The conversations' database failed a moment ago. Try again soon.", retry_after=self._rests_until - now
+            )
+        if self._rests_until:
+            self._rests_until = now + REST_SECONDS
+
+    async def _persist(self, work: Callable[[Any], Awaitable[T]], seconds: float) -> T:
+        opening = self._open()
+        try:
+            async with asyncio.timeout(seconds):
+                try:
+                    return await _attempt(opening, work)
+                except asyncpg.DataError:  # a value that cannot be sent fails a second time
+                    raise
+                except _LOST as failure:
+                    _log.info("trying again on a new connection after %s", type(failure).__name__)
+                    self._forget(opening)
+                    opening = self._open()
+                    return await _attempt(opening, work)
+        except TimeoutError:
+            self._forget(opening)  # whoever does not answer on one connection is not waited for on the others
+            raise
 
     def _open(self) -> "asyncio.Task[Any]":
         """The pool that is open or being opened; all calls share it."""

@@ -167,11 +167,11 @@ class IngestionError(ChapterverseError):
     exit_code = 10
 
 
-def error_named(code: str, message: str) -> ChapterverseError:
+def error_named(code: str, message: str, retry_after: float | None = None) -> ChapterverseError:
     """The error that a code stands for, as when a stream ended in one."""
     kinds: list[type[ChapterverseError]] = [ChapterverseError]
     for kind in kinds:
         if kind is not ChapterverseError and kind.code == code:
-            return kind(message)
+            return kind(message, retry_after=retry_after)
         kinds.extend(kind.__subclasses__())
     return InternalError(message)

@@ -6,6 +6,7 @@ Owns the order of start and stop, and of what a request passes through. `uvicorn
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
 from fastapi import FastAPI
@@ -22,6 +23,8 @@ from chapterverse.api.request_log import RequestLog
 from chapterverse.api.streaming import HEARTBEAT_SECONDS
 from chapterverse.config import Settings
 from chapterverse.health import Health
+from chapterverse.housekeeping import keeping_house
+from chapterverse.services import Services
 from chapterverse.telemetry import Telemetry, log_as_json
 from chapterverse.wiring import open_services
 
@@ -31,9 +34,17 @@ All bodies are JSON in UTF-8; offsets are in characters. Every error has the one
 Every answer carries `X-Request-ID`."""
 
 
+@asynccontextmanager
+async def open_tended(settings: Settings) -> AsyncIterator[Services]:
+    """What answering needs, with its conversations kept tidy meanwhile."""
+    retention = timedelta(days=settings.conversation_retention_days)
+    async with open_services(settings) as services, keeping_house(services.conversations, retention):
+        yield services
+
+
 def create_app(
     settings: Settings | None = None,
-    opening: Callable[[Settings], AbstractAsyncContextManager[Any]] = open_services,
+    opening: Callable[[Settings], AbstractAsyncContextManager[Any]] = open_tended,
     answering: chat.Answering = answering,
 ) -> FastAPI:
     """The application; engines are opened when the server starts, not before.

@@ -282,6 +282,7 @@ class ErrorEvent(Frozen):
     type: Literal["error"] = "error"
     error_code: str
     message: str
+    retry_after: float | None = Field(None, description="Seconds to wait before another try.")
 
 
 Event = RetrievedEvent | ChunkEvent | SourcesEvent | DoneEvent | ErrorEvent

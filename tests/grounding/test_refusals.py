@@ -1,9 +1,10 @@
 import pytest
 
-from chapterverse.grounding import NOT_IN_BOOK, NOTHING_FOUND, Grounder, Withheld, is_refusal, not_in_selection
+from chapterverse.grounding import Grounder, Withheld, is_refusal
+from chapterverse.refusals import NOT_FOUND, NOT_IN_BOOK, not_in_selection
 
 
-@pytest.mark.parametrize("text", [NOTHING_FOUND, NOT_IN_BOOK, not_in_selection("the anchor of v2.1")])
+@pytest.mark.parametrize("text", [NOT_FOUND, NOT_IN_BOOK, not_in_selection("the anchor of v2.1")])
 def test_the_refusals_of_the_specification_are_known(text: str) -> None:
     assert is_refusal(text)
     assert is_refusal(f" {text.replace(chr(39), '’')}\n")
@@ -11,7 +12,7 @@ def test_the_refusals_of_the_specification_are_known(text: str) -> None:
 
 
 def test_the_words_are_those_of_the_specification() -> None:
-    assert NOTHING_FOUND == "I couldn't find relevant information in the documentation for your question."
+    assert NOT_FOUND == "I couldn't find relevant information in the documentation for your question."
     assert NOT_IN_BOOK == "I don't have information about that in the available documentation."
     assert not_in_selection("ROS 2") == (
         "The provided selection does not contain information about ROS 2. Would you like me to search the full "
@@ -19,7 +20,7 @@ def test_the_words_are_those_of_the_specification() -> None:
     )
 
 
-@pytest.mark.parametrize("text", [NOTHING_FOUND, NOT_IN_BOOK, not_in_selection("the anchor")])
+@pytest.mark.parametrize("text", [NOT_FOUND, NOT_IN_BOOK, not_in_selection("the anchor")])
 def test_a_refusal_is_a_signal_and_not_an_answer(text: str) -> None:
     grounder = Grounder([])
     results = [*grounder.feed(text), *grounder.finish()]

@@ -21,7 +21,7 @@ from chapterverse.api.request_id import request_id_of
 from chapterverse.api.request_log import note, started_at
 from chapterverse.api.streaming import EventStream, while_present
 from chapterverse.config import REQUEST_SECONDS
-from chapterverse.errors import AgentUnavailable, InternalError
+from chapterverse.errors import AgentUnavailable, InternalError, error_named
 from chapterverse.models import ChatRequest, ChatResponse, DoneEvent, ErrorEvent, Event
 from chapterverse.telemetry import Telemetry
 
@@ -55,8 +55,8 @@ class Asking:
         return await while_present(self.request, self._answer(question))
 
     async def stream(self, question: ChatRequest) -> Response:
-        """The answer as events. It is prepared before the first byte, so that a failure is an HTTP error."""
-        events = await while_present(self.request, self._begin(question))
+        """The answer as events. A failure before the first of them is an HTTP error."""
+        events = await while_present(self.request, self._open(question))
         self.held.enter_context(self._telemetry.streams.track_inprogress())
         return EventStream(events, deadline_of(self.request), self.request.app.state.heartbeat)
 
@@ -64,6 +64,15 @@ class Asking:
         async with aclosing(await self._begin(question)) as events:
             answer: ChatResponse = await self._answering.fold(events)
         return Response(answer.model_dump_json(), media_type="application/json")
+
+    async def _open(self, question: ChatRequest) -> AsyncGenerator[Event, None]:
+        """The events, once there is one to send: `retrieved` at once, else the first sentence."""
+        events = await self._begin(question)
+        self.held.push_async_callback(events.aclose)
+        first = await anext(events)
+        if isinstance(first, ErrorEvent):
+            raise error_named(first.error_code, first.message, first.retry_after)
+        return _chain(first, events)
 
     async def _begin(self, question: ChatRequest) -> AsyncGenerator[Event, None]:
         await self.held.enter_async_context(admitted(self.request))
@@ -147,6 +156,13 @@ async def chat_stream(question: Question, asking: AskingOf) -> Response:
     chunks together are the `answer` of `/chat`. A failure before the first event is a plain HTTP error.
     """
     return await asking.stream(question)
+
+
+async def _chain(first: Event, others: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
+    yield first
+    async with aclosing(others):
+        async for event in others:
+            yield event
 
 
 def _error(code: str, message: str) -> ErrorEvent:

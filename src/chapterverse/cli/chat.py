@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import CancelledError
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -75,7 +76,7 @@ class Chat:
         self._session = session or str(uuid4())
         self._resumes = session is not None
         self._as_json = as_json
-        self._selection: tuple[str, str] | None = None  # name and text
+        self._selection: tuple[str, str] | None = None  # name and text of a file
         self._sources: list[SourceCitation] | None = None  # of the last answer
         self._exit_code = 0
 
@@ -148,8 +149,9 @@ class Chat:
                 self._selection = None
                 show_note("Questions are about the book.")
             case ["/select", name]:
-                self._selection = (name.strip(), read_selection(name.strip()))
-                show_note(f"Questions are about {name.strip()} alone; /select leaves it.")
+                file = Path(name.strip()).expanduser().absolute()  # so that "-" is a file, too
+                self._selection = (file.name, read_selection(str(file)))
+                show_note(f"Questions are about {file.name} alone; /select leaves it.")
             case [word, *_]:
                 show_note(f"There is no command {word}; /help lists them.")
                 show_note("A question that begins with / needs a space before it.")

@@ -17,15 +17,13 @@ Offsets are in characters (Unicode code points) and count into the text of the p
 from chapterverse.grounding.grounder import MAX_CHARS, MAX_SHOWN, MAX_UNITS, Grounder
 from chapterverse.grounding.lines import lines_of
 from chapterverse.grounding.passages import Citation, Evidence, Judge, Passage, Reason, Shown, Verdict, Withheld
-from chapterverse.grounding.refusals import NOT_IN_BOOK, NOTHING_FOUND, is_refusal, not_in_selection
+from chapterverse.grounding.refusals import is_refusal
 from chapterverse.grounding.support import Rules, nearest
 
 __all__ = [
     "MAX_CHARS",
     "MAX_SHOWN",
     "MAX_UNITS",
-    "NOTHING_FOUND",
-    "NOT_IN_BOOK",
     "Citation",
     "Evidence",
     "Grounder",
@@ -39,5 +37,4 @@ __all__ = [
     "is_refusal",
     "lines_of",
     "nearest",
-    "not_in_selection",
 ]

@@ -1,0 +1,110 @@
+"""The example book's 60 questions through the whole product without a key: `python -m bench.example_book`.
+
+An answerable question is right when a sentence of the answer rests on the sentence that was written down as its answer;
+one that the book does not answer is right when it is refused. Prints both shares and every failing case. Owns the set
+and the counts, never the answering.
+"""
+
+import asyncio
+import json
+import re
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from chapterverse.answering import fold, prepare, stream
+from chapterverse.config import Settings
+from chapterverse.ingestion.options import SourceOptions
+from chapterverse.ingestion.pipeline import Workshop, ingest
+from chapterverse.ingestion.sources import open_source
+from chapterverse.models import ChatRequest, ChatResponse
+from chapterverse.services import Services
+from chapterverse.wiring import open_services
+
+_ROOT: Final = Path(__file__).parent.parent
+_WORD: Final = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A question of the set with what became of it."""
+
+    asked: dict[str, Any]
+    answer: ChatResponse
+
+    @property
+    def answerable(self) -> bool:
+        return bool(self.asked["answerable"])
+
+    @property
+    def refused(self) -> bool:
+        return self.answer.status == "refused"
+
+    @property
+    def gold_quoted(self) -> bool:
+        """Whether a quote and the sentence written down as the answer hold one another."""
+        gold = _words(self.asked["sentence"])
+        quotes = (_words(source.quote) for source in self.answer.sources)
+        return any(gold in quote or (quote in gold and len(quote) > 20) for quote in quotes)
+
+    @property
+    def gold_page(self) -> bool:
+        """Whether the page that answers is cited."""
+        return any(source.source_url.partition("#")[0].endswith(self.asked["page"]) for source in self.answer.sources)
+
+    @property
+    def right(self) -> bool:
+        return self.gold_quoted if self.answerable else self.refused
+
+
+async def ask_all(services: Services) -> AsyncIterator[Outcome]:
+    """Every question of the set, each in a session of its own."""
+    for line in (_ROOT / "examples" / "questions.jsonl").read_text("utf-8").splitlines():
+        asked = json.loads(line)
+        prepared = await prepare(ChatRequest(query=asked["question"]), services)
+        yield Outcome(asked, await fold(stream(prepared, services)))
+
+
+def share(outcomes: Sequence[Outcome], trait: str) -> float:
+    """The share of outcomes that have a trait."""
+    return sum(bool(getattr(outcome, trait)) for outcome in outcomes) / len(outcomes)
+
+
+def _words(text: str) -> str:
+    return " ".join(_WORD.findall(text.lower()))
+
+
+def _show(outcome: Outcome) -> None:
+    metadata = outcome.answer.metadata
+    print(f"\n{outcome.asked['id']}  {outcome.asked['question']}")
+    print(
+        f"     level {outcome.answer.confidence_level}, {metadata.llm_calls} calls, {metadata.sentences_withheld} withheld"
+    )
+    print(f"     said  {outcome.answer.answer.strip()}")
+    print(f"     gold  {outcome.asked.get('sentence') or '(refuse)'}")
+
+
+async def main() -> None:
+    """Ask, count, show."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        home.chmod(0o755)  # the embedded Postgres does not run as root, and must be able to enter
+        async with open_services(Settings.load(chapterverse_home=home)) as services:
+            source = open_source(str(_ROOT / "examples" / "book"), SourceOptions())
+            await ingest([source], Workshop(services.index, services.embedder, home))
+            outcomes = [outcome async for outcome in ask_all(services)]
+    answerable = [outcome for outcome in outcomes if outcome.answerable]
+    unanswerable = [outcome for outcome in outcomes if not outcome.answerable]
+    for outcome in outcomes:
+        if not outcome.right or "-v" in sys.argv:
+            _show(outcome)
+    print(f"\nanswerable    {len(answerable):3}   gold sentence quoted {share(answerable, 'gold_quoted'):6.1%}", end="")
+    print(f"   gold page cited {share(answerable, 'gold_page'):6.1%}   refused {share(answerable, 'refused'):6.1%}")
+    print(f"unanswerable  {len(unanswerable):3}   refused {share(unanswerable, 'refused'):6.1%}")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

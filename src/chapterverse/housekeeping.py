@@ -1,0 +1,55 @@
+"""Keeps the conversations tidy while a server runs: archives idle threads, purges old turns.
+
+Owns when this is done. The first time is at once, which also starts an embedded database before the first question
+needs it. Never holds up a request, a start or a stop: a failure is told once, and the work is tried again later. That
+only one of several workers does it is the database's part.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
+from typing import Final
+
+from chapterverse.database import Conversations
+from chapterverse.errors import ConversationsUnavailable
+
+log = logging.getLogger(__name__)
+
+EVERY_SECONDS: Final = 600.0  # half as much more or less by chance, so that workers do not do it together
+IDLE: Final = timedelta(hours=1)  # then a thread is archived (SPEC 6)
+
+
+@asynccontextmanager
+async def keeping_house(
+    conversations: Conversations, retention: timedelta, idle: timedelta = IDLE, every: float = EVERY_SECONDS
+) -> AsyncIterator[None]:
+    """Tidy up in the background, now and then again, until the end."""
+    work = asyncio.create_task(_tidy_again_and_again(conversations, retention, idle, every))
+    try:
+        yield
+    finally:
+        work.cancel()
+        with suppress(asyncio.CancelledError):
+            await work
+
+
+async def _tidy_again_and_again(
+    conversations: Conversations, retention: timedelta, idle: timedelta, every: float
+) -> None:
+    failing = False
+    while True:
+        try:
+            archived = await conversations.archive_idle(idle)
+            purged = await conversations.purge(retention)
+        except ConversationsUnavailable as failure:
+            if not failing:
+                log.warning("conversations are not tidied up: %s Trying again now and then.", failure.message)
+            failing = True
+        else:
+            if archived or purged or failing:
+                log.info("conversations tidied up: %d archived, %d old turns deleted", archived, purged)
+            failing = False
+        await asyncio.sleep(every * random.uniform(0.5, 1.5))  # noqa: S311 - spreads work, no secret
