@@ -36,7 +36,8 @@ class Run:
         ledger = self.ledger
         return (
             f"{self.name:<18} {self.wall_seconds:8.1f} s wall {self.cpu_seconds:8.1f} s CPU "
-            f"{self.peak_mib:7.0f} MiB peak   {ledger['passages_embedded']:6d} embedded in {ledger['embedding_seconds']:7.1f} s   "
+            f"{self.peak_mib:7.0f} MiB peak   "
+            f"{ledger['passages_embedded']:6d} embedded in {ledger['embedding_seconds']:7.1f} s   "
             + " ".join(
                 f"{ledger[key]} {key}" for key in ("added", "changed", "unchanged", "removed", "skipped", "failed")
             )

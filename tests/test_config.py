@@ -73,7 +73,7 @@ def test_a_value_that_cannot_work_is_refused_by_name(monkeypatch: pytest.MonkeyP
 def test_a_home_that_is_a_file_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("CHAPTERVERSE_HOME", str(tmp_path / "file"))
-    with pytest.raises(ConfigurationError, match="^CHAPTERVERSE_HOME: "):
+    with pytest.raises(ConfigurationError, match=r"^CHAPTERVERSE_HOME: "):
         Settings.load()
 
 

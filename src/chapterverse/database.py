@@ -218,9 +218,9 @@ def _failures_translated() -> Iterator[None]:
     except TimeoutError as failure:
         raise ConversationsUnavailable("The conversations' database did not answer in time.") from failure
     except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError) as failure:
-        raise ConversationsUnavailable(
-            "The conversations' database is not available.", details={"reason": type(failure).__name__}
-        ) from failure
+        reason = type(failure).__name__
+        message = f"The conversations' database is not available ({reason})."
+        raise ConversationsUnavailable(message, details={"reason": reason}) from failure
 
 
 # ── opening ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -5,11 +5,18 @@ Owns the findings. Probes for real, changes nothing.
 
 import json
 from dataclasses import asdict, dataclass
+from typing import Final
 
+from chapterverse.config import Settings
 from chapterverse.errors import ChapterverseError, CollectionNotFoundError, EmbeddingMismatchError
-from chapterverse.health import Health
+from chapterverse.health import Dependency, Health
 from chapterverse.retrieval import require_same_model
 from chapterverse.services import Services
+
+PATIENCE: Final = (
+    6.0  # seconds: longer than a server's probes have, since an embedded database may have to be made first
+)
+_INGEST: Final = "chapterverse ingest <folder, file or URL>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +48,15 @@ class Diagnosis:
         return json.dumps({"healthy": self.healthy} | asdict(self), indent=2)
 
 
-async def diagnose(services: Services) -> Diagnosis:
-    """Probe every part and look into the book."""
-    health = await Health(services.dependencies).check()
+async def diagnose(services: Services, others: tuple[Dependency, ...] = ()) -> Diagnosis:
+    """Probe every part and look into the book. `others` are what a server uses besides."""
+    dependencies = (*services.dependencies, *others)
+    health = await Health(dependencies, PATIENCE).check()
+    fixes = _fixes(services.settings)
     findings = []
-    for dependency in services.dependencies:
+    for dependency in dependencies:
         state = health.services[dependency.name]
-        fix = "" if state.status == "up" else _FIXES[dependency.name]
+        fix = "" if state.status == "up" else fixes[dependency.name]
         finding = Finding(dependency.name, dependency.engine, dependency.why, state.status, state.message or "", fix)
         findings.append(finding)
     return Diagnosis(str(services.settings.chapterverse_home), (*findings, await _book(services)))
@@ -59,7 +68,7 @@ async def _book(services: Services) -> Finding:
         manifest = await services.index.manifest()
         await require_same_model(services.embedder, services.index)
     except CollectionNotFoundError as failure:
-        return Finding("book", engine, "", "empty", failure.message, "chapterverse ingest <folder, file or URL>")
+        return Finding("book", engine, "", "empty", failure.message, _INGEST)
     except EmbeddingMismatchError as failure:
         return Finding("book", engine, "", "down", failure.message, "chapterverse ingest --reembed")
     except ChapterverseError as failure:
@@ -68,9 +77,19 @@ async def _book(services: Services) -> Finding:
     return Finding("book", engine, f"embedded with {manifest.fingerprint.model}", "up", told)
 
 
-_FIXES = {
-    "qdrant": "Check QDRANT_URL and QDRANT_API_KEY, or unset QDRANT_URL for the embedded engine.",
-    "llm": "Check the key, the model and the address of the language model, or unset its key for the extractive one.",
-    "database": "Check DATABASE_URL, or unset it for the embedded Postgres. Questions are answered without it.",
-    "embeddings": "Check the key and address of the embedding service, or set EMBEDDINGS=local.",
-}
+def _fixes(settings: Settings) -> dict[str, str]:
+    """What helps when a part is down, as it is set up: nobody is sent to a setting that is not set."""
+    without = "Questions are answered without it."
+    return {
+        "qdrant": "Check QDRANT_URL and QDRANT_API_KEY, or unset QDRANT_URL for the embedded engine."
+        if settings.qdrant_url
+        else _INGEST,
+        "embeddings": "Check the key and address of the embedding service, or set EMBEDDINGS=local.",
+        "llm": "Check key, model and address of the language model, or unset its key for the extractive one."
+        if settings.gemini_api_key or settings.openai_api_key
+        else "Mend the embeddings, which it needs.",
+        "database": f"Check DATABASE_URL, or unset it for the embedded Postgres. {without}"
+        if settings.database_url
+        else f"Set DATABASE_URL to a Postgres of yours, or mend what the message says. {without}",
+        "redis": f"Check REDIS_URL, or unset it: then each worker counts requests alone. {without}",
+    }

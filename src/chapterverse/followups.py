@@ -160,8 +160,10 @@ def standalone(question: str, history: Sequence[Exchange]) -> Standalone:
     for turn in history[-_TURNS:]:
         resolved = _resolve(turn.question, thread)
         own = _content(turn.question)
-        fading = _DECAY if resolved.is_followup or _shares(own, thread) else _BREAK
-        older = (replace(old, weight=old.weight * fading) for old in thread.turns)
+        goes_on = resolved.is_followup or _shares(own, thread)
+        kept = () if not goes_on and _defines(turn.question) else thread.turns  # "What is a topic?" begins anew
+        fading = _DECAY if goes_on else _BREAK
+        older = (replace(old, weight=old.weight * fading) for old in kept)
         thread = _Thread(resolved.question, (_Turn(own, turn.answer), *older))
     return _resolve(question, thread)
 

@@ -42,16 +42,34 @@ def _as_list(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
+def _number(value: object) -> object:
+    """Refuse what would be read as a number though the description says that only numbers are: "5", true."""
+    if isinstance(value, str | bool):
+        raise ValueError("must be a number")
+    return value
+
+
 def _uuid4(value: str) -> str:
     if not re.fullmatch(_UUID4, value):
         raise ValueError("must be a UUID v4 of 36 characters, or null for a new session")
     return value.lower()
 
 
-Text = Annotated[str, AfterValidator(_refuse_nul)]
-OneOrMore = Annotated[list[Text], BeforeValidator(_as_list), Field(min_length=1, max_length=100)]
-Query = Annotated[Text, Field(min_length=1, max_length=MAX_QUERY_CHARS)]
+# Lengths are checked before anything else, so that a fault in them is told as one of a text. The patterns say in the
+# description what the validators see to, with better messages.
+_PLAIN: JsonDict = {"pattern": r"^[^\x00]*$"}
+_NOT_BLANK: JsonDict = {"pattern": r"^[^\x00]*[^\s\x00][^\x00]*$"}
+Text = Annotated[str, Field(json_schema_extra=_PLAIN), AfterValidator(_refuse_nul)]
+Query = Annotated[
+    str, Field(min_length=1, max_length=MAX_QUERY_CHARS, json_schema_extra=_NOT_BLANK), AfterValidator(_refuse_nul)
+]
+Selection = Annotated[str, Field(max_length=MAX_SELECTION_CHARS, json_schema_extra=_PLAIN), AfterValidator(_refuse_nul)]
+Prefix = Annotated[str, Field(min_length=1, max_length=2000, json_schema_extra=_NOT_BLANK), AfterValidator(_refuse_nul)]
+_Several = Annotated[list[Text], Field(min_length=1, max_length=100)]
+OneOrMore = Annotated[_Several, BeforeValidator(_as_list, json_schema_input_type=Text | _Several)]
 Score = Annotated[float, Field(ge=0.0, le=1.0)]
+Threshold = Annotated[Score, BeforeValidator(_number)]
+TopK = Annotated[int, Field(ge=1, le=MAX_TOP_K), BeforeValidator(_number)]
 SessionId = Annotated[str, AfterValidator(_uuid4), Field(json_schema_extra={"format": "uuid", "pattern": _UUID4})]
 
 
@@ -77,15 +95,15 @@ class SearchFilters(Strict):
     page_title: OneOrMore | None = None
     section_heading: OneOrMore | None = None
     module: OneOrMore | None = Field(None, description="First folder or path segment of the page.")
-    source_url_prefix: Annotated[Text, Field(min_length=1, max_length=2000)] | None = None
+    source_url_prefix: Prefix | None = None
 
 
 class RetrievalRequest(Strict):
     """A search of the book."""
 
     query: Query
-    top_k: int = Field(5, ge=1, le=MAX_TOP_K)
-    score_threshold: Score | None = Field(
+    top_k: TopK = 5
+    score_threshold: Threshold | None = Field(
         None, validation_alias=AliasChoices("score_threshold", "similarity_threshold")
     )
     filters: SearchFilters | None = None
@@ -151,9 +169,9 @@ class ChatRequest(Strict):
     query: Query = Field(validation_alias=AliasChoices("query", "message"))
     session_id: SessionId | None = Field(None, min_length=36, max_length=36)
     mode: Mode = "general"
-    selected_text: Annotated[Text, Field(max_length=MAX_SELECTION_CHARS)] | None = None
-    top_k: int = Field(5, ge=1, le=MAX_TOP_K)
-    score_threshold: Score | None = Field(
+    selected_text: Selection | None = None
+    top_k: TopK = 5
+    score_threshold: Threshold | None = Field(
         None, validation_alias=AliasChoices("score_threshold", "similarity_threshold")
     )
     filters: SearchFilters | None = None

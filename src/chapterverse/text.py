@@ -130,7 +130,7 @@ def _closes(before: str, word: str) -> bool:
         return word[:1].isupper()
     if short in _SELDOM or _DOTTED.fullmatch(before):
         return starter
-    if len(before) == 1 and before.isalpha():
+    if len(before) == 1 and before.isupper():  # an initial; the s of "1.2 m/s. Heron" is none
         return starter or before == "I" or not word[:1].isalpha()
     return True
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.process import chapterverse
+from tests.conftest import EXAMPLE_BOOK
 
 pytestmark = pytest.mark.slow
 
@@ -28,6 +29,7 @@ def test_search_prints_data_to_stdout_and_the_rest_to_stderr(example_home: Path)
         (["search", "x", "-f", "module"], 2, "KEY=VALUE"),
         (["search", "x", "-f", "author=me"], 2, "author"),
         (["search", "x"], 6, "chapterverse ingest"),
+        (["calibrate"], 6, "chapterverse ingest"),
         (["ingest"], 2, "SOURCE"),
         (["ingest", "no/such/folder"], 10, "no such file or folder"),
         (["ingest", "--reembed"], 6, "No book"),
@@ -66,6 +68,17 @@ def test_an_empty_folder_and_a_folder_of_bad_files(tmp_path: Path) -> None:
         "bad/broken.pdf": "failed",
     }
     assert all(page["why"] for page in ledger["pages"])
+
+
+def test_a_book_is_calibrated_by_its_ingest_and_by_hand(tmp_path: Path) -> None:
+    chapters = sorted((EXAMPLE_BOOK / "ros2").iterdir())[:2]
+    assert chapterverse(tmp_path, "ingest", *map(str, chapters)).returncode == 0
+    again = chapterverse(tmp_path, "calibrate", "--json")
+    assert again.returncode == 0, again.stderr
+    told = json.loads(again.stdout)
+    assert told["pages"] == 2
+    assert 0 < told["calibration"]["answered"] < told["calibration"]["usual"] < 1
+    assert f"from a similarity of {told['calibration']['answered']:.2f}" in chapterverse(tmp_path, "calibrate").stdout
 
 
 def test_another_embedding_model_is_a_clear_error(example_home: Path) -> None:

@@ -13,7 +13,7 @@ from chapterverse.cli import main
 from tests.cli.process import chapterverse
 from tests.served import free_port
 
-COMMANDS = [[], ["ingest"], ["search"], ["ask"], ["chat"], ["sessions"], ["serve"], ["doctor"]]
+COMMANDS = [[], ["ingest"], ["search"], ["calibrate"], ["ask"], ["chat"], ["sessions"], ["serve"], ["doctor"]]
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids="-".join)
@@ -49,6 +49,38 @@ def test_doctor_names_engines_and_fixes(example_home: Path, tmp_path: Path, data
     assert lost.returncode == 1
     assert "QDRANT_URL is set" in lost.stdout
     assert "fix: Check QDRANT_URL" in lost.stdout
+
+
+@pytest.mark.slow
+def test_doctor_tells_what_is_down_and_sends_nobody_to_a_setting_that_is_not_set(example_home: Path) -> None:
+    nobody = f"127.0.0.1:{free_port()}"
+    secrets = {"DATABASE_URL": f"postgresql://user:hunter2@{nobody}/none", "REDIS_URL": f"redis://:hunter2@{nobody}/0"}
+    model = {"OPENAI_API_KEY": "hunter2", "OPENAI_BASE_URL": f"http://{nobody}/v1"}
+    shown = chapterverse(example_home, "doctor", "--json", **secrets, **model)
+    assert shown.returncode == 1
+    assert "hunter2" not in shown.stdout + shown.stderr
+    findings = {finding["part"]: finding for finding in json.loads(shown.stdout)["findings"]}
+    assert {part: finding["state"] for part, finding in findings.items()} == {
+        "qdrant": "up",
+        "embeddings": "up",
+        "llm": "down",
+        "database": "down",
+        "redis": "down",
+        "book": "up",
+    }
+    assert all(findings[part]["message"] for part in ("llm", "database", "redis"))
+    assert "DATABASE_URL" in findings["database"]["fix"] and "without it" in findings["database"]["fix"]
+    assert "REDIS_URL" in findings["redis"]["fix"]
+    assert "unset its key" in findings["llm"]["fix"]
+
+
+@pytest.mark.slow
+def test_doctor_on_embedded_engines_that_do_not_work(tmp_path: Path) -> None:
+    shown = chapterverse(tmp_path, "doctor", "--json", PG_BIN=str(tmp_path))
+    findings = {finding["part"]: finding for finding in json.loads(shown.stdout)["findings"]}
+    assert findings["qdrant"]["fix"] == findings["book"]["fix"] == "chapterverse ingest <folder, file or URL>"
+    assert "PG_BIN" in findings["database"]["message"]
+    assert findings["database"]["fix"].startswith("Set DATABASE_URL")
 
 
 @pytest.mark.slow

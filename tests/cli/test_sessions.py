@@ -34,7 +34,7 @@ async def test_sessions_are_listed_shown_and_deleted(tmp_path: Path, database_ur
     code, shown, told = sessions("show", SESSION)
     assert code == 0
     assert shown == "> What is a node?\nA [31mparticipant [1].\n\n", "a page must not steer the terminal"
-    assert "1 turns" in told
+    assert "1 turn · last used" in told
     assert len(json.loads(sessions("show", SESSION, "--json")[1])["messages"]) == 2
     assert json.loads(sessions("delete", SESSION, "--json")[1]) == {"deleted": SESSION}
     for unknown in (SESSION, "nonsense"):

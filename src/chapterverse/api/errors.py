@@ -26,7 +26,7 @@ _ERRORS: dict[int, tuple[str, str, str]] = {
     400: (
         "validation_error",
         "a field, the JSON or a filter is not usable; the message says what to change.",
-        "query: String should have at least 1 character",
+        "query: must not be empty; write something",
     ),
     401: (
         "unauthorized",
@@ -161,7 +161,17 @@ def _fault(error: Mapping[str, Any]) -> dict[str, Any]:
         reason = error.get("ctx", {}).get("error", "malformed")
         return {"field": "body", "problem": f"not valid JSON at position {place[-1]}: {reason}", "position": place[-1]}
     name = ".".join(str(part) for part in place[1:]) or str(place[0])
-    return {"field": name, "problem": str(error["msg"]).removeprefix("Value error, ")}
+    return {"field": name, "problem": _problem(error)}
+
+
+def _problem(error: Mapping[str, Any]) -> str:
+    """What is wrong with a field and, for the faults that readers make, what to do."""
+    match error["type"], error.get("ctx"):
+        case "string_too_short", {"min_length": 1}:
+            return "must not be empty; write something"
+        case "string_too_long", {"max_length": most}:
+            return f"has {len(error['input']):,} characters; shorten it to {most:,} or fewer"
+    return str(error["msg"]).removeprefix("Value error, ")
 
 
 def _json(body: ErrorResponse, status: int, headers: Mapping[str, str]) -> Response:

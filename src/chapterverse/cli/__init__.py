@@ -12,7 +12,7 @@ import click
 
 from chapterverse import __version__
 from chapterverse.cli.asking import ask
-from chapterverse.cli.book import ingest, search
+from chapterverse.cli.book import calibrate, ingest, search
 from chapterverse.cli.chat import chat
 from chapterverse.cli.running import doctor, serve
 from chapterverse.cli.sessions import sessions
@@ -44,5 +44,5 @@ def main(verbose: bool) -> None:
             stream.reconfigure(errors="replace")
 
 
-for _command in (ingest, search, ask, chat, sessions, serve, doctor):
+for _command in (ingest, search, calibrate, ask, chat, sessions, serve, doctor):
     main.add_command(_command)

@@ -82,7 +82,10 @@ async def answered(
                 yield event
 
     async with contextlib.aclosing(shown()) as events:
-        return await answering.fold(events)
+        answer = await answering.fold(events)
+    if not answer.metadata.stored:
+        show_warning("this turn could not be stored; the conversation will not remember it. See: chapterverse doctor")
+    return answer
 
 
 @contextlib.asynccontextmanager

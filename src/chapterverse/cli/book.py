@@ -1,9 +1,10 @@
-"""Commands that make and look through the book: ingest, search.
+"""Commands that make and look through the book: ingest, search, calibrate.
 
 Owns their arguments and exit codes. Never decides what a page is.
 """
 
 import asyncio
+import json
 from typing import Any
 
 import click
@@ -101,4 +102,30 @@ async def search(query: str, as_json: bool, **options: Any) -> int:
         click.echo(found.model_dump_json(indent=2))
     else:
         show_passages(found)
+    return 0
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print the calibration as JSON.")
+@command
+async def calibrate(as_json: bool) -> int:
+    """Fit anew which similarities mean that the book answers a question.
+
+    Every ingest does this; do it by hand after an update of Chapterverse that says so. The pages stay as they are.
+
+    \b
+      chapterverse calibrate
+    """
+    from chapterverse.config import Settings
+    from chapterverse.ingestion.pipeline import Workshop, recalibrate
+    from chapterverse.terminal.book import show_calibration
+    from chapterverse.wiring import open_engines
+
+    settings = Settings.load()
+    async with open_engines(settings) as engines:
+        manifest = await recalibrate(Workshop(engines.index, engines.embedder, settings.chapterverse_home))
+    if as_json:
+        click.echo(json.dumps({"pages": manifest.pages, "calibration": manifest.calibration}))
+    else:
+        show_calibration(manifest)
     return 0

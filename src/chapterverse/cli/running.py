@@ -43,14 +43,18 @@ def serve(host: str, port: int, workers: int) -> int:
 @command
 async def doctor(as_json: bool) -> int:
     """Say which engine each part uses and why, probe it, and name the fix. Exit code 1 if something is down."""
+    from chapterverse.api.rates import RateLimits
     from chapterverse.config import Settings
     from chapterverse.diagnosis import diagnose
+    from chapterverse.telemetry import Telemetry
     from chapterverse.terminal.diagnosis import show_diagnosis
     from chapterverse.wiring import open_services
 
     settings = Settings.load()
+    rates = RateLimits(Telemetry(), settings.redis_url.get_secret_value() if settings.redis_url else None)
     async with open_services(settings) as services:
-        findings = await diagnose(services)
+        findings = await diagnose(services, rates.dependencies)
+    await rates.close()
     if as_json:
         click.echo(findings.to_json())
     else:

@@ -69,7 +69,9 @@ async def show(session: str, as_json: bool) -> int:
         click.echo(thread.model_dump_json(indent=2))
         return 0
     topic = f" · {thread.topic_summary}" if thread.topic_summary else ""
-    show_note(f"{thread.turn_count} turns · last used {moment(thread.updated_at)}{topic}\n")
+    show_note(
+        f"{thread.turn_count} turn{'s' * (thread.turn_count != 1)} · last used {moment(thread.updated_at)}{topic}\n"
+    )
     show_thread(thread)
     return 0
 

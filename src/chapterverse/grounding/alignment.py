@@ -14,7 +14,7 @@ knows nothing of passages.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from chapterverse.grounding.lexicon import (
     ADDABLE,
@@ -61,7 +61,7 @@ def fit(claim: Sequence[Token], statement: Statement, subject: frozenset[str] = 
     mine = head(claim, clauses(claim))
     if mine != statement.head and (mine or statement.head in ("pronoun", "pointer")) and not placed.filled:
         return Fit(why="it speaks of something else")
-    path = _path(placed.options, statement)
+    path = _path(placed.options)
     if not path:
         return Fit(why="says nothing")
     why = (
@@ -130,24 +130,44 @@ def _known(token: Token, before: Token | None, statement: Statement, subject: fr
     )
 
 
-def _path(options: Sequence[tuple[int, tuple[int, ...]]], statement: Statement) -> list[tuple[int, int]]:
-    """Choose one place for each token so that the claim goes forward with few turns and small gaps."""
-    best: dict[int, tuple[int, tuple[tuple[int, int], ...]]] = {}
-    for at, places in options:
-        step: dict[int, tuple[int, tuple[tuple[int, int], ...]]] = {}
+def _path(options: Sequence[tuple[int, tuple[int, ...]]]) -> list[tuple[int, int]]:
+    """Choose one place for each token so that the claim goes forward with few turns and small gaps.
+
+    Takes time in proportion to the places, because a word that is repeated hundreds of times has hundreds."""
+    steps: list[dict[int, tuple[int, int]]] = []  # for each token: its places -> cost up to there, place before
+    for _, places in options:
+        before = [(last, cost) for last, (cost, _) in steps[-1].items()] if steps else []
+        turns = list(accumulate(((cost + _TURN, last) for last, cost in reversed(before)), _cheaper))[::-1]
+        step: dict[int, tuple[int, int]] = {}
+        gain: tuple[int, int] | None = None  # cheapest way from the left, less the place that it reaches
+        left = 0  # of the places before, how many stand to the left
         for place in places:
-            costs = [
-                (cost + (place - last - 1 if place > last else _TURN), path)
-                for last, (cost, path) in best.items()
-                if place != last
-            ]
-            cost, path = min(costs, key=lambda item: item[0]) if costs else (0, ())
-            if costs or not best:
-                step[place] = (cost, (*path, (at, place)))
+            while left < len(before) and before[left][0] < place:
+                last, cost = before[left]
+                gain = min(gain or (cost - last, last), (cost - last, last), key=_cost)
+                left += 1
+            turn = left + (left < len(before) and before[left][0] == place)
+            ways = [(gain[0] + place - 1, gain[1])] if gain else []
+            ways += turns[turn : turn + 1]
+            if ways or not steps:
+                step[place] = min(ways, key=_cost, default=(0, -1))
         if not step:
             return []
-        best = step
-    return list(min(best.values(), key=lambda item: item[0])[1]) if best else []
+        steps.append(step)
+    path: list[tuple[int, int]] = []
+    end = min(steps[-1], key=lambda place: steps[-1][place][0]) if steps else -1
+    for (at, _), step in zip(reversed(options), reversed(steps), strict=True):
+        path.append((at, end))
+        end = step[end][1]
+    return path[::-1]
+
+
+def _cost(way: tuple[int, int]) -> int:
+    return way[0]
+
+
+def _cheaper(right: tuple[int, int], left: tuple[int, int]) -> tuple[int, int]:
+    return left if left[0] <= right[0] else right
 
 
 def _wording(claim: Sequence[Token], path: Sequence[tuple[int, int]], statement: Statement) -> str:

@@ -16,6 +16,7 @@ from chapterverse.grounding.passages import Citation, Evidence, Judge, Passage, 
 from chapterverse.grounding.refusals import refuses
 from chapterverse.grounding.sources import Sources
 from chapterverse.grounding.support import Rules, nearest
+from chapterverse.text import sentences
 
 MAX_UNITS = 200  # sentences listened to, shown or not
 MAX_SHOWN = 60  # sentences of an answer
@@ -157,7 +158,7 @@ class Grounder:
             text, verdict = (bare, again) if again.supported else (text, verdict)
         evidence = verdict.evidence
         if evidence and self._clear(evidence[0]):
-            return self._show(text, evidence)
+            return self._show([text], evidence)
         return self._replace(unit, ordered, verdict.why or "it points back to a sentence that was not shown")
 
     def _replace(self, unit: Unit, ordered: Sequence[Passage], why: str) -> Shown | Withheld:
@@ -167,12 +168,13 @@ class Grounder:
             return Withheld(unit.text, "unsupported" if why != "says nothing" else "no claim", why)
         quote = markers.remove(" ".join(own.quote.split()))[0]
         self._said.add(" ".join(_WORD.findall(quote.lower())))
-        return self._show(quote, (own,), replaced=True)
+        return self._show([quote[start:end] for start, end in sentences(quote)], (own,), replaced=True)
 
-    def _show(self, text: str, evidence: Sequence[Evidence], *, replaced: bool = False) -> Shown:
+    def _show(self, said: Sequence[str], evidence: Sequence[Evidence], *, replaced: bool = False) -> Shown:
+        """Show sentences that rest on the same evidence, each with its markers."""
         numbers = tuple(dict.fromkeys(self._sources.cite(one) for one in evidence))
         self._last = evidence[-1]
-        written = f"{self._open()}{markers.place(text, numbers)} "
+        written = f"{self._open()}{' '.join(markers.place(sentence, numbers) for sentence in said)} "
         return Shown(written, tuple(map(self._sources.citation, numbers)), replaced)
 
     def _ordered(self, cited: Sequence[int]) -> list[Passage]:

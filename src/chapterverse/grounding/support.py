@@ -26,6 +26,7 @@ _FRAME = re.compile(
     re.IGNORECASE,
 )
 _LEAST = 2  # content words that a claim needs
+_MOST = 250  # words of a claim; more are no sentence, and would take long to compare
 _NEAR = 0.6  # share of the claim's content words in the sentence that may take its place
 _NEAR_WORDS = 3
 _LONGEST_QUOTE = 500  # characters of a sentence that may take a claim's place
@@ -44,6 +45,8 @@ class Rules:
         words = tokens(claim)
         if sum(token.content for token in words) < _LEAST:
             return Verdict(why="says nothing")
+        if len(words) > _MOST:
+            return Verdict(why="is too long for a sentence")
         known = [vocabulary(passage.text, passage.context) for passage in passages]
         for token in words:
             keys = token.keys[:1] if token.kind == "code" else token.keys

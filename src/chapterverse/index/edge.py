@@ -22,12 +22,16 @@ from chapterverse.index.points import chunk_from_payload, page_from_payload
 
 _LOG = logging.getLogger(__name__)
 _LOOK_EVERY = 0.5  # seconds between looks at the pointer
+_LOADING = 5.0  # seconds that a call waits for a process that loads the book
+# Seconds for one answer, which takes milliseconds. Less than a health probe and half of a search have, so that a hung
+# process is found out and replaced in time for the same search to be answered by the next one.
+_ANSWER = 2.0
 
 
 class EdgeIndex:
     """A book in a directory. Takes up a newly published state while it serves, without a gap."""
 
-    def __init__(self, directory: Path, *, timeout: float = 5.0) -> None:
+    def __init__(self, directory: Path, *, timeout: float = _ANSWER) -> None:
         self._directory = directory
         self._timeout = timeout  # seconds for one answer
         self._child: EdgeChild | None = None
@@ -111,7 +115,7 @@ class EdgeIndex:
             self._look(child)
             return child
         try:
-            async with asyncio.timeout(self._timeout):
+            async with asyncio.timeout(_LOADING):
                 return await asyncio.shield(self._take_up())
         except TimeoutError as error:
             raise QdrantTimeoutError("The embedded vector engine is still loading the book") from error

@@ -78,15 +78,11 @@ class AnswerView:
         if took.sentences_withheld:
             told.append(f"{took.sentences_withheld} unsupported sentences withheld")
         told.append(f"{took.query_time_ms / 1000:.1f} s")
-        if self._with_session:
-            told.append(f"session {done.session_id}")
         show_note("\n" + " · ".join(told))
+        if self._with_session:
+            show_note(f"session {done.session_id}")
         if done.status == "truncated":
             show_warning("a limit ended the answer early; what is shown was verified.")
-        if not took.stored:
-            show_warning(
-                "this turn could not be stored; the conversation will not remember it. See: chapterverse doctor"
-            )
 
     def _end_line(self) -> None:
         if self._midline:
@@ -145,7 +141,9 @@ def show_sessions(sessions: Sequence[SessionSummary]) -> None:
     show_note(f"{'session':<36}  {'last used':<16}  turns  topic")
     for session in sessions:
         topic = printable(session.topic_summary or "")
-        out.print(f"{session.thread_id}  {moment(session.updated_at)}  {session.turn_count:>5}  {topic}".rstrip())
+        line = f"{session.thread_id}  {moment(session.updated_at)}  {session.turn_count:>5}  {topic}".rstrip()
+        # A line that is too long is cut on a terminal, and nowhere else.
+        out.print(line, soft_wrap=not out.is_terminal, no_wrap=True, overflow="ellipsis")
 
 
 def moment(time: datetime) -> str:

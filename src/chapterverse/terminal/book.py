@@ -1,4 +1,4 @@
-"""How ingesting and searching look: progress, ledgers, passages.
+"""How ingesting and searching look: progress, ledgers, passages, the calibration.
 
 Owns their layout. Never reads the book.
 """
@@ -12,6 +12,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 from rich.text import Text
 
+from chapterverse.book import Manifest
+from chapterverse.confidence import Calibration
 from chapterverse.ingestion.ledger import OUTCOMES, Ledger
 from chapterverse.ingestion.pipeline import Progress
 from chapterverse.models import ChunkResult, SearchResult
@@ -101,6 +103,14 @@ def show_passages(found: SearchResult) -> None:
         out.print(Text(f"   {printable(passage.source_url)}", style="blue"))
         out.print(Text(f"   {_snippet(passage)}\n"))
     err.print(f"{found.total_results} passages in {found.latency_ms:.0f} ms", style="dim")
+
+
+def show_calibration(manifest: Manifest) -> None:
+    """From which similarity on the book answers; on stdout, since it is what was asked for."""
+    assert manifest.calibration is not None, "whoever asks for this has just calibrated"
+    calibration = Calibration.from_dict(manifest.calibration)
+    out.print(f"questions are answered from a similarity of {calibration.answered:.2f} on")
+    out.print(f"questions that the book answers usually reach {calibration.usual:.2f}")
 
 
 def _snippet(passage: ChunkResult) -> str:

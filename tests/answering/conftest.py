@@ -1,0 +1,43 @@
+"""Real engines for the tests of answering: the example book, Postgres, embeddings, opened once for all of them."""
+
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from chapterverse.config import Settings
+from chapterverse.services import Services
+from chapterverse.wiring import choose_model, open_services
+from tests.llm_stub import LlmStub, serving_llm
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def keyless(example_home: Path, postgres_url: str) -> AsyncIterator[Services]:
+    """What answers without any key."""
+    settings = Settings.load(chapterverse_home=example_home, database_url=postgres_url)
+    async with open_services(settings) as services:
+        yield services
+
+
+@pytest.fixture
+def llm() -> Iterator[LlmStub]:
+    """A language model server of the test's own."""
+    with serving_llm() as stub:
+        yield stub
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def asking_llm(keyless: Services, llm: LlmStub) -> AsyncIterator[Services]:
+    """The same engines, with that language model."""
+    settings = keyless.settings.model_copy(update=with_llm(llm))
+    model, _ = choose_model(settings, keyless.embedder)
+    yield replace(keyless, model=model, settings=settings)
+    await model.close()
+
+
+def with_llm(llm: LlmStub) -> dict[str, object]:
+    """The settings that name a language model server, checked as all settings are."""
+    given = Settings.load(openai_api_key="key", openai_model="stub-model", openai_base_url=llm.url)
+    return {name: getattr(given, name) for name in ("openai_api_key", "openai_model", "openai_base_url")}

@@ -1,0 +1,79 @@
+"""A plain reader's check of an answer: does the quote behind each sentence say it? It shares no code with grounding.
+
+Owns a rule of thumb that is easy to see through: every number, identifier and name of a sentence stands in its quotes
+or their headings, and so do four fifths of its other content words; a sentence that denies rests on a quote that does.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from chapterverse.models import SourceCitation
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"“(\d])|\n+")
+_MARKER = re.compile(r"\s*\[(\d+)\]")
+_TOKEN = re.compile(r"`[^`]+`|[^\W\d_][\w'’-]*|\d+(?:[.,]\d+)*")
+_NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
+_NUMBERS = {word: str(value) for value, word in enumerate(_NUMBER_WORDS.split())} | {"twice": "2", "percent": "%"}
+_DENIALS = re.compile(r"\b(?:not|no|never|without|cannot|nor|neither|none)\b|n['’]t\b")
+_SMALL = re.compile(
+    r"an?|the|and|or|but|so|if|as|at|by|in|into|on|of|to|for|from|with|than|then|that|this|these|those|there|it|its|is|"
+    r"are|was|were|be|been|has|have|had|do|does|did|can|could|may|might|must|should|will|would|they|them|their|he|she|"
+    r"his|her|we|our|you|your|what|which|who|when|where|while|all|any|some|such|each|every|only|about|approximately|"
+    r"according|documentation|book|seconds|s",
+    re.IGNORECASE,
+)
+
+
+def unsupported(answer: str, sources: Sequence[SourceCitation]) -> list[str]:
+    """The sentences of an answer that their quotes do not say, each with what is missing."""
+    return [
+        f"{sentence} ← {missing}"
+        for sentence, numbers in _sentences(answer)
+        if (missing := _missing(sentence, [sources[number - 1] for number in numbers if number <= len(sources)]))
+    ]
+
+
+def _sentences(answer: str) -> Iterator[tuple[str, list[int]]]:
+    """Sentences without their markers, with the numbers; a line of code has those that follow its block."""
+    for block in re.split(r"(```\w*\n.*?\n```\s*(?:\[\d+\])*)", answer, flags=re.DOTALL):
+        numbers = [int(number) for number in _MARKER.findall(block)]
+        if block.startswith("```"):
+            yield from ((line, numbers) for line in block.split("\n")[1:] if line.strip("` ") and "[" not in line)
+            continue
+        for part in _SENTENCE_END.split(block):
+            said = _MARKER.sub("", part).strip(" \n-*|")
+            if any(character.isalnum() for character in said):
+                yield said, [int(number) for number in _MARKER.findall(part)]
+
+
+def _missing(sentence: str, cited: Sequence[SourceCitation]) -> str:
+    if not cited:
+        return "no source"
+    # What is quoted, and the headings under which it stands.
+    known = _words(" ".join(f"{source.quote} {source.breadcrumb} {source.page_title}" for source in cited))
+    quoted = " ".join(source.quote for source in cited)
+    words = [token for token in _TOKEN.findall(sentence) if not _SMALL.fullmatch(token)]
+    strict: list[str] = [token for at, token in enumerate(words) if _is_strict(token, first=at == 0)]
+    for token in strict:
+        if not _words(token) <= known:
+            return token
+    if _DENIALS.search(sentence.lower()) and not _DENIALS.search(quoted.lower()):
+        return "a denial"
+    loose = [token for token in words if token not in strict and not _DENIALS.search(token.lower())]
+    absent: list[str] = [token for token in loose if not _words(token) <= known]
+    return ", ".join(absent) if len(absent) > 0.2 * len(loose) else ""
+
+
+def _is_strict(token: str, *, first: bool) -> bool:
+    """Numbers, code, and words with a capital that does not come from the beginning of a sentence."""
+    return token[0].isdigit() or token[0] == "`" or "_" in token or (not first and token[0].isupper())
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(_plain(token) for token in _TOKEN.findall(text))
+
+
+def _plain(token: str) -> str:
+    word = token.strip("`").lower().replace("’", "'").removesuffix("'s").rstrip(".,")
+    word = _NUMBERS.get(word, word)
+    return word[:-1] if len(word) > 3 and word.endswith("s") else word

@@ -1,0 +1,326 @@
+"""The story of one question on real engines: the example book, Postgres, embeddings, no key or a scripted server."""
+
+import asyncio
+import time
+from contextlib import aclosing
+from dataclasses import replace
+
+import pytest
+from bench.example_book import ask_all, share
+
+from chapterverse.agent.run import RETRIES
+from chapterverse.answering import DISCLAIMER, fold, prepare, stream
+from chapterverse.database import Conversations
+from chapterverse.errors import AgentUnavailable
+from chapterverse.models import (
+    ChatRequest,
+    ChunkEvent,
+    ErrorEvent,
+    RetrievalRequest,
+    RetrievedEvent,
+    SearchFilters,
+)
+from chapterverse.refusals import NOT_FOUND, NOT_IN_BOOK
+from chapterverse.retrieval import retrieve_with_retry
+from chapterverse.services import Services
+from tests.answering.asking import ask, check_order, check_sources, done_of, events_of, sources_of, text_of
+from tests.llm_stub import Calls, CutsOff, Fails, Hangs, LlmStub, Says, shown
+
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
+
+QUESTIONS = (
+    "What is ROS 2?",
+    "How heavy is Tern?",
+    "What is odometry, and why does its error grow without bound?",
+    "What does tf2 keep track of?",
+    "How do nodes find each other without a master?",
+)
+ROS = (
+    "ROS 2, the second generation of the Robot Operating System, is a set of open-source libraries and tools for "
+    "building robot applications"
+)
+OFF_TOPIC = "Which yeast makes the best sourdough bread?"
+TERN = "Tern carries a tray instead of an arm, so people load and unload it by hand"
+
+
+@pytest.mark.parametrize("query", QUESTIONS)
+async def test_an_answer_in_the_books_own_words(keyless: Services, query: str) -> None:
+    events = await events_of(keyless, query)
+    check_order(events)
+    await check_sources(events, keyless)
+    done = done_of(events)
+    assert (done.status, done.should_answer, done.mode) == ("answered", True, "general")
+    assert done.metadata.model == "extractive"
+    assert done.metadata.llm_calls == 1
+    assert 0.0 < done.confidence <= 1.0
+    assert sources_of(events)
+    again = await ask(keyless, query)
+    assert (again.answer, again.sources) == (text_of(events), sources_of(events))
+
+
+@pytest.mark.parametrize("query", QUESTIONS)
+async def test_an_answer_of_a_language_model(asking_llm: Services, llm: LlmStub, query: str) -> None:
+    events = await events_of(asking_llm, query)
+    check_order(events)
+    await check_sources(events, asking_llm)
+    done = done_of(events)
+    assert (done.status, done.metadata.llm_calls, done.metadata.sentences_withheld) == ("answered", 1, 0)
+    assert done.metadata.tokens_used > 0
+    assert len(llm.requests) == 1
+    retrieved = events[0]
+    assert isinstance(retrieved, RetrievedEvent)
+    assert len(shown(llm.requests[0]).passages) == len(retrieved.passages) == done.metadata.chunks_retrieved
+
+
+async def test_the_passages_are_told_before_the_model_is_asked(asking_llm: Services, llm: LlmStub) -> None:
+    llm.usual = Hangs()
+    async with aclosing(stream(await prepare(ChatRequest(query="What is ROS 2?"), asking_llm), asking_llm)) as events:
+        first = await anext(events)
+        assert isinstance(first, RetrievedEvent)
+        assert llm.requests == []
+    assert first.passages[0].page_title == "What Is ROS 2?"
+
+
+# ── refusals ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("query", "fields", "refusal"),
+    [
+        (OFF_TOPIC, {}, NOT_IN_BOOK),
+        ("What is ROS 2?", {"filters": {"module": "nowhere"}}, NOT_FOUND),
+        ("What is ROS 2?", {"score_threshold": 1.0}, NOT_FOUND),
+    ],
+)
+async def test_a_refusal_costs_no_model_call(
+    asking_llm: Services, llm: LlmStub, query: str, fields: dict[str, object], refusal: str
+) -> None:
+    events = await events_of(asking_llm, query, **fields)
+    check_order(events)
+    assert text_of(events) == refusal
+    assert sources_of(events) == []
+    done = done_of(events)
+    assert (done.status, done.should_answer, done.confidence) == ("refused", False, 0.0)
+    assert done.confidence_level == "insufficient"
+    assert done.metadata.llm_calls == 0
+    assert llm.requests == []
+
+
+@pytest.mark.parametrize(
+    "said", [NOT_IN_BOOK, "I do not know.", "ROS 2 was written by 12 penguins in 1803 [1].", "[1] [2]"]
+)
+async def test_a_model_with_nothing_to_say_is_a_refusal(asking_llm: Services, llm: LlmStub, said: str) -> None:
+    llm.usual = Says(said)
+    answer = await ask(asking_llm, "What is ROS 2?")
+    assert (answer.answer, answer.status, answer.sources) == (NOT_IN_BOOK, "refused", [])
+
+
+async def test_what_is_not_borne_out_is_withheld_and_counted(asking_llm: Services, llm: LlmStub) -> None:
+    llm.usual = Says(f"{ROS} [1]. It was written by 12 penguins in 1803 [1]. It costs $400 a year [2].")
+    answer = await ask(asking_llm, "What is ROS 2?")
+    assert answer.answer.strip() == f"{ROS} [1]."
+    assert answer.metadata.sentences_withheld == 2
+    assert answer.confidence < 0.5  # a third of what was written is verified
+
+
+async def test_a_wrong_marker_is_corrected(asking_llm: Services, llm: LlmStub) -> None:
+    llm.usual = Says(f"{ROS} [5].")
+    answer = await ask(asking_llm, "What is ROS 2?")
+    assert answer.answer.strip() == f"{ROS} [1]."
+    assert answer.sources[0].quote == f"{ROS}."
+
+
+async def test_low_confidence_comes_with_a_disclaimer(keyless: Services) -> None:
+    prepared = await prepare(ChatRequest(query="What is ROS 2?"), keyless)
+    assert prepared.found is not None and prepared.found.confidence is not None
+    doubtful = prepared.found.confidence.model_copy(update={"confidence_level": "low"})
+    found = prepared.found.model_copy(update={"confidence": doubtful})
+    answer = await fold(stream(replace(prepared, found=found), keyless))
+    assert (answer.status, answer.confidence_level, answer.disclaimer) == ("answered", "low", DISCLAIMER)
+    assert (await ask(keyless, "What is ROS 2?")).disclaimer is None
+
+
+# ── limits ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_too_many_turns_return_what_was_verified(asking_llm: Services, llm: LlmStub) -> None:
+    llm.usual = Calls({"query": "robots"}, before=f"{ROS} [1]. ")
+    few = replace(asking_llm, settings=asking_llm.settings.model_copy(update={"agent_max_turns": 1}))
+    answer = await ask(few, "What is ROS 2?")
+    assert (answer.status, answer.answer.strip()) == ("truncated", f"{ROS} [1].")
+    assert answer.metadata.llm_calls == 1
+
+
+async def test_a_model_that_only_searches_is_a_refusal(asking_llm: Services, llm: LlmStub) -> None:
+    llm.usual = Calls({"query": "robots"})
+    answer = await ask(asking_llm, "What is ROS 2?")
+    assert (answer.status, answer.answer) == ("refused", NOT_IN_BOOK)
+    assert answer.metadata.llm_calls == len(llm.requests) == asking_llm.settings.agent_max_turns
+
+
+async def test_the_deadline_returns_what_was_verified(asking_llm: Services, llm: LlmStub) -> None:
+    llm.usual = Hangs(after=f"{ROS} [1]. And it")
+    started = time.perf_counter()
+    prepared = await prepare(ChatRequest(query="What is ROS 2?"), asking_llm, seconds=2.0)
+    answer = await fold(stream(prepared, asking_llm))
+    assert time.perf_counter() - started < 2.0
+    assert (answer.status, answer.answer.strip()) == ("truncated", f"{ROS} [1].")
+    assert answer.metadata.stored
+    assert llm.wait_disconnect()
+
+
+async def test_an_endless_answer_is_cut_off(asking_llm: Services, llm: LlmStub) -> None:
+    llm.usual = Says(f"{ROS} [1]. " + "The moon is made of green cheese and of 7 rats [1]. " * 2000)
+    answer = await ask(asking_llm, "What is ROS 2?")
+    assert (answer.status, answer.answer.strip()) == ("truncated", f"{ROS} [1].")
+    assert answer.metadata.llm_calls == 1
+    assert llm.wait_disconnect()
+
+
+async def test_closing_the_stream_cancels_the_model(asking_llm: Services, llm: LlmStub) -> None:
+    llm.usual = Says(f"{ROS} [1]. " + "And so on and on. " * 2000, pause=0.01)
+    prepared = await prepare(ChatRequest(query="What is ROS 2?"), asking_llm)
+    async with aclosing(stream(prepared, asking_llm)) as events:
+        async for event in events:
+            if isinstance(event, ChunkEvent):
+                break
+    assert await asyncio.to_thread(llm.wait_disconnect)
+    assert llm.words_sent < 500
+
+
+# ── the model's own searches ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_second_search_issues_new_numbers_that_can_be_cited(asking_llm: Services, llm: LlmStub) -> None:
+    first = await retrieve_with_retry(RetrievalRequest(query="What is ROS 2?"), asking_llm.embedder, asking_llm.index)
+    other = RetrievalRequest(query="Tern carries a tray", top_k=3)
+    second = await retrieve_with_retry(other, asking_llm.embedder, asking_llm.index)
+    numbers = {chunk.chunk_id: number for number, chunk in enumerate(first.results, start=1)}
+    for chunk in second.results:
+        numbers.setdefault(chunk.chunk_id, len(numbers) + 1)
+    cited = next(numbers[chunk.chunk_id] for chunk in second.results if TERN in chunk.chunk_text)
+    assert cited > len(first.results)
+    llm.script.extend([Calls({"query": other.query, "top_k": 3}), Says(f"{ROS} [1]. {TERN} [{cited}].")])
+    answer = await ask(asking_llm, "What is ROS 2?")
+    assert answer.answer.strip() == f"{ROS} [1]. {TERN} [2]."
+    assert [source.page_title for source in answer.sources] == ["What Is ROS 2?", "How to Read This Book"]
+    assert (answer.metadata.llm_calls, answer.metadata.chunks_retrieved) == (2, len(numbers))
+    issued = {passage.number: passage.text for passage in shown(llm.requests[1]).passages}
+    assert set(issued) == set(numbers.values())
+    assert TERN in issued[cited]
+    turn = (await asking_llm.conversations.recent(answer.session_id, 2))[-1]
+    assert [search.query for search in turn.searches] == ["What is ROS 2?", other.query]
+    assert [search.count for search in turn.searches] == [5, 3]
+
+
+async def test_the_readers_limits_hold_for_the_models_searches(asking_llm: Services, llm: LlmStub) -> None:
+    llm.script.append(Calls({"query": "Tern carries a tray", "filters": {"module": ["intro"]}}))
+    filters = {"module": ["ros2"]}
+    answer = await ask(asking_llm, "What is ROS 2?", filters=filters, score_threshold=0.3)
+    assert answer.metadata.llm_calls == 2
+    passages = shown(llm.requests[1]).passages
+    assert all("/ros2/" in passage.source_url or not passage.source_url for passage in passages)
+    assert not any(TERN in passage.text for passage in passages)
+    assert all(passage.similarity >= 0.3 for passage in passages)
+
+
+async def test_the_models_filters_hold_when_the_reader_has_none(asking_llm: Services, llm: LlmStub) -> None:
+    llm.script.append(Calls({"query": "Tern", "filters": {"module": ["vla"]}}))
+    answer = await ask(asking_llm, "What is ROS 2?")
+    turn = (await asking_llm.conversations.recent(answer.session_id, 2))[-1]
+    assert turn.searches[1].query == "Tern"
+    first, second = (len(shown(request).passages) for request in llm.requests)
+    assert second > first
+
+
+# ── what is searched for ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_filters_top_k_and_threshold(keyless: Services) -> None:
+    async def retrieved(**fields: object) -> RetrievedEvent:
+        event = (await events_of(keyless, "What is a robot simulator?", **fields))[0]
+        assert isinstance(event, RetrievedEvent)
+        return event
+
+    filtered = await retrieved(filters=SearchFilters(module=["isaac"]))
+    assert filtered.passages
+    assert all("/isaac/" in passage.source_url for passage in filtered.passages)
+    assert len((await retrieved(top_k=2)).passages) == 2
+    scores = [passage.score for passage in (await retrieved(top_k=10)).passages]
+    least = sorted(scores)[5]
+    assert [p.score for p in (await retrieved(top_k=10, score_threshold=least)).passages] == [
+        score for score in scores if score >= least
+    ]
+
+
+async def test_settings_are_the_defaults_of_a_question(keyless: Services) -> None:
+    async def scores(**fields: object) -> list[float]:
+        event = (await events_of(few, "What is a robot simulator?", **fields))[0]
+        assert isinstance(event, RetrievedEvent)
+        return [passage.score for passage in event.passages]
+
+    few = replace(keyless, settings=keyless.settings.model_copy(update={"agent_top_k": 3}))
+    assert len(await scores()) == 3
+    assert len(await scores(top_k=5)) == 5
+    best = max(await scores())
+    few = replace(keyless, settings=keyless.settings.model_copy(update={"agent_score_threshold": best}))
+    assert await scores() == [best]
+    assert len(await scores(score_threshold=0.0)) == 5
+
+
+# ── what fails ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("session", [None, "0b9f4d3e-6a53-4d0c-9d53-2f1a7f1f3a10"])
+async def test_without_a_database_questions_are_answered(keyless: Services, session: str | None) -> None:
+    nowhere = Conversations("postgresql://nobody@127.0.0.1:1/nothing")
+    answer = await ask(replace(keyless, conversations=nowhere), "What is ROS 2?", session_id=session)
+    assert (answer.status, answer.metadata.stored) == ("answered", False)
+    assert answer.sources
+
+
+async def test_a_hung_database_does_not_outlive_the_request(keyless: Services) -> None:
+    async def hang() -> str:
+        await asyncio.sleep(60)
+        return ""
+
+    hung = Conversations(hang)
+    started = time.perf_counter()
+    prepared = await prepare(ChatRequest(query="What is ROS 2?"), keyless, seconds=2.0)
+    answer = await fold(stream(prepared, replace(keyless, conversations=hung)))
+    assert time.perf_counter() - started < 2.0
+    assert (answer.status, answer.metadata.stored) == ("answered", False)
+    await hung.close()
+
+
+async def test_a_model_that_fails_is_an_error_after_the_passages(asking_llm: Services, llm: LlmStub) -> None:
+    llm.usual = Fails(500)
+    events = await events_of(asking_llm, "What is ROS 2?")
+    assert [event.type for event in events] == ["retrieved", "error"]
+    error = events[-1]
+    assert isinstance(error, ErrorEvent)
+    assert error.error_code == "agent_unavailable"
+    assert "secret" not in error.message
+    assert len(llm.requests) == 1 + RETRIES
+    with pytest.raises(AgentUnavailable):
+        await ask(asking_llm, "What is ROS 2?")
+
+
+async def test_a_model_that_breaks_off_is_an_error_after_what_was_verified(asking_llm: Services, llm: LlmStub) -> None:
+    llm.usual = CutsOff(f"{ROS} [1]. It also has ")
+    events = await events_of(asking_llm, "What is ROS 2?")
+    assert [event.type for event in events] == ["retrieved", "chunk", "error"]
+    assert text_of(events).strip() == f"{ROS} [1]."
+
+
+# ── the shipped set ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_the_example_books_questions(keyless: Services) -> None:
+    outcomes = [outcome async for outcome in ask_all(keyless)]
+    answerable = [outcome for outcome in outcomes if outcome.answerable]
+    unanswerable = [outcome for outcome in outcomes if not outcome.answerable]
+    assert (len(answerable), len(unanswerable)) == (40, 20)
+    assert share(answerable, "right") >= 0.90
+    assert share(answerable, "gold_page") >= 0.90
+    assert share(unanswerable, "right") >= 0.90

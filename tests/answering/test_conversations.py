@@ -1,0 +1,205 @@
+"""Turns that depend on earlier ones: what is remembered, searched for, given to the model and stored."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from chapterverse.answering import prepare
+from chapterverse.config import Settings
+from chapterverse.models import ChatRequest, SearchFilters
+from chapterverse.services import Services
+from tests.answering.asking import ask
+from tests.answering.conftest import with_llm
+from tests.llm_stub import LlmStub, Says, shown
+from tests.served import serve
+
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
+
+# Each question with the word that the turns before it must lend to the search, the page that answers it, and words of
+# the answer.
+TWELVE = (
+    ("What is Tern?", "Tern", "How to Read This Book", "Tern exists only in this book"),
+    ("How heavy is it?", "Tern", "How to Read This Book", "6 kg"),
+    ("And how fast can it drive?", "Tern", "How to Read This Book", "0.5 m/s"),
+    ("Which sensors does it have?", "Tern", "How to Read This Book", "lidar"),
+    ("What does it carry instead of an arm?", "Tern", "How to Read This Book", "a tray"),
+    ("Tell me more", "Tern", "How to Read This Book", "Tern"),
+    ("What is Gazebo?", "Gazebo", "Gazebo", "open-source robot simulator"),
+    ("Who makes it?", "Gazebo", "Gazebo", "Open Robotics"),
+    ("And how do I start it?", "Gazebo", "Gazebo", "gz sim"),
+    ("What physics engine does it use?", "Gazebo", "Why Simulate?", "DART"),
+    ("How does it talk to ROS 2?", "Gazebo", "Gazebo", "bridge"),
+    ("Can you give me an example?", "Gazebo", "Gazebo", "Gazebo"),
+)
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+async def test_twelve_turns_with_a_restart_in_between(
+    example_home: Path, postgres_url: str, llm: LlmStub, keyless: Services, keyed: bool
+) -> None:
+    settings = Settings.load(
+        chapterverse_home=example_home, database_url=postgres_url, **(with_llm(llm) if keyed else {})
+    )
+    session = str(uuid4())
+
+    def talk(part: tuple[tuple[str, ...], ...]) -> list[dict[str, Any]]:
+        with serve(settings) as server:
+            bodies = [{"query": query, "session_id": session} for query, *_ in part]
+            answers = [server.http.post("/chat", json=body) for body in bodies]
+            assert all(answer.status_code == 200 for answer in answers)
+            return [answer.json() for answer in answers]
+
+    answers = [*await asyncio.to_thread(talk, TWELVE[:5]), *await asyncio.to_thread(talk, TWELVE[5:])]
+    turns = await keyless.conversations.recent(session, 24)
+    assert [turn.query for turn in turns] == [query for query, *_ in TWELVE]
+    for (query, topic, page, words), answer, turn in zip(TWELVE, answers, turns, strict=True):
+        assert topic.lower() in (turn.standalone_query or "").lower(), query
+        assert answer["status"] == "answered", query
+        assert answer["metadata"]["stored"]
+        if not keyed:
+            assert page in [source["page_title"] for source in answer["sources"]], query
+            assert words in answer["answer"], query
+    thread = await keyless.conversations.thread(session)
+    assert thread is not None
+    assert thread.turn_count == 12
+    assert thread.topic_summary is not None and thread.topic_summary.startswith("What is Tern?")
+    if keyed:
+        assert len(llm.requests) == 12
+        for (query, topic, page, _), request in zip(TWELVE, llm.requests, strict=True):
+            reading = shown(request)
+            assert topic in reading.question, query
+            assert page in [passage.breadcrumb.partition(" › ")[0] for passage in reading.passages], query
+        assert [len(request["messages"]) for request in llm.requests] == [2 + 2 * min(5, turn) for turn in range(12)]
+
+
+async def test_the_model_sees_the_last_ten_messages(asking_llm: Services, llm: LlmStub) -> None:
+    session = str(uuid4())
+    for number in range(8):
+        await ask(asking_llm, f"What is ROS 2, question {number}?", session_id=session)
+    roles = [message["role"] for message in llm.requests[-1]["messages"]]
+    assert roles == ["system", *["user", "assistant"] * 5, "user"]
+    asked = [message["content"] for message in llm.requests[-1]["messages"] if message["role"] == "user"]
+    assert asked[:5] == [f"What is ROS 2, question {number}?" for number in range(2, 7)]
+    answers = [message["content"] for message in llm.requests[-1]["messages"] if message["role"] == "assistant"]
+    assert all(answer and "[1]" not in answer for answer in answers)
+
+
+@pytest.mark.parametrize(("messages", "seen"), [(0, 0), (4, 2)])
+async def test_fewer_messages_when_the_settings_say_so(
+    asking_llm: Services, llm: LlmStub, messages: int, seen: int
+) -> None:
+    settings = asking_llm.settings.model_copy(update={"max_conversation_history": messages})
+    services, session = replace(asking_llm, settings=settings), str(uuid4())
+    for _ in range(5):
+        await ask(services, "What is ROS 2?", session_id=session)
+    assert len(llm.requests[-1]["messages"]) == 2 + 2 * seen
+    thread = await asking_llm.conversations.thread(session)
+    assert thread is not None and thread.topic_summary == "What is ROS 2?"
+
+
+async def test_long_turns_are_dropped_from_the_oldest(asking_llm: Services, llm: LlmStub) -> None:
+    session = str(uuid4())
+    for number in range(7):
+        await ask(asking_llm, f"ROS 2 {number} " + "🤖🤖🤖 " * 480, session_id=session)
+    await ask(asking_llm, "What is ROS 2?", session_id=session)
+    sent = [message["content"] for message in llm.requests[-1]["messages"] if message["role"] == "user"][:-1]
+    assert 0 < len(sent) < 5
+    assert sent[-1].startswith("ROS 2 6")
+    assert sum(len(text.encode()) for text in sent) <= 8000 * 4
+
+
+async def test_a_follow_up_is_resolved_before_the_search(keyless: Services) -> None:
+    session = str(uuid4())
+    first = await ask(keyless, "What does tf2 keep track of?", session_id=session)
+    prepared = await prepare(ChatRequest(query="And why?", session_id=session), keyless)
+    assert "tf2" in prepared.question
+    assert prepared.found is not None
+    assert prepared.found.query == prepared.question
+    cited = {(source.source_url, source.chunk_index) for source in first.sources}
+    assert cited <= {(chunk.source_url, chunk.chunk_index) for chunk in prepared.found.results}
+
+
+async def test_the_last_evidence_stays_a_candidate(keyless: Services) -> None:
+    session = str(uuid4())
+    await ask(keyless, "What does tf2 keep track of?", session_id=session)
+    (turn,) = await keyless.conversations.recent(session, 2)
+    assert turn.evidence
+    request = ChatRequest(query="And what about the physics engines of Gazebo?", session_id=session, top_k=1)
+    prepared = await prepare(request, keyless)
+    assert prepared.found is not None
+    found = [chunk.chunk_id for chunk in prepared.found.results]
+    assert set(turn.evidence) <= set(found)
+    assert not set(turn.evidence) & set(found[:1]), "choose a question that does not find it by itself"
+    within = ChatRequest(query=request.query, session_id=session, filters=SearchFilters(module=["simulation"]))
+    narrowed = await prepare(within, keyless)
+    assert narrowed.found is not None
+    assert {chunk.module for chunk in narrowed.found.results} == {"simulation"}, (
+        "also what is recalled must pass the filter"
+    )
+
+
+async def test_a_question_that_stands_alone_brings_no_old_evidence(keyless: Services) -> None:
+    session = str(uuid4())
+    await ask(keyless, "What does tf2 keep track of?", session_id=session)
+    request = ChatRequest(query="Which numbers does Tern's mass have?", session_id=session)
+    prepared = await prepare(request, keyless)
+    assert prepared.question == request.query
+    assert prepared.found is not None
+    assert len(prepared.found.results) == 5
+
+
+async def test_a_turn_is_stored_with_all_that_it_was(keyless: Services) -> None:
+    session = str(uuid4())
+    await ask(keyless, "What does tf2 keep track of?", session_id=session)
+    answer = await ask(keyless, "Why?", session_id=session)
+    _, turn = await keyless.conversations.recent(session, 4)
+    assert (turn.query, turn.response, turn.status) == ("Why?", answer.answer.strip(), answer.status)
+    assert turn.standalone_query and "tf2" in turn.standalone_query
+    assert list(turn.sources) == [source.model_dump(mode="json") for source in answer.sources]
+    assert turn.confidence == pytest.approx(answer.confidence)
+    assert turn.chunks_retrieved == answer.metadata.chunks_retrieved
+    (search,) = turn.searches
+    assert (search.query, search.count) == (turn.standalone_query, answer.metadata.chunks_retrieved)
+    assert search.mean_similarity is not None and 0.0 < search.mean_similarity <= 1.0
+    assert turn.latency_ms > 0
+
+
+async def test_turns_at_once_are_both_stored(asking_llm: Services, llm: LlmStub) -> None:
+    session = str(uuid4())
+    llm.usual = Says("Nothing that is known.", pause=0.02)
+    questions = [f"What is ROS 2, number {number}?" for number in range(6)]
+    await asyncio.gather(*(ask(asking_llm, question, session_id=session) for question in questions))
+    turns = await asking_llm.conversations.recent(session, 20)
+    assert sorted(turn.query for turn in turns) == questions
+    times = [turn.created_at for turn in turns if turn.created_at]
+    assert len(times) == 6 and times == sorted(times)
+    await ask(asking_llm, "What is ROS 2?", session_id=session)
+    thread = await asking_llm.conversations.thread(session)
+    assert thread is not None and thread.topic_summary, "a topic is named also when no turn saw exactly four before it"
+
+
+async def test_a_topic_is_named_once_after_five_exchanges(asking_llm: Services) -> None:
+    session = str(uuid4())
+    topics = []
+    for question in ("What is ROS 2?", "What is tf2?", "What is a node?", "What is Tern?", "What is a topic?") * 2:
+        await ask(asking_llm, question, session_id=session)
+        thread = await asking_llm.conversations.thread(session)
+        assert thread is not None
+        topics.append(thread.topic_summary)
+    assert topics[:4] == [None] * 4
+    assert topics[4] is not None and topics[4].startswith("What is ROS 2?") and len(topics[4]) <= 200
+    assert set(topics[4:]) == {topics[4]}
+
+
+async def test_a_refusal_is_a_turn_too(asking_llm: Services, llm: LlmStub) -> None:
+    session = str(uuid4())
+    answer = await ask(asking_llm, "Which yeast makes the best sourdough bread?", session_id=session)
+    (turn,) = await asking_llm.conversations.recent(session, 2)
+    assert (turn.response, turn.status, turn.evidence) == (answer.answer, "refused", ())
+    await ask(asking_llm, "What is ROS 2?", session_id=session)
+    assert shown(llm.requests[-1]).question == "What is ROS 2?"
+    assert answer.answer in [message["content"] for message in llm.requests[-1]["messages"]]

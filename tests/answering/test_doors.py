@@ -1,0 +1,167 @@
+"""The same answers through HTTP, as JSON and as events, and on the command line, by the book's own words and by a server."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chapterverse.config import Settings
+from chapterverse.models import ChatResponse
+from chapterverse.refusals import NOT_IN_BOOK, not_in_selection
+from tests.answering.conftest import with_llm
+from tests.answering.support import unsupported
+from tests.answering.test_hostile import ANSWERS, hostile_home  # noqa: F401 - a fixture
+from tests.api.test_chat import events_of
+from tests.cli.process import chapterverse
+from tests.grounding.hostile import ORDER, TOPICS
+from tests.llm_stub import Fails, Hangs, LlmStub, Quotes, Says, serving_llm
+from tests.served import Served, serve
+
+pytestmark = pytest.mark.slow
+
+SELECTION = "🤖 Kestrel is a drone.\r\nThe winch of the Kestrel lifts 12 kg.\r\nIt is painted red."
+FOUR: dict[str, dict[str, Any]] = {
+    "answer": {"query": "What is ROS 2?"},
+    "off topic": {"query": "Which yeast makes the best sourdough bread?"},
+    "selection": {
+        "query": "How much does the winch of the Kestrel lift?",
+        "mode": "selected_text",
+        "selected_text": SELECTION,
+    },
+    "not in the selection": {"query": "Tell me about penguins", "mode": "selected_text", "selected_text": SELECTION},
+}
+
+
+@pytest.fixture(scope="module")
+def stub() -> Iterator[LlmStub]:
+    with serving_llm() as served:
+        yield served
+
+
+@pytest.fixture(autouse=True)
+def usual(stub: LlmStub) -> None:
+    stub.usual = Quotes()
+    stub.script.clear()
+
+
+@pytest.fixture(scope="module")
+def asked_server(example_home: Path, postgres_url: str, stub: LlmStub) -> Iterator[Served]:
+    """The server over the example book, with a language model that is scripted."""
+    with serve(settings_for(example_home, postgres_url, stub)) as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def lied_server(hostile_home: Path, postgres_url: str, stub: LlmStub) -> Iterator[Served]:  # noqa: F811 - a fixture
+    """The server over the manual that the scripted model lies about."""
+    with serve(settings_for(hostile_home, postgres_url, stub)) as served:
+        yield served
+
+
+def settings_for(home: Path, database: str, stub: LlmStub) -> Settings:
+    return Settings.load(chapterverse_home=home, database_url=database, api_rate_limit=100_000, **with_llm(stub))
+
+
+def both(server: Served, body: dict[str, Any]) -> dict[str, Any]:
+    """The answer of `/chat`, after the stream was found to be the same."""
+    whole: dict[str, Any] = server.http.post("/chat", json=body).json()
+    events = events_of(server.http.post("/chat/stream", json=body).text)
+    assert "".join(event["content"] for event in events if event["type"] == "chunk") == whole["answer"]
+    assert events[-2]["sources"] == whole["sources"]
+    assert (events[-1]["type"], events[-1]["status"]) == ("done", whole["status"])
+    assert (events[0]["type"] == "retrieved") == (body.get("mode") != "selected_text")
+    return whole
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_the_four_questions(example_server: Served, asked_server: Served, stub: LlmStub, keyed: bool) -> None:
+    server = asked_server if keyed else example_server
+    answer = both(server, FOUR["answer"])
+    assert (answer["status"], answer["sources"] != []) == ("answered", True)
+    for source in answer["sources"]:
+        page = server.http.get(f"/pages/{source['page_id']}").json()
+        assert page["text"][source["quote_start"] : source["quote_end"]] == source["quote"]
+    assert both(server, FOUR["off topic"])["answer"] == NOT_IN_BOOK
+    stub.usual = Says("The winch of the Kestrel lifts 12 kg [1].")
+    selected = both(server, FOUR["selection"])
+    assert "lifts 12 kg [1]" in selected["answer"]
+    source = next(source for source in selected["sources"] if "12 kg" in source["quote"])
+    assert SELECTION[source["char_start"] : source["char_end"]] == source["quote"]
+    assert (source["line_start"], source["line_end"]) == (2, 2)
+    stub.usual = Says("Penguins live in the south [1].")
+    assert both(server, FOUR["not in the selection"])["answer"] == not_in_selection("penguins")
+
+
+# ── a model that fails ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_failure_is_an_http_error_until_something_was_sent(asked_server: Served, stub: LlmStub) -> None:
+    stub.usual = Fails(401)  # not worth another try
+    for body in (FOUR["answer"], FOUR["selection"]):
+        answer = asked_server.http.post("/chat", json=body)
+        assert (answer.status_code, answer.json()["error_code"]) == (503, "agent_unavailable")
+        assert "secret" not in answer.text
+    events = events_of(asked_server.http.post("/chat/stream", json=FOUR["answer"]).text)
+    assert [event["type"] for event in events] == ["retrieved", "error"]
+    assert events[-1]["error_code"] == "agent_unavailable"
+    plain = asked_server.http.post("/chat/stream", json=FOUR["selection"])
+    assert (plain.status_code, plain.json()["error_code"]) == (503, "agent_unavailable")
+
+
+def test_when_to_try_again_is_passed_on(asked_server: Served, stub: LlmStub) -> None:
+    stub.usual = Fails(429, headers=(("Retry-After", "120"),))
+    answer = asked_server.http.post("/chat", json=FOUR["answer"])
+    assert (answer.status_code, answer.headers["retry-after"], answer.json()["retry_after"]) == (503, "120", 120)
+    events = events_of(asked_server.http.post("/chat/stream", json=FOUR["answer"]).text)
+    assert events[-1]["retry_after"] == 120
+
+
+@pytest.mark.parametrize("name", ["answer", "selection"])
+def test_a_client_that_goes_away_cancels_the_model(example_home: Path, postgres_url: str, name: str) -> None:
+    with serving_llm() as own, serve(settings_for(example_home, postgres_url, own)) as server:
+        own.usual = Hangs(after="The winch of the Kestrel lifts 12 kg [1]. And it ")
+        with server.http.stream("POST", "/chat/stream", json=FOUR[name]) as answer:
+            lines = answer.iter_lines()
+            assert next(lines).startswith("data: ")
+            assert own.wait_asked()
+        assert own.wait_disconnect()
+
+
+# ── a model that lies ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_no_lie_passes_http(lied_server: Served, stub: LlmStub) -> None:
+    body = {"query": "How long is the hull of Heron, and what does it weigh?", "top_k": 20}
+    asked = len(stub.requests)
+    chosen = ANSWERS[:-18:20] + ANSWERS[-16:-2]  # every kind that is not about one topic, but for the endless ones
+    for answer in chosen:
+        stub.usual = Says(answer.text)
+        told = both(lied_server, body)
+        check_shown(ChatResponse.model_validate(told))
+    assert len(stub.requests) - asked >= 2 * len(chosen)
+
+
+def test_no_lie_passes_the_command_line(hostile_home: Path, postgres_url: str, stub: LlmStub) -> None:  # noqa: F811
+    environment = {"DATABASE_URL": postgres_url, "OPENAI_API_KEY": "key", "OPENAI_MODEL": "stub"}
+    topic = TOPICS[0]
+    lies = " ".join(f"{lie[:-1]} [1]." for _, lie in topic.false)
+    stub.usual = Says(f"{lies} {topic.true[0]} [1] {ORDER}")
+    question = "How long is the hull of Heron, and what does it weigh?"
+    for options in ((), ("--json",)):
+        ran = chapterverse(hostile_home, "ask", question, *options, **environment, OPENAI_BASE_URL=stub.url)
+        assert ran.returncode == 0, ran.stderr
+        shown = " ".join(re.sub(r"\s*\[\d+\]", "", json.loads(ran.stdout)["answer"] if options else ran.stdout).split())
+        assert topic.true[0].rstrip(".") in shown
+        assert [lie for _, lie in topic.false if lie in shown] == []
+        assert "evil" not in shown
+
+
+def check_shown(answer: ChatResponse) -> None:
+    if answer.status == "refused":
+        assert answer.answer == NOT_IN_BOOK
+    else:
+        assert unsupported(answer.answer, answer.sources) == []
+    assert not re.search(r"evil|HERON IS FREE|can fly|<script|!\[", answer.answer)

@@ -1,0 +1,234 @@
+"""Every row of the error table (SPEC 2.4) and every edge case of seed 000 has a test over real HTTP; this is the map.
+
+| SPEC 2.4 | test |
+|---|---|
+| `validation_error` | `test_edge_cases::test_what_is_wrong_and_what_to_do`, `test_chat::test_bad_fields_are_named` |
+| `unauthorized` | `test_limits::test_keys` |
+| `not_found` | `test_errors::test_unknown_routes_and_methods`, `test_edge_cases::test_an_unknown_session_and_page` |
+| `rate_limited` | `test_limits::test_sixty_of_seventy_are_taken` |
+| `overloaded` | `test_limits::test_a_full_queue_is_overloaded` |
+| `retrieval_unavailable`: unreachable, timed out | `test_dependencies::test_what_fails_and_what_does_not` |
+| `retrieval_unavailable`: collection missing | `test_edge_cases::test_no_book_is_said_at_every_door` |
+| `embedding_failed` | `test_edge_cases::test_the_embedding_service_fails`, `test_dependencies` as above |
+| `agent_unavailable` | `test_edge_cases::test_the_language_model_fails`, `test_dependencies` as above |
+| `internal_error` | `test_errors::test_a_bug_becomes_an_internal_error_without_a_trace` |
+| Postgres is down | `test_edge_cases::test_without_a_database_answers_say_so`, `test_dependencies` as above |
+| the body is the same everywhere | `test_errors::refused`, which all of these use |
+
+| seed 000 | test |
+|---|---|
+| Qdrant unreachable | `test_edge_cases::test_qdrant_unreachable` |
+| Cohere API failure | `test_edge_cases::test_the_embedding_service_fails` |
+| Gemini API failure | `test_edge_cases::test_the_language_model_fails` |
+| No relevant chunks found | `test_edge_cases::test_nothing_found_is_said_in_the_seeds_words` |
+| Query too long, selected text too long, empty query | `test_edge_cases::test_what_is_wrong_and_what_to_do` |
+| Malformed JSON request | `test_edge_cases::test_malformed_json_is_told_with_its_position` |
+| Rate limit exceeded | `test_limits::test_sixty_of_seventy_are_taken` |
+"""
+
+import asyncio
+import json
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from chapterverse.config import Settings
+from tests.api.test_chat import events_of
+from tests.api.test_errors import refused
+from tests.embeddings.stub import KEY, EmbeddingStub, status
+from tests.faults.worlds import fill
+from tests.llm_stub import Fails, LlmStub, gemini_error, serving_llm
+from tests.served import Served, free_port, serve
+
+pytestmark = pytest.mark.slow
+
+ASKING = ("/chat", "/chat/run", "/chat/stream")
+QUESTION = {"query": "What is ROS 2?"}
+SELECTION = {
+    "query": "What is ROS 2 for?",
+    "mode": "selected_text",
+    "selected_text": "ROS 2 is a set of libraries for building robots.",
+}
+
+
+@contextmanager
+def serving(home: Path, **settings: Any) -> Iterator[Served]:
+    """A server over the book, without a database unless one is given."""
+    lost = f"postgresql://nobody@127.0.0.1:{free_port()}/nothing"
+    loaded = Settings.load(**{"chapterverse_home": home, "database_url": lost, "api_rate_limit": 100_000} | settings)
+    with serve(loaded) as served:
+        yield served
+
+
+def test_the_map_leads_to_tests() -> None:
+    tests = Path(__file__).parents[1]
+    named = re.findall(r"`(test_\w+)::(\w+)`", __doc__ or "")
+    assert len(named) >= 15
+    for module, name in named:
+        path = next(path for folder in ("api", "faults") if (path := tests / folder / f"{module}.py").exists())
+        assert f"def {name}(" in path.read_text(), f"{module}::{name}"
+
+
+# ── what the caller sent ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "told"),
+    [
+        ({"query": ""}, "query", "must not be empty; write something"),
+        ({"query": " \t\n"}, "query", "must not be empty; write something"),
+        ({}, "query", "Field required"),
+        ({"query": "x" * 2001}, "query", "has 2,001 characters; shorten it to 2,000 or fewer"),
+        (
+            SELECTION | {"selected_text": "x" * 10_001},
+            "selected_text",
+            "has 10,001 characters; shorten it to 10,000 or fewer",
+        ),
+        (SELECTION | {"selected_text": ""}, "body", "selected_text is required"),
+        (QUESTION | {"filters": {"chapter": "1"}}, "filters.chapter", "Extra inputs are not permitted"),
+    ],
+)
+@pytest.mark.parametrize("path", ASKING)
+def test_what_is_wrong_and_what_to_do(
+    example_server: Served, path: str, body: dict[str, Any], field: str, told: str
+) -> None:
+    answer = refused(example_server.http.post(path, json=body), 400, "validation_error")
+    (fault,) = answer["details"]["errors"]
+    assert fault["field"] == field
+    assert told in fault["problem"]
+    assert answer["message"] == f"{field}: {fault['problem']}"
+
+
+def test_the_longest_that_is_allowed_is_taken(example_server: Served) -> None:
+    longest = {"query": "what " * 400, "mode": "selected_text", "selected_text": "ROS 2 is free. " * 666}
+    assert (len(longest["query"]), len(longest["selected_text"])) == (2000, 9990)
+    assert example_server.http.post("/chat", json=longest).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("content", "position"), [(b'{"query": "x",}', 14), (b'{"query": ', 10), (b"{'query': 'x'}", 1), (b"", 0)]
+)
+@pytest.mark.parametrize("path", ASKING)
+def test_malformed_json_is_told_with_its_position(
+    example_server: Served, path: str, content: bytes, position: int
+) -> None:
+    answer = example_server.http.post(path, content=content, headers={"content-type": "application/json"})
+    body = refused(answer, 400, "validation_error")
+    if content:
+        assert f"position {position}" in body["message"]
+        assert body["details"]["errors"][0]["position"] == position
+
+
+def test_an_unknown_session_and_page(example_server: Served) -> None:
+    unknown = str(uuid4())
+    for method, path in (("GET", "/sessions/"), ("DELETE", "/sessions/"), ("GET", "/pages/")):
+        assert unknown in refused(example_server.http.request(method, path + unknown), 404, "not_found")["message"]
+
+
+def test_nothing_found_is_said_in_the_seeds_words(example_server: Served) -> None:
+    nowhere = QUESTION | {"filters": {"module": "no such module"}}
+    body = example_server.http.post("/chat", json=nowhere).json()
+    assert body["answer"] == "I couldn't find relevant information in the documentation for your question."
+    assert (body["status"], body["should_answer"], body["sources"]) == ("refused", False, [])
+    assert body["metadata"]["llm_calls"] == 0
+    events = events_of(example_server.http.post("/chat/stream", json=nowhere).text)
+    assert [event["type"] for event in events] == ["retrieved", "chunk", "sources", "done"]
+    assert events[1]["content"] == body["answer"]
+
+
+# ── what the engines do ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_no_book_is_said_at_every_door(tmp_path: Path) -> None:
+    with serving(tmp_path) as server:
+        for path in (*ASKING, "/search"):
+            body = refused(server.http.post(path, json=QUESTION), 503, "retrieval_unavailable")
+            assert "chapterverse ingest" in body["message"]
+        refused(server.http.get("/pages"), 503, "retrieval_unavailable")
+        assert server.http.post("/chat", json=SELECTION).json()["status"] == "answered"
+
+
+def test_qdrant_unreachable(tmp_path: Path) -> None:
+    with serving(tmp_path, qdrant_url=f"http://127.0.0.1:{free_port()}") as server:
+        for path in ASKING:
+            started = time.monotonic()
+            body = refused(server.http.post(path, json=QUESTION), 503, "retrieval_unavailable")
+            assert time.monotonic() - started < 5
+            assert "Qdrant" in body["message"] and "Traceback" not in json.dumps(body)
+        assert server.http.post("/chat", json=SELECTION).json()["status"] == "answered"
+
+
+async def test_the_embedding_service_fails(tmp_path: Path) -> None:
+    async with EmbeddingStub() as stub:
+        settings = {"embeddings": "cohere", "cohere_api_key": KEY, "cohere_base_url": stub.url}
+        await fill(Settings.load(chapterverse_home=tmp_path, **settings))
+
+        def ask() -> None:
+            with serving(tmp_path, **settings) as server:
+                for fault, tries, told in (
+                    (status(500), 3, "failed (HTTP 500)"),
+                    (status(401), 1, "COHERE_API_KEY was refused"),
+                    (status(429, "60"), 1, "no more requests"),
+                ):
+                    stub.reset()
+                    stub.play(forever=fault)
+                    answer = server.http.post("/chat/stream", json=QUESTION)
+                    assert told in refused(answer, 503, "embedding_failed")["message"]
+                    assert len(stub.received) == tries
+                    assert answer.headers.get("retry-after") == (fault.retry_after or None)
+                stub.play()
+                assert server.http.post("/search", json=QUESTION).status_code == 200
+
+        await asyncio.to_thread(ask)
+
+
+def test_vectors_of_two_models_are_never_compared(example_home: Path) -> None:
+    with serving(example_home, cohere_api_key="k", cohere_base_url=f"http://127.0.0.1:{free_port()}") as server:
+        body = refused(server.http.post("/chat", json=QUESTION), 503, "retrieval_unavailable")
+        assert "chapterverse ingest --reembed" in body["message"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "tries", "told"),
+    [
+        (gemini_error(500, "inner words"), 3, "failed (HTTP 500)"),
+        (gemini_error(503, "inner words"), 3, "failed (HTTP 503)"),
+        (gemini_error(404, "inner words"), 1, "GEMINI_MODEL"),
+        (Fails(401), 1, "GEMINI_API_KEY was refused"),
+        (Fails(429, headers=(("Retry-After", "60"),)), 1, "no more requests"),
+    ],
+    ids=["500", "503", "404", "401", "429"],
+)
+def test_the_language_model_fails(example_home: Path, fault: Fails, tries: int, told: str) -> None:
+    with serving_llm(gemini=True) as llm, _gemini(example_home, llm) as server:
+        llm.usual = fault
+        body = refused(server.http.post("/chat", json=QUESTION), 503, "agent_unavailable")
+        assert told in body["message"]
+        assert "inner words" not in json.dumps(body)
+        assert len(llm.requests) == tries
+        events = events_of(server.http.post("/chat/stream", json=QUESTION).text)
+        assert [event["type"] for event in events] == ["retrieved", "error"]
+        assert (events[-1]["error_code"], events[-1]["message"]) == ("agent_unavailable", body["message"])
+        assert server.http.post("/search", json=QUESTION).status_code == 200
+
+
+@contextmanager
+def _gemini(home: Path, llm: LlmStub) -> Iterator[Served]:
+    with serving(home, gemini_api_key="a-secret", gemini_base_url=llm.url) as server:
+        yield server
+
+
+def test_without_a_database_answers_say_so(example_home: Path) -> None:
+    with serving(example_home) as server:
+        for body in (QUESTION, QUESTION | {"session_id": str(uuid4())}, SELECTION):
+            answer = server.http.post("/chat", json=body).json()
+            assert (answer["status"], answer["metadata"]["stored"]) == ("answered", False)
+        refused(server.http.get(f"/sessions/{uuid4()}"), 503, "conversations_unavailable")
+        health = server.http.get("/health")
+        assert (health.status_code, health.json()["status"]) == (200, "degraded")

@@ -1,0 +1,175 @@
+"""Servers of which one dependency can be made to fail, and what is seen at their doors while it does.
+
+Owns the order of one observation: inflict, ask at every door at once, read `/health` until it tells, heal, wait until
+all is well again. Never judges: the table in `test_dependencies` does.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+import httpx2
+
+QUESTION = "What is a node in ROS 2?"
+SELECTION = "A node is a process that performs computation. Nodes talk over topics."
+PATIENCE = 40.0  # seconds: more than any request may take
+
+Step = Callable[[], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """How a dependency is made to fail and to work again."""
+
+    name: str
+    inflict: Step
+    heal: Step
+    shows: bool = True  # whether it can be seen in `/health` before it is healed
+
+
+@dataclass(frozen=True)
+class World:
+    """A running server and the dependency that is made to fail."""
+
+    dependency: str  # as `/health` names it
+    url: str
+    faults: tuple[Fault, ...]
+    tries: Callable[[], int] | None = None  # how often the dependency was asked so far
+    counted: tuple[str, str] = ("cut", "search")  # the fault and the door at which tries are counted
+    rests: bool = False  # whether, after a failure, it is left alone for a moment
+
+
+@dataclass
+class Observation:
+    """What was seen at the doors: what came of a request, and after how many seconds."""
+
+    outcomes: dict[str, str] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    told: float = 0.0  # seconds from the fault until `/health` told of it
+    status: str = ""  # of `/health` then
+    down: list[str] = field(default_factory=list)  # according to it
+    message: str = ""
+    tries: int | None = None
+    again: float = 0.0  # seconds that the next question took
+    back: float = 0.0  # seconds from the healing until `/health` was healthy and a question was answered and stored
+
+    def __str__(self) -> str:
+        doors = "  ".join(f"{door}: {self.outcomes[door]} {self.seconds[door]:.1f}s" for door in self.outcomes)
+        return (
+            f"{doors}  health: {self.status} {self.down} {self.told:.1f}s  back: {self.back:.1f}s  tries: {self.tries}"
+        )
+
+
+class Doors:
+    """Asks a server, and says in a word or two what came of it."""
+
+    def __init__(self, http: httpx2.AsyncClient) -> None:
+        self._http = http
+
+    async def chat(self) -> str:
+        return _answer(await self._http.post("/chat", json={"query": QUESTION, "session_id": str(uuid4())}))
+
+    async def selection(self) -> str:
+        question = {"query": "What is a node?", "mode": "selected_text", "selected_text": SELECTION}
+        return _answer(await self._http.post("/chat", json=question))
+
+    async def stream(self) -> str:
+        answer = await self._http.post("/chat/stream", json={"query": QUESTION})
+        if answer.status_code != 200:
+            return _answer(answer)
+        events = [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: ")]
+        ends = [event for event in events if event["type"] in ("done", "error")]
+        assert len(ends) == 1 and events[-1] == ends[0], "a stream ends once"
+        return str(ends[0]["error_code"]) if ends[0]["type"] == "error" else _done(ends[0])
+
+    async def search(self) -> str:
+        answer = await self._http.post("/search", json={"query": QUESTION})
+        return "found" if answer.status_code == 200 and answer.json()["results"] else _answer(answer)
+
+    async def session(self) -> str:
+        answer = await self._http.get(f"/sessions/{uuid4()}")
+        return "read" if answer.status_code == 404 else _answer(answer)
+
+    async def alive(self) -> str:
+        return str((await self._http.get("/livez")).status_code)
+
+    async def health(self) -> dict[str, Any]:
+        answer = await self._http.get("/health")
+        body: dict[str, Any] = answer.json()
+        assert (answer.status_code == 503) == (body["status"] == "unhealthy")
+        return body
+
+
+DOORS = ("chat", "selection", "stream", "search", "session", "alive")
+
+
+async def observe(world: World) -> dict[str, Observation]:
+    """What is seen under each fault of a world, one after the other."""
+    seen = {}
+    async with httpx2.AsyncClient(base_url=world.url, timeout=PATIENCE, trust_env=False) as http:
+        doors = Doors(http)
+        await _until_well(doors)
+        for fault in world.faults:
+            seen[fault.name] = await _observe(world, fault, doors)
+    return seen
+
+
+async def _observe(world: World, fault: Fault, doors: Doors) -> Observation:
+    seen = Observation()
+    await fault.inflict()
+    try:
+        began = time.monotonic()
+        telling = [_read_health(world, doors, seen, began)] if fault.shows else []
+        await asyncio.gather(*(_ask(doors, door, seen) for door in DOORS), *telling)
+        if world.tries and fault.name == world.counted[0]:
+            before = world.tries()
+            await getattr(doors, world.counted[1])()
+            seen.tries = world.tries() - before
+        if world.rests and fault.shows:
+            began = time.monotonic()
+            await doors.chat()
+            seen.again = time.monotonic() - began
+    finally:
+        await fault.heal()
+    healed = time.monotonic()
+    await _until_well(doors)
+    seen.back = time.monotonic() - healed
+    return seen
+
+
+async def _ask(doors: Doors, door: str, seen: Observation) -> None:
+    began = time.monotonic()
+    seen.outcomes[door] = await getattr(doors, door)()
+    seen.seconds[door] = time.monotonic() - began
+
+
+async def _read_health(world: World, doors: Doors, seen: Observation, began: float) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while (body := await doors.health())["services"][world.dependency]["status"] == "up":  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    seen.told = time.monotonic() - began
+    seen.status, seen.message = body["status"], body["services"][world.dependency]["message"]
+    also = {"cohere", "gemini"}  # other names for the same
+    seen.down = sorted(
+        name for name, service in body["services"].items() if service["status"] != "up" and name not in also
+    )
+
+
+async def _until_well(doors: Doors) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while (await doors.health())["status"] != "healthy":  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+        while await doors.chat() != "answered":  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+
+
+def _answer(answer: httpx2.Response) -> str:
+    return _done(answer.json()) if answer.status_code == 200 else str(answer.json()["error_code"])
+
+
+def _done(body: dict[str, Any]) -> str:
+    return str(body["status"]) if body["metadata"]["stored"] else f"{body['status']}, not stored"

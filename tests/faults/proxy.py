@@ -1,0 +1,104 @@
+"""A TCP proxy that stands before a dependency and does to its connections what a network or a sick server would.
+
+pass      as if it were not there
+slow      every answer comes late
+hang      takes connections and bytes, and never answers
+refuse    nobody listens
+cut       takes a connection and breaks it at the first byte
+garbage   answers with bytes of no protocol
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from typing import Literal, Self
+
+Mode = Literal["pass", "slow", "hang", "refuse", "cut", "garbage"]
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+SLOW_SECONDS = 0.2  # before each piece of an answer
+_GARBAGE = b"\xff\x00 no protocol of this world \r\n\r\n" * 8
+
+
+class Proxy:
+    """Listens on a loopback port of its own and forwards to wherever `connect` leads."""
+
+    def __init__(self, connect: Callable[[], Awaitable[Streams]]) -> None:
+        self._connect = connect
+        self._mode: Mode = "pass"
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.port = 0
+        self.accepted = 0  # connections, ever
+
+    async def __aenter__(self) -> Self:
+        await self._listen()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.become("refuse")
+
+    async def become(self, mode: Mode) -> None:
+        """Change for all connections. Those that cannot go on as before are broken."""
+        if mode == "refuse" and self._server:
+            self._server.close()
+            self._server = None
+        self._mode = mode
+        if mode not in ("hang", "slow"):
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+        if mode != "refuse" and self._server is None:
+            await self._listen()
+
+    async def _listen(self) -> None:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        self.accepted += 1
+        try:
+            with contextlib.suppress(OSError, asyncio.CancelledError):
+                await self._handle(reader, writer)
+        finally:
+            writer.transport.abort()
+
+    async def _handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._mode == "hang":
+            await asyncio.Event().wait()
+        if self._mode in ("cut", "garbage"):
+            await reader.read(1)
+            if self._mode == "garbage":
+                writer.write(_GARBAGE)
+                await writer.drain()
+                await reader.read()  # until the client has enough of it
+            return
+        there, back = await self._connect()
+        try:
+            await asyncio.gather(self._pump(reader, back), self._pump(there, writer, answers=True))
+        finally:
+            back.transport.abort()
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, answers: bool = False) -> None:
+        while data := await reader.read(65536):
+            if self._mode == "hang":
+                await asyncio.Event().wait()
+            if self._mode == "slow" and answers:
+                await asyncio.sleep(SLOW_SECONDS)
+            writer.write(data)
+            await writer.drain()
+        writer.write_eof()
+
+
+def to_port(port: int) -> Callable[[], Awaitable[Streams]]:
+    """Forward to a loopback port."""
+    return lambda: asyncio.open_connection("127.0.0.1", port)
+
+
+def to_socket(path: str) -> Callable[[], Awaitable[Streams]]:
+    """Forward to a unix socket."""
+    return lambda: asyncio.open_unix_connection(path)

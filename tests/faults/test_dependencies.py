@@ -1,0 +1,154 @@
+"""Every dependency stopped, hung, refusing, speaking nonsense and slow, and back again, over real HTTP.
+
+All servers are observed at the same time, at the real time limits; then each row of the table is judged by itself.
+Only what needs the dependency fails, with the error and in the time that SPEC 2.4 and 7 say; `/health` names that one
+dependency and no other within five seconds; and all is well again without a restart.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from tests.faults import worlds
+from tests.faults.observing import DOORS, Observation, World, observe
+from tests.postgres_fixture import named
+from tests.redis_server import find_redis
+
+pytestmark = pytest.mark.slow
+
+MARGIN = 3.0  # seconds, for a machine that does all this at once
+AT_ONCE = 0.0
+RETRIEVAL, GENERATION, CONNECTING = 5.0, 25.0, 5.0  # SPEC 7
+TOLD = 5.0  # SPEC 2.3
+WELL = dict.fromkeys(("chat", "selection", "stream"), "answered") | {
+    "search": "found",
+    "session": "read",
+    "alive": "200",
+}
+
+Build = Callable[[AsyncExitStack, Path, str], Awaitable[World]]
+BUILDERS: dict[str, Build] = {
+    "Qdrant server": worlds.qdrant,
+    "Qdrant Edge": worlds.edge,
+    "embeddings": worlds.embeddings,
+    "LLM": worlds.llm,
+    "Postgres": worlds.database,
+    "embedded Postgres": worlds.embedded_postgres,
+    "Redis": worlds.redis,
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """What must be seen."""
+
+    world: str
+    fault: str
+    seconds: float = AT_ONCE  # that a question may take longer than usual
+    differs: tuple[tuple[str, str], ...] = ()  # doors and what comes of asking at them, where not all is well
+    status: str = ""  # of /health; empty when it is never other than healthy for long
+    tries: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.world}: {self.fault}"
+
+
+def lost(door: str, *doors: str) -> tuple[tuple[str, str], ...]:
+    return tuple((each, door) for each in doors)
+
+
+def rows(prototype: Row, **seconds: float) -> list[Row]:
+    """The row for each way to fail, with its time; being slow is no failure."""
+    failing = [replace(prototype, fault=fault, seconds=limit) for fault, limit in seconds.items()]
+    return [*failing, Row(prototype.world, "slow", seconds=MARGIN)]
+
+
+NO_INDEX = lost("retrieval_unavailable", "chat", "stream", "search")
+NO_VECTORS = lost("embedding_failed", "chat", "stream", "search")
+NO_MODEL = lost("agent_unavailable", "chat", "stream", "selection")
+NOT_KEPT = (*lost("answered, not stored", "chat", "stream", "selection"), ("session", "conversations_unavailable"))
+
+TABLE = [
+    *rows(
+        Row("Qdrant server", "", differs=NO_INDEX, status="unhealthy"), refuse=1.0, cut=1.0, garbage=1.0, hang=RETRIEVAL
+    ),
+    *rows(
+        Row("embeddings", "", differs=NO_VECTORS, status="unhealthy"), refuse=1.0, cut=1.0, garbage=1.0, hang=RETRIEVAL
+    ),
+    *rows(Row("LLM", "", differs=NO_MODEL, status="unhealthy"), refuse=1.0, cut=1.0, garbage=1.0, hang=GENERATION),
+    *rows(
+        Row("Postgres", "", differs=NOT_KEPT, status="degraded"),
+        refuse=1.0,
+        cut=1.0,
+        garbage=CONNECTING,
+        hang=CONNECTING,
+    ),
+    *rows(Row("Redis", "", status="degraded"), refuse=AT_ONCE, cut=AT_ONCE, garbage=AT_ONCE, hang=1.0),
+    Row("Qdrant Edge", "killed", seconds=RETRIEVAL),
+    Row("Qdrant Edge", "stopped", seconds=RETRIEVAL),
+    Row("embedded Postgres", "killed", seconds=CONNECTING),
+    Row("embedded Postgres", "stopped", seconds=CONNECTING, differs=NOT_KEPT, status="degraded"),
+]
+TRIES = {"Qdrant server": 1 + 3, "embeddings": 1 + 2, "LLM": 1 + 2}  # SPEC 2.4
+
+
+@pytest.fixture(scope="module")
+def seen(
+    example_home: Path, tmp_path_factory: pytest.TempPathFactory, postgres_root: Path, postgres_url: str
+) -> dict[tuple[str, str], Observation]:
+    """All observations, by world and fault."""
+
+    def home_of(name: str) -> Path:
+        if name == "embedded Postgres":  # whose account must be able to enter it
+            return worlds.copied_book(example_home, postgres_root / "faults")
+        home = tmp_path_factory.mktemp("faults")
+        return home if name in ("Qdrant server", "embeddings") else worlds.copied_book(example_home, home)
+
+    async def build(stack: AsyncExitStack, name: str, number: int) -> World | None:
+        database_url = await _database(postgres_url, f"faults_{number}")
+        try:
+            return await BUILDERS[name](stack, home_of(name), database_url)
+        except pytest.skip.Exception:  # its program cannot be had here; the others can
+            return None
+
+    async def see_all() -> dict[tuple[str, str], Observation]:
+        names = [name for name in BUILDERS if name != "Redis" or find_redis()]
+        async with AsyncExitStack() as stack:
+            # All are up before the first fault, so that no start makes another one's answers late.
+            built = await asyncio.gather(*(build(stack, name, number) for number, name in enumerate(names)))
+            ready = {name: world for name, world in zip(names, built, strict=True) if world}
+            found = await asyncio.gather(*(observe(world) for world in ready.values()))
+        return {(name, fault): seen for name, each in zip(ready, found, strict=True) for fault, seen in each.items()}
+
+    return asyncio.run(see_all())
+
+
+async def _database(postgres_url: str, name: str) -> str:
+    connection = await asyncpg.connect(postgres_url)
+    await connection.execute(f"CREATE DATABASE {name} TEMPLATE migrated")
+    await connection.close()
+    return named(postgres_url, name)
+
+
+@pytest.mark.parametrize("row", TABLE, ids=str)
+def test_what_fails_and_what_does_not(row: Row, seen: dict[tuple[str, str], Observation]) -> None:
+    if (observation := seen.get((row.world, row.fault))) is None:
+        pytest.skip(f"{row.world} cannot be had here")
+    print(f"{row}: {observation}")
+    assert observation.outcomes == WELL | dict(row.differs)
+    late = {door: seconds for door in DOORS if (seconds := observation.seconds[door]) > row.seconds + MARGIN}
+    assert not late, observation
+    if row.status:
+        assert observation.told <= TOLD
+        assert observation.status == row.status
+        assert len(observation.down) == 1, observation.down
+        assert observation.message
+    assert observation.again <= MARGIN, "not every question waits for what is gone"
+    assert observation.back <= TOLD + MARGIN
+    if row.fault == "cut" and row.world in TRIES:
+        assert observation.tries == TRIES[row.world]

@@ -1,0 +1,181 @@
+"""The servers under observation, each with one dependency that can be made to fail and all others well.
+
+Owns how each is put together: real engines, proxies and stubs on loopback, processes to be killed and stopped.
+"""
+
+import asyncio
+import os
+import shutil
+import signal
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import parse_qs, urlsplit
+
+from chapterverse.config import Settings
+from chapterverse.ingestion.options import SourceOptions
+from chapterverse.ingestion.pipeline import Workshop, ingest
+from chapterverse.ingestion.sources import open_source
+from chapterverse.wiring import open_engines
+from tests.contract.qdrant_server import qdrant_server
+from tests.embeddings.stub import KEY, EmbeddingStub
+from tests.faults.observing import Fault, World
+from tests.faults.proxy import Mode, Proxy, to_port, to_socket
+from tests.llm_stub import serving_llm
+from tests.redis_server import RedisServer
+from tests.served import free_port, serve
+
+T = TypeVar("T")
+EVERY: tuple[Mode, ...] = ("refuse", "cut", "garbage", "hang", "slow")
+CHAPTER = Path(__file__).parents[2] / "examples" / "book" / "ros2"
+
+
+async def entered(stack: AsyncExitStack, manager: AbstractContextManager[T]) -> T:
+    """What a blocking context manager gives, entered and left on threads, so that proxies go on meanwhile."""
+
+    @asynccontextmanager
+    async def aside() -> AsyncIterator[T]:
+        value = await asyncio.to_thread(manager.__enter__)
+        try:
+            yield value
+        finally:
+            await asyncio.to_thread(manager.__exit__, None, None, None)
+
+    return await stack.enter_async_context(aside())
+
+
+async def served(stack: AsyncExitStack, home: Path, **settings: Any) -> str:
+    """The address of a running server."""
+    loaded = Settings.load(chapterverse_home=home, api_rate_limit=100_000, **settings)
+    return (await entered(stack, serve(loaded))).url
+
+
+def by_proxy(proxy: Proxy, modes: Iterable[Mode] = EVERY) -> tuple[Fault, ...]:
+    """Faults of the way to a dependency."""
+
+    def fault(mode: Mode) -> Fault:
+        return Fault(mode, lambda: proxy.become(mode), lambda: proxy.become("pass"), shows=mode != "slow")
+
+    return tuple(fault(mode) for mode in modes)
+
+
+def by_signal(name: str, number: signal.Signals, find: Callable[[], list[int]], *, shows: bool) -> Fault:
+    """A fault of processes. Those that were stopped are woken again, if they are still there."""
+    hit: list[int] = []
+
+    async def inflict() -> None:
+        hit[:] = find()
+        assert hit, "there is no such process"
+        for pid in hit:
+            os.kill(pid, number)
+
+    async def heal() -> None:
+        for pid in hit if number == signal.SIGSTOP else ():
+            try:
+                os.kill(pid, signal.SIGCONT)
+            except ProcessLookupError:
+                continue
+
+    return Fault(name, inflict, heal, shows)
+
+
+async def fill(settings: Settings) -> None:
+    """Ingest one chapter of the example book."""
+    async with open_engines(settings) as engines:
+        workshop = Workshop(engines.index, engines.embedder, settings.chapterverse_home)
+        ledger = await ingest([open_source(str(CHAPTER), SourceOptions())], workshop)
+        assert ledger.count("failed") == 0
+
+
+# ── the worlds ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def qdrant(stack: AsyncExitStack, home: Path, database_url: str) -> World:
+    """A Qdrant server behind a proxy."""
+    url = await entered(stack, qdrant_server())
+    proxy = await stack.enter_async_context(Proxy(to_port(urlsplit(url).port or 0)))
+    settings = {"qdrant_url": f"http://127.0.0.1:{proxy.port}", "qdrant_collection_name": "faults"}
+    await fill(Settings.load(chapterverse_home=home, **settings))
+    url = await served(stack, home, database_url=database_url, **settings)
+    return World("qdrant", url, by_proxy(proxy), lambda: proxy.accepted)
+
+
+async def embeddings(stack: AsyncExitStack, home: Path, database_url: str) -> World:
+    """An embedding service behind a proxy, and a language model that does not need it."""
+    stub = await stack.enter_async_context(EmbeddingStub())
+    llm = await entered(stack, serving_llm())
+    proxy = await stack.enter_async_context(Proxy(to_port(urlsplit(stub.url).port or 0)))
+    settings = {"embeddings": "cohere", "cohere_api_key": KEY, "cohere_base_url": f"http://127.0.0.1:{proxy.port}"}
+    await fill(Settings.load(chapterverse_home=home, **settings))
+    settings |= {"openai_api_key": "k", "openai_base_url": llm.url, "openai_model": "stub"}
+    url = await served(stack, home, database_url=database_url, **settings)
+    return World("embeddings", url, by_proxy(proxy), lambda: proxy.accepted)
+
+
+async def llm(stack: AsyncExitStack, home: Path, database_url: str) -> World:
+    """A language model behind a proxy."""
+    stub = await entered(stack, serving_llm())
+    proxy = await stack.enter_async_context(Proxy(to_port(stub.port)))
+    settings = {"openai_api_key": "k", "openai_base_url": f"http://127.0.0.1:{proxy.port}/v1", "openai_model": "stub"}
+    url = await served(stack, home, database_url=database_url, **settings)
+    return World("llm", url, by_proxy(proxy), lambda: proxy.accepted, ("cut", "chat"))
+
+
+async def database(stack: AsyncExitStack, home: Path, database_url: str) -> World:
+    """A Postgres behind a proxy."""
+    parts = urlsplit(database_url)
+    folder = parse_qs(parts.query)["host"][0]
+    proxy = await stack.enter_async_context(Proxy(to_socket(f"{folder}/.s.PGSQL.5432")))
+    reached = f"postgresql://chapterverse@127.0.0.1:{proxy.port}{parts.path}?sslmode=disable"
+    return World("database", await served(stack, home, database_url=reached), by_proxy(proxy), rests=True)
+
+
+async def redis(stack: AsyncExitStack, home: Path, database_url: str) -> World:
+    """A Redis behind a proxy."""
+    server = RedisServer(free_port())
+    server.start()
+    stack.callback(server.stop)
+    proxy = await stack.enter_async_context(Proxy(to_port(server.port)))
+    address = f"redis://127.0.0.1:{proxy.port}/0"
+    return World("redis", await served(stack, home, database_url=database_url, redis_url=address), by_proxy(proxy))
+
+
+async def edge(stack: AsyncExitStack, home: Path, database_url: str) -> World:
+    """The embedded index, whose process is killed and stopped."""
+
+    def children() -> list[int]:
+        return [int(path.name.split("-")[0]) for path in (home / "index" / "readers").glob("*-*")]
+
+    faults = (
+        by_signal("killed", signal.SIGKILL, children, shows=False),
+        by_signal("stopped", signal.SIGSTOP, children, shows=False),
+    )
+    return World("qdrant", await served(stack, home, database_url=database_url), faults)
+
+
+async def embedded_postgres(stack: AsyncExitStack, home: Path, _: str) -> World:
+    """The embedded Postgres, whose processes are killed and stopped."""
+    data = home / "postgres" / "data"
+
+    def processes() -> list[int]:
+        found = []
+        for entry in Path("/proc").iterdir():
+            try:
+                if entry.name.isdigit() and (entry / "cwd").samefile(data):
+                    found.append(int(entry.name))
+            except OSError:
+                continue
+        return found
+
+    faults = (
+        by_signal("killed", signal.SIGKILL, processes, shows=False),
+        by_signal("stopped", signal.SIGSTOP, processes, shows=True),
+    )
+    return World("database", await served(stack, home), faults, rests=True)
+
+
+def copied_book(book: Path, home: Path) -> Path:
+    """A home of its own with the same book."""
+    shutil.copytree(book / "index", home / "index", ignore=shutil.ignore_patterns("readers", "*.lock"))
+    return home
