@@ -14,6 +14,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
+from chapterverse import postgres
 from chapterverse.errors import ConversationsUnavailable
 from chapterverse.postgres import EmbeddedPostgres, place
 
@@ -152,6 +153,23 @@ async def test_data_survives_a_killed_server(directory: Path) -> None:
     await ask(url, "DROP TABLE kept")
     assert postmaster(directory) != killed
     await server.stop()
+
+
+async def test_a_hung_server_is_left_to_the_next_user(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = EmbeddedPostgres(directory, fast=True)
+    await server.start()
+    hung = postmaster(directory)
+    assert hung
+    os.kill(hung, signal.SIGSTOP)
+    monkeypatch.setattr(postgres, "STOP_SECONDS", 1.0)
+    try:
+        await server.stop()  # whoever leaves is told, not failed
+        assert "did not stop" in caplog.text
+    finally:
+        os.kill(hung, signal.SIGCONT)
+    wait_until(lambda: not runs(hung))  # it obeys when it wakes up
 
 
 async def test_a_reused_process_number_neither_blocks_the_start_nor_is_killed(directory: Path) -> None:

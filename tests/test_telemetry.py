@@ -139,6 +139,7 @@ def test_a_server_process_logs_json_only() -> None:
         "logging.getLogger('uvicorn.error').warning('told s3cr3t')\n"
         "logging.getLogger('chapterverse.requests').info('request', extra={'status': 200})\n"
         "logging.getLogger('chapterverse.requests').debug('not told')\n"
+        "logging.getLogger('uvicorn.access').info('192.0.2.1 - GET /x?not=told')\n"
         "logging.getLogger('elsewhere').info('not told')\n"
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -69,7 +69,9 @@ def log_as_json(settings: Settings) -> None:
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
         server = logging.getLogger(name)
         server.handlers.clear()
-        server.propagate = True
+        server.propagate = (
+            name != "uvicorn.access"
+        )  # it would log addresses and query strings; we log requests ourselves
 
 
 def secrets_of(settings: Settings) -> set[str]:

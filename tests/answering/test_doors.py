@@ -1,4 +1,4 @@
-"""The same answers through HTTP, as JSON and as events, and on the command line, by the book's own words and by a server."""
+"""The same answers through HTTP, as JSON and as events, and on the command line, whoever writes them."""
 
 import json
 import re
@@ -136,7 +136,7 @@ def test_a_client_that_goes_away_cancels_the_model(example_home: Path, postgres_
 def test_no_lie_passes_http(lied_server: Served, stub: LlmStub) -> None:
     body = {"query": "How long is the hull of Heron, and what does it weigh?", "top_k": 20}
     asked = len(stub.requests)
-    chosen = ANSWERS[:-18:20] + ANSWERS[-16:-2]  # every kind that is not about one topic, but for the endless ones
+    chosen = ANSWERS[:-18:40] + ANSWERS[-16:-2]  # every kind that is not about one topic, but for the endless ones
     for answer in chosen:
         stub.usual = Says(answer.text)
         told = both(lied_server, body)

@@ -172,11 +172,10 @@ async def test_meaning_words_and_both(index: Index) -> None:
 
 async def test_what_only_words_found_has_its_true_cosine(index: Index) -> None:
     """The chunk with the word lies far behind the depth of the dense branch."""
-    generator = np.random.default_rng(7)
-    close = axis(0) + 0.1 * generator.normal(size=(150, DIMENSION)).astype(np.float32)
+    close = [cosine * axis(0) + np.sqrt(1 - cosine**2) * axis(2) for cosine in np.linspace(0.95, 0.35, 150)]
     far = (0.3 * axis(0) + axis(1)).astype(np.float32)
     texts = [f"passage number {number}" for number in range(150)] + ["a lone quetzal"]
-    await publish(index, write_page("long.html", texts, vectors=[*close, far]))
+    await publish(index, write_page("long.html", texts, vectors=[*np.asarray(close, np.float32), far]))
     hits = await index.search(ask("quetzal", vector=axis(0), limit=3))
     assert hits[0].chunk.text == "a lone quetzal"
     assert hits[0].similarity == pytest.approx(0.3 / np.sqrt(1.09), abs=1e-5)

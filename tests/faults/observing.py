@@ -107,15 +107,24 @@ class Doors:
 DOORS = ("chat", "selection", "stream", "search", "session", "alive")
 
 
+async def until_well(world: World) -> None:
+    """Wait until everything works."""
+    async with _client(world) as http:
+        await _until_well(Doors(http))
+
+
 async def observe(world: World) -> dict[str, Observation]:
     """What is seen under each fault of a world, one after the other."""
     seen = {}
-    async with httpx2.AsyncClient(base_url=world.url, timeout=PATIENCE, trust_env=False) as http:
+    async with _client(world) as http:
         doors = Doors(http)
-        await _until_well(doors)
         for fault in world.faults:
             seen[fault.name] = await _observe(world, fault, doors)
     return seen
+
+
+def _client(world: World) -> httpx2.AsyncClient:
+    return httpx2.AsyncClient(base_url=world.url, timeout=PATIENCE, trust_env=False)
 
 
 async def _observe(world: World, fault: Fault, doors: Doors) -> Observation:

@@ -15,7 +15,7 @@ import asyncpg
 import pytest
 
 from tests.faults import worlds
-from tests.faults.observing import DOORS, Observation, World, observe
+from tests.faults.observing import DOORS, Observation, World, observe, until_well
 from tests.postgres_fixture import named
 from tests.redis_server import find_redis
 
@@ -112,15 +112,18 @@ def seen(
     async def build(stack: AsyncExitStack, name: str, number: int) -> World | None:
         database_url = await _database(postgres_url, f"faults_{number}")
         try:
-            return await BUILDERS[name](stack, home_of(name), database_url)
+            world = await BUILDERS[name](stack, home_of(name), database_url)
         except pytest.skip.Exception:  # its program cannot be had here; the others can
             return None
+        await until_well(world)
+        return world
 
     async def see_all() -> dict[tuple[str, str], Observation]:
         names = [name for name in BUILDERS if name != "Redis" or find_redis()]
         async with AsyncExitStack() as stack:
-            # All are up before the first fault, so that no start makes another one's answers late.
-            built = await asyncio.gather(*(build(stack, name, number) for number, name in enumerate(names)))
+            # All are up before the first fault, so that no start makes another one's answers late. One after the other,
+            # because uvloop cannot start child processes from two loops at once.
+            built = [await build(stack, name, number) for number, name in enumerate(names)]
             ready = {name: world for name, world in zip(names, built, strict=True) if world}
             found = await asyncio.gather(*(observe(world) for world in ready.values()))
         return {(name, fault): seen for name, each in zip(ready, found, strict=True) for fault, seen in each.items()}

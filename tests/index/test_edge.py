@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import os
 import signal
 import subprocess
@@ -122,6 +123,17 @@ async def test_a_killed_child_is_replaced(index: EdgeIndex, directory: Path) -> 
         await waiting
     assert len(await index.search(ask("text"))) == 2
     assert pid not in children(directory), "the copy of the killed child is swept away"
+
+
+async def test_a_child_that_cannot_be_started_is_said(index: EdgeIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(*_: object, **__: object) -> None:
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(asyncio, "create_subprocess_exec", refuse)
+        with pytest.raises(QdrantConnectionError, match="cannot be started"):
+            await index.search(ask("text"))
+    assert len(await index.search(ask("text"))) == 2
 
 
 async def test_a_hung_child_costs_one_timeout(directory: Path) -> None:

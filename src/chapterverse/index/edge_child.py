@@ -40,11 +40,15 @@ class EdgeChild:
     @classmethod
     async def start(cls, directory: Path) -> Self:
         """Start a process on the current generation and wait until it can answer."""
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "chapterverse.index.edge_process", str(directory)),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-        )
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-P", "-m", "chapterverse.index.edge_process", str(directory)),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+            )
+        except OSError as error:  # no memory, or too many processes or open files
+            message = f"The process of the embedded vector engine cannot be started: {error.strerror}"
+            raise QdrantConnectionError(message) from error
         try:
             greeting = await _greeting(process)
         except BaseException:

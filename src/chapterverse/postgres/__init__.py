@@ -177,8 +177,9 @@ def _shut_down(place: Place) -> None:
         return
     command = ("-D", str(place.data), "-w", "-t", str(int(STOP_SECONDS)), "-m", "fast", "stop")
     stopped = place.run("pg_ctl", *command, seconds=2 * STOP_SECONDS)
-    if stopped.returncode != 0:
-        raise _failed("did not stop", stopped.stdout)
+    if stopped.returncode != 0:  # no fault of who leaves: it has been told, and until it obeys the next one joins it
+        _log.warning("embedded Postgres did not stop: %s", stopped.stdout[-2000:])
+        return
     if found.sockets and found.sockets != place.data:
         with contextlib.suppress(OSError):
             found.sockets.rmdir()

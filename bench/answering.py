@@ -1,0 +1,222 @@
+"""What we add to the time of a language model: `python -m bench.answering [QUESTIONS]`.
+
+A server process, a Postgres, a language model process that takes 300 ms to its first token and 20 ms for each other one and
+answers with sentences of the passages it is shown, and a client, all on loopback. Asks the example book's questions
+through `/chat/stream`, one after the other and ten at once, then without a key. Our own time is what the client waited
+less what the model took, as the model measured it. Prints a table and writes `bench/results/answering-COMMIT.json`.
+"""
+
+import asyncio
+import itertools
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import httpx2
+import numpy as np
+from tests.llm_stub import LlmStub, Reply, _Wire, shown
+from tests.served import free_port
+
+from bench.results import ROOT, save
+from chapterverse.config import Settings
+from chapterverse.ingestion.options import SourceOptions
+from chapterverse.ingestion.pipeline import Workshop, ingest
+from chapterverse.ingestion.sources import open_source
+from chapterverse.text import sentences
+from chapterverse.wiring import open_engines
+
+FIRST: Final = 0.300  # seconds to the first token
+TOKEN: Final = 0.020  # seconds for each other one
+TOKENS: Final = 60  # of an answer, at most; a word is a token
+AT_ONCE: Final = 10
+_WARMING: Final = 5  # questions that are not counted
+_WHOLE: Final = re.compile(r"[A-Z`][^\n|]{20,}\.")
+
+
+class PacedModel(LlmStub):
+    """Answers with whole sentences of the passages, at a set pace, and says at `/spent` how long each answer took."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.spent: list[float] = []
+
+    async def _reply(self, path: str, body: bytes, wire: _Wire) -> None:
+        if path.endswith("/spent"):
+            await wire.send_json(200, self.spent)
+        else:
+            await super()._reply(path, body, wire)
+
+    async def _stream(self, reply: Reply, request: dict[str, Any], wire: _Wire) -> None:
+        now = asyncio.get_running_loop().time
+        begin = now()
+        await wire.start_stream()
+        for number, word in enumerate(_answer(request)):
+            await wire.wait(max(0.0, begin + FIRST + TOKEN * number - now()))
+            await wire.chunk({"role": "assistant", "content": word}, None)
+        self.spent.append(now() - begin)
+        await wire.finish("stop")
+
+
+def _answer(request: dict[str, Any]) -> list[str]:
+    words: list[str] = []
+    for passage in shown(request).passages:
+        for start, end in sentences(passage.text):
+            said = f"{passage.text[start : end - 1]} [{passage.number}]. ".split(" ")
+            if _WHOLE.fullmatch(passage.text[start:end]) and len(words) + len(said) <= TOKENS:
+                words += [f"{word} " for word in said if word]
+    return words
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One question as the client saw it. Times are in milliseconds."""
+
+    first: float
+    total: float
+    done: dict[str, Any]
+
+
+def ask(client: httpx2.Client, question: str) -> Asked:
+    """Ask, and note when the first and the last event came."""
+    started, first, event = time.perf_counter(), 0.0, {}
+    with client.stream("POST", "/chat/stream", json={"query": question}) as answer:
+        for line in answer.iter_lines():
+            if line.startswith("data: "):
+                first = first or time.perf_counter()
+                event = json.loads(line.removeprefix("data: "))
+    if event.get("type") != "done":
+        raise SystemExit(f"{question}: {event}")
+    return Asked((first - started) * 1000, (time.perf_counter() - started) * 1000, event)
+
+
+async def _make_book(home: Path) -> None:
+    async with open_engines(Settings.load(chapterverse_home=home)) as engines:
+        source = open_source(str(ROOT / "examples" / "book"), SourceOptions())
+        await ingest([source], Workshop(engines.index, engines.embedder, home))
+
+
+@contextmanager
+def _process(url: str, *command: str, **environment: str) -> Iterator[httpx2.Client]:
+    """A process that serves HTTP, once it answers."""
+    clean = {name: value for name, value in os.environ.items() if name.lower() not in Settings.model_fields}
+    process = subprocess.Popen(
+        [sys.executable, "-m", *command], env=clean | environment, cwd=ROOT, stderr=subprocess.DEVNULL
+    )
+    try:
+        with httpx2.Client(base_url=url, timeout=60, trust_env=False) as client:
+            while not _answers(client):
+                if process.poll() is not None:
+                    raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
+                time.sleep(0.05)
+            yield client
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _answers(client: httpx2.Client) -> bool:
+    try:
+        return client.get("/readyz").status_code < 500
+    except httpx2.HTTPError:
+        return False
+
+
+@contextmanager
+def _serving(home: Path, **settings: str) -> Iterator[httpx2.Client]:
+    port = free_port()
+    arguments = ("chapterverse.cli", "serve", "--port", str(port))
+    environment = {"CHAPTERVERSE_HOME": str(home), "API_RATE_LIMIT": "1000000", "LOG_LEVEL": "ERROR", **settings}
+    with _process(f"http://127.0.0.1:{port}", *arguments, **environment) as client:
+        for question in itertools.islice(_questions(), _WARMING):
+            ask(client, question)
+        yield client
+
+
+def _questions() -> Iterator[str]:
+    lines = (ROOT / "examples" / "questions.jsonl").read_text("utf-8").splitlines()
+    asked = [json.loads(line) for line in lines]
+    return itertools.cycle([one["question"] for one in asked if one["answerable"]])
+
+
+def _figures(values: Sequence[float]) -> dict[str, float]:
+    return {f"p{share}": round(float(np.percentile(values, share)), 1) for share in (50, 95)}
+
+
+def _measure(client: httpx2.Client, model: httpx2.Client | None, count: int, at_once: int) -> dict[str, Any]:
+    questions = list(itertools.islice(_questions(), count))
+    before = len(model.get("/spent").json()) if model else 0
+    with ThreadPoolExecutor(at_once) as pool:
+        asked = list(pool.map(lambda question: ask(client, question), questions))
+    result: dict[str, Any] = {
+        "questions": count,
+        "at_once": at_once,
+        "first_event_ms": _figures([one.first for one in asked]),
+        "total_ms": _figures([one.total for one in asked]),
+        "answered": sum(one.done["status"] == "answered" for one in asked),
+        "most_llm_calls": max(one.done["metadata"]["llm_calls"] for one in asked),
+    }
+    if model is None:
+        return result
+    spent = model.get("/spent").json()[before:]
+    called = [one for one in asked if one.done["metadata"]["llm_calls"]]
+    result["llm_calls"], result["questions_with_a_call"] = len(spent), len(called)
+    if at_once == 1:  # only then is it known which answer took which time
+        own = [one.total - taken * 1000 for one, taken in zip(called, spent, strict=True)]
+        result["own_ms"], result["own_share"] = _figures(own), round(sum(own) / sum(one.total for one in called), 4)
+    return result
+
+
+def _show(name: str, result: dict[str, Any]) -> None:
+    parts = (
+        f"{key.removesuffix('_ms'):>12} {result[key]['p50']:7.1f} {result[key]['p95']:7.1f}"
+        for key in ("own_ms", "first_event_ms", "total_ms")
+        if key in result
+    )
+    print(f"{name:14} {result['questions']:4} {' '.join(parts)}   most calls {result['most_llm_calls']}")
+
+
+def bench(count: int) -> None:
+    """Measure, print, save."""
+    results: dict[str, Any] = {"load_before": os.getloadavg()[0], "first_ms": FIRST * 1000, "token_ms": TOKEN * 1000}
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        home.chmod(0o755)  # the embedded Postgres does not run as root, and must be able to enter
+        asyncio.run(_make_book(home))
+        port = free_port()
+        url = f"http://127.0.0.1:{port}"
+        with _process(url, "bench.answering", "--model", str(port)) as model:
+            keys = {"OPENAI_API_KEY": "none", "OPENAI_MODEL": "paced", "OPENAI_BASE_URL": f"{url}/v1"}
+            with _serving(home, **keys) as client:
+                results["one_at_a_time"] = _measure(client, model, count, 1)
+                results["ten_at_once"] = _measure(client, model, count, AT_ONCE)
+        with _serving(home) as client:
+            results["keyless"] = _measure(client, None, count, 1)
+            results["keyless_ten_at_once"] = _measure(client, None, count, AT_ONCE)
+    results["load_after"] = os.getloadavg()[0]
+    print(f"load {results['load_before']:.1f} to {results['load_after']:.1f}; milliseconds, p50 and p95")
+    for name in ("one_at_a_time", "ten_at_once", "keyless", "keyless_ten_at_once"):
+        _show(name, results[name])
+    print(f"written to {save('answering', results).relative_to(ROOT)}")
+
+
+async def _be_the_model(port: int) -> None:
+    server = await asyncio.start_server(PacedModel().answer, "127.0.0.1", port)
+    async with server:
+        await server.serve_forever()
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--model"]:
+        asyncio.run(_be_the_model(int(sys.argv[2])))
+    else:
+        bench(int(sys.argv[1]) if sys.argv[1:] else 120)
