@@ -1,9 +1,10 @@
 """What we add to the time of a language model: `python -m bench.answering [QUESTIONS]`.
 
-A server process, a Postgres, a language model process that takes 300 ms to its first token and 20 ms for each other one and
-answers with sentences of the passages it is shown, and a client, all on loopback. Asks the example book's questions
-through `/chat/stream`, one after the other and ten at once, then without a key. Our own time is what the client waited
-less what the model took, as the model measured it. Prints a table and writes `bench/results/answering-COMMIT.json`.
+A server, a Postgres, a language model and a client, each a process, all on loopback. The model takes 300 ms to its
+first token and 20 ms for each other one, and answers with sentences of the passages that it is shown. Asks the example
+book's questions through `/chat/stream`, one after the other and ten at once, then without a key. Our own time is what
+the client waited less what the model took, as the model measured it. Prints a table and writes
+`bench/results/answering-COMMIT.json`.
 """
 
 import asyncio
@@ -39,6 +40,7 @@ FIRST: Final = 0.300  # seconds to the first token
 TOKEN: Final = 0.020  # seconds for each other one
 TOKENS: Final = 60  # of an answer, at most; a word is a token
 AT_ONCE: Final = 10
+_STARTING: Final = 60.0  # seconds that a process may take until it answers
 _WARMING: Final = 5  # questions that are not counted
 _WHOLE: Final = re.compile(r"[A-Z`][^\n|]{20,}\.")
 
@@ -51,7 +53,7 @@ class PacedModel(LlmStub):
         self.spent: list[float] = []
 
     async def _reply(self, path: str, body: bytes, wire: _Wire) -> None:
-        if path.endswith("/spent"):
+        if path in ("/spent", "/readyz"):
             await wire.send_json(200, self.spent)
         else:
             await super()._reply(path, body, wire)
@@ -114,9 +116,10 @@ def _process(url: str, *command: str, **environment: str) -> Iterator[httpx2.Cli
     )
     try:
         with httpx2.Client(base_url=url, timeout=60, trust_env=False) as client:
+            begin = time.monotonic()
             while not _answers(client):
-                if process.poll() is not None:
-                    raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
+                if process.poll() is not None or time.monotonic() - begin > _STARTING:
+                    raise SystemExit(f"{' '.join(command)} does not serve")
                 time.sleep(0.05)
             yield client
     finally:

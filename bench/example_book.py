@@ -80,9 +80,7 @@ def _words(text: str) -> str:
 def _show(outcome: Outcome) -> None:
     metadata = outcome.answer.metadata
     print(f"\n{outcome.asked['id']}  {outcome.asked['question']}")
-    print(
-        f"     level {outcome.answer.confidence_level}, {metadata.llm_calls} calls, {metadata.sentences_withheld} withheld"
-    )
+    print(f"     {outcome.answer.confidence_level}, {metadata.llm_calls} calls, {metadata.sentences_withheld} withheld")
     print(f"     said  {outcome.answer.answer.strip()}")
     print(f"     gold  {outcome.asked.get('sentence') or '(refuse)'}")
 
@@ -91,8 +89,9 @@ async def main() -> None:
     """Ask, count, show."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
-        home.chmod(0o755)  # the embedded Postgres does not run as root, and must be able to enter
-        async with open_services(Settings.load(chapterverse_home=home)) as services:
+        # Nothing is kept: no question follows up on another.
+        nowhere = "postgresql://nobody@127.0.0.1:1/none"
+        async with open_services(Settings.load(chapterverse_home=home, database_url=nowhere)) as services:
             source = open_source(str(_ROOT / "examples" / "book"), SourceOptions())
             await ingest([source], Workshop(services.index, services.embedder, home))
             outcomes = [outcome async for outcome in ask_all(services)]

@@ -25,7 +25,7 @@ _BUCKETS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 
 _SALT: Final = secrets.token_bytes(16)  # of this process, so that hashes of clients cannot be looked up
 _STATES: Final = {"up": 1.0, "degraded": 0.5, "down": 0.0}
 # What every record has; the rest was given with `extra`.
-_PLAIN: Final = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_PLAIN: Final = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message"}
 
 
 def pseudonym(client: str) -> str:
