@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import orjson
 
+from bench.results import save
 from chapterverse.book import Chunk, Fingerprint, Manifest, Page, PageRecord, chunk_id_for, page_id_for, text_hash
 from chapterverse.embeddings import Vectors
 from chapterverse.index import Filters, HybridQuery
@@ -175,10 +176,15 @@ async def measure(chunks: int, directory: Path) -> dict[str, object]:
 
 
 def main() -> None:
+    reports = []
     for chunks in [int(size) for size in sys.argv[1:]] or [50_000, 100_000]:
         with tempfile.TemporaryDirectory(prefix="bench-index-") as directory:
             report = asyncio.run(measure(chunks, Path(directory)))
-        print(orjson.dumps(report, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_INDENT_2).decode())
+        plain = orjson.dumps(report, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_INDENT_2)
+        print(plain.decode(), flush=True)
+        reports.append(orjson.loads(plain))
+    if not sys.argv[1:]:
+        save("index-scale", {"sizes": reports})
 
 
 if __name__ == "__main__":
