@@ -9,7 +9,7 @@ export CHAPTERVERSE_HOME ?= $(CURDIR)/.chapterverse
 CLEAN_ENV := env -u GEMINI_API_KEY -u OPENAI_API_KEY -u COHERE_API_KEY -u QDRANT_API_KEY -u DATABASE_URL -u REDIS_URL
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test quick check format bench bench-retrieval bench-index bench-ingest lock clean
+.PHONY: help setup run test quick check format bench bench-retrieval bench-index bench-ingest bench-answering lock clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -45,7 +45,7 @@ format: $(READY) ## Format and repair what can be repaired
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: bench-retrieval bench-index bench-ingest ## Run all benchmarks (long)
+bench: bench-retrieval bench-index bench-ingest bench-answering ## Run all benchmarks (long)
 
 bench-retrieval: $(READY) ## Retrieval quality on public sets: BM25, dense, ours
 	$(BIN)/python -m bench.retrieval.run
@@ -55,6 +55,10 @@ bench-index: $(READY) ## The embedded index at 50,000 and 100,000 chunks
 
 bench-ingest: $(READY) ## The Kubernetes documentation: first run, no change, ten pages changed
 	$(BIN)/python -m bench.ingest_k8s
+
+bench-answering: $(READY) ## What we add to a language model's time, and the example book's questions
+	$(BIN)/python -m bench.answering
+	$(BIN)/python -m bench.example_book
 
 lock: $(READY) ## Pin what is installed now
 	$(BIN)/python tools/lock.py > requirements.lock.new && mv requirements.lock.new requirements.lock

@@ -7,6 +7,7 @@ and the counts, never the answering.
 
 import asyncio
 import json
+import logging
 import re
 import sys
 import tempfile
@@ -89,7 +90,8 @@ async def main() -> None:
     """Ask, count, show."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
-        # Nothing is kept: no question follows up on another.
+        # Nothing is kept, as no question follows up on another; that this is told each time is not of interest here.
+        logging.getLogger("chapterverse").setLevel(logging.ERROR)
         nowhere = "postgresql://nobody@127.0.0.1:1/none"
         async with open_services(Settings.load(chapterverse_home=home, database_url=nowhere)) as services:
             source = open_source(str(_ROOT / "examples" / "book"), SourceOptions())

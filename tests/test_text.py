@@ -48,6 +48,7 @@ def test_what_is_one_sentence_stays_one(whole: str) -> None:
         ("It is written in C. The rest is not.", ["It is written in C.", "The rest is not."]),
         ("So do I. We agree.", ["So do I.", "We agree."]),
         ("It takes 30 ms. The next. Ms. Lee waits.", ["It takes 30 ms.", "The next.", "Ms. Lee waits."]),
+        ("It drives at 1.2 m/s. Heron stops.", ["It drives at 1.2 m/s.", "Heron stops."]),
         ("Is it? No. It is not.", ["Is it?", "No.", "It is not."]),
         ('He said "Stop." Then he left.', ['He said "Stop."', "Then he left."]),
         ("(It was late.) We left.", ["(It was late.)", "We left."]),

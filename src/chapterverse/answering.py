@@ -7,14 +7,14 @@ does the rest and never raises: it ends in one `done` or one `error`. The JSON a
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
 from uuid import uuid4
 
-from chapterverse.agent import Exchange, Finished, IssuedPassage, Task, Wrote, run_agent
+from chapterverse.agent import Exchange, Finished, IssuedPassage, Rewritten, Task, Wrote, rewrite, run_agent
 from chapterverse.citing import cite_passages, cite_selection, passage_of, selection_passage
 from chapterverse.confidence import overall
 from chapterverse.config import GENERATION_SECONDS, REQUEST_SECONDS
@@ -64,19 +64,23 @@ class Prepared:
     mode: Mode  # as used: a reader who accepts the offer leaves the selection
     question: str  # that stands alone
     turns: tuple[Turn, ...]
-    remembered: bool  # whether the conversation could be read
+    remembered: bool  # whether the conversation is kept here and could be read
     started: float
     deadline: float  # on the same clock
     found: SearchResult | None = None
     retrieval_ms: float = 0.0
+    rewritten: Rewritten = field(default_factory=lambda: Rewritten("", llm_calls=0))  # what understanding took
 
 
-async def prepare(request: ChatRequest, services: Services, seconds: float = REQUEST_SECONDS) -> Prepared:
+async def prepare(
+    request: ChatRequest, services: Services, seconds: float = REQUEST_SECONDS, told: Sequence[Turn] | None = None
+) -> Prepared:
     """Read the conversation, make the question stand alone, and search. Whatever fails here is a plain error.
 
-    `seconds` are left for the whole answer."""
+    `seconds` are left for the whole answer. `told` are the earlier turns where the caller keeps the conversation: then
+    nothing is read from the database, and nothing is stored."""
     started = time.perf_counter()
-    turns, remembered = await _remember(request, services)
+    turns, remembered = await _remember(request, services) if told is None else (tuple(told), False)
     mode, question, is_followup = _understand(request, turns)
     prepared = Prepared(
         request=request,
@@ -90,6 +94,9 @@ async def prepare(request: ChatRequest, services: Services, seconds: float = REQ
     )
     if mode == "selected_text":
         return prepared
+    if is_followup and question != request.query and services.model.writes:
+        rewritten = await rewrite(request.query, _exchanges(turns), services.model)
+        prepared = replace(prepared, rewritten=rewritten, question=rewritten.question or question)
     searching = time.perf_counter()
     # What the last answer rested on stays a candidate: a follow-up is often about it.
     also = turns[-1].evidence if is_followup else ()
@@ -267,8 +274,8 @@ class _Answer:
                 generation_time_ms=round(self.generation_ms, 3),
                 chunks_retrieved=turn.chunks_retrieved,
                 model=self.services.model.name,
-                tokens_used=self.tokens,
-                llm_calls=self.calls,
+                tokens_used=self.tokens + self.prepared.rewritten.tokens_used,
+                llm_calls=self.calls + self.prepared.rewritten.llm_calls,
                 sentences_withheld=self.grounder.withheld,
                 stored=stored,
             ),
@@ -307,17 +314,21 @@ class _Answer:
 
 def _understand(request: ChatRequest, turns: tuple[Turn, ...]) -> tuple[Mode, str, bool]:
     """How a question is to be answered, as it stands alone, and whether it follows up on an earlier one."""
-    # The oldest turn that is remembered may itself have been a follow-up on one that is not.
-    history = [
-        Exchange(turn.query if at else turn.standalone_query or turn.query, turn.response)
-        for at, turn in enumerate(turns)
-    ]
+    history = _exchanges(turns)
     asked = standalone(request.query, history)
     if turns and turns[-1].response.endswith(OFFER) and asked.why == "accepts":
         return "general", standalone(turns[-1].query, history[:-1]).question, True
     if request.mode == "selected_text":
         return request.mode, request.query, asked.is_followup
     return request.mode, asked.question, asked.is_followup
+
+
+def _exchanges(turns: tuple[Turn, ...]) -> list[Exchange]:
+    """The turns to be understood from. The oldest may itself have been a follow-up on one that is not remembered."""
+    return [
+        Exchange(turn.query if at else turn.standalone_query or turn.query, turn.response)
+        for at, turn in enumerate(turns)
+    ]
 
 
 async def _remember(request: ChatRequest, services: Services) -> tuple[tuple[Turn, ...], bool]:

@@ -323,4 +323,4 @@ async def test_the_example_books_questions(keyless: Services) -> None:
     assert (len(answerable), len(unanswerable)) == (40, 20)
     assert share(answerable, "right") >= 0.90
     assert share(answerable, "gold_page") >= 0.90
-    assert share(unanswerable, "right") >= 0.90
+    assert share(unanswerable, "right") == 1.0  # SC-006

@@ -11,10 +11,11 @@ import pytest
 from chapterverse.answering import prepare
 from chapterverse.config import Settings
 from chapterverse.models import ChatRequest, SearchFilters
+from chapterverse.prompts import STANDALONE
 from chapterverse.services import Services
 from tests.answering.asking import ask
 from tests.answering.conftest import with_llm
-from tests.llm_stub import LlmStub, Says, shown
+from tests.llm_stub import Fails, LlmStub, Quotes, Reply, Says, shown
 from tests.served import serve
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
@@ -68,12 +69,42 @@ async def test_twelve_turns_with_a_restart_in_between(
     assert thread.turn_count == 12
     assert thread.topic_summary is not None and thread.topic_summary.startswith("What is Tern?")
     if keyed:
-        assert len(llm.requests) == 12
-        for (query, topic, page, _), request in zip(TWELVE, llm.requests, strict=True):
+        answering = [request for request in llm.requests if not rewriting(request)]
+        assert len(llm.requests) - len(answering) == 10  # all but the two questions that name their subject
+        for (query, topic, page, _), request in zip(TWELVE, answering, strict=True):
             reading = shown(request)
             assert topic in reading.question, query
             assert page in [passage.breadcrumb.partition(" › ")[0] for passage in reading.passages], query
-        assert [len(request["messages"]) for request in llm.requests] == [2 + 2 * min(5, turn) for turn in range(12)]
+        assert [len(request["messages"]) for request in answering] == [2 + 2 * min(5, turn) for turn in range(12)]
+
+
+def rewriting(request: dict[str, Any]) -> bool:
+    return bool(request["messages"][0]["content"] == STANDALONE)
+
+
+async def test_a_follow_up_is_put_into_the_models_words_and_searched_so(asking_llm: Services, llm: LlmStub) -> None:
+    session = str(uuid4())
+    await ask(asking_llm, "What is Tern?", session_id=session)
+    llm.script.extend([Says('"What is the mass of the robot Tern?"'), Quotes(1)])
+    answer = await ask(asking_llm, "And how heavy is it?", session_id=session)
+    assert answer.metadata.llm_calls == 2
+    (first, turn) = await asking_llm.conversations.recent(session, 10)
+    assert turn.standalone_query == turn.searches[0].query == "What is the mass of the robot Tern?"
+    assert turn.query == "And how heavy is it?"
+    assert first.standalone_query == "What is Tern?"
+
+
+@pytest.mark.parametrize("reply", [Fails(500), Says(""), Says("word " * 200)])
+async def test_without_the_models_words_the_rules_do(asking_llm: Services, llm: LlmStub, reply: Reply) -> None:
+    session = str(uuid4())
+    await ask(asking_llm, "What is Tern?", session_id=session)
+    llm.script.extend([reply, Quotes(1)])
+    answer = await ask(asking_llm, "And how heavy is it?", session_id=session)
+    assert answer.status == "answered"
+    turn = (await asking_llm.conversations.recent(session, 10))[-1]
+    assert turn.standalone_query is not None
+    assert "Tern" in turn.standalone_query
+    assert turn.standalone_query.startswith("And how heavy is it?")
 
 
 async def test_the_model_sees_the_last_ten_messages(asking_llm: Services, llm: LlmStub) -> None:

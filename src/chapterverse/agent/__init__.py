@@ -5,6 +5,7 @@ Owns the run of a language model through the Agents SDK. What comes out is raw: 
 """
 
 from chapterverse.agent.providers import open_extractive, open_gemini, open_openai
+from chapterverse.agent.rewriting import Rewritten, rewrite
 from chapterverse.agent.run import run_agent
 from chapterverse.agent.task import Finished, LanguageModel, Search, Searched, Stopped, Task, Wrote
 from chapterverse.transcript import Exchange, IssuedPassage
@@ -14,6 +15,7 @@ __all__ = [
     "Finished",
     "IssuedPassage",
     "LanguageModel",
+    "Rewritten",
     "Search",
     "Searched",
     "Stopped",
@@ -22,5 +24,6 @@ __all__ = [
     "open_extractive",
     "open_gemini",
     "open_openai",
+    "rewrite",
     "run_agent",
 ]

@@ -62,6 +62,7 @@ def open_extractive(embedder: Embedder) -> LanguageModel:
         explain=Service("The extractive model", "extractive", "", "", "").explain,
         probe=probe,
         close=_nothing,
+        writes=False,
     )
 
 

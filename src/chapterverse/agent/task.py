@@ -41,6 +41,7 @@ class LanguageModel:
     explain: Callable[[Exception], AgentUnavailable]  # what a vendor's error means for us
     probe: Callable[[], Awaitable[None]]  # raises AgentUnavailable if it cannot be used now; costs no paid tokens
     close: Callable[[], Awaitable[None]]
+    writes: bool = True  # sentences of its own, so that it can put a question into other words
 
 
 @dataclass(frozen=True, slots=True)

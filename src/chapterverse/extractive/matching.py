@@ -46,6 +46,15 @@ _DOING = re.compile(
     re.IGNORECASE,
 )
 _THAN = re.compile(r"\b(?:(?P<er>\w+er)|(?:more|less) (?P<more>\w+)|better|worse)\b[^?]*\bthan\b", re.IGNORECASE)
+# "when it is not set": only what speaks of an absence can answer that.
+_IF_ABSENT = re.compile(
+    r"\b(?:when|if|while|where|once)\b[^?,;]*?(?:\b(?:not|no|nobody|nothing|never|without)\b|n['’]t\b)", re.IGNORECASE
+)
+_ABSENCE = re.compile(
+    r"\b(?:not|no|nobody|nothing|none|never|neither|nor|without|cannot|unless|otherwise|default\w*|missing|absent|empty|"
+    r"lack\w*|fail\w*|instead|only|un\w+)\b|n['’]t\b",
+    re.IGNORECASE,
+)
 # What may stand between a term and the verb that defines it: an apposition, a remark in brackets, another name.
 _DEFINES = (
     r"(?:,[^,]{1,80},)?(?: \([^)]*\))?(?:,? (?:or|also called|short for) [^,]+,)? "
@@ -139,7 +148,7 @@ def _level(word: Word, question: Question, circles: Sequence[Terms]) -> float:
 
 
 def _barred(question: Question, candidate: Candidate, circles: Sequence[Terms], levels: dict[str, float]) -> bool:
-    """A name, a counted thing or a comparison that the question turns on and the sentence knows nothing of."""
+    """A name, a counted thing, a comparison or an absence that the question turns on and the sentence does not know."""
     near = _HEADING if question.kind in ("number", "time") else _ELSEWHERE
     if any(levels[word.stem] < near for word in question.asked if word.particular):
         return True
@@ -147,6 +156,8 @@ def _barred(question: Question, candidate: Candidate, circles: Sequence[Terms], 
         return True
     compared = _THAN.search(question.text)
     if compared and not _among({stem(compared["er"] or compared["more"] or "better")}, circles[:2]):
+        return True
+    if _IF_ABSENT.search(question.text) and not _ABSENCE.search(candidate.text):
         return True
     return not _could_answer(question, candidate, circles)
 

@@ -23,8 +23,9 @@ def _read(name: str, *places: str) -> str:
 _ANSWER: Final = _read("answer.md", "refusal")
 _SELECTION: Final = _read("selection.md", "refusal")
 SEARCH_TOOL: Final = _read("search_tool.md")
+STANDALONE: Final = _read("standalone.md")
 
-PROMPT_HASH: Final = hashlib.sha256("\x1e".join((_ANSWER, _SELECTION, SEARCH_TOOL)).encode()).hexdigest()
+PROMPT_HASH: Final = hashlib.sha256("\x1e".join((_ANSWER, _SELECTION, SEARCH_TOOL, STANDALONE)).encode()).hexdigest()
 
 
 def answer_prompt(refusal: str) -> str:
