@@ -17,11 +17,12 @@ from statistics import fmean
 from typing import Any, Final
 
 from bench.memory import MemoryIndex
-from bench.retrieval import metrics
 from bench.retrieval.sets import DATA, Corpus, DataMissing, corpora
 from bench.retrieval.vectors import VectorCache
 from chapterverse.embeddings.local import LocalEmbedder
 from chapterverse.embeddings.wordpiece import count_tokens
+from chapterverse.evaluation.ranking import hit, ndcg
+from chapterverse.evaluation.statistics import interval
 from chapterverse.followups import standalone
 from chapterverse.ingestion.chunking import cut
 
@@ -96,7 +97,7 @@ async def measure(corpus: Corpus, vectors: VectorCache, budget: int) -> None:
     index = await indexed(corpus, vectors, budget)
     owners = {page.page_id: name for name, pages in corpus.documents.items() for page in pages}
     asked, said = corpus.sets[0], tasks(corpus.name)
-    score = metrics.ndcg if asked.measure == "nDCG" else metrics.hit
+    score = ndcg if asked.measure == "nDCG" else hit
     ways = {name: {key: way(said[key]) for key in asked.questions} for name, way in _WAYS.items()}
     if corpus.name != "doc2dial":
         ways["a person's rewrite"] = dict(corpus.sets[1].questions)
@@ -110,7 +111,7 @@ async def measure(corpus: Corpus, vectors: VectorCache, budget: int) -> None:
             ranked = list(dict.fromkeys(owners[chunk.page_id] for chunk, _ in hits))
             values.append(score(ranked, asked.relevant[key], asked.depth))
         means[name] = fmean(values)
-        low, high = metrics.interval(values)
+        low, high = interval(values)
         print(f"  {name:<28}{means[name]:.4f}  ({low:.3f} to {high:.3f})", flush=True)
     alone, rewritten = means["last turn alone"], means.get("a person's rewrite", 0.0)
     if rewritten > alone:

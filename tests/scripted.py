@@ -10,7 +10,7 @@ prepare fail / prepare pause S  fails or waits before the first byte
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -29,6 +29,7 @@ from chapterverse.models import (
     RetrievedEvent,
     SourcesEvent,
 )
+from chapterverse.turns import Turn
 
 SENTENCES = ("ROS 2 is a set of libraries [1]. ", "It is for robots “and más” [1]. ", "🤖 It is free [1].")
 REFUSAL = "The book does not say."
@@ -39,13 +40,17 @@ class Scripted:
     """Answers by script, and remembers what became of each answer."""
 
     asked: list[ChatRequest] = field(default_factory=list)
+    told: list[Sequence[Turn] | None] = field(default_factory=list)
     opened: list[str] = field(default_factory=list)
     closed: list[str] = field(default_factory=list)
     most_at_once: int = 0
     _now: int = 0
 
-    async def prepare(self, request: ChatRequest, services: Any, seconds: float) -> ChatRequest:
+    async def prepare(
+        self, request: ChatRequest, services: Any, seconds: float, told: Sequence[Turn] | None = None
+    ) -> ChatRequest:
         self.asked.append(request)
+        self.told.append(told)
         if request.query == "prepare fail":
             raise QdrantTimeoutError("The search took too long.", retry_after=1.2)
         if request.query.startswith("prepare pause"):

@@ -1,6 +1,6 @@
 """Print requirements.lock: every installed distribution that the project needs, by exact version and without addresses.
 
-Walks from the project's own dependencies and its `dev` extra, so that what was installed by hand beside them is left out.
+Walks from the dependencies of the project and its `dev` extra, so that what was installed by hand is left out.
 """
 
 import sys

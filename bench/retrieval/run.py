@@ -17,12 +17,13 @@ from statistics import fmean
 from typing import Any, Final
 
 from bench.results import save
-from bench.retrieval import metrics
 from bench.retrieval.sets import Corpus, DataMissing, Measure, RetrievalSet, corpora
 from bench.retrieval.vectors import VectorCache
 from chapterverse.book import Chunk, Manifest, Page, PageRecord, text_hash
 from chapterverse.embeddings.local import LocalEmbedder
 from chapterverse.embeddings.wordpiece import count_tokens
+from chapterverse.evaluation.ranking import hit, ndcg, reciprocal_rank
+from chapterverse.evaluation.statistics import gain_interval, interval
 from chapterverse.index import HybridQuery, fusion, sparse
 from chapterverse.index.edge import EdgeIndex
 from chapterverse.ingestion.chunking import cut
@@ -34,9 +35,9 @@ _LIMIT: Final = 25
 _RRF_K: Final = 60
 _WEIGHTS: Final[Mapping[str, float | None]] = {"bm25": 0.0, "dense": 1.0, "ours": None}
 _MEASURES: Final[Mapping[Measure, Callable[[Sequence[str], Mapping[str, float], int], float]]] = {
-    "nDCG": metrics.ndcg,
-    "MRR": metrics.reciprocal_rank,
-    "hit": metrics.hit,
+    "nDCG": ndcg,
+    "MRR": reciprocal_rank,
+    "hit": hit,
 }
 
 
@@ -116,9 +117,9 @@ def _line(asked: RetrievalSet, scores: Mapping[str, list[float]]) -> Line:
         label=asked.label,
         questions=len(asked.questions),
         **means,
-        interval=metrics.interval(scores["ours"]),
+        interval=interval(scores["ours"]),
         gain=means["ours"] - means[better],
-        gain_interval=metrics.gain_interval(scores["ours"], scores[better]),
+        gain_interval=gain_interval(scores["ours"], scores[better]),
     )
 
 

@@ -13,10 +13,11 @@ from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 
 from chapterverse import __version__, answering
-from chapterverse.api import book, chat, description, errors, probes, sessions
+from chapterverse.api import book, chat, description, errors, openai, probes, sessions, web
 from chapterverse.api.gate import Gate
 from chapterverse.api.headers import SafeHeaders
 from chapterverse.api.limits import BodyLimit, Guard
+from chapterverse.api.mcp.http import mcp_route, open_mcp
 from chapterverse.api.rates import RateLimits
 from chapterverse.api.request_id import RequestIds
 from chapterverse.api.request_log import RequestLog
@@ -63,7 +64,7 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with opening(settings) as services:
+        async with opening(settings) as services, open_mcp(app):
             app.state.services = services
             app.state.health = Health((*services.dependencies, *rates.dependencies))
             yield
@@ -72,8 +73,9 @@ def create_app(
     app = FastAPI(title="Chapterverse", version=__version__, description=_DESCRIPTION, lifespan=lifespan)
     app.state.answering, app.state.gate, app.state.telemetry = answering, gate, telemetry
     app.state.heartbeat = HEARTBEAT_SECONDS
-    for routes in (chat, book, sessions, probes):
+    for routes in (chat, openai, book, sessions, probes, web):
         app.include_router(routes.router)
+    app.router.routes.append(mcp_route(settings.cors_origins))
     errors.install(app)
     # Each wraps those before it: the last is met first.
     app.add_middleware(BodyLimit)

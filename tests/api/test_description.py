@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from chapterverse.api.examples import EVENTS, QUESTIONS, RESPONSE
+from chapterverse.api.completions import Completion, CompletionChunk, CompletionError, CompletionRequest
+from chapterverse.api.examples import CHUNKS, COMPLETED, CONVERSATIONS, EVENTS, QUESTIONS, RESPONSE
 from chapterverse.config import Settings
 from chapterverse.main import create_app
 from chapterverse.models import ChatRequest, ChatResponse, ErrorResponse, Event
@@ -16,6 +17,8 @@ ROUTES = {
     ("post", "/chat"): {"200", "400", "401", "413", "429", "500", "503"},
     ("post", "/chat/run"): {"200", "400", "401", "413", "429", "500", "503"},
     ("post", "/chat/stream"): {"200", "400", "401", "413", "429", "500", "503"},
+    ("post", "/v1/chat/completions"): {"200", "400", "401", "413", "429", "500", "503"},
+    ("get", "/v1/models"): {"200", "401", "429", "500"},
     ("post", "/search"): {"200", "400", "401", "413", "429", "500", "503"},
     ("get", "/pages"): {"200", "401", "500", "503"},
     ("get", "/pages/{page_id}"): {"200", "400", "401", "404", "500", "503"},
@@ -43,15 +46,19 @@ def test_every_route_with_every_status(schema: dict[str, Any]) -> None:
 
 
 def test_errors_have_their_body_and_an_example(schema: dict[str, Any]) -> None:
-    for operations in schema["paths"].values():
+    for path, operations in schema["paths"].items():
         for operation in operations.values():
             for status, answer in operation["responses"].items():
                 if status.startswith("2") or operation["operationId"].startswith("health"):
                     continue
                 content = answer["content"]["application/json"]
-                assert content["schema"] == {"$ref": "#/components/schemas/ErrorResponse"}
-                example = ErrorResponse.model_validate(content["example"])
-                assert f"`{example.error_code}`" in answer["description"]
+                if path.startswith("/v1/"):
+                    assert content["schema"] == {"$ref": "#/components/schemas/CompletionError"}
+                    CompletionError.model_validate(content["example"])
+                else:
+                    assert content["schema"] == {"$ref": "#/components/schemas/ErrorResponse"}
+                    example = ErrorResponse.model_validate(content["example"])
+                    assert f"`{example.error_code}`" in answer["description"]
                 assert ("Retry-After" in answer.get("headers", {})) == (status in ("429", "503"))
 
 
@@ -62,7 +69,7 @@ def test_every_reference_leads_somewhere(schema: dict[str, Any]) -> None:
 
 
 def test_every_field_of_a_question_and_an_answer(schema: dict[str, Any]) -> None:
-    for model in (ChatRequest, ChatResponse):
+    for model in (ChatRequest, ChatResponse, CompletionRequest, Completion, CompletionChunk):
         assert set(schema["components"]["schemas"][model.__name__]["properties"]) == set(model.model_fields)
 
 
@@ -83,6 +90,11 @@ def test_the_examples_are_real() -> None:
     ChatResponse.model_validate(RESPONSE)
     events = [TypeAdapter[Event](Event).validate_python(event) for event in EVENTS]
     assert [event.type for event in events] == ["retrieved", "chunk", "sources", "done"]
+    for conversation in CONVERSATIONS.values():
+        CompletionRequest.model_validate(conversation["value"])
+    whole = Completion.model_validate(COMPLETED).choices[0].message.content
+    chunks = [CompletionChunk.model_validate(chunk).choices[0].delta for chunk in CHUNKS]
+    assert "".join(delta.content or "" for delta in chunks) == whole
 
 
 def test_without_keys_no_route_asks_for_one(schema: dict[str, Any]) -> None:

@@ -65,6 +65,7 @@ def test_unknown_routes_and_methods(example_server: Served) -> None:
     answer = example_server.http.get("/search")
     refused(answer, 405, "validation_error")
     assert answer.headers["allow"] == "POST"
+    refused(example_server.http.post("/docs"), 405, "validation_error")
 
 
 def test_request_ids(example_server: Served) -> None:

@@ -78,7 +78,7 @@ def test_at_the_prompt(open_home: Path, tmp_path: Path) -> None:
             # The first sentence has been shown, the rest never comes: Ctrl-C ends the call, not the chat.
             said = "ROS 2 uses DDS, the Data Distribution Service, as its usual middleware, and reaches it through an"
             stub.script.append(Hangs(after=f"{said} interface called `rmw` [1]. And then "))
-            terminal.type("Which middleware does it use?\n")
+            terminal.type("Which middleware does ROS 2 use?\n")
             terminal.until("ROS 2 uses DDS, the Data Distribution Service")
             terminal.type("\x03")
             assert "Cancelled." in terminal.until("\n> ")

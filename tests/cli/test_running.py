@@ -13,7 +13,7 @@ from chapterverse.cli import main
 from tests.cli.process import chapterverse
 from tests.served import free_port
 
-COMMANDS = [[], ["ingest"], ["search"], ["calibrate"], ["ask"], ["chat"], ["sessions"], ["serve"], ["doctor"]]
+COMMANDS = [[], ["ingest"], ["search"], ["calibrate"], ["ask"], ["chat"], ["sessions"], ["serve"], ["mcp"], ["doctor"]]
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids="-".join)

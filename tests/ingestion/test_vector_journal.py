@@ -1,5 +1,6 @@
 """Computed vectors survive a run that did not publish, and go when one did."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ class Counting(HashEmbedder):
         super().__init__(dimension)
         self.asked: list[str] = []
 
-    async def embed_passages(self, texts: "list[str]") -> Vectors:  # type: ignore[override]
+    async def embed_passages(self, texts: Sequence[str]) -> Vectors:
         self.asked += texts
         return await super().embed_passages(texts)
 

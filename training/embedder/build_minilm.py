@@ -73,7 +73,10 @@ def main(model_dir: Path, out_dir: Path) -> None:
         print("fused:", optimised.get_fused_operator_statistics())
         optimised.save_model_to_file(str(fused))
         quantize_dynamic(
-            str(fused), str(out_dir / "minilm.onnx"), per_channel=True, weight_type=QuantType.QInt8,
+            str(fused),
+            str(out_dir / "minilm.onnx"),
+            per_channel=True,
+            weight_type=QuantType.QInt8,
             op_types_to_quantize=["MatMul", "Attention", "Gather", "EmbedLayerNormalization"],
             extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT},
         )

@@ -6,17 +6,9 @@ from fastapi import APIRouter, Body, Path, Request
 
 from chapterverse.api.errors import responses
 from chapterverse.api.limits import admitted
+from chapterverse.api.pages import read_page, summary_of
 from chapterverse.api.services import ServicesOf
-from chapterverse.book import Page
-from chapterverse.errors import NotFound
-from chapterverse.models import (
-    PageList,
-    PageSummary,
-    PageText,
-    RetrievalRequest,
-    SearchResult,
-    SectionSummary,
-)
+from chapterverse.models import PageList, PageText, RetrievalRequest, SearchResult
 from chapterverse.retrieval import retrieve_with_retry
 
 router = APIRouter(tags=["book"])
@@ -44,7 +36,7 @@ async def search(
 @router.get("/pages", responses=responses(401, 503))
 async def pages(services: ServicesOf) -> PageList:
     """List the pages of the book with their sections, by module and address."""
-    found = [PageSummary.model_validate(_summary(page)) for page in await services.index.pages()]
+    found = [summary_of(page) for page in await services.index.pages()]
     return PageList(pages=found, total_pages=len(found))
 
 
@@ -54,28 +46,4 @@ async def page(
     services: ServicesOf,
 ) -> PageText:
     """Read one page: its stored text, into which the offsets of every citation count, and its sections."""
-    found = await services.index.page(page_id)
-    if found is None:
-        raise NotFound(f"There is no page {page_id} in the book.")
-    return PageText.model_validate({**_summary(found), "text": found.text})
-
-
-def _summary(page: Page) -> dict[str, object]:
-    return {
-        "page_id": page.page_id,
-        "title": page.title,
-        "module": page.module,
-        "url": page.url,
-        "flags": list(page.flags),
-        "sections": [
-            SectionSummary(
-                heading=section.heading,
-                level=section.level,
-                anchor=section.anchor,
-                start=section.start,
-                end=section.end,
-                breadcrumb=list(section.breadcrumb),
-            )
-            for section in page.sections
-        ],
-    }
+    return await read_page(page_id, services.index)

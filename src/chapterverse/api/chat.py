@@ -7,23 +7,25 @@ model run with it. Never decides what an answer says.
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, Final, Protocol
 
 from fastapi import APIRouter, Body, Depends, Request, Response
+from pydantic import BaseModel
 
 from chapterverse.api.errors import responses
 from chapterverse.api.examples import ANSWER, QUESTIONS, STREAM
 from chapterverse.api.limits import admitted, deadline_of, in_time
 from chapterverse.api.request_id import request_id_of
 from chapterverse.api.request_log import note, started_at
-from chapterverse.api.streaming import EventStream, while_present
+from chapterverse.api.streaming import EventStream, data, while_present
 from chapterverse.config import REQUEST_SECONDS
 from chapterverse.errors import AgentUnavailable, InternalError, error_named
 from chapterverse.models import ChatRequest, ChatResponse, DoneEvent, ErrorEvent, Event
 from chapterverse.telemetry import Telemetry
+from chapterverse.turns import Turn
 
 log = logging.getLogger(__name__)
 
@@ -33,8 +35,12 @@ router = APIRouter(tags=["ask"])
 class Answering(Protocol):
     """What this door needs of `chapterverse.answering`; tests put a scripted one in its place."""
 
-    async def prepare(self, request: ChatRequest, services: Any, seconds: float) -> Any:
-        """What can fail before the first byte; `seconds` are left for the whole answer."""
+    async def prepare(
+        self, request: ChatRequest, services: Any, seconds: float, told: Sequence[Turn] | None = None
+    ) -> Any:
+        """What can fail before the first byte; `seconds` are left for the whole answer.
+
+        `told` are the earlier turns, where the client keeps the conversation."""
 
     def stream(self, prepared: Any, services: Any) -> AsyncGenerator[Event, None]:
         """The events of the answer; closing it cancels the model's run."""
@@ -43,12 +49,46 @@ class Answering(Protocol):
         """The answer that the events amount to."""
 
 
+class Form(Protocol):
+    """How a door writes an answer."""
+
+    def revise(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
+        """The events as this door tells them."""
+
+    def body(self, answer: ChatResponse) -> BaseModel:
+        """The whole answer."""
+
+    def write(self, event: Event) -> bytes:
+        """One event of a stream."""
+
+
+class Plain:
+    """The form of `/chat`: answers and events as they are."""
+
+    def revise(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
+        """The same events."""
+        return events
+
+    def body(self, answer: ChatResponse) -> BaseModel:
+        """The same answer."""
+        return answer
+
+    def write(self, event: Event) -> bytes:
+        """One message each."""
+        return data(event.model_dump_json())
+
+
+PLAIN: Final = Plain()
+
+
 @dataclass(frozen=True, slots=True)
 class Asking:
     """One question on its way through the door. What it holds is given back when its answer was sent."""
 
     request: Request
     held: AsyncExitStack
+    form: Form = PLAIN
+    told: Sequence[Turn] | None = None  # the earlier turns, where the client keeps the conversation
 
     async def answer(self, question: ChatRequest) -> Response:
         """The answer as JSON."""
@@ -58,12 +98,17 @@ class Asking:
         """The answer as events. A failure before the first of them is an HTTP error."""
         events = await while_present(self.request, self._open(question))
         self.held.enter_context(self._telemetry.streams.track_inprogress())
-        return EventStream(events, deadline_of(self.request), self.request.app.state.heartbeat)
+        heartbeat = self.request.app.state.heartbeat
+        return EventStream(events, self.form.write, deadline_of(self.request), heartbeat)
+
+    async def answered(self, question: ChatRequest) -> ChatResponse:
+        """The answer itself, for a door that does not answer with HTTP's means."""
+        async with aclosing(await self._begin(question)) as events:
+            return await self._answering.fold(events)
 
     async def _answer(self, question: ChatRequest) -> Response:
-        async with aclosing(await self._begin(question)) as events:
-            answer: ChatResponse = await self._answering.fold(events)
-        return Response(answer.model_dump_json(), media_type="application/json")
+        answer = await self.answered(question)
+        return Response(self.form.body(answer).model_dump_json(), media_type="application/json")
 
     async def _open(self, question: ChatRequest) -> AsyncGenerator[Event, None]:
         """The events, once there is one to send: `retrieved` at once, else the first sentence."""
@@ -79,8 +124,9 @@ class Asking:
         services = self.request.app.state.services
         async with in_time(self.request):
             left = deadline_of(self.request) - asyncio.get_running_loop().time()
-            prepared = await self._answering.prepare(question, services, left)
-        return self._seen(self._complete(self._answering.stream(prepared, services)))
+            prepared = await self._answering.prepare(question, services, left, self.told)
+        events = self._answering.stream(prepared, services)
+        return self.form.revise(self._seen(self._complete(events)))
 
     async def _complete(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
         """The events, ended by one `done` or `error` in time, whatever happens."""

@@ -1,5 +1,7 @@
 """One error body everywhere: every failure of a route becomes an `ErrorResponse` with its status.
 
+Under `/v1`, where OpenAI's clients ask, it says the same in OpenAI's words, and at `/mcp` in those of JSON-RPC.
+
 Owns the translation from exceptions to HTTP, and how errors appear in OpenAPI. Never shows a stack trace.
 """
 
@@ -10,10 +12,13 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from chapterverse.api.completions import in_openai_words
+from chapterverse.api.mcp.refusals import in_jsonrpc_words
 from chapterverse.api.request_id import request_id_of
 from chapterverse.api.request_log import CLIENT_GONE, note
 from chapterverse.errors import ChapterverseError, InternalError, NotFound, ValidationFailed
@@ -54,19 +59,20 @@ _ERRORS: dict[int, tuple[str, str, str]] = {
 }
 
 
-def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The error answers of a route, for OpenAPI."""
-    return {status: _described(status) for status in (*statuses, 500)}
+def responses(*statuses: int, openai: bool = False) -> dict[int | str, dict[str, Any]]:
+    """The error answers of a route, for OpenAPI; `openai`: in OpenAI's words."""
+    return {status: _described(status, openai) for status in (*statuses, 500)}
 
 
-def _described(status: int) -> dict[str, Any]:
+def _described(status: int, openai: bool) -> dict[str, Any]:
     code, meaning, message = _ERRORS[status]
     wait = 12 if status in (429, 503) else None
-    example = ErrorResponse(error_code=code, message=message, retry_after=wait).model_dump()
+    body = ErrorResponse(error_code=code, message=message, retry_after=wait)
+    shown = in_openai_words(body, status) if openai else body
     described: dict[str, Any] = {
-        "model": ErrorResponse,
+        "model": type(shown),
         "description": f"`{code}`: {meaning}",
-        "content": {"application/json": {"example": example}},
+        "content": {"application/json": {"example": shown.model_dump()}},
     }
     if wait:
         about = "Seconds to wait before another try."
@@ -83,18 +89,18 @@ def install(app: FastAPI) -> None:
     app.add_middleware(Unexpected)
 
 
-def error_response(failure: ChapterverseError, headers: Mapping[str, str] | None = None) -> Response:
-    """The HTTP answer to one of our errors."""
+def error_response(failure: ChapterverseError, scope: Scope, headers: Mapping[str, str] | None = None) -> Response:
+    """The HTTP answer to a request that ended in one of our errors."""
     wait = math.ceil(failure.retry_after) if failure.retry_after is not None else None
     body = ErrorResponse(error_code=failure.code, message=failure.message, details=failure.details, retry_after=wait)
     all_headers = dict(headers or {}) | ({"Retry-After": str(wait)} if wait is not None else {})
-    return _json(body, failure.status, all_headers)
+    return _json(body, failure.status, all_headers, scope)
 
 
 async def _ours(request: Request, failure: Exception) -> Response:
     assert isinstance(failure, ChapterverseError)
     note(request.scope, error_code=failure.code)
-    return error_response(failure)
+    return error_response(failure, request.scope)
 
 
 async def _invalid(request: Request, failure: Exception) -> Response:
@@ -110,18 +116,18 @@ async def _http(request: Request, failure: Exception) -> Response:
         return await _ours(request, NotFound(f"There is nothing at {request.url.path}. See /docs for the routes."))
     message, headers = str(failure.detail), failure.headers or {}
     if failure.status_code == 405:
-        headers = {"Allow": _methods(request)}
+        headers = {**headers, **_methods(request)}
         message = f"{request.method} is not possible at {request.url.path}. See /docs for the routes."
     body = ErrorResponse(error_code=ValidationFailed.code, message=message)
     note(request.scope, error_code=body.error_code)
-    return _json(body, failure.status_code, headers)
+    return _json(body, failure.status_code, headers, request.scope)
 
 
-def _methods(request: Request) -> str:
-    """All methods of a path; the router knows only those of the route it came upon first."""
-    route = request.scope["route"]
-    described = request.app.openapi()["paths"].get(route.path)
-    return ", ".join(sorted(method.upper() for method in described or route.methods))
+def _methods(request: Request) -> dict[str, str]:
+    """All methods of a described path; the router knows only those of the route it came upon first."""
+    route = request.scope.get("route")  # only those of FastAPI's own kind are noted there
+    described = request.app.openapi()["paths"].get(route.path) if route else None
+    return {"Allow": ", ".join(sorted(method.upper() for method in described))} if described else {}
 
 
 async def _gone(_: Request, __: Exception) -> Response:
@@ -152,7 +158,8 @@ class Unexpected:
             log.exception("request %s failed", request_id)
             message = f"Something went wrong on our side. If it happens again, report request {request_id}."
             note(scope, error_code=InternalError.code)
-            await error_response(InternalError(message, details={"request_id": request_id}))(scope, receive, send)
+            failure = InternalError(message, details={"request_id": request_id})
+            await error_response(failure, scope)(scope, receive, send)
 
 
 def _fault(error: Mapping[str, Any]) -> dict[str, Any]:
@@ -161,10 +168,10 @@ def _fault(error: Mapping[str, Any]) -> dict[str, Any]:
         reason = error.get("ctx", {}).get("error", "malformed")
         return {"field": "body", "problem": f"not valid JSON at position {place[-1]}: {reason}", "position": place[-1]}
     name = ".".join(str(part) for part in place[1:]) or str(place[0])
-    return {"field": name, "problem": _problem(error)}
+    return {"field": name, "problem": problem(error)}
 
 
-def _problem(error: Mapping[str, Any]) -> str:
+def problem(error: Mapping[str, Any]) -> str:
     """What is wrong with a field and, for the faults that readers make, what to do."""
     match error["type"], error.get("ctx"):
         case "string_too_short", {"min_length": 1}:
@@ -174,5 +181,17 @@ def _problem(error: Mapping[str, Any]) -> str:
     return str(error["msg"]).removeprefix("Value error, ")
 
 
-def _json(body: ErrorResponse, status: int, headers: Mapping[str, str]) -> Response:
-    return Response(body.model_dump_json(), status, dict(headers), "application/json")
+def _json(body: ErrorResponse, status: int, headers: Mapping[str, str], scope: Scope) -> Response:
+    path = path_of(scope)
+    shown: BaseModel = body
+    if path.startswith("/v1/"):
+        shown = in_openai_words(body, status)
+    elif path == "/mcp":
+        shown = in_jsonrpc_words(body, status)
+    return Response(shown.model_dump_json(), status, dict(headers), "application/json")
+
+
+def path_of(scope: Scope) -> str:
+    """The path of a request inside this application."""
+    path: str = scope["path"]
+    return path.removeprefix(scope.get("root_path", ""))

@@ -3,10 +3,12 @@
 Owns no behaviour. A test parses every one of them with the model it stands for.
 """
 
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from pydantic import TypeAdapter
 
+from chapterverse.api.completions import DONE, Completion, CompletionChunk, CompletionError
 from chapterverse.models import Event
 
 _SESSION: Final = "0b9f4d3e-6a53-4d0c-9d53-2f1a7f1f3a10"
@@ -93,36 +95,92 @@ EVENTS: Final[list[dict[str, Any]]] = [
     {"type": "done", **SUMMARY},
 ]
 
+CONVERSATIONS: Final[dict[str, Any]] = {
+    "plain": {
+        "summary": "A question",
+        "value": {"model": "chapterverse", "messages": [{"role": "user", "content": "What is ROS 2?"}]},
+    },
+    "follow-up": {
+        "summary": "A follow-up: the client sends the conversation",
+        "value": {
+            "model": "chapterverse",
+            "messages": [
+                {"role": "user", "content": "What is ROS 2?"},
+                {"role": "assistant", "content": f"{_QUOTE[:-1]} [^1]."},
+                {"role": "user", "content": "And how do its nodes talk?"},
+            ],
+            "chapterverse": {"top_k": 3, "filters": {"module": ["ros2"]}},
+        },
+    },
+    "streaming": {
+        "summary": "In chunks, with the tokens used",
+        "value": {
+            "model": "chapterverse",
+            "messages": [{"role": "user", "content": "What is ROS 2?"}],
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        },
+    },
+}
+
+_COMPLETION: Final[dict[str, Any]] = {"id": "chatcmpl-5f2b", "created": 1793611800, "model": "chapterverse"}
+_PIECES: Final = (
+    f"{_QUOTE[:-1]} [^1]. ",
+    f"\n\n[^1]: {SOURCE['page_title']} — {SOURCE['source_url']}: “{_QUOTE}”",
+)
+
+COMPLETED: Final[dict[str, Any]] = {
+    **_COMPLETION,
+    "choices": [{"message": {"content": "".join(_PIECES), "citations": [SOURCE]}, "finish_reason": "stop"}],
+    "usage": {"prompt_tokens": 1460, "total_tokens": 1460},
+}
+
+CHUNKS: Final[list[dict[str, Any]]] = [
+    {**_COMPLETION, "choices": [{"delta": {"role": "assistant", "content": ""}}]},
+    *({**_COMPLETION, "choices": [{"delta": {"content": piece}}]} for piece in _PIECES),
+    {**_COMPLETION, "choices": [{"delta": {"citations": [SOURCE]}, "finish_reason": "stop"}]},
+]
+
 _EVENT: Final[TypeAdapter[Event]] = TypeAdapter(Event)
+_CHUNK: Final[TypeAdapter[CompletionChunk | CompletionError]] = TypeAdapter(CompletionChunk | CompletionError)
+
+
+def _stream(names: Sequence[str], messages: Iterable[str], end: str = "") -> dict[str, Any]:
+    """As OpenAPI describes server-sent events: the schema of one event, whose data is JSON in a string, but for the end
+    of a stream where it has one of its own."""
+    data: dict[str, Any] = {
+        "type": "string",
+        "contentMediaType": "application/json",
+        "contentSchema": {"oneOf": [{"$ref": f"#/components/schemas/{name}"} for name in names]},
+    }
+    schema = {
+        "type": "object",
+        "description": "One event: a line `data: {json}` and a blank line.",
+        "required": ["data"],
+        "properties": {"data": {"anyOf": [{"const": end}, data]} if end else data},
+    }
+    example = "".join(f"data: {message}\n\n" for message in (*messages, *filter(None, [end])))
+    return {"text/event-stream": {"schema": schema, "example": example}}
+
 
 ANSWER: Final[dict[str, Any]] = {"application/json": {"example": RESPONSE}}
-STREAM: Final[dict[str, Any]] = {
-    "text/event-stream": {
-        # As OpenAPI describes server-sent events: the schema of one event, whose data is JSON in a string.
-        "schema": {
-            "type": "object",
-            "description": "One event: a line `data: {json}` and a blank line.",
-            "required": ["data"],
-            "properties": {
-                "data": {
-                    "type": "string",
-                    "contentMediaType": "application/json",
-                    "contentSchema": {
-                        "oneOf": [
-                            {"$ref": f"#/components/schemas/{name}"}
-                            for name in ("RetrievedEvent", "ChunkEvent", "SourcesEvent", "DoneEvent", "ErrorEvent")
-                        ],
-                    },
-                }
-            },
-        },
-        "example": "".join(f"data: {_EVENT.validate_python(event).model_dump_json()}\n\n" for event in EVENTS),
-    }
+STREAM: Final[dict[str, Any]] = _stream(
+    ("RetrievedEvent", "ChunkEvent", "SourcesEvent", "DoneEvent", "ErrorEvent"),
+    (_EVENT.validate_python(event).model_dump_json() for event in EVENTS),
+)
+COMPLETION: Final[dict[str, Any]] = {
+    "application/json": {"example": Completion.model_validate(COMPLETED).model_dump(mode="json")}
 }
+COMPLETION_STREAM: Final[dict[str, Any]] = _stream(
+    ("CompletionChunk", "CompletionError"),
+    (_CHUNK.validate_python(chunk).model_dump_json() for chunk in CHUNKS),
+    end=DONE,
+)
 
 
 def event_schemas() -> dict[str, Any]:
-    """The schemas of all events, for the components of the description."""
-    schemas = _EVENT.json_schema(ref_template="#/components/schemas/{model}", mode="serialization")
+    """The schemas of all events and chunks, for the components of the description."""
+    streamed = TypeAdapter(Event | CompletionChunk | CompletionError)
+    schemas = streamed.json_schema(ref_template="#/components/schemas/{model}", mode="serialization")
     named: dict[str, Any] = schemas["$defs"]
     return named

@@ -22,7 +22,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from chapterverse.api.clients import Client, Clients
-from chapterverse.api.errors import error_response
+from chapterverse.api.errors import error_response, path_of
 from chapterverse.api.gate import Gate
 from chapterverse.api.rates import RateLimits
 from chapterverse.api.request_log import note, started_at
@@ -81,14 +81,14 @@ class Guard:
         except ChapterverseError as failure:
             note(scope, error_code=failure.code)
             headers = {"WWW-Authenticate": "Bearer"} if isinstance(failure, Unauthorized) else {}
-            await error_response(failure, headers)(scope, receive, send)
+            await error_response(failure, scope, headers)(scope, receive, send)
             return
         scope["chapterverse.client"] = client
         note(scope, client=pseudonym(client.name))
         await self._app(scope, receive, send)
 
     async def _admit(self, scope: Scope) -> Client:
-        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        path = path_of(scope)
         address = self._clients.by_address(scope)
         if (door := _under(path, _KEYED)) is None:
             return address

@@ -1,14 +1,14 @@
 """Server-Sent Events: each event one `data:` line, a comment when nothing happens, and an end when the client is gone.
 
-Owns the wire format and the watch over the client. Never decides what an event says. A response of our own, because
-`sse-starlette` replaces uvicorn's signal handler when imported, cuts streams at shutdown without their last event, and
-costs three times as much per event; a plain `StreamingResponse` has no heartbeat and leaves a generator that waits at
-its `yield` open when the client goes.
+Owns the wire format and the watch over the client. Never decides what an event says: each door writes its own. A
+response of our own, because `sse-starlette` replaces uvicorn's signal handler when imported, cuts streams at shutdown
+without their last event, and costs three times as much per event; a plain `StreamingResponse` has no heartbeat and
+leaves a generator that waits at its `yield` open when the client goes.
 """
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any, Final, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
@@ -25,18 +25,28 @@ READING_SECONDS: Final = 2.0  # that a client has after the deadline to read the
 T = TypeVar("T")
 
 
+def data(content: str) -> bytes:
+    """One message of a stream."""
+    return f"data: {content}\n\n".encode()
+
+
 class EventStream(Response):
     """Sends events as they come. Whatever ends it, the generator is closed before it returns."""
 
     media_type = "text/event-stream"
 
     def __init__(
-        self, events: AsyncGenerator[Event, None], deadline: float, heartbeat: float = HEARTBEAT_SECONDS
+        self,
+        events: AsyncGenerator[Event, None],
+        write: Callable[[Event], bytes],
+        deadline: float,
+        heartbeat: float = HEARTBEAT_SECONDS,
     ) -> None:
         self.status_code = 200
         self.background = None
         self.init_headers({"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         self._events = events
+        self._write = write
         self._deadline = deadline  # in the time of the event loop
         self._heartbeat = heartbeat
         self._silent = True
@@ -64,7 +74,7 @@ class EventStream(Response):
     async def _tell(self, send: Send) -> None:
         async for event in self._events:
             self._ended = isinstance(event, DoneEvent | ErrorEvent)
-            await self._send(send, _line(event), last=self._ended)
+            await self._send(send, self._write(event), last=self._ended)
 
     async def _part(self, send: Send) -> None:
         """End the stream as every stream ends."""
@@ -73,7 +83,7 @@ class EventStream(Response):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(FAREWELL_SECONDS):
                     event = ErrorEvent(error_code=stopped.code, message=stopped.message)
-                    await self._send(send, _line(event), last=True)
+                    await self._send(send, self._write(event), last=True)
 
     async def _beat(self, send: Send) -> None:
         while True:
@@ -114,7 +124,3 @@ async def end(*tasks: "asyncio.Task[Any]") -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _line(event: Event) -> bytes:
-    return b"data: " + event.model_dump_json().encode() + b"\n\n"

@@ -14,7 +14,8 @@ from chapterverse import __version__
 from chapterverse.cli.asking import ask
 from chapterverse.cli.book import calibrate, ingest, search
 from chapterverse.cli.chat import chat
-from chapterverse.cli.running import doctor, serve
+from chapterverse.cli.evaluating import evaluate
+from chapterverse.cli.running import doctor, mcp, serve
 from chapterverse.cli.sessions import sessions
 
 
@@ -33,7 +34,9 @@ def main(verbose: bool) -> None:
       chapterverse ask "what is a node?"   an answer with its sources, or a refusal
       chapterverse chat                    a conversation that remembers
       chapterverse search "nodes"          find passages, ask no language model
+      chapterverse eval questions.jsonl    measure how well the book answers
       chapterverse serve                   the HTTP API on port 8000, described at /docs
+      chapterverse mcp                     the book as tools for an MCP client, over stdio
       chapterverse doctor                  which engine each part uses, why, and how it does
     """
     # What a reader must know is printed by the commands themselves; the log repeats it for whoever looks for a cause.
@@ -44,5 +47,5 @@ def main(verbose: bool) -> None:
             stream.reconfigure(errors="replace")
 
 
-for _command in (ingest, search, calibrate, ask, chat, sessions, serve, doctor):
+for _command in (ingest, search, calibrate, ask, chat, sessions, evaluate, serve, mcp, doctor):
     main.add_command(_command)

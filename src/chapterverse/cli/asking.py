@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chapterverse.cli.command import REFUSED, command, read_request, search_fields, search_options
+from chapterverse.arguments import read_request
+from chapterverse.cli.command import REFUSED, command, search_fields, search_options
 from chapterverse.errors import ConversationsUnavailable, ValidationFailed
 
 if TYPE_CHECKING:

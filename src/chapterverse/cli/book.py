@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from chapterverse.cli.command import command, read_request, search_fields, search_options
+from chapterverse.arguments import read_request
+from chapterverse.cli.command import command, search_fields, search_options
 from chapterverse.errors import ValidationFailed
 
 

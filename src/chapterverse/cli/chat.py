@@ -15,9 +15,10 @@ from uuid import uuid4
 
 import click
 
+from chapterverse.arguments import read_request
 from chapterverse.cli.asking import answered, read_selection, selection_fields
 from chapterverse.cli.background import Background
-from chapterverse.cli.command import read_request, reported, search_fields, search_options
+from chapterverse.cli.command import reported, search_fields, search_options
 from chapterverse.errors import ChapterverseError, ConfigurationError
 
 if TYPE_CHECKING:

@@ -1,23 +1,19 @@
-"""What commands share: how they end, and how their arguments become requests.
+"""What commands share: how they end, and the options of a search.
 
-Owns the exit codes that no error has, and the options of a search. Never prints data.
+Owns the exit codes that no error has, and what the options mean. Never prints data.
 """
 
 import asyncio
 import sys
 from collections.abc import Callable, Coroutine
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import click
 
 from chapterverse.errors import ChapterverseError, InternalError, ValidationFailed
 
-if TYPE_CHECKING:
-    from pydantic import BaseModel
-
 P = ParamSpec("P")
-R = TypeVar("R", bound="BaseModel")
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 REFUSED = 20  # exit code when the book, or the selection, does not say; errors have lower ones
@@ -85,14 +81,3 @@ def search_fields(top_k: int | None, threshold: float | None, filters: tuple[str
         else:
             wanted.setdefault(key, []).append(value)
     return {"top_k": top_k, "score_threshold": threshold, "filters": wanted or None}
-
-
-def read_request(kind: type[R], **fields: Any) -> R:
-    """The request that the fields make; those that are None were not given."""
-    from pydantic import ValidationError
-
-    try:
-        return kind.model_validate({name: value for name, value in fields.items() if value is not None})
-    except ValidationError as failure:
-        faults = [(".".join(map(str, e["loc"])), e["msg"].removeprefix("Value error, ")) for e in failure.errors()]
-        raise ValidationFailed("; ".join(": ".join(filter(None, fault)) for fault in faults)) from None

@@ -1,4 +1,4 @@
-"""Commands that run and examine the service: serve, doctor.
+"""Commands that run and examine the service: serve, mcp, doctor.
 
 Owns their arguments and exit codes. Never handles a request.
 """
@@ -35,6 +35,33 @@ def serve(host: str, port: int, workers: int) -> int:
         timeout_graceful_shutdown=10,
         server_header=False,
     )
+    return 0
+
+
+@click.command()
+@command
+async def mcp() -> int:
+    """Serve the book to an MCP client over stdin and stdout.
+
+    Tools: search_documentation, ask_book, read_page; each page is a resource. A client starts this command itself, and
+    it ends when the client closes stdin. stdout carries the protocol alone, errors and the log go to stderr. A server
+    that runs anyway has the same at /mcp over HTTP.
+
+    \b
+    Register it with a client, in its JSON of MCP servers:
+      {"mcpServers": {"book": {"command": "chapterverse", "args": ["mcp"],
+                               "env": {"CHAPTERVERSE_HOME": "/path/to/.chapterverse"}}}}
+    \b
+    Look at it without one:
+      chapterverse mcp < /dev/null         starts, and ends at once
+      chapterverse -v mcp                  says on stderr what happens
+    """
+    from chapterverse.api.mcp.stdio import serve_stdio
+    from chapterverse.config import Settings
+    from chapterverse.wiring import open_services
+
+    async with open_services(Settings.load()) as services:
+        await serve_stdio(services)
     return 0
 
 

@@ -1,11 +1,12 @@
-"""The bench's metrics against values worked out by hand."""
+"""The ranking measures against values worked out by hand."""
 
 import math
 
 import pytest
-from bench.retrieval.metrics import gain_interval, hit, interval, ndcg, reciprocal_rank
 from hypothesis import given
 from hypothesis import strategies as st
+
+from chapterverse.evaluation.ranking import hit, ndcg, reciprocal_rank
 
 
 def test_ndcg_of_binary_grades() -> None:
@@ -43,27 +44,6 @@ def test_hit() -> None:
     assert hit(["x", "a"], {"a": 1.0}, 2) == 1.0
     assert hit(["x", "a"], {"a": 1.0}, 1) == 0.0
     assert hit(["x"], {"x": 0.0}, 1) == 0.0
-
-
-def test_interval_of_many_coin_throws_is_the_normal_one() -> None:
-    low, high = interval([0.0] * 500 + [1.0] * 500)
-    spread = 1.96 * math.sqrt(0.25 / 1000)  # 0.031
-    assert low == pytest.approx(0.5 - spread, abs=0.004)
-    assert high == pytest.approx(0.5 + spread, abs=0.004)
-
-
-def test_pairing_removes_what_both_share() -> None:
-    theirs = [number % 2 * 1.0 for number in range(100)]  # varies as much as can be
-    low, high = gain_interval([value + 0.1 for value in theirs], theirs)
-    assert low == pytest.approx(0.1)
-    assert high == pytest.approx(0.1)
-
-
-def test_a_gain_needs_the_same_questions() -> None:
-    with pytest.raises(ValueError, match="zip"):
-        gain_interval([1.0], [1.0, 0.0])
-    with pytest.raises(ValueError, match="no values"):
-        interval([])
 
 
 @given(st.permutations(["a", "b", "c", "d"]), st.dictionaries(st.sampled_from("abcd"), st.floats(0.5, 3), min_size=1))

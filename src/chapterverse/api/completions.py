@@ -1,0 +1,250 @@
+"""OpenAI's chat completions as this server speaks them: requests, answers, chunks, errors.
+
+Owns the shapes alone. Names and nesting are OpenAI's; `citations` in an answer and `chapterverse` in a request are
+ours. What else OpenAI's clients send is taken and left aside. Never answers anything.
+"""
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool
+from pydantic.config import JsonDict
+
+from chapterverse.models import (
+    ErrorResponse,
+    Frozen,
+    Query,
+    SearchFilters,
+    SelectedTextCitation,
+    Selection,
+    SourceCitation,
+    TopK,
+)
+
+MODEL: Final = "chapterverse"
+DONE: Final = "[DONE]"  # ends a good stream
+
+Citations = list[SelectedTextCitation | SourceCitation]
+FinishReason = Literal["stop", "length"]
+
+
+def _as_parts(content: object) -> object:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+def _absent(value: object) -> bool:
+    return value is None
+
+
+# ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Lenient(BaseModel):
+    """OpenAI's clients send many parameters; those that mean nothing here are ignored."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class QuestionPart(Lenient):
+    """A piece of a question. Only text can be read."""
+
+    type: Literal["text"]
+    text: Query
+
+    model_config = ConfigDict(str_strip_whitespace=True)
+
+
+class AnswerPart(Lenient):
+    """A piece of an earlier answer."""
+
+    type: Literal["text"]
+    text: str
+
+
+_QuestionParts = Annotated[list[QuestionPart], Field(min_length=1)]
+
+
+class UserMessage(Lenient):
+    """A question; the last one is answered."""
+
+    role: Literal["user"]
+    content: Annotated[_QuestionParts, BeforeValidator(_as_parts, json_schema_input_type=Query | _QuestionParts)]
+
+    @property
+    def text(self) -> str:
+        """All its parts."""
+        return "\n".join(part.text for part in self.content)
+
+
+class AssistantMessage(Lenient):
+    """An earlier answer."""
+
+    role: Literal["assistant"]
+    content: Annotated[
+        list[AnswerPart] | None, BeforeValidator(_as_parts, json_schema_input_type=str | list[AnswerPart] | None)
+    ] = None
+
+    @property
+    def text(self) -> str:
+        """All its parts."""
+        return "\n".join(part.text for part in self.content or ())
+
+
+class OtherMessage(Lenient):
+    """Ignored: how the book answers is not the client's to say, and it calls no tools of the client."""
+
+    role: Literal["system", "developer", "tool", "function"]
+    content: Any = None
+
+
+ChatMessage = Annotated[UserMessage | AssistantMessage | OtherMessage, Field(discriminator="role")]
+
+
+class StreamOptions(Lenient):
+    """How a stream is told."""
+
+    include_usage: StrictBool | None = Field(None, description="A last chunk without choices tells the tokens used.")
+
+
+class Wishes(BaseModel):
+    """What can be wished for beyond OpenAI's parameters."""
+
+    filters: SearchFilters | None = None
+    top_k: TopK | None = None
+    selected_text: Annotated[Selection, Field(min_length=1, pattern=r"\S")] | None = Field(
+        None, description="Answer from this text alone."
+    )
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+_WITH_A_QUESTION: JsonDict = {"contains": {"properties": {"role": {"const": "user"}}, "required": ["role"]}}
+
+
+class CompletionRequest(Lenient):
+    """A conversation whose last question is to be answered. Other parameters of OpenAI are ignored."""
+
+    messages: list[ChatMessage] = Field(min_length=1, json_schema_extra=_WITH_A_QUESTION)
+    model: str = Field(MODEL, min_length=1, max_length=256, description="Told back as it is; there is one book.")
+    stream: StrictBool | None = None
+    stream_options: StreamOptions | None = None
+    n: Literal[1] | None = Field(None, description="A question has one answer.")
+    chapterverse: Wishes | None = None
+
+
+# ── answers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Usage(Frozen):
+    """Tokens that the language model counted, in all its calls; 0 without one."""
+
+    prompt_tokens: int = Field(description="All of them: their kinds are not told apart.")
+    completion_tokens: int = 0
+    total_tokens: int
+
+
+class CompletionMessage(Frozen):
+    """The answer: verified text with Markdown footnotes."""
+
+    role: Literal["assistant"] = "assistant"
+    content: str
+    refusal: None = Field(None, description="Always null: that the book does not say is an answer, too.")
+    citations: Citations = Field(description="Behind the footnotes, in their order.")
+
+
+class Choice(Frozen):
+    """The one choice."""
+
+    index: Literal[0] = 0
+    message: CompletionMessage
+    logprobs: None = None
+    finish_reason: FinishReason = Field(description="`length`: a limit ended the answer early.")
+
+
+class Completion(Frozen):
+    """An answer."""
+
+    id: str
+    object: Literal["chat.completion"] = "chat.completion"
+    created: int = Field(description="Unix time.")
+    model: str
+    choices: list[Choice]
+    usage: Usage
+
+
+class Delta(Frozen):
+    """What a chunk adds to the message."""
+
+    role: Literal["assistant"] | None = Field(None, exclude_if=_absent)
+    content: str | None = Field(None, exclude_if=_absent)
+    citations: Citations | None = Field(None, exclude_if=_absent, description="In the chunk that finishes.")
+
+
+class ChunkChoice(Frozen):
+    """The one choice, in pieces."""
+
+    index: Literal[0] = 0
+    delta: Delta
+    logprobs: None = None
+    finish_reason: FinishReason | None = None
+
+
+class CompletionChunk(Frozen):
+    """A piece of an answer."""
+
+    id: str
+    object: Literal["chat.completion.chunk"] = "chat.completion.chunk"
+    created: int
+    model: str
+    choices: list[ChunkChoice]
+    usage: Usage | None = Field(None, exclude_if=_absent)
+
+
+class ModelCard(Frozen):
+    """The book, as a model."""
+
+    id: str = MODEL
+    object: Literal["model"] = "model"
+    created: int = 0
+    owned_by: str = MODEL
+    metadata: dict[str, str] = Field(description="The engines behind it.")
+
+
+class ModelList(Frozen):
+    """The models that can be named: one."""
+
+    object: Literal["list"] = "list"
+    data: list[ModelCard]
+
+
+# ── errors ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Fault(Frozen):
+    """What went wrong, in OpenAI's words."""
+
+    message: str
+    type: Literal["invalid_request_error", "rate_limit_error", "server_error"]
+    param: str | None = Field(None, description="The field at fault.")
+    code: str = Field(description="`invalid_api_key`, `rate_limit_exceeded`, else our own `error_code`.")
+
+
+class CompletionError(Frozen):
+    """The error body of the routes under `/v1`."""
+
+    error: Fault
+
+
+_CODES: Final = {"unauthorized": "invalid_api_key", "rate_limited": "rate_limit_exceeded"}
+
+
+def in_openai_words(body: ErrorResponse, status: int) -> CompletionError:
+    """The same error as OpenAI would tell it."""
+    faults = (body.details or {}).get("errors") or [{}]
+    return CompletionError(
+        error=Fault(
+            message=body.message,
+            type="rate_limit_error" if status == 429 else "server_error" if status >= 500 else "invalid_request_error",
+            param=faults[0].get("field"),
+            code=_CODES.get(body.error_code, body.error_code),
+        )
+    )

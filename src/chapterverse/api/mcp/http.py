@@ -1,0 +1,97 @@
+"""MCP over streamable HTTP: one POST, one answer as JSON, no session between them, so any worker may serve any call.
+
+Owns `/mcp` and its place behind the limits: each request is counted and asked for its key before it comes here
+(`api.limits`), and each tool call takes a slot as `/chat` and `/search` do. Whoever goes away takes the call along.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.routing import Route
+from starlette.types import Message, Receive, Scope, Send
+
+from chapterverse.api.chat import Asking
+from chapterverse.api.limits import MAX_BODY, admitted
+from chapterverse.api.mcp.server import book_server
+from chapterverse.api.request_log import note
+from chapterverse.api.streaming import while_present
+from chapterverse.errors import ChapterverseError
+from chapterverse.models import ChatRequest, ChatResponse
+from chapterverse.services import Services
+
+
+@dataclass(frozen=True, slots=True)
+class SharedDesk:
+    """Serves one HTTP request among many."""
+
+    request: Request
+
+    @property
+    def services(self) -> Services:
+        """Those of the running server."""
+        services: Services = self.request.app.state.services
+        return services
+
+    def slot(self) -> AbstractAsyncContextManager[None]:
+        """In turn with all other clients."""
+        return admitted(self.request)
+
+    async def answer(self, question: ChatRequest) -> ChatResponse:
+        """The answer as `/chat` gives it, with its slot, its deadline and its measures."""
+        async with AsyncExitStack() as held:
+            return await Asking(self.request, held).answered(question)
+
+    def failed(self, failure: ChapterverseError) -> None:
+        """Log and count it like any other error."""
+        note(self.request.scope, error_code=failure.code)
+
+
+@asynccontextmanager
+async def open_mcp(app: Starlette) -> AsyncIterator[None]:
+    """Serve `/mcp` of the application meanwhile."""
+    sessions = StreamableHTTPSessionManager(
+        book_server(SharedDesk), json_response=True, stateless=True, max_request_body_size=MAX_BODY
+    )
+    async with sessions.run():
+        app.state.mcp = sessions
+        yield
+
+
+class McpEndpoint:
+    """Hands a request to the SDK."""
+
+    def __init__(self, origins: Sequence[str]) -> None:
+        self._origins = set(origins)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, unless its client goes away before."""
+        request = Request(scope, receive)
+        # A page that had its own name point to this machine sends its own origin; other clients send none.
+        if (origin := request.headers.get("origin")) and not self._origins & {origin, "*"}:
+            raise HTTPException(403, f"Pages of {origin} may not use /mcp; CORS_ORIGINS lists those that may.")
+        body = await request.body()
+        sessions: StreamableHTTPSessionManager = request.app.state.mcp
+        await while_present(request, sessions.handle_request(scope, _once(body), send))
+
+
+def mcp_route(origins: Sequence[str]) -> Route:
+    """The route; not in OpenAPI, because MCP describes itself."""
+    return Route("/mcp", McpEndpoint(origins), methods=["POST"], include_in_schema=False)
+
+
+def _once(body: bytes) -> Receive:
+    """A body that was read already; after it nothing comes."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive() -> Message:
+        if not messages:
+            await asyncio.Event().wait()
+        return messages.pop()
+
+    return receive

@@ -1,0 +1,260 @@
+"""What the MCP door offers: three tools over the book, and its pages as resources.
+
+Owns their names, descriptions and results, and how errors are told: a tool's as a result with `isError` and the one
+error body, a resource's as a JSON-RPC error with that body as its data. Never knows the transport: a `Desk` serves.
+"""
+
+import logging
+import math
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from mcp import MCPError, types
+from mcp.server import Server, ServerRequestContext
+from pydantic import BaseModel
+
+from chapterverse import __version__
+from chapterverse.api.mcp.arguments import AskArguments, ReadArguments, SearchArguments, reading_arguments
+from chapterverse.api.pages import read_page
+from chapterverse.errors import ChapterverseError, InternalError, NotFound
+from chapterverse.models import ChatRequest, ChatResponse, ErrorResponse, PageText, SearchResult
+from chapterverse.retrieval import retrieve_with_retry
+from chapterverse.services import Services
+
+log = logging.getLogger(__name__)
+
+PAGES: Final = "chapterverse://pages/"  # a page's id follows
+LISTED: Final = 1000  # resources in one answer; a cursor leads to the next
+
+_INSTRUCTIONS = (
+    "Answers from one book. ask_book gives an answer whose every sentence was checked against the passage it cites; "
+    "keep its [1] markers and name the sources. status `refused` means that the book does not say: do not answer from "
+    "elsewhere as if it did. search_documentation finds passages, read_page gives a whole page."
+)
+
+
+class Desk(Protocol):
+    """Where a call is served: with which services, and within which limits."""
+
+    @property
+    def services(self) -> Services:
+        """What answering needs."""
+
+    def slot(self) -> AbstractAsyncContextManager[None]:
+        """One of the places for calls that run at once."""
+
+    async def answer(self, question: ChatRequest) -> ChatResponse:
+        """The answer to a question. It takes a slot itself."""
+
+    def failed(self, failure: ChapterverseError) -> None:
+        """Take note of a call that failed."""
+
+
+Context = ServerRequestContext[Any, Any]
+Run = Callable[[dict[str, Any], Desk], Awaitable[types.CallToolResult]]
+
+
+@dataclass(frozen=True, slots=True)
+class BookServer:
+    """The handlers. `desk_of` finds the desk for the HTTP request a call came with, which is None over stdio."""
+
+    desk_of: Callable[[Any], Desk]
+
+    async def list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        """All tools."""
+        return types.ListToolsResult(tools=[tool for tool, _ in _TOOLS.values()])
+
+    async def call_tool(self, context: Context, call: types.CallToolRequestParams) -> types.CallToolResult:
+        """Run a tool. Whatever goes wrong in it is a result, so that the model that called it can see and mend it."""
+        if call.name not in _TOOLS:
+            raise MCPError(types.INVALID_PARAMS, f"There is no tool {call.name}. There are: {', '.join(_TOOLS)}.")
+        desk = self.desk_of(context.request)
+        try:
+            return await _TOOLS[call.name][1](call.arguments or {}, desk)
+        except ChapterverseError as failure:
+            error = failure
+        except Exception:  # the SDK would tell some clients the exception's own words
+            log.exception("%s failed", call.name)
+            error = InternalError("Something went wrong on our side.")
+        desk.failed(error)
+        body = _error_body(error)
+        return types.CallToolResult(
+            content=[_text(f"{error.code}: {error.message}")], structured_content=body, is_error=True
+        )
+
+    async def list_resources(
+        self, context: Context, part: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        """The pages of the book, by module and address."""
+        cursor = (part.cursor if part else None) or "0"
+        if not cursor.isdecimal():
+            raise MCPError(types.INVALID_PARAMS, f"{cursor} is no cursor of this list.")
+        start, end = int(cursor), int(cursor) + LISTED
+        desk = self.desk_of(context.request)
+        try:
+            pages = await desk.services.index.pages()
+        except ChapterverseError as failure:
+            raise _refused(failure, desk) from None
+        resources = [
+            types.Resource(
+                uri=PAGES + page.page_id,
+                name=page.url,
+                title=page.title,
+                mime_type="text/markdown",
+            )
+            for page in pages[start:end]
+        ]
+        return types.ListResourcesResult(resources=resources, next_cursor=str(end) if end < len(pages) else None)
+
+    async def list_templates(
+        self, _: Context, __: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        """How the address of a page is made."""
+        template = types.ResourceTemplate(
+            name="page",
+            title="A page of the book",
+            uri_template=PAGES + "{page_id}",
+            description="The stored text of a page, into which the offsets of citations count.",
+            mime_type="text/markdown",
+        )
+        return types.ListResourceTemplatesResult(resource_templates=[template])
+
+    async def read_resource(
+        self, context: Context, wanted: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        """One page's stored text."""
+        desk = self.desk_of(context.request)
+        try:
+            if not wanted.uri.startswith(PAGES):
+                raise NotFound(f"There is no resource {wanted.uri}. Pages are at {PAGES}{{page_id}}.")
+            page = await read_page(wanted.uri.removeprefix(PAGES), desk.services.index)
+        except ChapterverseError as failure:
+            raise _refused(failure, desk) from None
+        text = types.TextResourceContents(uri=wanted.uri, mime_type="text/markdown", text=page.text)
+        return types.ReadResourceResult(contents=[text])
+
+
+def book_server(desk_of: Callable[[Any], Desk]) -> Server[Any]:
+    """The server, for any transport."""
+    handlers = BookServer(desk_of)
+    return Server(
+        "chapterverse",
+        version=__version__,
+        title="Chapterverse",
+        instructions=_INSTRUCTIONS,
+        on_list_tools=handlers.list_tools,
+        on_call_tool=handlers.call_tool,
+        on_list_resources=handlers.list_resources,
+        on_list_resource_templates=handlers.list_templates,
+        on_read_resource=handlers.read_resource,
+    )
+
+
+# ── the tools ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def _search(given: dict[str, Any], desk: Desk) -> types.CallToolResult:
+    with reading_arguments():
+        request = SearchArguments.model_validate(given).request()
+    async with desk.slot():
+        found = await retrieve_with_retry(request, desk.services.embedder, desk.services.index)
+    passages = [
+        f"{chunk.rank}. {_place(chunk.page_title, chunk.section_heading)}\n{chunk.source_url}\n\n{chunk.chunk_text}"
+        for chunk in found.results
+    ]
+    return _result(found, *(passages or ["No passage of the book fits."]))
+
+
+async def _ask(given: dict[str, Any], desk: Desk) -> types.CallToolResult:
+    with reading_arguments():
+        question = AskArguments.model_validate(given).request()
+    answer = await desk.answer(question)
+    sources = [
+        f"[{number}] {_place(source.page_title, source.section_heading)}\n{source.source_url}\n“{source.quote}”"
+        for number, source in enumerate(answer.sources, start=1)
+    ]
+    told = [text for text in (answer.disclaimer, "\n\n".join(sources)) if text]
+    return _result(answer, answer.answer, *told)
+
+
+async def _read(given: dict[str, Any], desk: Desk) -> types.CallToolResult:
+    with reading_arguments():
+        page_id = ReadArguments.model_validate(given).wanted()
+    async with desk.slot():
+        page = await read_page(page_id, desk.services.index)
+    return _result(page, page.text)
+
+
+def _tool(name: str, description: str, takes: type[BaseModel], gives: type[BaseModel]) -> types.Tool:
+    return types.Tool(
+        name=name,
+        description=description,
+        input_schema=takes.model_json_schema(),
+        output_schema=gives.model_json_schema(mode="serialization"),
+        # A conversation is kept, but nothing that the caller could see or lose.
+        annotations=types.ToolAnnotations(read_only_hint=True, open_world_hint=False),
+    )
+
+
+_TOOLS: Final[dict[str, tuple[types.Tool, Run]]] = {
+    "search_documentation": (
+        _tool(
+            "search_documentation",
+            "Find the passages of the book that fit a question best, by meaning and by words. No language model is "
+            "asked. Each passage comes with its page, section and address.",
+            SearchArguments,
+            SearchResult,
+        ),
+        _search,
+    ),
+    "ask_book": (
+        _tool(
+            "ask_book",
+            "Ask the book, or a selected text alone, and get an answer whose every sentence was checked against the "
+            "passage it cites, or a refusal when the book does not say. [1], [2] in the answer are its sources, each "
+            "with the exact quote.",
+            AskArguments,
+            ChatResponse,
+        ),
+        _ask,
+    ),
+    "read_page": (
+        _tool(
+            "read_page",
+            "Read one page of the book in full, as Markdown, by its page_id or its url.",
+            ReadArguments,
+            PageText,
+        ),
+        _read,
+    ),
+}
+
+
+# ── results ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _result(value: BaseModel, *texts: str) -> types.CallToolResult:
+    content: list[types.ContentBlock] = [_text(text) for text in texts]
+    return types.CallToolResult(content=content, structured_content=value.model_dump(mode="json"))
+
+
+def _text(text: str) -> types.TextContent:
+    return types.TextContent(text=text)
+
+
+def _place(title: str, heading: str) -> str:
+    return f"{title} › {heading}" if heading and heading != title else title
+
+
+def _error_body(failure: ChapterverseError) -> dict[str, Any]:
+    wait = math.ceil(failure.retry_after) if failure.retry_after is not None else None
+    body = ErrorResponse(error_code=failure.code, message=failure.message, details=failure.details, retry_after=wait)
+    return body.model_dump(mode="json")
+
+
+def _refused(failure: ChapterverseError, desk: Desk) -> MCPError:
+    desk.failed(failure)
+    code = types.INVALID_PARAMS if failure.status < 500 else types.INTERNAL_ERROR
+    return MCPError(code, failure.message, _error_body(failure))

@@ -1,0 +1,207 @@
+"""Routes for OpenAI's clients: the book as a model that any chat program can talk to.
+
+Owns how a conversation that the client keeps becomes a question with earlier turns, and how the events of an answer
+become a completion: markers as Markdown footnotes, sources as `citations`. Nothing of it is read from or stored in the
+database. Limits, deadlines and streams are those of `chat`.
+"""
+
+import re
+import time
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Annotated, Any
+from uuid import uuid4
+
+from fastapi import APIRouter, Body, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ValidationError
+
+from chapterverse.api.chat import AskingOf
+from chapterverse.api.completions import (
+    DONE,
+    ChatMessage,
+    Choice,
+    ChunkChoice,
+    Completion,
+    CompletionChunk,
+    CompletionMessage,
+    CompletionRequest,
+    Delta,
+    FinishReason,
+    ModelCard,
+    ModelList,
+    Usage,
+    UserMessage,
+    in_openai_words,
+)
+from chapterverse.api.errors import responses
+from chapterverse.api.examples import COMPLETION, COMPLETION_STREAM, CONVERSATIONS
+from chapterverse.api.services import ServicesOf
+from chapterverse.api.streaming import data
+from chapterverse.errors import ValidationFailed, error_named
+from chapterverse.grounding import markers
+from chapterverse.models import (
+    AnswerMetadata,
+    ChatRequest,
+    ChatResponse,
+    ChunkEvent,
+    DoneEvent,
+    ErrorEvent,
+    ErrorResponse,
+    Event,
+    RetrievedEvent,
+    SourceCitation,
+    SourcesEvent,
+    Status,
+)
+from chapterverse.turns import Turn
+
+router = APIRouter(prefix="/v1", tags=["OpenAI-compatible"])
+
+_NOTES = re.compile(r"\s*^\[\^\d+\]: .*", re.M | re.S)  # the notes under an answer, to its end
+_NOTE = re.compile(r"\[\^(\d+)\]")
+
+
+@router.post(
+    "/chat/completions",
+    response_model=Completion,
+    responses={200: {"content": COMPLETION | COMPLETION_STREAM}, **responses(400, 401, 413, 429, 503, openai=True)},
+)
+async def complete(
+    wanted: Annotated[CompletionRequest, Body(openapi_examples=CONVERSATIONS)], asking: AskingOf
+) -> Response:
+    """Answer the last question of a conversation from the book, with Markdown footnotes and `citations`.
+
+    The client keeps the conversation: earlier questions and answers are what it sends. System messages and the
+    parameters that steer a model are ignored. A refusal is an answer like others. With `stream: true` it comes in
+    chunks, ended by `data: [DONE]`, or by `data: {"error": …}` where something failed after the first of them.
+    """
+    question, told = read(wanted)
+    mine = replace(asking, form=Footnoted(wanted), told=told)
+    return await (mine.stream(question) if wanted.stream else mine.answer(question))
+
+
+@router.get("/models", responses=responses(401, 429, openai=True))
+async def models(services: ServicesOf) -> ModelList:
+    """List the one model there is: the book."""
+    engines = {"language_model": services.model.name, "embeddings": services.embedder.fingerprint.model}
+    return ModelList(data=[ModelCard(metadata=engines)])
+
+
+def read(wanted: CompletionRequest) -> tuple[ChatRequest, list[Turn]]:
+    """The question of a conversation, and the turns before it."""
+    asked = [at for at, message in enumerate(wanted.messages) if isinstance(message, UserMessage)]
+    if not asked:
+        raise ValidationFailed("messages: must hold one of the user; the last of them is the question")
+    last = wanted.messages[asked[-1]]
+    assert isinstance(last, UserMessage)
+    wishes = wanted.chapterverse.model_dump(exclude_none=True) if wanted.chapterverse else {}
+    mode = "selected_text" if "selected_text" in wishes else "general"
+    try:
+        question = ChatRequest.model_validate({"query": last.text, "mode": mode, **wishes})
+    except ValidationError as failure:  # parts that are too long together
+        raise RequestValidationError(failure.errors()) from None
+    return question, list(_turns(wanted.messages[: asked[-1]]))
+
+
+def _turns(messages: Sequence[ChatMessage]) -> Iterator[Turn]:
+    """Questions with the answers that came next. One that got none, as after an error, is no turn."""
+    question = ""
+    for message in messages:
+        if isinstance(message, UserMessage):
+            question = message.text
+        elif message.role == "assistant" and question and (answer := _without_notes(message.text)):
+            yield Turn(session_id="", query=question, response=answer)
+            question = ""
+
+
+def _without_notes(text: str) -> str:
+    """An answer of this door as it was before its markers became footnotes."""
+    return _NOTE.sub(r"[\1]", _NOTES.sub("", text)).strip()
+
+
+class Footnoted:
+    """The form of one completion: text with footnotes, whole or in chunks."""
+
+    def __init__(self, wanted: CompletionRequest) -> None:
+        self._common: dict[str, Any] = {
+            "id": f"chatcmpl-{uuid4().hex}",
+            "created": int(time.time()),
+            "model": wanted.model,
+        }
+        self._with_usage = bool(wanted.stream_options and wanted.stream_options.include_usage)
+        self._begun = False
+        self._sources: Sequence[SourceCitation] = ()
+
+    async def revise(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
+        """The events, with footnotes for markers and the notes, as text, before the sources."""
+        async with aclosing(events):
+            async for event in events:
+                match event:
+                    case ChunkEvent(content=content):
+                        yield ChunkEvent(content=_with_notes(content))
+                        continue
+                    case SourcesEvent(sources=[_, *_] as sources):
+                        yield ChunkEvent(content="\n\n" + "\n".join(map(_note, range(1, len(sources) + 1), sources)))
+                    case DoneEvent(disclaimer=str(disclaimer)):
+                        yield ChunkEvent(content=f"\n\n_{disclaimer}_")
+                yield event
+
+    def body(self, answer: ChatResponse) -> BaseModel:
+        """The completion as one."""
+        message = CompletionMessage(content=answer.answer, citations=answer.sources)
+        choice = Choice(message=message, finish_reason=_finish(answer.status))
+        return Completion(**self._common, choices=[choice], usage=_usage(answer.metadata))
+
+    def write(self, event: Event) -> bytes:
+        """The chunks that an event becomes; none for the sources, which the last one carries."""
+        match event:
+            case RetrievedEvent():
+                return self._chunk(content="")
+            case ChunkEvent():
+                return self._chunk(content=event.content)
+            case SourcesEvent():
+                self._sources = event.sources
+                return b""
+            case DoneEvent():
+                last = self._chunk(_finish(event.status), citations=self._sources)
+                return last + (self._tell_usage(event.metadata) if self._with_usage else b"") + data(DONE)
+            case ErrorEvent():
+                status = error_named(event.error_code, event.message).status
+                body = ErrorResponse(error_code=event.error_code, message=event.message)
+                return data(in_openai_words(body, status).model_dump_json())
+
+    def _chunk(self, finish: FinishReason | None = None, **delta: Any) -> bytes:
+        if not self._begun:
+            delta["role"], self._begun = "assistant", True
+        choice = ChunkChoice(delta=Delta(**delta), finish_reason=finish)
+        return data(CompletionChunk(**self._common, choices=[choice]).model_dump_json())
+
+    def _tell_usage(self, metadata: AnswerMetadata) -> bytes:
+        return data(CompletionChunk(**self._common, choices=[], usage=_usage(metadata)).model_dump_json())
+
+
+def _with_notes(text: str) -> str:
+    """A text whose markers are footnotes. What is between backticks stays as it is."""
+    pieces: list[str] = []
+    last = 0
+    for marker in markers.find(text):
+        pieces += text[last : marker.start], *(f"[^{number}]" for number in marker.numbers)
+        last = marker.end
+    return "".join((*pieces, text[last:]))
+
+
+def _note(number: int, source: SourceCitation) -> str:
+    """One note: where it is said, and in which words."""
+    place = " › ".join(dict.fromkeys(filter(None, (source.page_title, source.section_heading))))
+    where = place if source.source_url == "selected_text" else f"{place} — {source.source_url}"
+    return f"[^{number}]: {where}: “{' '.join(source.quote.split())}”"
+
+
+def _finish(status: Status) -> FinishReason:
+    return "length" if status == "truncated" else "stop"
+
+
+def _usage(metadata: AnswerMetadata) -> Usage:
+    return Usage(prompt_tokens=metadata.tokens_used, total_tokens=metadata.tokens_used)

@@ -1,0 +1,166 @@
+"""The command `eval`: ask a set of questions, compare two runs, draft questions.
+
+Owns its arguments and exit codes. Never judges an answer.
+"""
+
+import asyncio
+import shutil
+import subprocess
+from contextlib import aclosing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from chapterverse import __version__
+from chapterverse.cli.command import INTERRUPTED, command
+from chapterverse.errors import ValidationFailed
+
+if TYPE_CHECKING:
+    from chapterverse.evaluation.questions import Question
+    from chapterverse.evaluation.report import Report
+    from chapterverse.services import Services
+
+CHANGED = 21  # exit code of a comparison that found a change for the worse
+
+
+@click.command(
+    "eval", epilog=f"Exit code: 0, also when answers were wrong; {CHANGED} when --compare finds a measure worse."
+)
+@click.argument("files", nargs=-1, metavar="SET", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for the report as JSON and as a page.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report, or the comparison, as JSON.")
+@click.option("--limit", type=click.IntRange(min=1), help="Ask only the first so many questions.")
+@click.option("--concurrency", type=click.IntRange(1, 64), default=1, show_default=True, help="Questions at once.")
+@click.option("--compare", "comparing", is_flag=True, help="Compare two reports: --compare BEFORE.json AFTER.json.")
+@click.option("--make", "drafts", type=click.IntRange(1, 1000), metavar="N", help="Draft N questions from the book.")
+@command
+async def evaluate(files: tuple[Path, ...], comparing: bool, drafts: int | None, as_json: bool, **options: Any) -> int:
+    """Measure how well the book answers the questions of SET.
+
+    SET has a JSON object on each line. Only `question` must be there; whatever else is known is measured: `answer`,
+    `page`, `section`, `sentence` (the evidence, word for word), `answerable` (false: a refusal is right), `history`
+    ([[question, answer], …]), `selection`, `filters`. Every figure comes with its 95 % interval. Nothing is stored as a
+    conversation. Ctrl-C reports what was done until then. With more than one question at once, times are those of a
+    busy machine.
+
+    \b
+      chapterverse eval --make 20 > questions.jsonl     drafts, for you to edit
+      chapterverse eval questions.jsonl --out reports/  a table, reports/eval-….json and .html
+      chapterverse eval --compare reports/A.json reports/B.json
+    """
+    if comparing + (drafts is not None) > 1:
+        raise ValidationFailed("Use either --compare or --make.")
+    if comparing:
+        return _compare(files, as_json=as_json)
+    if drafts is not None:
+        return await _draft(files, drafts)
+    if len(files) != 1:
+        raise ValidationFailed("Name one SET of questions. See: chapterverse eval --help")
+    return await _evaluate(files[0], as_json=as_json, **options)
+
+
+async def _evaluate(path: Path, *, out: Path | None, as_json: bool, limit: int | None, concurrency: int) -> int:
+    from chapterverse.config import Settings
+    from chapterverse.evaluation.page import make_page
+    from chapterverse.evaluation.questions import load_questions
+    from chapterverse.evaluation.report import save_report
+    from chapterverse.terminal import show_note
+    from chapterverse.terminal.evaluation import show_report
+    from chapterverse.wiring import open_services
+
+    questions = load_questions(path)[:limit]
+    async with open_services(Settings.load()) as services:
+        report = await _asked(questions, services, path.name, concurrency)
+    if out is not None:
+        data, page = save_report(report, make_page(report), out)
+        show_note(f"report: {data}\npage:   {page}")
+    if as_json:
+        click.echo(report.model_dump_json(indent=1))
+    else:
+        show_report(report)
+    return INTERRUPTED if report.run.interrupted else 0
+
+
+async def _asked(questions: "list[Question]", services: "Services", name: str, concurrency: int) -> "Report":
+    from chapterverse.evaluation.questions import set_digest
+    from chapterverse.evaluation.report import Run, make_report
+    from chapterverse.evaluation.running import ask_all
+    from chapterverse.terminal.evaluation import EvaluationProgress
+
+    manifest = await services.index.manifest()  # no book is an error of the run, not of each question
+    cases = []
+    interrupted = False
+    try:
+        with EvaluationProgress(len(questions)) as show:
+            async with aclosing(ask_all(questions, services, concurrency)) as asked:
+                async for case in asked:
+                    cases.append(case)
+                    show(case)
+    except asyncio.CancelledError:
+        if not cases:
+            raise
+        interrupted = True
+    order = {question.id: place for place, question in enumerate(questions)}
+    run = Run(
+        made_at=datetime.now(UTC),
+        commit=_commit(),
+        version=__version__,
+        questions=name,
+        digest=set_digest(questions),
+        asked=len(questions),
+        model=services.model.engine,
+        embeddings=manifest.fingerprint.model,
+        index=services.index.engine,
+        book=f"{manifest.pages} pages, {manifest.chunks} passages",
+        concurrency=concurrency,
+        interrupted=interrupted,
+    )
+    return make_report(run, sorted(cases, key=lambda case: order[case.question.id]))
+
+
+def _compare(files: tuple[Path, ...], *, as_json: bool) -> int:
+    from pydantic import TypeAdapter
+
+    from chapterverse.evaluation.comparing import Comparison, compare
+    from chapterverse.evaluation.report import load_report
+    from chapterverse.terminal.evaluation import show_comparison
+
+    if len(files) != 2:
+        raise ValidationFailed("Name two reports: chapterverse eval --compare BEFORE.json AFTER.json")
+    found = compare(*map(load_report, files))
+    if as_json:
+        click.echo(TypeAdapter(Comparison).dump_json(found, indent=1).decode())
+    else:
+        show_comparison(found)
+    return CHANGED if any(change.verdict == "worse" for change in found.changes) else 0
+
+
+async def _draft(files: tuple[Path, ...], count: int) -> int:
+    from chapterverse.config import Settings
+    from chapterverse.evaluation.drafting import draft_questions, to_line
+    from chapterverse.terminal import show_note
+    from chapterverse.wiring import open_engines
+
+    if files:
+        raise ValidationFailed("--make writes to stdout: chapterverse eval --make 20 > questions.jsonl")
+    async with open_engines(Settings.load()) as engines:
+        listed = await engines.index.pages()
+        pages = [page for one in listed if (page := await engines.index.page(one.page_id))]
+    drafts = draft_questions(pages, count)
+    for draft in drafts:
+        click.echo(to_line(draft))
+    refused = sum(not draft.answerable for draft in drafts)
+    show_note(
+        f"{len(drafts)} drafts, {refused} of them meant to be refused. Edit them: a set is as good as its author."
+    )
+    return 0
+
+
+def _commit() -> str:
+    """The commit of the folder that this runs in, if there is one: the book's, as a rule."""
+    if (git := shutil.which("git")) is None:
+        return ""
+    asked = subprocess.run([git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)  # noqa: S603
+    return asked.stdout.strip() if asked.returncode == 0 else ""

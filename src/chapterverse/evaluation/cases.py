@@ -1,0 +1,55 @@
+"""What became of a question: what was found, said and cited, and what it took.
+
+Owns the record that measures, reports and comparisons read, in the shape in which it is kept as JSON. Never judges it.
+"""
+
+from typing import Literal
+
+from chapterverse.evaluation.questions import Question
+from chapterverse.models import ConfidenceLevel, Frozen
+
+Ending = Literal["answered", "refused", "truncated", "failed"]
+
+
+class Passage(Frozen):
+    """A passage that was found, in the order of the search."""
+
+    source_url: str
+    page_title: str
+    section_heading: str
+    text: str
+    similarity: float
+
+
+class Citation(Frozen):
+    """Evidence that was shown."""
+
+    source_url: str
+    page_title: str
+    section_heading: str
+    quote: str
+
+
+class Case(Frozen):
+    """A question with its outcome."""
+
+    question: Question
+    searched: str = ""  # the question as it stood alone
+    passages: tuple[Passage, ...] = ()
+    status: Ending
+    answer: str = ""
+    citations: tuple[Citation, ...] = ()
+    confidence: float = 0.0
+    level: ConfidenceLevel = "insufficient"
+    latency_ms: float = 0.0
+    retrieval_ms: float = 0.0
+    generation_ms: float = 0.0
+    tokens: int = 0
+    calls: int = 0
+    withheld: int = 0
+    error: str = ""
+
+    @property
+    def answered(self) -> bool:
+        """Whether a reader was told anything about the matter."""
+        return self.status in ("answered", "truncated")

@@ -1,0 +1,219 @@
+"""What is measured on one question, and how evidence is compared with what was written down as right.
+
+Owns the list of measures. Pure: from a case to a number, or to None where the measure does not apply. Questions that
+failed count as failures and nowhere else.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from chapterverse.evaluation.cases import Case, Citation, Passage
+from chapterverse.evaluation.questions import Question
+from chapterverse.evaluation.ranking import hit, ndcg
+
+DEPTH: Final = 5  # passages of an ordinary search
+LEAST_OVERLAP: Final = 0.5  # of the words of a sentence, in one run, that a quote of part of it must have
+
+_MARKER: Final = re.compile(r"\[\d+\]")  # of a citation, in an answer
+_WORD: Final = re.compile(r"\w+")
+_DOCUMENT: Final = re.compile(r"\.(?:mdx?|markdown|rst|adoc|html?|txt|pdf|epub)$", re.IGNORECASE)
+_LITTLE: Final = frozenset(("a", "an", "the"))  # words that an answer may have or not
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A number per question and what its average means."""
+
+    key: str
+    group: str
+    label: str
+    kind: Literal["share", "mean", "ms", "count"]  # a share is of yes and no; a mean of numbers from 0 to 1
+    better: Literal["higher", "lower", ""]
+    of: Callable[[Case], float | None]
+
+
+# ── comparing places and words ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text without case, marks and markup."""
+    return _WORD.findall(text.lower())
+
+
+def contains(text: str, part: str) -> bool:
+    """Whether the words of `part` stand in `text`, in order and unbroken."""
+    wanted = words_of(part)
+    return bool(wanted) and f" {' '.join(wanted)} " in f" {' '.join(words_of(text))} "
+
+
+def same_page(page: str, url: str, title: str) -> bool:
+    """Whether a page, named by address, by the end of its path, or by title, is the one at `url`."""
+    wanted, found = _segments(page), _segments(url)
+    return words_of(page) == words_of(title) or (bool(wanted) and found[-len(wanted) :] == wanted)
+
+
+def in_place(question: Question, item: Passage | Citation) -> bool:
+    """Whether a passage is from the section, or at least the page, that answers."""
+    if question.page is None or not same_page(question.page, item.source_url, item.page_title):
+        return False
+    return question.section is None or words_of(question.section) == words_of(item.section_heading)
+
+
+def holds_sentence(sentence: str, quote: str) -> bool:
+    """Whether a quote holds the sentence, or is itself a good part of it."""
+    if contains(quote, sentence):
+        return True
+    return contains(sentence, quote) and len(words_of(quote)) >= LEAST_OVERLAP * len(words_of(sentence))
+
+
+def is_evidence(question: Question, citation: Citation) -> bool | None:
+    """Whether a quote is what was written down as the evidence, judged by the most exact thing that is known."""
+    if question.sentence:
+        return holds_sentence(question.sentence, citation.quote)
+    if question.page:
+        return in_place(question, citation)
+    return contains(citation.quote, question.answer) if question.answer else None
+
+
+def token_f1(said: str, right: str) -> float:
+    """Overlap of two texts in words: harmonic mean of precision and recall, as SQuAD has it."""
+    ours = Counter(word for word in words_of(said) if word not in _LITTLE)
+    theirs = Counter(word for word in words_of(right) if word not in _LITTLE)
+    shared = (ours & theirs).total()
+    return 2 * shared / (ours.total() + theirs.total()) if shared else 0.0
+
+
+def _segments(address: str) -> list[str]:
+    path = _DOCUMENT.sub("", re.sub(r"^\w+://[^/]*|[#?].*$", "", address).strip("/"))
+    return path.removesuffix("/index").split("/") if path and path != "index" else []
+
+
+# ── one question ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def right(case: Case) -> bool | None:
+    """Whether the reader was served well: shown the evidence, or refused where the book does not say."""
+    if case.status == "failed":
+        return None
+    if not case.question.answerable:
+        return not case.answered
+    if not case.answered:
+        return False
+    judged = [is_evidence(case.question, citation) for citation in case.citations]
+    return None if _known(case.question) is None else any(judged)
+
+
+def _known(question: Question) -> str | None:
+    return question.sentence or question.page or question.answer
+
+
+def _of_answerable(case: Case) -> bool:
+    return case.question.answerable and case.status != "failed"
+
+
+def _place_found(case: Case, depth: int = DEPTH) -> float | None:
+    return _ranked(case, hit, depth)
+
+
+def _ranked(
+    case: Case, score: Callable[[Sequence[str], dict[str, float], int], float], depth: int = DEPTH
+) -> float | None:
+    """Each section counts once, at its best passage; the one that answers is the only right one."""
+    question = case.question
+    if not _of_answerable(case) or question.page is None or question.selection is not None:
+        return None
+    places = dict.fromkeys("right" if in_place(question, one) else one.source_url for one in case.passages)
+    return score(list(places), {"right": 1.0}, depth)
+
+
+def _page_found(case: Case) -> float | None:
+    question = case.question
+    if not _of_answerable(case) or question.page is None or question.selection is not None:
+        return None
+    return float(any(same_page(question.page, one.source_url, one.page_title) for one in case.passages[:DEPTH]))
+
+
+def _precision(case: Case) -> float | None:
+    if not _of_answerable(case) or not case.citations or _known(case.question) is None:
+        return None
+    return sum(bool(is_evidence(case.question, one)) for one in case.citations) / len(case.citations)
+
+
+def _place_precision(case: Case) -> float | None:
+    if not _of_answerable(case) or not case.citations or case.question.page is None:
+        return None
+    return sum(in_place(case.question, one) for one in case.citations) / len(case.citations)
+
+
+def _recall(case: Case) -> float | None:
+    if not _of_answerable(case) or _known(case.question) is None:
+        return None
+    return float(bool(right(case)))
+
+
+def _recall_given(case: Case) -> float | None:
+    return _recall(case) if case.answered else None
+
+
+def _false_answer(case: Case) -> float | None:
+    return None if case.question.answerable or case.status == "failed" else float(case.answered)
+
+
+def _false_refusal(case: Case) -> float | None:
+    return float(not case.answered) if _of_answerable(case) else None
+
+
+def _match(case: Case, compare: Callable[[Case, str], float]) -> float | None:
+    if not _of_answerable(case) or not case.answered or not case.question.answer:
+        return None
+    return compare(case, case.question.answer)
+
+
+def _answer_shown(case: Case, answer: str) -> float:
+    return float(any(contains(text, answer) for text in (case.answer, *(one.quote for one in case.citations))))
+
+
+def _followup(case: Case) -> float | None:
+    judged = right(case) if case.question.history else None
+    return None if judged is None else float(judged)
+
+
+def _taken(value: Callable[[Case], float]) -> Callable[[Case], float | None]:
+    return lambda case: None if case.status == "failed" else value(case)
+
+
+def _whether_right(case: Case) -> float | None:
+    judged = right(case)
+    return None if judged is None else float(judged)
+
+
+MEASURES: Final[tuple[Measure, ...]] = (
+    Measure("right", "All", "right: evidence shown, or rightly refused", "share", "higher", _whether_right),
+    Measure("page_hit", "Retrieval", f"right page among the first {DEPTH} passages", "share", "higher", _page_found),
+    Measure("hit_1", "Retrieval", "right section first", "share", "higher", lambda case: _place_found(case, 1)),
+    Measure("hit", "Retrieval", f"right section among the first {DEPTH}", "share", "higher", _place_found),
+    Measure("ndcg", "Retrieval", f"nDCG@{DEPTH} of the right section", "mean", "higher", lambda c: _ranked(c, ndcg)),
+    Measure("recall", "Citations", "recall: evidence quoted, of all answerable", "share", "higher", _recall),
+    Measure("recall_given", "Citations", "evidence quoted, of answers given", "share", "higher", _recall_given),
+    Measure("precision", "Citations", "precision: quotes that are the evidence", "mean", "higher", _precision),
+    Measure("place", "Citations", "quotes from the right section", "mean", "higher", _place_precision),
+    Measure("false_answer", "Refusals", "false answers, of unanswerable", "share", "lower", _false_answer),
+    Measure("false_refusal", "Refusals", "false refusals, of answerable", "share", "lower", _false_refusal),
+    Measure(
+        "f1", "Answers", "token F1 with the right answer", "mean", "higher",
+        lambda case: _match(case, lambda c, answer: token_f1(_MARKER.sub("", c.answer), answer)),
+    ),
+    Measure(
+        "contained", "Answers", "right answer, word for word, in answer or quotes", "share", "higher",
+        lambda case: _match(case, _answer_shown),
+    ),
+    Measure("followup", "Follow-ups", "right, of questions with a history", "share", "higher", _followup),
+    Measure("latency", "Cost", "time of an answer", "ms", "lower", _taken(lambda case: case.latency_ms)),
+    Measure("tokens", "Cost", "tokens of an answer", "count", "lower", _taken(lambda case: case.tokens)),
+    Measure("calls", "Cost", "model calls of an answer", "count", "lower", _taken(lambda case: case.calls)),
+    Measure("withheld", "Cost", "sentences withheld", "count", "", _taken(lambda case: case.withheld)),
+    Measure("failed", "Cost", "questions that failed", "share", "lower", lambda case: float(case.status == "failed")),
+)  # fmt: skip

@@ -1,0 +1,145 @@
+"""Small plots as SVG text.
+
+Owns shapes and axes. Draws with the page's own colours through CSS classes; never loads anything. Texts are escaped.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Final
+
+WIDTH: Final = 360
+HEIGHT: Final = 260
+_LEFT: Final = 52
+_RIGHT: Final = 20
+_TOP: Final = 12
+_BOTTOM: Final = 46
+
+
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """What a plot is of, and the largest value on each axis; both begin at 0."""
+
+    title: str
+    note: str  # how to read it
+    across: str
+    up: str
+    most_across: float = 1.0
+    most_up: float = 1.0
+    percent: tuple[bool, bool] = (True, True)
+
+    def x(self, value: float) -> float:
+        """Where a value lies from the left."""
+        return round(_LEFT + (WIDTH - _LEFT - _RIGHT) * value / self.most_across, 2)
+
+    def y(self, value: float) -> float:
+        """Where a value lies from the top."""
+        return round(HEIGHT - _BOTTOM - (HEIGHT - _TOP - _BOTTOM) * value / self.most_up, 2)
+
+
+def reliability(bins: Sequence[tuple[float, float, float, float, int]]) -> str:
+    """(confidence, share right, low, high, answers) of each bin, against the line where both are equal."""
+    axes = Axes(
+        "Is the confidence kept?",
+        "On the line: right as often as told. Above it: more often.",
+        "confidence told",
+        "share of answers that were right",
+    )
+    shapes = [f'<line class="guide" x1="{axes.x(0)}" y1="{axes.y(0)}" x2="{axes.x(1)}" y2="{axes.y(1)}"/>']
+    for confidence, right, low, high, answers in bins:
+        x = axes.x(confidence)
+        told = f"{answers} answers, confidence {confidence:.2f}, right {right:.0%} (95 %: {low:.0%} to {high:.0%})"
+        shapes.append(f'<line class="whisker" x1="{x}" y1="{axes.y(low)}" x2="{x}" y2="{axes.y(high)}"/>')
+        shapes.append(
+            f'<circle class="mark" cx="{x}" cy="{axes.y(right)}" r="{_radius(answers)}">{_title(told)}</circle>'
+        )
+    return _figure(axes, shapes)
+
+
+def trade_off(points: Sequence[tuple[float, float, float]]) -> str:
+    """(least confidence, false refusals, false answers), the first of which is how it is now."""
+    axes = Axes(
+        "What if it refused more?",
+        "The large dot: as it is. Each small one: a higher bar for answers.",
+        "false refusals",
+        "false answers",
+    )
+    line = " ".join(f"{axes.x(refusals)},{axes.y(answers)}" for _, refusals, answers in points)
+    shapes = [f'<polyline class="curve" points="{line}"/>']
+    for least, refusals, answers in points:
+        told = f"below {least:.2f} refused: {refusals:.0%} false refusals, {answers:.0%} false answers"
+        shapes.append(
+            f'<circle class="dot" cx="{axes.x(refusals)}" cy="{axes.y(answers)}" r="3">{_title(told)}</circle>'
+        )
+    _, refusals, answers = points[0]
+    told = f"as it is: {refusals:.0%} false refusals, {answers:.0%} false answers"
+    shapes.append(f'<circle class="mark" cx="{axes.x(refusals)}" cy="{axes.y(answers)}" r="6">{_title(told)}</circle>')
+    return _figure(axes, shapes)
+
+
+def histogram(times: Sequence[float], bars: int = 20) -> str:
+    """How many answers took how long, in milliseconds."""
+    most = _round_up(max(times))
+    counts = [0] * bars
+    for time in times:
+        counts[min(bars - 1, int(time / most * bars))] += 1
+    axes = Axes(
+        "Time of an answer",
+        "One question at a time gives the times that a reader has.",
+        "milliseconds",
+        "answers",
+        most,
+        _round_up(max(counts)),
+        (False, False),
+    )
+    shapes = []
+    for number, count in enumerate(counts):
+        left, right = axes.x(number * most / bars), axes.x((number + 1) * most / bars)
+        told = f"{count} answers, {number * most / bars:.0f} to {(number + 1) * most / bars:.0f} ms"
+        size = f'width="{right - left - 1:.2f}" height="{axes.y(0) - axes.y(count):.2f}"'
+        shapes.append(f'<rect class="bar" x="{left}" y="{axes.y(count)}" {size}>{_title(told)}</rect>')
+    return _figure(axes, shapes)
+
+
+def _figure(axes: Axes, shapes: Sequence[str]) -> str:
+    ticks = []
+    for quarter in (0.0, 0.25, 0.5, 0.75, 1.0):
+        x, y = axes.x(quarter * axes.most_across), axes.y(quarter * axes.most_up)
+        ticks.append(f'<line class="grid" x1="{x}" y1="{axes.y(0)}" x2="{x}" y2="{_TOP}"/>')
+        ticks.append(f'<line class="grid" x1="{_LEFT}" y1="{y}" x2="{WIDTH - _RIGHT}" y2="{y}"/>')
+        across = _number(quarter * axes.most_across, percent=axes.percent[0])
+        up = _number(quarter * axes.most_up, percent=axes.percent[1])
+        ticks.append(f'<text x="{x}" y="{HEIGHT - _BOTTOM + 16}" text-anchor="middle">{across}</text>')
+        ticks.append(f'<text x="{_LEFT - 6}" y="{y + 4}" text-anchor="end">{up}</text>')
+    middle = (_TOP + HEIGHT - _BOTTOM) / 2
+    names = (
+        f'<text x="{(_LEFT + WIDTH - _RIGHT) / 2}" y="{HEIGHT - 8}" text-anchor="middle">{escape(axes.across)}</text>'
+        f'<text x="12" y="{middle}" text-anchor="middle" transform="rotate(-90 12 {middle})">{escape(axes.up)}</text>'
+    )
+    drawn = "".join([*ticks, *shapes, names])
+    return (
+        f"<figure><figcaption>{escape(axes.title)}</figcaption>"
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(axes.title)}">{drawn}</svg>'
+        f'<p class="dim">{escape(axes.note)}</p></figure>'
+    )
+
+
+def _title(text: str) -> str:
+    return f"<title>{escape(text)}</title>"
+
+
+def _radius(answers: int) -> float:
+    return round(min(12.0, 3 + math.sqrt(answers)), 1)
+
+
+def _number(value: float, *, percent: bool) -> str:
+    return f"{value:.0%}" if percent else f"{value:,.0f}" if value >= 4 or value == int(value) else f"{value:.1f}"
+
+
+def _round_up(value: float) -> float:
+    """The next number that has easy quarters, at least 4."""
+    power = 10.0 ** math.floor(math.log10(max(value, 4.0)))
+    return next(
+        step * power for step in (1.2, 1.6, 2.0, 2.4, 3.2, 4.0, 6.0, 8.0, 12.0) if step * power >= max(value, 4.0)
+    )

@@ -1,0 +1,108 @@
+"""Question sets: one JSON object per line, checked before anything is asked.
+
+Owns the fields of a question and the messages about bad lines. Never asks.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, ValidationError, model_validator
+
+from chapterverse.errors import ValidationFailed
+from chapterverse.models import Query, SearchFilters, Selection, Strict
+
+SHOWN_FAULTS = 10  # of a set; the rest is counted
+
+
+def _not_blank(text: str) -> str:
+    if not text:
+        raise ValueError("is empty; leave the field out instead")
+    return text
+
+
+Given = Annotated[str, AfterValidator(_not_blank)]
+
+
+class Question(Strict):
+    """A question and what is known of its answer. Whatever is known is measured; only the question must be there."""
+
+    id: Given = ""
+    question: Query
+    answerable: bool = Field(True, strict=True, description="False: the right answer is a refusal.")
+    answer: Given | None = Field(None, description="A short right answer.")
+    page: Given | None = Field(None, description="Address, path or title of the page that answers.")
+    section: Given | None = Field(None, description="The heading above the evidence.")
+    sentence: Given | None = Field(None, description="The evidence, word for word.")
+    history: tuple[tuple[str, str], ...] = Field((), description="Earlier turns: [[question, answer], …].")
+    selection: Selection | None = Field(None, description="Asked about this text alone.")
+    filters: SearchFilters | None = None
+    why: str = Field("", description="A note of whoever wrote the question.")
+    check: str = Field("", description="What the author of the book should look at in a draft; to be deleted.")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "Question":
+        known = [name for name in ("answer", "page", "section", "sentence") if getattr(self, name)]
+        if not self.answerable and known:
+            raise ValueError(f"answerable is false, and yet there is {' and '.join(known)}; one of both is wrong")
+        if self.selection is not None and not self.selection.strip():
+            raise ValueError("selection is empty; leave the field out instead")
+        if self.section and not (self.page or self.selection):
+            raise ValueError("section needs the page that it is on")
+        return self
+
+
+def load_questions(path: Path) -> list[Question]:
+    """The questions of a file; `ValidationFailed` names each bad line. A question without an id gets its line's."""
+    try:
+        content = path.read_text("utf-8-sig")
+    except OSError as failure:
+        raise ValidationFailed(f"{path} cannot be read: {failure.strerror}") from None
+    except UnicodeDecodeError:
+        raise ValidationFailed(f"{path} is not text in UTF-8.") from None
+    questions: list[Question] = []
+    faults: list[str] = []
+    lines: dict[str, int] = {}  # of each id
+    for number, line in enumerate(content.split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            question = _read(line, number)
+        except ValueError as failure:
+            faults.append(f"line {number}: {failure}")
+            continue
+        if question.id in lines:
+            faults.append(f"line {number}: id: {question.id} is that of line {lines[question.id]} already")
+        lines.setdefault(question.id, number)
+        questions.append(question)
+    if faults:
+        raise ValidationFailed(_told(path, faults))
+    if not questions:
+        raise ValidationFailed(f"{path} holds no question. Draft some with: chapterverse eval --make 20 > {path}")
+    return questions
+
+
+def set_digest(questions: Sequence[Question]) -> str:
+    """What tells one set from another, whatever its file is called."""
+    return hashlib.sha256("\n".join(one.model_dump_json() for one in questions).encode()).hexdigest()[:16]
+
+
+def _read(line: str, number: int) -> Question:
+    try:
+        fields = json.loads(line)
+    except json.JSONDecodeError as failure:
+        raise ValueError(f"no JSON at column {failure.colno}: {failure.msg}") from None
+    if not isinstance(fields, dict):
+        raise ValueError("each line must be a JSON object: {…}")
+    try:
+        return Question.model_validate({"id": f"line-{number}"} | fields)
+    except ValidationError as failure:
+        faults = [(".".join(map(str, e["loc"])), e["msg"].removeprefix("Value error, ")) for e in failure.errors()]
+        raise ValueError("; ".join(": ".join(filter(None, fault)) for fault in faults)) from None
+
+
+def _told(path: Path, faults: Sequence[str]) -> str:
+    more = f"\n… and {len(faults) - SHOWN_FAULTS} more" if len(faults) > SHOWN_FAULTS else ""
+    return "\n".join([f"{path} cannot be used:", *faults[:SHOWN_FAULTS]]) + more

@@ -1,0 +1,94 @@
+"""Asking all questions of a set, a few at once, through the same steps as any reader's.
+
+Owns the order and the concurrency. Nothing is stored: earlier turns are told, not remembered. A question that fails is
+a case of its own; it does not end the run.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+
+from chapterverse.answering import Prepared, fold, prepare, stream
+from chapterverse.errors import ChapterverseError
+from chapterverse.evaluation.cases import Case, Citation, Passage
+from chapterverse.evaluation.questions import Question
+from chapterverse.models import ChatRequest, ChatResponse
+from chapterverse.services import Services
+from chapterverse.turns import Turn
+
+
+async def ask_all(
+    questions: Sequence[Question], services: Services, concurrency: int = 1
+) -> AsyncGenerator[Case, None]:
+    """The cases as they are done, with at most `concurrency` questions under way. Closing it stops those."""
+    waiting = iter(questions)
+    running: set[asyncio.Task[Case]] = set()
+    try:
+        while True:
+            while len(running) < concurrency and (question := next(waiting, None)):
+                running.add(asyncio.create_task(ask(question, services)))
+            if not running:
+                return
+            done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                yield task.result()
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+
+async def ask(question: Question, services: Services) -> Case:
+    """One question and what became of it."""
+    try:
+        prepared = await prepare(_request(question), services, told=_turns(question))
+        answer = await fold(stream(prepared, services))
+    except ChapterverseError as failure:
+        return Case(question=question, status="failed", error=f"{failure.code}: {failure.message}")
+    return _case(question, prepared, answer)
+
+
+def _request(question: Question) -> ChatRequest:
+    if question.selection is None:
+        return ChatRequest(query=question.question, filters=question.filters)
+    return ChatRequest(query=question.question, mode="selected_text", selected_text=question.selection)
+
+
+def _turns(question: Question) -> list[Turn]:
+    return [Turn(session_id="", query=asked, response=said) for asked, said in question.history]
+
+
+def _case(question: Question, prepared: Prepared, answer: ChatResponse) -> Case:
+    took = answer.metadata
+    return Case(
+        question=question,
+        searched=prepared.question,
+        passages=[
+            Passage(
+                source_url=chunk.source_url,
+                page_title=chunk.page_title,
+                section_heading=chunk.section_heading,
+                text=chunk.chunk_text,
+                similarity=chunk.similarity_score,
+            )
+            for chunk in (prepared.found.results if prepared.found else ())
+        ],
+        status=answer.status,
+        answer=answer.answer.strip(),
+        citations=[
+            Citation(
+                source_url=source.source_url,
+                page_title=source.page_title,
+                section_heading=source.section_heading,
+                quote=source.quote,
+            )
+            for source in answer.sources
+        ],
+        confidence=answer.confidence,
+        level=answer.confidence_level,
+        latency_ms=took.query_time_ms,
+        retrieval_ms=took.retrieval_time_ms,
+        generation_ms=took.generation_time_ms,
+        tokens=took.tokens_used,
+        calls=took.llm_calls,
+        withheld=took.sentences_withheld,
+    )

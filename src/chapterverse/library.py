@@ -1,0 +1,113 @@
+"""The book for programs: ingest it, search it and ask it from Python, in the same process.
+
+Owns the door alone: arguments become the same requests that the HTTP API takes, and the answers are the same. Never
+limits or counts anything. Engines are opened when they are first needed and closed by `close`.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, aclosing
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypedDict, Unpack
+
+from chapterverse import answering
+from chapterverse.arguments import read_request
+from chapterverse.config import Settings
+from chapterverse.errors import ValidationFailed
+from chapterverse.ingestion import pipeline
+from chapterverse.ingestion.ledger import Ledger
+from chapterverse.ingestion.options import SourceOptions
+from chapterverse.ingestion.sources import open_source
+from chapterverse.models import ChatRequest, ChatResponse, Event, RetrievalRequest, SearchFilters, SearchResult
+from chapterverse.retrieval import retrieve_with_retry
+from chapterverse.services import Services
+from chapterverse.wiring import open_services
+
+
+class Search(TypedDict, total=False):
+    """Which passages are wanted."""
+
+    top_k: int
+    score_threshold: float
+    filters: SearchFilters | dict[str, str | list[str]]
+
+
+class Asking(Search, total=False):
+    """How a question is asked: in a session, or about a text of the reader's alone."""
+
+    session_id: str
+    selected_text: str
+
+
+class Book:
+    """A book that can be asked. `async with Book.open(home) as book` closes it; else call `close`."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._services: Services | None = None
+        self._opening = asyncio.Lock()
+        self._held = AsyncExitStack()
+
+    @classmethod
+    def open(cls, home: str | Path | None = None, **settings: Any) -> Self:
+        """The book in a folder, which need not exist yet; without one, that of `CHAPTERVERSE_HOME`.
+
+        Settings are those of the environment and `.env`, unless they are given here by their names in lower case.
+        Raises ConfigurationError when one of them cannot work."""
+        place = {} if home is None else {"chapterverse_home": Path(home)}
+        return cls(Settings.load(**place, **settings))
+
+    async def ingest(self, *sources: str | Path, options: SourceOptions | None = None, fresh: bool = False) -> Ledger:
+        """Bring the book up to date with folders, files and websites; `fresh` forgets what was there.
+
+        The ledger says what became of every page."""
+        opened = [open_source(str(source), options or SourceOptions()) for source in sources]
+        if not opened:
+            raise ValidationFailed("Name at least one source: a folder, a file or a website.")
+        services = await self._open()
+        workshop = pipeline.Workshop(services.index, services.embedder, self._settings.chapterverse_home)
+        return await pipeline.ingest(opened, workshop, fresh=fresh)
+
+    async def search(self, query: str, **wanted: Unpack[Search]) -> SearchResult:
+        """Find passages. No language model is asked."""
+        request = read_request(RetrievalRequest, query=query, **wanted)
+        services = await self._open()
+        return await retrieve_with_retry(request, services.embedder, services.index)
+
+    async def ask(self, question: str, **asking: Unpack[Asking]) -> ChatResponse:
+        """A verified answer with its sources, or a refusal. Raises the error that the answer ends in."""
+        async with aclosing(self.stream(question, **asking)) as events:
+            return await answering.fold(events)
+
+    async def stream(self, question: str, **asking: Unpack[Asking]) -> AsyncGenerator[Event, None]:
+        """The answer as events, each sentence when it has been verified; the last one is `done` or `error`.
+
+        Raises what fails before the first of them. Closing the generator cancels the model's run."""
+        mode = "selected_text" if asking.get("selected_text") is not None else "general"
+        request = read_request(ChatRequest, query=question, mode=mode, **asking)
+        services = await self._open()
+        prepared = await answering.prepare(request, services)
+        async with aclosing(answering.stream(prepared, services)) as events:
+            async for event in events:
+                yield event
+
+    async def close(self) -> None:
+        """Close the engines. The book opens them again when it is used again."""
+        async with self._opening:
+            self._services = None
+            await self._held.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _open(self) -> Services:
+        async with self._opening:
+            if self._services is None:
+                self._services = await self._held.enter_async_context(open_services(self._settings))
+            return self._services

@@ -1,0 +1,145 @@
+/**
+ * Talking to the server: JSON, the stream of an answer, and the key where one is needed. Every failure is an `ApiError`.
+ * Knows no page; the widget uses it as it is.
+ */
+
+const KEY = "chapterverse.key";
+
+/** What went wrong, in words that may be shown. */
+export class ApiError extends Error {
+  /** @param {{error_code: string, message: string, retry_after?: number|null}} body */
+  constructor(status, body) {
+    super(body.message);
+    this.status = status;
+    this.code = body.error_code;
+    this.retryAfter = body.retry_after ?? null;
+  }
+}
+
+/** Storage that may be forbidden: it then forgets. */
+export const memory = {
+  get: (name) => {
+    try {
+      return sessionStorage.getItem(name);
+    } catch {
+      return null;
+    }
+  },
+  set: (name, value) => {
+    try {
+      if (value === null) sessionStorage.removeItem(name);
+      else sessionStorage.setItem(name, value);
+    } catch {
+      // It lasts as long as the page, then.
+    }
+  },
+};
+
+export class Api {
+  /**
+   * @param {string} base  address under which the routes lie
+   * @param {(again: boolean) => Promise<string|null>} askForKey  `again`: the last one was wrong; null: the reader has none
+   */
+  constructor(base, askForKey) {
+    this.base = base;
+    this.askForKey = askForKey;
+    this.key = memory.get(KEY);
+    this.asking = null;
+  }
+
+  pages() {
+    return this.json("GET", "pages");
+  }
+
+  page(id) {
+    return this.json("GET", `pages/${encodeURIComponent(id)}`);
+  }
+
+  search(query, signal) {
+    return this.json("POST", "search", { query, top_k: 8 }, signal);
+  }
+
+  session(id) {
+    return this.json("GET", `sessions/${encodeURIComponent(id)}`);
+  }
+
+  deleteSession(id) {
+    return this.send("DELETE", `sessions/${encodeURIComponent(id)}`);
+  }
+
+  /** The events of an answer, ended by `done` or `error`. Aborting the signal ends the model's run on the server. */
+  async *ask(question, signal) {
+    const answer = await this.send("POST", "chat/stream", question, signal);
+    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = "";
+    try {
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (done) break;
+        const events = (rest + value).split("\n\n");
+        rest = events.pop();
+        for (const event of events) {
+          if (!event.startsWith("data:")) continue; // a comment keeps the connection awake
+          const parsed = JSON.parse(event.slice("data:".length));
+          yield parsed;
+          if (parsed.type === "done" || parsed.type === "error") return;
+        }
+      }
+    } catch (failure) {
+      throw lost(failure);
+    }
+    throw new ApiError(0, { error_code: "broken_off", message: "The answer broke off before its end. Ask again." });
+  }
+
+  async json(...request) {
+    return (await this.send(...request)).json();
+  }
+
+  async send(method, path, body, signal) {
+    for (;;) {
+      const used = this.key;
+      const answer = await this.once(method, path, body, signal);
+      if (answer.ok) return answer;
+      const failure = await refusal(answer);
+      if (answer.status !== 401 || !(await this.newKey(used))) throw failure;
+    }
+  }
+
+  async once(method, path, body, signal) {
+    const headers = {};
+    if (body) headers["Content-Type"] = "application/json";
+    if (this.key) headers["X-API-Key"] = this.key;
+    try {
+      return await fetch(new URL(path, this.base), { method, headers, signal, body: body && JSON.stringify(body) });
+    } catch (failure) {
+      throw lost(failure);
+    }
+  }
+
+  /** Whether there is another key to try. Requests that fail together ask the reader once. */
+  async newKey(used) {
+    if (this.key !== used) return true;
+    this.asking ??= this.askForKey(used !== null).finally(() => (this.asking = null));
+    const key = await this.asking;
+    if (!key) return false;
+    this.key = key;
+    memory.set(KEY, key);
+    return true;
+  }
+}
+
+async function refusal(answer) {
+  const after = Number(answer.headers.get("Retry-After")) || null;
+  try {
+    const body = await answer.json();
+    return new ApiError(answer.status, { ...body, retry_after: body.retry_after ?? after });
+  } catch {
+    const message = `The server answered ${answer.status}.`;
+    return new ApiError(answer.status, { error_code: "unexpected", message, retry_after: after });
+  }
+}
+
+function lost(failure) {
+  if (failure.name === "AbortError" || failure instanceof ApiError) return failure;
+  return new ApiError(0, { error_code: "unreachable", message: "The server cannot be reached." });
+}

@@ -1,0 +1,70 @@
+/**
+ * Places in a text. The server counts characters (Unicode code points), the browser counts UTF-16 units; here the one becomes
+ * the other, and a place in the text becomes a place in the page and back.
+ *
+ * A run is a text node and the units of the stored text it shows: `text.slice(run.start, run.end) === run.node.data`.
+ */
+import { element } from "./dom.js";
+
+/** A function from character offsets of a text to its UTF-16 offsets. */
+export function unitsOf(text) {
+  if (!/[\uD800-\uDFFF]/.test(text)) return (point) => Math.min(point, text.length);
+  const starts = [];
+  let unit = 0;
+  for (const character of text) {
+    starts.push(unit);
+    unit += character.length;
+  }
+  starts.push(unit);
+  return (point) => starts[Math.min(point, starts.length - 1)];
+}
+
+/** How many characters a text has, as the server counts them. */
+export function lengthOf(text) {
+  let length = 0;
+  for (const _ of text) length += 1;
+  return length;
+}
+
+/** Wraps what lies in `start`–`end` into mark elements; the runs are brought up to date. */
+export function mark(runs, start, end) {
+  const marks = [];
+  for (let index = 0; index < runs.length; index += 1) {
+    const run = runs[index];
+    const from = Math.max(start, run.start);
+    const to = Math.min(end, run.end);
+    if (from >= to || !run.node.data.slice(from - run.start, to - run.start).trim()) continue;
+    const pieces = [[run.start, from], [from, to], [to, run.end]].filter(([first, last]) => first < last);
+    const made = pieces.map(([first, last]) => ({
+      node: document.createTextNode(run.node.data.slice(first - run.start, last - run.start)),
+      start: first,
+      end: last,
+    }));
+    run.node.replaceWith(
+      ...made.map((piece) => {
+        if (piece.start !== from) return piece.node;
+        const marked = element("mark", { class: "evidence", tabindex: "-1" }, piece.node);
+        marks.push(marked);
+        return marked;
+      }),
+    );
+    runs.splice(index, 1, ...made);
+    index += made.length - 1;
+  }
+  return marks;
+}
+
+/** Where a range of the page lies in the stored text: `[start, end]`, or null if it touches none of it. */
+export function placeOf(range, runs) {
+  let start = null;
+  let end = null;
+  for (const run of runs) {
+    if (!range.intersectsNode(run.node)) continue;
+    const from = run.start + (run.node === range.startContainer ? range.startOffset : 0);
+    const to = run.node === range.endContainer ? run.start + range.endOffset : run.end;
+    if (from >= to) continue;
+    start ??= from;
+    end = to;
+  }
+  return start === null ? null : [start, end];
+}

@@ -1,0 +1,37 @@
+/* Light or dark: what the system says, until the reader says otherwise. Runs before the first paint, so that the page does
+   not flash; owns nothing but the `data-theme` of the document and its button. */
+"use strict";
+(() => {
+  const KEY = "chapterverse.theme";
+  const root = document.documentElement;
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
+
+  let kept = null;
+  try {
+    kept = localStorage.getItem(KEY);
+  } catch {
+    // Storage may be forbidden; the theme then lasts as long as the page.
+  }
+  if (kept === "dark" || kept === "light") root.dataset.theme = kept;
+
+  addEventListener("DOMContentLoaded", () => {
+    const button = document.getElementById("cv-theme");
+    const name = () => {
+      button.textContent = isDark() ? "☀" : "☾";
+      button.setAttribute("aria-label", isDark() ? "Switch to light" : "Switch to dark");
+      button.title = button.getAttribute("aria-label");
+    };
+    button.addEventListener("click", () => {
+      root.dataset.theme = isDark() ? "light" : "dark";
+      try {
+        localStorage.setItem(KEY, root.dataset.theme);
+      } catch {
+        // As above.
+      }
+      name();
+    });
+    system.addEventListener("change", name);
+    name();
+  });
+})();

@@ -1,0 +1,81 @@
+"""A real Chromium, driven by Playwright: found on this machine or the tests are skipped with what to do.
+
+A visit fails when the page logs an error, breaks its policy, or asks anyone but its own server.
+"""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
+
+SCREENSHOTS = Path(__file__).parents[2] / ".cache" / "screenshots"
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+# As root in a container, without a display, and silent towards the network.
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+WIDE = {"width": 1400, "height": 900}
+
+
+@contextmanager
+def open_browser() -> Iterator[Browser]:
+    found = next((path for name in NAMES if (path := shutil.which(name))), None)
+    if found is None:
+        pytest.skip("no Chromium on PATH: apt-get install -y chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def visiting(browser: Browser, url: str, path: str = "/", **options: Any) -> Iterator[Page]:
+    """A fresh visitor on the page, whose complaints fail the test."""
+    context = browser.new_context(**({"viewport": WIDE, "reduced_motion": "reduce"} | options))
+    context.set_default_timeout(10_000)
+    page = context.new_page()
+    complaints: list[str] = []
+    own = urlsplit(url).netloc
+
+    def hear(message: ConsoleMessage) -> None:
+        # A status that the page shows in its own words is logged by the browser, too.
+        if message.type == "error" and not message.text.startswith("Failed to load resource"):
+            complaints.append(message.text)
+
+    def watch(request: Request) -> None:
+        if urlsplit(request.url).netloc not in (own, ""):
+            complaints.append(request.url)
+
+    page.on("console", hear)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("request", watch)
+    page.goto(url + path)
+    yield page
+    context.close()
+    assert complaints == []
+
+
+def shoot(page: Page, name: str) -> None:
+    """Keep a picture of the state, to be looked at."""
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=SCREENSHOTS / f"{name}.png")
+
+
+def in_view(page: Page, selector: str) -> bool:
+    """Whether the first such element is wholly inside the window and below the bar."""
+    box = page.locator(selector).first.bounding_box()
+    bar = page.locator(".bar").bounding_box()
+    size = page.viewport_size
+    assert box and bar and size
+    return bar["height"] <= box["y"] and box["y"] + box["height"] <= size["height"]

@@ -1,0 +1,68 @@
+"""A book made in the test, served without engines, with answers by script: every character and failure is known."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from chapterverse.book import Page
+from chapterverse.config import Settings
+from chapterverse.errors import ChapterverseError
+from chapterverse.ingestion.composing import compose
+from chapterverse.ingestion.document import Document
+from chapterverse.ingestion.readers import read
+from tests.scripted import Scripted, without_engines
+from tests.served import Served, serve
+
+ODD = """# Emoji 🤖 and friends
+
+A robot 🤖🦾 says “más”. The second sentence 👩‍🚀 is cited. Then `code 🐍` and &lt;b&gt;without markup&lt;/b&gt;.
+
+## Things &amp; &lt;i&gt;things&lt;/i&gt;
+
+- outer one
+  - inner 🧪 one
+- outer two
+
+> A quotation 💬 of somebody.
+
+| what | how many |
+|---|---|
+| bars `a \\| b` | 🥇 one |
+
+```python
+print("🐍 [1]")  # <script>alert(1)</script>
+```
+
+## Contents
+
+The last words 🏁 of the page.
+"""
+
+
+@dataclass
+class Shelf:
+    """What the page needs of an index."""
+
+    shelved: list[Page] = field(default_factory=list)
+    failure: ChapterverseError | None = None
+
+    async def pages(self) -> list[Page]:
+        if self.failure:
+            raise self.failure
+        return self.shelved
+
+    async def page(self, page_id: str) -> Page | None:
+        return next((page for page in self.shelved if page.page_id == page_id), None)
+
+
+def odd_page() -> Page:
+    """A page whose characters are not all one UTF-16 unit, and whose words look like markup."""
+    document = Document("book/odd/emoji.md", "odd/emoji.md", "book", "markdown", ODD.encode())
+    return compose(document, read(document)[0])
+
+
+@contextmanager
+def scripted_server(shelf: Shelf, scripted: Scripted, **settings: Any) -> Iterator[Served]:
+    with serve(Settings.load(**settings), opening=without_engines(index=shelf), answering=scripted) as server:
+        yield server

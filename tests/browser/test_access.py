@@ -1,0 +1,51 @@
+"""What axe finds wrong for readers with a screen reader, a keyboard or weak eyes: nothing, in any state."""
+
+from collections.abc import Iterator
+from importlib.resources import files
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.browser.chromium import open_browser, visiting
+from tests.served import Served
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
+
+
+@pytest.fixture(scope="module")
+def browser(example_server: Served) -> Iterator[Browser]:
+    with open_browser() as opened:
+        yield opened
+
+
+def faults(page: Page) -> list[str]:
+    page.evaluate(f"{AXE}; 0")
+    found = page.evaluate("axe.run(document)")
+    assert len(found["passes"]) > 30
+    return [f"{fault['id']}: {node['html']}" for fault in found["violations"] for node in fault["nodes"]]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1400, 360])
+def test_axe_finds_nothing(browser: Browser, example_server: Served, scheme: str, width: int) -> None:
+    view = {"width": width, "height": 800}
+    with visiting(browser, example_server.url, viewport=view, color_scheme=scheme) as page:
+        page.locator("main h1").wait_for()
+        assert faults(page) == []
+        page.locator("main .ask-section").first.press("Enter")
+        page.keyboard.type("Who won the football world cup of 1998?")
+        page.keyboard.press("Enter")
+        page.get_by_role("button", name="Search the whole book").wait_for()
+        page.keyboard.type("What is a control loop?")
+        page.keyboard.press("Enter")
+        page.locator(".sources").last.wait_for()
+        assert faults(page) == []
+        page.get_by_label("Search the book").fill("gain")
+        page.keyboard.press("Enter")
+        page.locator("#cv-results li a").first.wait_for()
+        assert faults(page) == []
+        page.locator("#cv-results li a").first.click()
+        page.locator("mark.evidence").first.wait_for()
+        assert faults(page) == []

@@ -1,0 +1,224 @@
+"""Reading and asking in a real browser, on the real server with the example book and no key."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.chromium import in_view, open_browser, shoot, visiting
+from tests.served import Served
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+QUESTION = "What is ROS 2?"
+NARROW = {"width": 360, "height": 740}
+
+
+@pytest.fixture(scope="module")
+def browser(example_server: Served) -> Iterator[Browser]:
+    example_server.http.post("/chat", json={"query": QUESTION})  # the models are loaded by the first question
+    with open_browser() as opened:
+        yield opened
+
+
+@pytest.fixture
+def page(browser: Browser, example_server: Served) -> Iterator[Page]:
+    with visiting(browser, example_server.url) as page:
+        yield page
+
+
+def ask(page: Page, question: str) -> None:
+    page.get_by_label("Your question").fill(question)
+    page.keyboard.press("Enter")
+
+
+def select(page: Page, paragraph: str) -> None:
+    page.locator(paragraph).first.evaluate("node => getSelection().selectAllChildren(node)")
+
+
+def test_the_book_is_there(browser: Browser, example_server: Served) -> None:
+    with visiting(browser, example_server.url) as page:
+        page.locator("main h1").wait_for()
+        titles = [one["title"] for one in example_server.http.get("/pages").json()["pages"]]
+        assert page.locator(".contents details > ul > li > a").all_text_contents() == titles
+        expect(page.locator(".contents [aria-current=page]")).to_have_text(page.locator("main h1").inner_text())
+        shoot(page, "01-book")
+
+
+def test_ask_stream_and_open_the_evidence(page: Page, example_server: Served) -> None:
+    ask(page, QUESTION)
+    expect(page.locator(".confidence")).to_contain_text("Confidence: high")
+    expect(page.locator(".reading summary")).to_have_text("Read 5 passages")
+    shoot(page, "02-answer")
+    chips = page.locator(".answer .chip")
+    sources = page.locator(".sources .quote").all_text_contents()
+    assert chips.count() >= len(sources) > 1
+    for number, quote in enumerate(sources, 1):
+        chips.get_by_text(str(number), exact=True).first.click()
+        expect(page.locator("mark.evidence").first).to_be_focused()
+        assert "".join(page.locator("mark.evidence").all_text_contents()) == quote
+        assert in_view(page, "mark.evidence")
+        page_id, _, span = page.url.partition("#/")[2].partition("?quote=")
+        start, end = map(int, span.split("-"))
+        assert example_server.http.get(f"/pages/{page_id}").json()["text"][start:end].replace("`", "") == quote
+    shoot(page, "03-evidence")
+    shared, last = page.url, page.locator("mark.evidence").first.inner_text()
+    page.go_back()
+    expect(page.locator("mark.evidence").first).not_to_have_text(last)
+    page.goto("about:blank")
+    page.goto(shared)  # a link that was shared
+    expect(page.locator("mark.evidence").first).to_have_text(last)
+
+
+def test_evidence_in_a_table(page: Page) -> None:
+    ask(page, "How heavy is Tern?")
+    page.locator(".answer .chip[href]").click()
+    expect(page.locator("mark.evidence")).to_have_text(["mass", "6 kg"])
+    expect(page.locator(".quote")).to_have_text("mass · 6 kg")
+    assert in_view(page, "mark.evidence")
+    shoot(page, "04-evidence-in-a-table")
+
+
+def test_select_ask_and_widen(page: Page) -> None:
+    page.locator(".contents a", has_text="What Is ROS 2?").click()
+    expect(page.locator("main h1")).to_have_text("What Is ROS 2?")
+    select(page, "main h1 + p")
+    shoot(page, "05-selecting")
+    page.get_by_role("button", name="Ask about this", exact=True).click()
+    selected = page.locator(".asking .selection").inner_text()
+    assert selected == page.locator("main h1 + p").inner_text()
+    ask(page, "On what does it run?")
+    page.locator(".turn .sources").wait_for()
+    mark = page.locator(".turn .selection mark")
+    assert "".join(mark.all_text_contents()) == page.locator(".turn .quote").text_content()
+    expect(mark.first).to_be_in_viewport()
+    page.locator(".turn .chip").first.click()
+    expect(mark.first).to_be_focused()
+    shoot(page, "06-selected-text")
+    ask(page, "How heavy is Tern?")
+    expect(page.locator(".refusal")).to_contain_text("Not in the selection")
+    shoot(page, "07-refused-selection")
+    page.get_by_role("button", name="Search the whole book").click()
+    expect(page.locator(".turn").last.locator(".answer")).to_contain_text("6 kg")
+    expect(page.locator(".asking .selected")).to_be_hidden()
+
+
+def test_the_selection_can_be_removed(page: Page) -> None:
+    select(page, "main h1 + p")
+    page.get_by_role("button", name="Ask about this", exact=True).click()
+    page.get_by_role("button", name="Remove the selection").click()
+    expect(page.get_by_label("Your question")).to_be_focused()
+    ask(page, QUESTION)
+    expect(page.locator(".confidence")).to_be_visible()
+    expect(page.locator(".turn .selected")).to_have_count(0)
+
+
+def test_refusal_follow_up_new_and_delete(page: Page, example_server: Served) -> None:
+    ask(page, "Who won the football world cup of 1998?")
+    expect(page.locator(".refusal")).to_contain_text("Not in the book")
+    shoot(page, "08-refusal")
+    page.get_by_role("button", name="New conversation").click()
+    expect(page.locator(".turn")).to_have_count(0)
+    ask(page, "What is a service in ROS 2?")
+    expect(page.locator(".confidence")).to_have_count(1)
+    session = page.evaluate("sessionStorage.getItem('chapterverse.session')")
+    ask(page, "And an action?")
+    expect(page.locator(".confidence, .refusal")).to_have_count(2)
+    assert page.evaluate("sessionStorage.getItem('chapterverse.session')") == session
+    assert example_server.http.get(f"/sessions/{session}").json()["turn_count"] == 2
+    shoot(page, "09-follow-up")
+    page.reload()
+    expect(page.locator(".recalled")).to_have_count(4)
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name="Delete conversation").click()
+    expect(page.locator(".status")).to_have_text("The conversation is deleted.")
+    assert example_server.http.get(f"/sessions/{session}").status_code == 404
+    expect(page.locator(".recalled")).to_have_count(0)
+
+
+def test_search(page: Page) -> None:
+    page.get_by_label("Search the book").fill("quality of service")
+    page.keyboard.press("Enter")
+    results = page.locator("#cv-results li a")
+    expect(results).to_have_count(8)
+    shoot(page, "10-search")
+    results.first.click()
+    expect(page.locator("#cv-results")).to_be_hidden()
+    expect(page.locator("mark.evidence").first).to_be_visible()
+
+
+def test_dark_by_the_system_and_by_the_button(browser: Browser, example_server: Served) -> None:
+    with visiting(browser, example_server.url, color_scheme="dark") as page:
+        ask(page, QUESTION)
+        page.locator(".answer .chip[href]").first.click()
+        colour = "getComputedStyle(document.body).backgroundColor"
+        dark = page.evaluate(colour)
+        shoot(page, "11-dark")
+        page.get_by_role("button", name="Switch to light").click()
+        light = page.evaluate(colour)
+        assert light != dark
+        page.reload()
+        assert page.evaluate(colour) == light, "the choice is kept"
+
+
+def test_keyboard_alone(page: Page) -> None:
+    page.locator("main h1").wait_for()
+    page.keyboard.press("Tab")
+    expect(page.locator(".skip")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("main")).to_be_focused()
+    page.keyboard.press("/")
+    expect(page.get_by_label("Your question")).to_be_focused()
+    page.keyboard.type(QUESTION)
+    page.keyboard.press("Enter")
+    page.locator(".sources").wait_for()
+    for _ in range(8):  # back from the field to the last source
+        page.keyboard.press("Shift+Tab")
+        if page.evaluate("document.activeElement.matches('.sources a')"):
+            break
+    shoot(page, "12-keyboard")
+    page.keyboard.press("Enter")
+    expect(page.locator("mark.evidence").first).to_be_focused()
+    button = page.locator("main .ask-section").first
+    button.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".asking .selection")).to_be_visible()
+    expect(page.get_by_label("Your question")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.locator("main")).to_be_focused()
+
+
+def test_narrow(browser: Browser, example_server: Served) -> None:
+    with visiting(browser, example_server.url, viewport=NARROW, has_touch=True, is_mobile=True) as page:
+        wide = "Math.max(document.documentElement.scrollWidth, document.body.scrollWidth)"
+        titles = page.locator(".contents details > ul > li > a")
+        expect(titles.first).to_be_hidden()
+        for index in range(0, titles.count(), 4):
+            page.get_by_role("button", name="Contents").click()
+            titles.nth(index).click()
+            expect(page.locator("main h1")).to_have_text(titles.nth(index).text_content() or "")
+            assert page.evaluate(wide) <= NARROW["width"]
+        bar = page.locator(".bar")
+        assert all(in_bar["y"] >= 0 for child in bar.locator("> *").all() if (in_bar := child.bounding_box()))
+        shoot(page, "13-narrow-page")
+        page.get_by_role("button", name="Contents").click()
+        shoot(page, "14-narrow-contents")
+        page.keyboard.press("Escape")
+        expect(page.locator("#cv-contents-button")).to_be_focused()
+        page.get_by_role("button", name="Ask", exact=True).first.click()
+        ask(page, QUESTION)
+        page.locator(".sources").wait_for()
+        assert page.evaluate(wide) <= NARROW["width"]
+        shoot(page, "15-narrow-answer")
+        page.locator(".answer .chip[href]").last.click()
+        expect(page.locator("#cv-ask")).to_be_hidden()
+        assert in_view(page, "mark.evidence")
+        shoot(page, "16-narrow-evidence")
+
+
+def test_landmarks_and_live_regions(page: Page) -> None:
+    for role, name in (("banner", None), ("main", None), ("navigation", "Contents"), ("complementary", "Ask the book")):
+        expect(page.get_by_role(role, name=name)).to_have_count(1)  # type: ignore[arg-type]
+    ask(page, QUESTION)
+    expect(page.locator(".answer[aria-live=polite]")).to_contain_text("ROS 2")
+    expect(page.locator("[role=status]")).to_contain_text("Answered. Confidence high")

@@ -1,0 +1,222 @@
+"""States that the example book does not bring about by itself: odd characters, pauses, failures, keys, no book."""
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from chapterverse.api.examples import SUMMARY
+from chapterverse.errors import CollectionNotFoundError
+from tests.browser.chromium import in_view, open_browser, shoot, visiting
+from tests.browser.shelf import Shelf, odd_page, scripted_server
+from tests.scripted import SENTENCES, Scripted, wait_until
+from tests.served import Served
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+BOOK = odd_page()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with open_browser() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def scripted() -> Scripted:
+    return Scripted()
+
+
+@pytest.fixture(scope="module")
+def server(scripted: Scripted) -> Iterator[Served]:
+    with scripted_server(Shelf([BOOK]), scripted, api_rate_limit=100_000) as server:
+        yield server
+
+
+@pytest.fixture
+def page(browser: Browser, server: Served) -> Iterator[Page]:
+    with visiting(browser, server.url) as page:
+        yield page
+
+
+def ask(page: Page, question: str) -> None:
+    page.get_by_label("Your question").fill(question)
+    page.keyboard.press("Enter")
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [
+        "The second sentence 👩‍🚀 is cited.",
+        "🤖🦾 says “más”.",
+        "inner 🧪 one",
+        "🥇 one",
+        '"🐍 [1]"',
+        "The last words 🏁",
+        "💬",
+    ],
+)
+def test_a_quotation_is_marked_to_the_character(browser: Browser, server: Served, quote: str) -> None:
+    start = BOOK.text.index(quote)
+    with visiting(browser, server.url, f"/#/{BOOK.page_id}?quote={start}-{start + len(quote)}") as page:
+        expect(page.locator("mark.evidence")).to_have_text([quote])
+        assert in_view(page, "mark.evidence")
+
+
+def test_every_node_knows_its_place(page: Page) -> None:
+    """Of any stretch of the text, what is marked is that stretch without the marks of Markdown."""
+    page.locator("main h1").wait_for()
+    pick = random.Random(5)
+    places = [sorted(pick.sample(range(len(BOOK.text) + 1), 2)) for _ in range(150)]
+    stored = {
+        "text": BOOK.text,
+        "sections": [{"start": s.start, "level": s.level, "anchor": s.anchor} for s in BOOK.sections],
+    }
+    marked = page.evaluate(
+        """async ([stored, places]) => {
+            const { render } = await import("./assets/render.js");
+            const { mark, unitsOf } = await import("./assets/offsets.js");
+            const units = unitsOf(stored.text);
+            return places.map(([start, end]) => {
+                const { nodes, runs } = render(stored);
+                const holder = document.createElement("div");
+                holder.append(...nodes);
+                const marks = mark(runs, units(start), units(end));
+                const faithful = runs.every((run) => stored.text.slice(run.start, run.end) === run.node.data);
+                return [faithful, marks.map((one) => one.textContent).join("")];
+            });
+        }""",
+        [stored, places],
+    )
+    without_language = BOOK.text.replace("```python", "`" * 9)
+    for (start, end), (faithful, text) in zip(places, marked, strict=True):
+        assert faithful
+        assert letters(text) == letters(without_language[start:end])
+
+
+def letters(text: str) -> str:
+    """Without blanks and whatever Markdown may have put there."""
+    return "".join(character for character in text if character not in " \n#-|`>\\")
+
+
+def test_words_that_look_like_markup_are_words(page: Page) -> None:
+    expect(page.locator("main")).to_contain_text("<b>without markup</b>")
+    expect(page.locator("main pre")).to_contain_text("<script>alert(1)</script>")
+    assert page.locator("main b, main i, main script").count() == 0
+    expect(page.locator("main h2").first).to_have_text("Things & <i>things</i>")
+    expect(page.locator("td").first).to_have_text("bars a | b")
+    expect(page.locator("main li li")).to_have_text("inner 🧪 one")
+    expect(page.locator("h2#contents")).to_have_count(1)
+    shoot(page, "20-odd-page")
+
+
+def test_a_selection_is_sent_as_it_is_stored(page: Page, scripted: Scripted) -> None:
+    page.locator("main h1 + p").evaluate("node => getSelection().selectAllChildren(node)")
+    page.get_by_role("button", name="Ask about this", exact=True).click()
+    ask(page, "answer")
+    expect(page.locator(".turn .confidence")).to_be_visible()
+    sent = scripted.asked[-1].selected_text
+    assert sent and sent in BOOK.text and "`code 🐍`" in sent and sent.endswith("</b>.")
+
+
+def test_passages_come_first_and_a_run_can_be_stopped(page: Page, scripted: Scripted) -> None:
+    ask(page, "pause 30")
+    expect(page.locator(".reading li")).to_have_text(["What Is ROS 2?"])
+    expect(page.locator(".waiting")).to_contain_text("Checking")
+    assert page.locator(".answer").inner_text() == ""
+    shoot(page, "21-waiting")
+    page.get_by_role("button", name="Stop").click()
+    expect(page.locator(".remark")).to_contain_text("Stopped")
+    wait_until(lambda: "pause 30" in scripted.closed)
+
+
+def test_a_failure_keeps_what_was_verified(page: Page) -> None:
+    ask(page, "fail agent_unavailable")
+    expect(page.locator("[role=alert]")).to_contain_text("As the script says.")
+    expect(page.locator(".answer")).to_contain_text("ROS 2 is a set of libraries")
+    ask(page, "answer")
+    expect(page.locator(".answer").last).to_have_text("".join(SENTENCES).replace("[1]", "1"))
+
+
+def test_another_try_after_the_pause_the_server_asks_for(page: Page, scripted: Scripted) -> None:
+    ask(page, "prepare fail")
+    button = page.get_by_role("button", name="Try again in")
+    expect(button).to_be_disabled()
+    shoot(page, "22-unavailable")
+    before = len(scripted.asked)
+    page.get_by_role("button", name="Try again", exact=True).click()
+    expect(page.locator("[role=alert]")).to_contain_text("The search took too long.")
+    assert len(scripted.asked) == before + 1
+    expect(page.locator(".turn")).to_have_count(1)
+
+
+def test_too_many_questions(browser: Browser, scripted: Scripted) -> None:
+    with (
+        scripted_server(Shelf([BOOK]), scripted, api_rate_limit=1) as server,
+        visiting(browser, server.url) as page,
+    ):
+        ask(page, "answer")
+        expect(page.locator(".confidence")).to_be_visible()
+        ask(page, "answer")
+        expect(page.locator("[role=alert]")).to_contain_text("Too many questions")
+        button = page.get_by_role("button", name="Try again in")
+        expect(button).to_be_disabled()
+        told = button.inner_text()
+        expect(button).not_to_have_text(told)  # it counts
+        shoot(page, "23-rate-limited")
+
+
+def test_a_key_is_asked_for_once(browser: Browser, scripted: Scripted) -> None:
+    with (
+        scripted_server(Shelf([BOOK]), scripted, api_keys="open-sesame") as server,
+        visiting(browser, server.url) as page,
+    ):
+        box = page.get_by_label("API key")
+        box.fill("wrong")
+        page.keyboard.press("Enter")
+        expect(box).to_have_value("")
+        expect(page.locator("dialog")).to_be_visible()
+        shoot(page, "24-key")
+        box.fill("open-sesame")
+        page.keyboard.press("Enter")
+        expect(page.locator("main h1")).to_contain_text("Emoji")
+        ask(page, "answer")
+        expect(page.locator(".confidence")).to_be_visible()
+        page.reload()
+        expect(page.locator("main h1")).to_contain_text("Emoji")
+        expect(page.locator("dialog")).to_be_hidden()
+
+
+@pytest.mark.parametrize("shelf", [Shelf(), Shelf(failure=CollectionNotFoundError("There is no book yet."))])
+def test_without_a_book_it_says_how_to_get_one(browser: Browser, scripted: Scripted, shelf: Shelf) -> None:
+    with scripted_server(shelf, scripted) as server, visiting(browser, server.url) as page:
+        expect(page.locator("main")).to_contain_text("chapterverse ingest")
+        shoot(page, "25-no-book")
+
+
+def test_doubt_and_limits_are_said(page: Page) -> None:
+    done: dict[str, Any] = SUMMARY | {
+        "type": "done",
+        "status": "truncated",
+        "confidence_level": "low",
+        "disclaimer": "The passages fit the question only loosely.",
+        "metadata": SUMMARY["metadata"] | {"sentences_withheld": 2, "stored": False},
+    }
+    page.evaluate(
+        """async (done) => {
+            const { Turn } = await import("./assets/turn.js");
+            const turn = new Turn({ query: "Is it so?", selection: null }, { hrefOf: () => null });
+            turn.show({ type: "chunk", content: "It is `list[0]` so [1]. " });
+            turn.show({ type: "sources", sources: [] });
+            turn.show(done);
+            document.querySelector(".turns").replaceChildren(turn.element);
+        }""",
+        done,
+    )
+    expect(page.locator(".answer")).to_have_text("It is list[0] so [1].")
+    for words in ("Confidence: low", "only loosely", "Cut short", "2 sentences withheld", "could not be kept"):
+        expect(page.locator(".turn")).to_contain_text(words)
+    shoot(page, "26-low-confidence")

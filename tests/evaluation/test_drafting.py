@@ -1,0 +1,102 @@
+"""Drafts: each question stands on the page it names, and can be loaded again as it was written."""
+
+from pathlib import Path
+
+import pytest
+
+from chapterverse.book import Block, Page, Section, page_id_for
+from chapterverse.evaluation.drafting import draft_questions, to_line
+from chapterverse.evaluation.questions import load_questions
+
+
+def page(name: str, title: str, sections: dict[str, str]) -> Page:
+    text, blocks, made = f"# {title}\n\n", [], []
+    for number, (heading, paragraph) in enumerate(sections.items()):
+        begin = len(text)
+        text += f"## {heading}\n\n" if heading else ""
+        blocks.append(Block("paragraph", len(text), len(text) + len(paragraph), number))
+        text += paragraph + "\n\n"
+        made.append(Section(heading or title, 2 if heading else 1, "", begin, len(text), ()))
+    return Page(page_id_for(name), name, title, "m", "s", text, tuple(made), tuple(blocks))
+
+
+ROBOT = page(
+    "intro/tern.md",
+    "Tern",
+    {
+        "": "Tern is a small robot with two driven wheels and a caster. It is the best of all robots that we know.",
+        "Why two wheels?": "Many builders start with two wheels and a caster. Tern is used to try things out.",
+        "Power": "Tern carries a spare battery, because the first one lasts for two hours.",
+    },
+)
+GRAPH = page(
+    "ros2/nodes.md",
+    "Nodes",
+    {
+        "": "A node is a participant in the graph that does one job. This is a sentence that points back at another.",
+        "Names": "Estimating position by adding up wheel motion is called odometry, and its error grows.",
+    },
+)
+
+
+def drafted(count: int = 40, *pages: Page) -> dict[str, str | None]:
+    return {one.question: one.answer for one in draft_questions(pages or (ROBOT, GRAPH), count)}
+
+
+def test_sentences_and_headings_become_questions() -> None:
+    found = drafted()
+    assert found["What is Tern?"] == "a small robot with two driven wheels and a caster"
+    assert found["What is a node?"] == "a participant in the graph that does one job"
+    assert found["What is Tern used for?"] == "to try things out"
+    assert found["What is meant by odometry?"] == "Estimating position by adding up wheel motion"
+    assert found["Why is it that Tern carries a spare battery?"] == "the first one lasts for two hours"
+    assert "Why two wheels?" in found
+    assert "What does the book say about “Power” (Tern)?" in found
+
+
+def test_a_sentence_that_points_back_is_no_source() -> None:
+    assert not [asked for asked in drafted() if asked.lower().startswith(("what is it", "what is this"))]
+
+
+def test_every_draft_names_its_evidence_or_is_to_be_checked() -> None:
+    texts = {one.url: one for one in (ROBOT, GRAPH)}
+    for draft in draft_questions([ROBOT, GRAPH], 40):
+        if draft.answerable:
+            assert draft.page is not None
+            assert draft.sentence is not None
+            assert draft.sentence in texts[draft.page].text
+            assert draft.section in {section.heading for section in texts[draft.page].sections}
+        else:
+            assert draft.check
+            assert draft.why
+
+
+def test_unanswerable_drafts_join_what_no_page_joins() -> None:
+    refused = [draft for draft in draft_questions([ROBOT, GRAPH], 40) if not draft.answerable]
+    assert [draft.question for draft in refused] == [
+        "Why is it that a node carries a spare battery?",
+        "What does Tern have to do with odometry?",
+    ]
+    both = page("both.md", "Both", {"": "A node runs on Tern and does odometry all day long, as everybody knows."})
+    joined = draft_questions([ROBOT, GRAPH, both], 40)
+    assert all(draft.answerable for draft in joined)
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_no_more_than_asked_for_and_spread_over_the_pages(count: int) -> None:
+    drafts = draft_questions([ROBOT, GRAPH], count)
+    assert len(drafts) == count
+    assert len({draft.id for draft in drafts}) == count
+    assert {draft.page for draft in drafts if draft.page} == {"intro/tern.md", "ros2/nodes.md"} or count == 1
+
+
+def test_drafts_can_be_loaded_as_they_were_written(tmp_path: Path) -> None:
+    drafts = draft_questions([ROBOT, GRAPH], 12)
+    (tmp_path / "set").write_text("\n".join(map(to_line, drafts)), "utf-8")
+    assert load_questions(tmp_path / "set") == drafts
+    assert "null" not in (tmp_path / "set").read_text("utf-8")
+
+
+def test_an_empty_book_gives_nothing() -> None:
+    assert draft_questions([], 5) == []
+    assert draft_questions([page("x", "X", {"": ""})], 5) == []

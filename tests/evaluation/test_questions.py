@@ -1,0 +1,90 @@
+"""Question sets: what is taken, and what is said about lines that are not."""
+
+from pathlib import Path
+
+import pytest
+
+from chapterverse.errors import ValidationFailed
+from chapterverse.evaluation.questions import SHOWN_FAULTS, load_questions, set_digest
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "questions.jsonl"
+
+
+def written(path: Path, *lines: str) -> Path:
+    path.write_text("\n".join(lines), "utf-8")
+    return path
+
+
+def test_the_example_set_works_as_it_is() -> None:
+    questions = load_questions(EXAMPLES)
+    assert len(questions) == 60
+    assert sum(question.answerable for question in questions) == 40
+    assert questions[0].page == "intro/what-is-physical-ai.md"
+
+
+def test_every_field(tmp_path: Path) -> None:
+    line = (
+        '{"question": " And its mass? ", "answer": "6 kg", "page": "p", "section": "s", "sentence": "x", '
+        '"history": [["What is Tern?", "A robot."]], "filters": {"module": "intro"}, "why": "", "check": "look"}'
+    )
+    (question,) = load_questions(written(tmp_path / "set", "", line, ""))
+    assert question.id == "line-2"
+    assert question.question == "And its mass?"
+    assert question.answerable
+    assert question.history == (("What is Tern?", "A robot."),)
+    assert question.filters is not None
+    assert question.filters.module == ["intro"]
+
+
+def test_a_byte_order_mark_and_carriage_returns_are_no_fault(tmp_path: Path) -> None:
+    path = tmp_path / "set"
+    path.write_bytes('\ufeff{"question": "a b"}\r\n{"question": "c\u2028d"}\r\n'.encode())
+    assert [question.question for question in load_questions(path)] == ["a b", "c\u2028d"]
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("{", "line 2: no JSON at column 2"),
+        ("[1]", "line 2: each line must be a JSON object"),
+        ('{"answer": "x"}', "line 2: question: Field required"),
+        ('{"question": "  "}', "line 2: question"),
+        ('{"question": "x", "anwser": "y"}', "line 2: anwser: Extra inputs"),
+        ('{"question": "x", "answerable": "yes"}', "line 2: answerable"),
+        ('{"question": "x", "answerable": false, "page": "p"}', "line 2: answerable is false, and yet there is page"),
+        ('{"question": "x", "section": "s"}', "line 2: section needs the page"),
+        ('{"question": "x", "selection": " "}', "line 2: selection is empty"),
+        ('{"question": "x", "page": ""}', "line 2: page: is empty"),
+        ('{"question": "x", "history": [["only one"]]}', "line 2: history.0.1"),
+        ('{"question": "x", "filters": {"author": "me"}}', "line 2: filters.author"),
+        ('{"question": "x", "id": "first"}', "line 2: id: first is that of line 1 already"),
+    ],
+)
+def test_a_bad_line_is_named_with_its_fault(tmp_path: Path, line: str, told: str) -> None:
+    with pytest.raises(ValidationFailed) as failure:
+        load_questions(written(tmp_path / "set", '{"id": "first", "question": "fine"}', line))
+    assert told in failure.value.message
+
+
+def test_all_faults_are_told_at_once_up_to_a_number(tmp_path: Path) -> None:
+    with pytest.raises(ValidationFailed) as failure:
+        load_questions(written(tmp_path / "set", *["{"] * (SHOWN_FAULTS + 3)))
+    assert failure.value.message.count("line ") == SHOWN_FAULTS
+    assert failure.value.message.endswith("… and 3 more")
+
+
+def test_files_that_are_no_set(tmp_path: Path) -> None:
+    with pytest.raises(ValidationFailed, match="cannot be read"):
+        load_questions(tmp_path / "missing")
+    with pytest.raises(ValidationFailed, match="--make"):
+        load_questions(written(tmp_path / "empty", ""))
+    (tmp_path / "latin").write_bytes(b"\xff\xfe\xfa")
+    with pytest.raises(ValidationFailed, match="UTF-8"):
+        load_questions(tmp_path / "latin")
+
+
+def test_the_digest_is_of_the_contents(tmp_path: Path) -> None:
+    first, second = '{"question": "a"}', '{"question": "b"}'
+    one = set_digest(load_questions(written(tmp_path / "one", first, second)))
+    assert one == set_digest(load_questions(written(tmp_path / "same", first, second)))
+    assert one != set_digest(load_questions(written(tmp_path / "other", second, first)))

@@ -1,0 +1,175 @@
+"""The statistics against values worked out by hand, and by simulation: does a 95 % interval hold the truth in 95 %?"""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chapterverse.evaluation.statistics import (
+    bins_of,
+    calibration_error,
+    calibration_error_interval,
+    gain_interval,
+    gain_p,
+    holm,
+    interval,
+    mcnemar_p,
+    quantile_interval,
+    wilson_interval,
+)
+
+
+@pytest.mark.parametrize(
+    ("successes", "trials", "low", "high"),
+    [
+        # (p + z²/2n ± z·√(p(1−p)/n + z²/4n²)) / (1 + z²/n), with z² = 3.8415
+        (8, 10, 0.4902, 0.9433),
+        (0, 10, 0.0, 0.2775),  # z²/(n + z²)
+        (10, 10, 0.7225, 1.0),
+        (50, 100, 0.4038, 0.5962),
+        (1, 1, 0.2065, 1.0),
+    ],
+)
+def test_wilson_by_hand(successes: int, trials: int, low: float, high: float) -> None:
+    assert wilson_interval(successes, trials) == pytest.approx((low, high), abs=1e-4)
+
+
+@pytest.mark.parametrize(("successes", "trials"), [(0, 0), (3, 2), (-1, 5)])
+def test_wilson_refuses_what_is_no_share(successes: int, trials: int) -> None:
+    with pytest.raises(ValueError, match="no share"):
+        wilson_interval(successes, trials)
+
+
+@given(st.integers(1, 500).flatmap(lambda trials: st.tuples(st.integers(0, trials), st.just(trials))))
+def test_wilson_holds_the_share_and_mirrors(counted: tuple[int, int]) -> None:
+    successes, trials = counted
+    low, high = wilson_interval(successes, trials)
+    assert 0 <= low <= successes / trials + 1e-12
+    assert successes / trials <= high + 1e-12 <= 1 + 1e-12
+    assert (1 - high, 1 - low) == pytest.approx(wilson_interval(trials - successes, trials), abs=1e-12)
+
+
+@pytest.mark.parametrize(("share", "trials"), [(0.5, 20), (0.9, 40), (0.97, 60), (0.1, 200)])
+def test_wilson_covers_the_truth(share: float, trials: int) -> None:
+    drawn = np.random.default_rng(1).binomial(trials, share, 3000)
+    held = [low <= share <= high for low, high in (wilson_interval(int(count), trials) for count in drawn)]
+    assert 0.92 <= np.mean(held) <= 0.985
+
+
+def test_interval_of_many_coin_throws_is_the_normal_one() -> None:
+    low, high = interval([0.0] * 500 + [1.0] * 500)
+    spread = 1.96 * math.sqrt(0.25 / 1000)  # 0.031
+    assert low == pytest.approx(0.5 - spread, abs=0.004)
+    assert high == pytest.approx(0.5 + spread, abs=0.004)
+
+
+def test_pairing_removes_what_both_share() -> None:
+    theirs = [number % 2 * 1.0 for number in range(100)]  # varies as much as can be
+    low, high = gain_interval([value + 0.1 for value in theirs], theirs)
+    assert low == pytest.approx(0.1)
+    assert high == pytest.approx(0.1)
+
+
+def test_a_gain_needs_the_same_questions() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        gain_interval([1.0], [1.0, 0.0])
+    with pytest.raises(ValueError, match="no values"):
+        interval([])
+
+
+@pytest.mark.parametrize("trials", [40, 120])
+def test_the_bootstrap_covers_the_truth(trials: int) -> None:
+    chance = np.random.default_rng(2)
+    samples = [chance.beta(2, 5, trials).tolist() for _ in range(300)]  # skewed, mean 2/7
+    held = [low <= 2 / 7 <= high for low, high in map(interval, samples)]
+    assert 0.90 <= np.mean(held) <= 0.99
+
+
+def test_a_paired_test_seldom_finds_what_is_not_there() -> None:
+    chance = np.random.default_rng(3)
+    runs = [(chance.normal(0.5, 0.2, 60).tolist(), chance.normal(0.5, 0.2, 60).tolist()) for _ in range(300)]
+    assert 0.01 <= np.mean([gain_p(ours, theirs) < 0.05 for ours, theirs in runs]) <= 0.09
+
+
+def test_a_paired_test_finds_what_is_there() -> None:
+    chance = np.random.default_rng(4)
+    theirs = chance.normal(0.5, 0.2, 60).tolist()
+    ours = [value + gain for value, gain in zip(theirs, chance.normal(0.05, 0.05, 60), strict=True)]
+    assert gain_p(ours, theirs) < 0.01
+    assert gain_p(theirs, theirs) == 1.0
+
+
+def test_a_paired_test_of_few_differences_agrees_with_mcnemar() -> None:
+    ours, theirs = [1.0] * 6 + [0.5] * 34, [0.0] * 6 + [0.5] * 34
+    assert gain_p(ours, theirs) == pytest.approx(mcnemar_p(6, 0), abs=0.012)  # 2 / 2⁶, drawn 2,000 times
+    assert gain_p(ours[:5] + ours[6:], theirs[:5] + theirs[6:]) > 0.05
+
+
+@pytest.mark.parametrize(
+    ("gained", "lost", "p"),
+    [
+        (0, 0, 1.0),
+        (1, 8, 2 * (1 + 9) / 2**9),  # 0.039
+        (8, 1, 2 * (1 + 9) / 2**9),
+        (0, 5, 2 / 2**5),  # 0.0625: five questions alone cannot be significant
+        (0, 6, 2 / 2**6),
+        (3, 3, 1.0),
+    ],
+)
+def test_mcnemar_by_hand(gained: int, lost: int, p: float) -> None:
+    assert mcnemar_p(gained, lost) == pytest.approx(p)
+
+
+def test_mcnemar_errs_in_at_most_one_of_twenty() -> None:
+    changed = np.random.default_rng(5).binomial(20, 0.5, 4000)
+    assert np.mean([mcnemar_p(int(count), 20 - int(count)) < 0.05 for count in changed]) <= 0.05
+
+
+def test_mcnemar_of_thousands_of_questions() -> None:
+    assert mcnemar_p(1500, 1500) == pytest.approx(1.0)
+    assert mcnemar_p(1000, 1300) < 1e-6
+
+
+def test_holm_by_hand() -> None:
+    # sorted .01 .02 .03 .04: ×4 .04, ×3 .06, ×2 .06, ×1 .04 raised to the one before
+    assert holm([0.04, 0.01, 0.03, 0.02]) == pytest.approx([0.06, 0.04, 0.06, 0.06])
+    assert holm([0.7, 0.9]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_calibration_error_by_hand() -> None:
+    # bin .9: |1.9 − 1|; bin .6: |1.3 − 2|; over four answers
+    assert calibration_error([0.95, 0.95, 0.65, 0.65], [1, 0, 1, 1]) == pytest.approx((0.9 + 0.7) / 4)
+    assert calibration_error([1.0, 1.0], [1, 1]) == 0.0
+    assert calibration_error([], []) == 0.0
+
+
+def test_the_interval_of_the_calibration_error() -> None:
+    chance = np.random.default_rng(8)
+    kept = (chance.uniform(0, 1, 400) < 0.6).astype(float)  # told 0.9, so the error is 0.3
+    low, high = calibration_error_interval([0.9] * 400, kept)
+    assert 0.23 < low < 0.9 - kept.mean() < high < 0.37
+
+
+def test_a_told_truth_has_almost_no_calibration_error() -> None:
+    chance = np.random.default_rng(6)
+    told = chance.uniform(0, 1, 20_000)
+    kept = (chance.uniform(0, 1, 20_000) < told).astype(float)
+    assert calibration_error(told.tolist(), kept.tolist()) < 0.02
+
+
+def test_bins() -> None:
+    assert bins_of(np.array([0.0, 0.0999, 0.1, 0.55, 0.999, 1.0])).tolist() == [0, 0, 1, 5, 9, 9]
+
+
+def test_interval_of_a_quantile() -> None:
+    low, high = quantile_interval(list(range(1001)), 0.5)
+    assert 440 < low < 500 < high < 560
+    with pytest.raises(ValueError, match="no values"):
+        quantile_interval([], 0.5)
+
+
+def test_the_same_values_give_the_same_interval() -> None:
+    assert interval([0.1, 0.5, 0.9]) == interval([0.1, 0.5, 0.9])

@@ -1,0 +1,66 @@
+"""The code of docs/python.md does what the page says: it is run, on a small book, without any key."""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+import chapterverse
+from chapterverse.library import Book
+
+pytestmark = pytest.mark.slow
+
+PAGE = (Path(__file__).parent.parent / "docs" / "python.md").read_text("utf-8")
+FIRST, STREAMING, SELECTING = re.findall(r"```python\n(.*?)```", PAGE, re.S)
+
+HERON = """# Heron
+
+Heron is a small boat that maps lakes. Heron has a mass of 14 kg and a hull of 90 cm. Its battery lasts 5 hours.
+
+## Sensors
+
+Heron has a sonar and two radios. The sonar sees 40 m deep.
+"""
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the pages that the examples read."""
+    (tmp_path / "docs" / "robots").mkdir(parents=True)
+    (tmp_path / "docs" / "robots" / "heron.md").write_text(HERON, "utf-8")
+    (tmp_path / "docs" / "welcome.md").write_text("# Welcome\n\nThis manual is about the boats of the lake.\n", "utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DATABASE_URL", postgres_url)
+    return tmp_path
+
+
+def run(code: str) -> str:
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown):
+        exec(code, {})
+    return shown.getvalue()
+
+
+def test_every_example(workplace: Path) -> None:
+    told = run(FIRST)
+    assert told.startswith("2 pages\n")
+    assert "Its battery lasts 5 hours [1]." in told
+    assert re.search(r"^\[1\] docs/robots/heron\.md .*Its battery lasts 5 hours\.", told, re.M)
+    assert (workplace / "my-book" / "index" / "CURRENT").exists()
+
+    told = run(STREAMING)
+    assert "Heron is a small boat that maps lakes [1]." in told
+    assert "14 kg" in told.splitlines()[-1], "the follow-up knows whom it is about"
+
+    told = run(SELECTING)
+    assert told.startswith("['https://docs.example.com/robots/heron.md")
+    assert re.search(r"^answered .*Its winch lifts 12 kg\.$", told, re.M)
+    assert told.endswith("not asked: query: String should have at least 1 character\n")
+
+
+def test_the_page_names_what_there_is() -> None:
+    for name in (name for name in vars(Book) if not name.startswith("_")):
+        assert f"Book.{name}(" in PAGE or f"book.{name}(" in PAGE
+    assert chapterverse.Book is Book
