@@ -64,7 +64,7 @@ def test_nothing_from_outside_becomes_markup() -> None:
     read = Reader(hostile_page())
     assert not LOADING & {tag for tag, _ in read.tags}
     assert not [name for _, attributes in read.tags for name in attributes if name.startswith("on")]
-    assert read.text.count(HOSTILE) == 23
+    assert read.text.count(HOSTILE) == 22
 
 
 def test_the_page_asks_nobody_for_anything() -> None:
