@@ -1,6 +1,7 @@
 """Fixtures that many tests share: no setting of the machine leaks in, and the example book is ingested once."""
 
 import asyncio
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,9 @@ from chapterverse.wiring import open_engines
 from tests.served import Served, serve
 
 pytest_plugins = ["tests.postgres_fixture"]
+
+# A shell that runs the tests in the background ignores Ctrl-C for them, and so would every process they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).parent.parent
 EXAMPLE_BOOK = ROOT / "examples" / "book"

@@ -285,7 +285,7 @@ def section() -> str:
 
 def test_the_documented_client_gets_a_cited_answer(server: Served) -> None:
     snippet = re.findall(r"```python\n(.*?)```", section(), re.S)[0]
-    assert len(snippet.strip().splitlines()) < 10
+    assert len([line for line in snippet.splitlines() if line]) < 10
     script = snippet.replace("http://localhost:8000", server.url)
     shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     assert "ROS 2" in shown.stdout and "[1]" in shown.stdout and "book/ros2/" in shown.stdout
