@@ -1,6 +1,7 @@
 """Fixtures that many tests share: no setting of the machine leaks in, and the example book is ingested once."""
 
 import asyncio
+import logging
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +30,15 @@ def no_settings_of_this_machine() -> Iterator[None]:
         for name in Settings.model_fields:
             patch.delenv(name.upper(), raising=False)
         yield
+
+
+@pytest.fixture(autouse=True)
+def log_level_stays() -> Iterator[None]:
+    """The command line, run inside the tests' process, sets the level for all of it."""
+    logger = logging.getLogger("chapterverse")
+    level = logger.level
+    yield
+    logger.setLevel(level)
 
 
 @pytest.fixture(scope="session")
