@@ -27,6 +27,7 @@ T = TypeVar("T")
 
 UNIT_SECONDS = 5.0  # one unit of work, connecting included (SPEC 7)
 JOB_SECONDS = 60.0  # a clean-up, which nobody waits for
+RETRIES = 2  # on a new connection, when one was lost
 REST_SECONDS = 3.0  # after a failure, so that not every question waits for a database that is gone
 POOL_SIZE = 5  # units are short; the embedded server takes 50 connections of all workers together
 IDLE_SECONDS = 60.0  # then a connection is given back, so that a serverless Postgres can go to sleep
@@ -165,15 +166,16 @@ class Conversations:
         opening = self._open()
         try:
             async with asyncio.timeout(seconds):
-                try:
-                    return await _attempt(opening, work)
-                except asyncpg.DataError:  # a value that cannot be sent fails a second time
-                    raise
-                except _LOST as failure:
-                    _log.info("trying again on a new connection after %s", type(failure).__name__)
-                    self._forget(opening)
-                    opening = self._open()
-                    return await _attempt(opening, work)
+                for _ in range(RETRIES):
+                    try:
+                        return await _attempt(opening, work)
+                    except asyncpg.DataError:  # a value that cannot be sent fails a second time
+                        raise
+                    except _LOST as failure:
+                        _log.info("trying again on a new connection after %s", type(failure).__name__)
+                        self._forget(opening)
+                        opening = self._open()
+                return await _attempt(opening, work)
         except TimeoutError:
             self._forget(opening)  # whoever does not answer on one connection is not waited for on the others
             raise
