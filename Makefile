@@ -1,6 +1,7 @@
 # Two commands: `make run` and `make test`. Everything they need is installed into .venv from requirements.lock.
 PYTHON ?= python3
 PORT ?= 8000
+TESTERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -29,11 +30,11 @@ run: $(READY) ## Ingest the example book and serve it (PORT=8000)
 	@echo "The book: http://127.0.0.1:$(PORT)/   The API: http://127.0.0.1:$(PORT)/docs"
 	@exec $(BIN)/chapterverse serve --port $(PORT)
 
-test: $(READY) ## Run all tests
-	$(CLEAN_ENV) $(BIN)/python -m pytest -q
+test: $(READY) ## Run all tests, two processes side by side (TESTERS=1 for one)
+	$(CLEAN_ENV) $(BIN)/python -m pytest -q -n $(TESTERS) --dist loadfile
 
 quick: $(READY) ## Run the fast tests
-	$(CLEAN_ENV) $(BIN)/python -m pytest -q -m "not slow and not browser"
+	$(CLEAN_ENV) $(BIN)/python -m pytest -q -n $(TESTERS) --dist loadfile -m "not slow and not browser"
 
 check: $(READY) ## Format, lint, types, layers: what CI checks
 	$(BIN)/ruff format --check .

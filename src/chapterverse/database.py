@@ -52,9 +52,8 @@ class Conversations:
     """All conversations of a database, found by its URL or by a function that makes one ready and returns its URL.
 
     The constructor connects nothing. The first call opens the pool and runs the migrations; a call that finds its
-    connection gone does so again, once, which also revives an embedded server. After a call that failed all the same,
-    others fail at once for `REST_SECONDS`; then one tries, and `probe` always does.
-    """
+    connection gone does so again, which also revives an embedded server. After a call that failed all the same, others
+    fail at once for `REST_SECONDS`; then one tries, and `probe` always does."""
 
     def __init__(self, address: str | Callable[[], Awaitable[str]]) -> None:
         self._address = address
@@ -169,9 +168,9 @@ class Conversations:
                 for _ in range(RETRIES):
                     try:
                         return await _attempt(opening, work)
-                    except asyncpg.DataError:  # a value that cannot be sent fails a second time
-                        raise
                     except _LOST as failure:
+                        if isinstance(failure, asyncpg.DataError):  # a value that cannot be sent fails a second time
+                            raise
                         _log.info("trying again on a new connection after %s", type(failure).__name__)
                         self._forget(opening)
                         opening = self._open()
@@ -203,7 +202,9 @@ async def _attempt(opening: "asyncio.Task[Any]", work: Callable[[Any], Awaitable
     async with pool.acquire(timeout=UNIT_SECONDS) as connection:
         try:
             return await work(connection)
-        except (asyncio.CancelledError, *_LOST):
+        except (asyncio.CancelledError, AttributeError, *_LOST) as failure:
+            if isinstance(failure, AttributeError) and connection.is_closed():  # asyncpg trips over its own None then
+                raise asyncpg.InterfaceError("the connection was closed under way") from failure
             connection.terminate()  # else giving it back waits for a server that may never answer
             raise
 
