@@ -226,7 +226,6 @@ def test_what_addresses_the_assistant_is_flagged() -> None:
     assert [bool(chunk.flags) for chunk in cut(page, count, 60)] == [True, False]
 
 
-@pytest.mark.skipif(not WEIGHTS.exists(), reason="the embedding model's tokenizer is not there")
 def test_with_the_tokenizer_of_the_embedding_model() -> None:
     from tokenizers import Tokenizer
 
