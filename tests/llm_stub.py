@@ -112,19 +112,20 @@ class LlmStub:
         self.words_sent = 0
         self.port = 0
         self._disconnected = threading.Event()
-        self._asked = threading.Event()
+        self._asked = threading.Condition()
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/v1"
 
-    def wait_disconnect(self, seconds: float = 10.0) -> bool:
+    def wait_disconnect(self, seconds: float = 30.0) -> bool:
         """Whether a client went away before its answer was complete, within this time."""
         return self._disconnected.wait(seconds)
 
-    def wait_asked(self, seconds: float = 10.0) -> bool:
-        """Whether a chat completion was asked for within this time."""
-        return self._asked.wait(seconds)
+    def wait_asked(self, seconds: float = 30.0, times: int = 1) -> bool:
+        """Whether a chat completion was asked for this often within this time."""
+        with self._asked:
+            return self._asked.wait_for(lambda: len(self.requests) >= times, seconds)
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection, one request."""
@@ -150,8 +151,9 @@ class LlmStub:
             await self._models(wire)
             return
         request = json.loads(body)
-        self.requests.append(request)
-        self._asked.set()
+        with self._asked:
+            self.requests.append(request)
+            self._asked.notify_all()
         reply = self.script.popleft() if self.script else self.usual
         if isinstance(reply, Fails | Raw | Hangs) and not (isinstance(reply, Hangs) and reply.after):
             await wire.plainly(reply)

@@ -87,9 +87,7 @@ async def test_no_more_at_once_than_allowed_and_leaving_stops_them(services: Ser
     stub.usual = Hangs()
     asked = ask_all([about("What is a node?", number) for number in range(6)], services, 2)
     first = asyncio.ensure_future(anext(asked))
-    async with asyncio.timeout(60):
-        while len(stub.requests) < 2:
-            await asyncio.sleep(0.01)
+    assert await asyncio.to_thread(stub.wait_asked, times=2)
     first.cancel()
     await asyncio.gather(first, return_exceptions=True)
     await asked.aclose()
