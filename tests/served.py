@@ -11,6 +11,7 @@ from typing import Any
 import httpx2
 import uvicorn
 
+from chapterverse.api.wire import BoundedHttp
 from chapterverse.config import Settings
 from chapterverse.main import create_app
 
@@ -41,6 +42,7 @@ def serve(settings: Settings, heartbeat: float | None = None, **parts: Any) -> I
         app,
         host="127.0.0.1",
         port=port,
+        http=BoundedHttp,
         log_level="warning",
         lifespan="on",
         proxy_headers=False,

@@ -31,13 +31,14 @@ from chapterverse.errors import AgentUnavailable, ChapterverseError, Unauthorize
 from chapterverse.telemetry import pseudonym
 
 MAX_BODY: Final = 64 * 1024  # bytes
+BODY_SECONDS: Final = 10.0  # for the whole body to come
 
 _COUNTED: Final = ("/chat", "/search", "/v1", "/mcp")
 _KEYED: Final = (*_COUNTED, "/pages", "/sessions")
 
 
 class BodyLimit:
-    """Refuses bodies over 64 KiB: by their announced length, or as soon as more than that has come."""
+    """Refuses bodies over 64 KiB, by their announced length or as soon as more has come, and those that do not come."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -50,10 +51,21 @@ class BodyLimit:
         length = Headers(scope=scope).get("content-length", "")
         announced = int(length) if length.isdecimal() else 0
         received = 0
+        complete = False  # from then on one waits for the client to go away, as long as that takes
+        deadline = asyncio.get_running_loop().time() + BODY_SECONDS
 
         async def receive_counted() -> Message:
-            nonlocal received
-            message: Message = await receive() if announced <= MAX_BODY else {}
+            nonlocal received, complete
+            message: Message = {}
+            if announced <= MAX_BODY:
+                try:
+                    async with asyncio.timeout_at(None if complete else deadline):
+                        message = await receive()
+                except TimeoutError as late:
+                    raise HTTPException(
+                        408, f"The body did not come within {BODY_SECONDS:.0f} s. Send it again."
+                    ) from late
+            complete = not message.get("more_body", False)
             received += len(message.get("body", b""))
             if max(announced, received) > MAX_BODY:
                 raise HTTPException(413, f"The body is larger than {MAX_BODY // 1024} KiB. Send a smaller one.")

@@ -15,8 +15,12 @@ from chapterverse.cli.command import command, reported
 @reported
 def serve(host: str, port: int, workers: int) -> int:
     """Serve the HTTP API. Its description is at /docs, its state at /health."""
+    import signal
+    import sys
+
     import uvicorn
 
+    from chapterverse.api.wire import BoundedHttp
     from chapterverse.config import Settings
     from chapterverse.terminal import show_error
 
@@ -24,11 +28,14 @@ def serve(host: str, port: int, workers: int) -> int:
     if fault := _port_fault(host, port):
         show_error(f"cannot listen on {host}:{port}: {fault}", "Choose another with --port (or PORT=8001 make run).")
         return 1
+    # Once it has finished its answers, uvicorn hands the signal that stopped it on: to be stopped is no failure.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     uvicorn.run(
         "chapterverse.main:create_app",
         factory=True,
         host=host,
         port=port,
+        http=BoundedHttp,
         workers=workers,
         log_level="info",
         access_log=False,

@@ -4,8 +4,10 @@ Owns the archive: its limits, its package file, the order and the titles of chap
 Never writes to disk and never lets XML expand entities.
 """
 
+import lzma
 import posixpath
 import re
+import struct
 import zipfile
 import zlib
 from dataclasses import replace
@@ -28,6 +30,18 @@ _EMPTY = re.compile(  # <p/> closes itself in XHTML and stays open in HTML
     r"<(?!(?:area|base|br|col|embed|hr|img|input|link|meta|source|track|wbr)\b)([A-Za-z][\w:-]*)([^<>]*?)/>"
 )
 
+# What the archive's reader raises on damage: it trusts lengths, places and encodings that the file states.
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    NotImplementedError,
+    EOFError,
+    ValueError,
+    OSError,
+)
+
 _Element = tuple[str, dict[str, str], str]  # name without prefix, attributes without prefix, text
 
 
@@ -37,7 +51,7 @@ def read(document: Document) -> list[Draft]:
         with zipfile.ZipFile(BytesIO(document.data)) as archive:
             _refuse_bombs(archive, len(document.data))
             return _Book(archive).drafts()
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError) as error:
+    except _DAMAGE as error:
         raise Unreadable("is not an EPUB, or is damaged") from error
 
 
@@ -81,7 +95,8 @@ class _Book:
                 draft = html.draft_of(self._page(path), whole=True)
             except NothingToRead:
                 continue  # a cover, a blank page
-            drafts.append(replace(draft, title=titles.get(path) or draft.title, subpath=path))
+            title = titles.get(path) or draft.title
+            drafts.append(replace(draft, title=title, subpath=path, number=len(drafts)))
         if not drafts:
             raise NothingToRead("has no text")
         return drafts
@@ -154,6 +169,6 @@ def _elements(data: bytes, path: str) -> list[_Element]:
     parser.EntityDeclHandler = declare
     try:
         parser.Parse(data, True)
-    except expat.ExpatError as error:
+    except (expat.ExpatError, LookupError) as error:  # LookupError: an encoding that does not exist
         raise Unreadable(f"{path} is not XML") from error
     return found

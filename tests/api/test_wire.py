@@ -1,0 +1,83 @@
+"""Requests whose head is too large or does not come, on real sockets."""
+
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from chapterverse.api import limits, wire
+from chapterverse.config import Settings
+from tests.served import Served, serve
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Served]:
+    """A server without a book that waits for a quarter of a second only."""
+    monkeypatch.setattr(wire, "HEAD_SECONDS", 0.25)
+    monkeypatch.setattr(limits, "BODY_SECONDS", 0.25)
+    with serve(
+        Settings.load(chapterverse_home=tmp_path, database_url="postgresql://nobody@127.0.0.1:1/none")
+    ) as served:
+        yield served
+
+
+def connect(served: Served) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", int(served.url.rpartition(":")[2])), timeout=60)
+
+
+def rest(line: socket.socket) -> bytes:
+    """All that comes until the server closes the connection."""
+    answer = bytearray()
+    try:
+        while part := line.recv(65_536):
+            answer += part
+    except ConnectionResetError:
+        pass  # closed while we were sending
+    return bytes(answer)
+
+
+@pytest.mark.parametrize("head", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: x\r\nA: b"])
+def test_a_head_that_does_not_come_is_not_waited_for(hasty: Served, head: bytes) -> None:
+    with connect(hasty) as line:
+        line.sendall(head)
+        assert rest(line) == b""
+
+
+def test_a_connection_is_given_up_between_two_requests_too(hasty: Served) -> None:
+    with connect(hasty) as line:
+        line.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\nGET /livez HTTP/1.1\r\nHo")
+        assert rest(line).count(b"HTTP/1.1 200") == 1
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(hasty: Served) -> None:
+    with connect(hasty) as line:
+        line.sendall(b"POST /search HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 50\r\n\r\n{")
+        answer = rest(line)
+    assert answer.startswith(b"HTTP/1.1 408")
+    assert b'"error_code":"validation_error"' in answer
+
+
+def test_an_answer_may_take_longer_than_its_request(hasty: Served) -> None:
+    start = time.monotonic()
+    answer = hasty.http.post("/chat", json={"query": "What is a node?"})
+    assert answer.status_code == 503, f"after {time.monotonic() - start:.1f} s"  # there is no book here
+
+
+@pytest.mark.parametrize("in_pieces", [False, True])
+def test_a_head_that_is_too_large_is_refused(example_server: Served, in_pieces: bool) -> None:
+    with connect(example_server) as line:
+        head = b"GET /livez HTTP/1.1\r\nHost: x\r\nA: " + b"b" * 2 * wire.MAX_HEAD
+        try:
+            line.sendall(head if in_pieces else head + b"\r\n\r\n")
+            answer = rest(line)
+        except (ConnectionResetError, BrokenPipeError):
+            return  # closed in the middle of it
+    assert answer.startswith(b"HTTP/1.1 400") or answer == b""
+
+
+def test_a_long_head_within_the_bound_is_taken(example_server: Served) -> None:
+    assert example_server.http.get("/livez", headers={"A": "b" * (wire.MAX_HEAD - 1000)}).status_code == 200
