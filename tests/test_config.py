@@ -62,6 +62,7 @@ def test_lists_are_comma_separated(monkeypatch: pytest.MonkeyPatch) -> None:
         ("OPENAI_BASE_URL", "ftp://x"),
         ("TRUSTED_PROXIES", "10.0.0.1,nowhere"),
         ("LOG_LEVEL", "LOUD"),
+        ("API_KEYS", "sha256:12"),
     ],
 )
 def test_a_value_that_cannot_work_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:

@@ -4,6 +4,7 @@ Owns names, defaults and validity of every setting. Never connects, never builds
 `cli` read it. Secrets are `SecretStr`, so that printing the settings shows none.
 """
 
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -22,6 +23,8 @@ REQUEST_SECONDS = 30.0
 RETRIEVAL_SECONDS = 5.0
 GENERATION_SECONDS = 25.0
 DATABASE_CONNECT_SECONDS = 5.0
+
+DIGEST = "sha256:"  # an API key may be configured as this and its digest
 
 _HTTP = TypeAdapter(AnyHttpUrl)
 
@@ -67,7 +70,9 @@ class Settings(BaseSettings):
     redis_url: SecretStr | None = Field(None, description="Shares rate limits between workers.")
 
     api_rate_limit: int = Field(60, ge=1, description="Requests a minute per client.")
-    api_keys: Annotated[tuple[SecretStr, ...], NoDecode] = Field((), description="Comma-separated; empty: open.")
+    api_keys: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
+        (), description="Comma-separated, each a key or its `sha256:` digest; empty: open."
+    )
     api_key_rate_limit: int = Field(100, ge=1, description="Requests a minute per key.")
     max_conversation_history: int = Field(10, ge=0, le=100, description="Messages given to the model as context.")
     conversation_retention_days: int = Field(30, ge=1, description="Older turns are deleted.")
@@ -105,6 +110,15 @@ class Settings(BaseSettings):
     def _redis(cls, value: SecretStr | None) -> SecretStr | None:
         if value and not value.get_secret_value().startswith(("redis://", "rediss://", "redis+unix://", "unix://")):
             raise ValueError("must start with redis:// or rediss://")
+        return value
+
+    @field_validator("api_keys")
+    @classmethod
+    def _digests(cls, value: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
+        for key in value:
+            digest = key.get_secret_value()
+            if digest.startswith(DIGEST) and not re.fullmatch(DIGEST + "[0-9a-f]{64}", digest):
+                raise ValueError(f"{DIGEST} must be followed by 64 hexadecimal digits; `chapterverse key` writes one")
         return value
 
     @field_validator("cors_origins")

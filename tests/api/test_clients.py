@@ -1,5 +1,6 @@
 """Who asks: addresses behind proxies that are trusted and others, and keys."""
 
+import hashlib
 from ipaddress import ip_network
 from typing import Any
 
@@ -55,6 +56,17 @@ def test_keys() -> None:
     assert "one" not in first.name
     assert clients.by_key(scope("192.0.2.9", ("X-API-Key", "one"))) == first
     assert clients.by_key(scope("192.0.2.1", ("authorization", "bearer  one "))) == first
+
+
+def test_a_key_may_be_configured_by_its_digest_and_the_digest_is_no_key() -> None:
+    digest = "sha256:" + hashlib.sha256(b"one").hexdigest()
+    clients = Clients(keys=[digest])
+    assert clients.by_key(scope("192.0.2.1", ("X-API-Key", "one"))) == Clients(keys=["one"]).by_key(
+        scope("192.0.2.1", ("X-API-Key", "one"))
+    )
+    for wrong in (digest, digest.removeprefix("sha256:")):
+        with pytest.raises(Unauthorized):
+            clients.by_key(scope("192.0.2.1", ("X-API-Key", wrong)))
 
 
 @pytest.mark.parametrize(

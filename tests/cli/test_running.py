@@ -9,11 +9,25 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from chapterverse.api.clients import Clients
 from chapterverse.cli import main
+from chapterverse.config import Settings
 from tests.cli.process import chapterverse
 from tests.served import free_port
 
-COMMANDS = [[], ["ingest"], ["search"], ["calibrate"], ["ask"], ["chat"], ["sessions"], ["serve"], ["mcp"], ["doctor"]]
+COMMANDS = [
+    [],
+    ["ingest"],
+    ["search"],
+    ["calibrate"],
+    ["ask"],
+    ["chat"],
+    ["sessions"],
+    ["serve"],
+    ["mcp"],
+    ["key"],
+    ["doctor"],
+]
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids="-".join)
@@ -81,6 +95,17 @@ def test_doctor_on_embedded_engines_that_do_not_work(tmp_path: Path) -> None:
     assert findings["qdrant"]["fix"] == findings["book"]["fix"] == "chapterverse ingest <folder, file or URL>"
     assert "PG_BIN" in findings["database"]["message"]
     assert findings["database"]["fix"].startswith("Set DATABASE_URL")
+
+
+def test_a_key_that_was_made_opens_a_server_that_knows_its_digest() -> None:
+    made = CliRunner().invoke(main, ["key"])
+    settings = Settings.load(api_keys=made.stderr.strip().removeprefix("API_KEYS="))
+    clients = Clients(keys=[entry.get_secret_value() for entry in settings.api_keys])
+    header = (b"authorization", f"Bearer {made.stdout.strip()}".encode())
+    client = clients.by_key({"type": "http", "headers": [header]})
+    assert client is not None
+    assert client.keyed
+    assert made.stdout != CliRunner().invoke(main, ["key"]).stdout
 
 
 @pytest.mark.slow

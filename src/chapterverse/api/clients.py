@@ -12,6 +12,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
+from chapterverse.config import DIGEST
 from chapterverse.errors import Unauthorized
 
 Address = IPv4Address | IPv6Address
@@ -31,7 +32,7 @@ class Clients:
 
     def __init__(self, trusted_proxies: Sequence[Network] = (), keys: Iterable[str] = ()) -> None:
         self._proxies = tuple(trusted_proxies)
-        self._digests = tuple(_digest(key) for key in keys)
+        self._digests = tuple(_configured(key) for key in keys)
 
     def by_address(self, scope: Scope) -> Client:
         """The client as the network sees it: the nearest address that is no trusted proxy."""
@@ -62,6 +63,11 @@ class Clients:
 def _key(headers: Headers) -> str:
     scheme, _, token = headers.get("authorization", "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "")
+
+
+def _configured(key: str) -> bytes:
+    """The digest of a configured key, which may be given as `sha256:` and its digest, so that no key lies in a file."""
+    return bytes.fromhex(key.removeprefix(DIGEST)) if key.startswith(DIGEST) else _digest(key)
 
 
 def _digest(key: str) -> bytes:

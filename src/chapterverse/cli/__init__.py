@@ -15,7 +15,7 @@ from chapterverse.cli.asking import ask
 from chapterverse.cli.book import calibrate, ingest, search
 from chapterverse.cli.chat import chat
 from chapterverse.cli.evaluating import evaluate
-from chapterverse.cli.running import doctor, mcp, serve
+from chapterverse.cli.running import doctor, key, mcp, serve
 from chapterverse.cli.sessions import sessions
 
 
@@ -37,6 +37,7 @@ def main(verbose: bool) -> None:
       chapterverse eval questions.jsonl    measure how well the book answers
       chapterverse serve                   the HTTP API on port 8000, described at /docs
       chapterverse mcp                     the book as tools for an MCP client, over stdio
+      chapterverse key                     an API key for a client, and its digest for the server
       chapterverse doctor                  which engine each part uses, why, and how it does
     """
     # What a reader must know is printed by the commands themselves; the log repeats it for whoever looks for a cause.
@@ -47,5 +48,5 @@ def main(verbose: bool) -> None:
             stream.reconfigure(errors="replace")
 
 
-for _command in (ingest, search, calibrate, ask, chat, sessions, evaluate, serve, mcp, doctor):
+for _command in (ingest, search, calibrate, ask, chat, sessions, evaluate, serve, mcp, key, doctor):
     main.add_command(_command)

@@ -1,4 +1,4 @@
-"""Commands that run and examine the service: serve, mcp, doctor.
+"""Commands that run and examine the service: serve, mcp, key, doctor.
 
 Owns their arguments and exit codes. Never handles a request.
 """
@@ -69,6 +69,27 @@ async def mcp() -> int:
 
     async with open_services(Settings.load()) as services:
         await serve_stdio(services)
+    return 0
+
+
+@click.command()
+@reported
+def key() -> int:
+    """Make an API key. The key is for its client; its digest is for API_KEYS, so that no key lies on the server.
+
+    The key goes to stdout, the setting to stderr. Several clients: one digest each, separated by commas.
+
+    \b
+      chapterverse key > client.key        the setting is shown, the key goes to its client
+    """
+    import hashlib
+    import secrets
+
+    from chapterverse.config import DIGEST
+
+    made = f"cv-{secrets.token_urlsafe(32)}"
+    click.echo(made)
+    click.echo(f"API_KEYS={DIGEST}{hashlib.sha256(made.encode()).hexdigest()}", err=True)
     return 0
 
 
