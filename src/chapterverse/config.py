@@ -66,6 +66,9 @@ class Settings(BaseSettings):
     qdrant_api_key: SecretStr | None = Field(None, description="Its key.")
     qdrant_collection_name: str = Field(QDRANT_COLLECTION, pattern=r"^[A-Za-z0-9_-]{1,200}$", description="Collection.")
 
+    qdrant_shards: int = Field(1, ge=1, le=1024, description="Shards of a new collection on a Qdrant cluster.")
+    qdrant_replicas: int = Field(1, ge=1, le=16, description="Copies of each shard on a Qdrant cluster.")
+
     database_url: SecretStr | None = Field(None, description="Postgres for conversations instead of the embedded one.")
     redis_url: SecretStr | None = Field(None, description="Shares rate limits between workers.")
 

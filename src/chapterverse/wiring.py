@@ -4,9 +4,10 @@ Owns the choice. Engines are imported only when chosen, because vendors' clients
 ingesting need no language model and no database. Nothing here connects: engines do so when they are first used.
 """
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from chapterverse.config import OPENAI_URL, RETRIEVAL_SECONDS, Settings
 from chapterverse.embeddings import Embedder
@@ -18,6 +19,7 @@ from chapterverse.services import Engines, Services
 if TYPE_CHECKING:
     from chapterverse.agent import LanguageModel
     from chapterverse.database import Conversations
+    from chapterverse.grounding import Judge
 
 
 @asynccontextmanager
@@ -36,20 +38,37 @@ async def open_engines(settings: Settings) -> AsyncIterator[Engines]:
 
 
 @asynccontextmanager
-async def open_services(settings: Settings) -> AsyncIterator[Services]:
-    """What answering needs, closed at the end."""
+async def open_services(settings: Settings, *, at_once: bool = False) -> AsyncIterator[Services]:
+    """What answering needs, closed at the end. `at_once` starts index and database while the language model is still
+    being imported, for a server, which will need them; else they start with the first question."""
     async with AsyncExitStack() as closing:
         engines = await closing.enter_async_context(open_engines(settings))
-        model, model_why = choose_model(settings, engines.embedder)
-        closing.push_async_callback(model.close)
         conversations, database, database_why = choose_conversations(settings, closing)
         closing.push_async_callback(conversations.close)
+        if at_once:
+            await closing.enter_async_context(_starting(engines.index.probe(), conversations.probe()))
+        # In a thread, so that what starts meanwhile is attended to.
+        model, model_why = await asyncio.to_thread(choose_model, settings, engines.embedder)
+        closing.push_async_callback(model.close)
         dependencies = (
             *engines.dependencies,
             Dependency("llm", model.engine, model_why, model.probe, vital=True, also_as="gemini"),
             Dependency("database", database, database_why, conversations.probe, vital=False),
         )
-        yield Services(settings, engines.embedder, engines.index, dependencies, model, conversations)
+        judge = open_judge(closing)
+        yield Services(settings, engines.embedder, engines.index, dependencies, model, conversations, judge)
+
+
+@asynccontextmanager
+async def _starting(*probes: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Let engines start in the background. One that cannot will say so when it is asked something."""
+    starts = [asyncio.create_task(probe) for probe in probes]
+    try:
+        yield
+    finally:
+        for start in starts:
+            start.cancel()
+        await asyncio.gather(*starts, return_exceptions=True)
 
 
 def choose_embedder(settings: Settings) -> tuple[Embedder, str]:
@@ -81,13 +100,14 @@ def choose_embedder(settings: Settings) -> tuple[Embedder, str]:
 def choose_index(settings: Settings) -> tuple[Index, str]:
     """The vector engine and why it is this one."""
     if settings.qdrant_url:
-        from chapterverse.index.server import QdrantIndex
+        from chapterverse.index.server import QdrantIndex, Spread
 
         return QdrantIndex(
             url=settings.qdrant_url,
             api_key=settings.qdrant_api_key.get_secret_value() if settings.qdrant_api_key else None,
             collection=settings.qdrant_collection_name,
             timeout=RETRIEVAL_SECONDS,
+            spread=Spread(settings.qdrant_shards, settings.qdrant_replicas),
         ), "QDRANT_URL is set"
     from chapterverse.index.edge import EdgeIndex
 
@@ -118,6 +138,16 @@ def choose_conversations(settings: Settings, closing: AsyncExitStack) -> "tuple[
     postgres = EmbeddedPostgres(settings.chapterverse_home / "postgres")
     closing.push_async_callback(postgres.stop)
     return Conversations(postgres.start), "Postgres, embedded", "DATABASE_URL is not set"
+
+
+def open_judge(closing: AsyncExitStack) -> "Judge":
+    """The rules, with the trained verifier for a second opinion. Its weights are read when they are first needed."""
+    from chapterverse.grounding import Verifier
+    from chapterverse.trained.cross_encoder import CrossEncoder
+
+    encoder = CrossEncoder("verifier")
+    closing.callback(encoder.close)
+    return Verifier(encoder)
 
 
 def _embedding_engine(settings: Settings) -> tuple[str, str]:

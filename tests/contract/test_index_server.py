@@ -34,6 +34,24 @@ async def test_states_lie_behind_an_alias_and_the_last_two_are_kept(qdrant_url: 
     await index.close()
 
 
+async def test_a_collection_is_spread_as_configured_and_found_in_as_ever(qdrant_url: str) -> None:
+    from qdrant_client import AsyncQdrantClient
+
+    from chapterverse.index.server import QdrantIndex, Spread
+
+    index = QdrantIndex(url=qdrant_url, collection="spread", spread=Spread(shards=3, replicas=2))
+    async with index.writer() as writer:
+        for number in range(8):
+            await write_page(f"p{number}.html", [f"text {number}"]).put(writer)
+        await writer.publish(manifest())
+    client = AsyncQdrantClient(url=qdrant_url, check_compatibility=False)
+    shape = (await client.get_collection("spread")).config.params
+    assert (shape.shard_number, shape.replication_factor) == (3, 2)
+    assert len(await index.search(ask("text"))) == min(8, ask("text").limit)
+    for closing in (client, index):
+        await closing.close()
+
+
 async def test_a_foreign_collection_is_left_alone(qdrant_url: str) -> None:
     from qdrant_client import AsyncQdrantClient, models
 

@@ -30,11 +30,20 @@ from chapterverse.errors import ValidationFailed
 @click.option("--max-pages", default=20_000, show_default=True, help="Stop a crawl after so many pages.")
 @click.option("--concurrency", default=4, show_default=True, help="Requests to a website at once.")
 @click.option("--allow-private", is_flag=True, help="Also read websites on loopback and private networks.")
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 256),
+    default=1,
+    show_default=True,
+    help="Processes that read and embed; one uses every core too.",
+)
 @click.option("--fresh", is_flag=True, help="Forget the book as it is and start from nothing.")
 @click.option("--reembed", is_flag=True, help="Embed the stored book anew with the model of the settings; no SOURCE.")
 @click.option("--json", "as_json", is_flag=True, help="Print the ledger as JSON to stdout.")
 @command
-async def ingest(sources: tuple[str, ...], fresh: bool, reembed: bool, as_json: bool, **options: Any) -> int:
+async def ingest(
+    sources: tuple[str, ...], fresh: bool, reembed: bool, workers: int, as_json: bool, **options: Any
+) -> int:
     """Read a folder, a file or a website into the book.
 
     Formats: Markdown, MDX, reStructuredText, AsciiDoc, HTML, plain text, EPUB, PDF. Run it again at any time: only what
@@ -48,6 +57,7 @@ async def ingest(sources: tuple[str, ...], fresh: bool, reembed: bool, as_json: 
     """
     from chapterverse.config import Settings
     from chapterverse.ingestion import pipeline
+    from chapterverse.ingestion.crew import open_crew, shared_out
     from chapterverse.ingestion.options import SourceOptions
     from chapterverse.ingestion.sources import open_source
     from chapterverse.terminal import err
@@ -62,8 +72,9 @@ async def ingest(sources: tuple[str, ...], fresh: bool, reembed: bool, as_json: 
     settings = Settings.load()
     async with open_engines(settings) as engines:
         try:
-            with IngestProgress() as watch:
-                workshop = pipeline.Workshop(engines.index, engines.embedder, settings.chapterverse_home, watch)
+            with open_crew(workers) as crew, IngestProgress() as watch:
+                embedder = shared_out(engines.embedder, crew)
+                workshop = pipeline.Workshop(engines.index, embedder, settings.chapterverse_home, watch, crew)
                 if reembed:
                     ledger = await pipeline.reembed(workshop)
                 else:

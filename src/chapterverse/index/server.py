@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from qdrant_client import AsyncQdrantClient, models
@@ -40,14 +41,31 @@ _WRITE_TIMEOUT = 60.0  # seconds for one request of a writer
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How a new collection is laid out over the nodes of a cluster; a single server holds one of each."""
+
+    shards: int = 1
+    replicas: int = 1
+
+
 class QdrantIndex:
     """A book on a server."""
 
-    def __init__(self, *, url: str, api_key: str | None = None, collection: str, timeout: float = 5.0) -> None:
+    def __init__(
+        self,
+        *,
+        url: str,
+        api_key: str | None = None,
+        collection: str,
+        timeout: float = 5.0,
+        spread: Spread = Spread(),  # noqa: B008 - it is frozen
+    ) -> None:
         self._url = url
         self._api_key = api_key
         self._alias = collection
         self._timeout = timeout  # seconds for one answer
+        self._spread = spread
         self._client = self._connect(timeout)
         self._known: tuple[float, Manifest] | None = None  # until when, what
         self._weights: tuple[Mapping[str, Any], WordWeights] | None = None
@@ -95,7 +113,7 @@ class QdrantIndex:
         return known[1]
 
     async def pages(self) -> list[Page]:
-        """All pages without their text and blocks, by module and address."""
+        """All pages without their text and blocks, in reading order."""
 
         async def scroll(manifest: Manifest) -> list[Page]:
             pages: list[Page] = []
@@ -110,7 +128,7 @@ class QdrantIndex:
                 )
                 pages.extend(page_from_payload(record.payload or {}) for record in records)
                 if offset is None:
-                    return sorted(pages, key=lambda page: (page.module, page.url))
+                    return sorted(pages, key=lambda page: page.place)
 
         return await self._read(scroll, _LIST_TIMEOUT)
 
@@ -137,7 +155,7 @@ class QdrantIndex:
 
         client = self._connect(_WRITE_TIMEOUT)
         try:
-            async with open_writer(client, self._alias, fresh=fresh) as writer:
+            async with open_writer(client, self._alias, fresh=fresh, spread=self._spread) as writer:
                 yield writer
         finally:
             self._known = None

@@ -24,7 +24,7 @@ from chapterverse.errors import ConfigurationError, IngestionError
 from chapterverse.index import Vectors, points
 from chapterverse.index.checks import check_dimension, check_page, check_vectors
 from chapterverse.index.generations import new_name
-from chapterverse.index.server import collection_of, dense_of, of_kind
+from chapterverse.index.server import Spread, collection_of, dense_of, of_kind
 from chapterverse.index.server_errors import server_errors
 from chapterverse.index.sparse import DEFAULTS, WordWeights
 
@@ -36,13 +36,15 @@ _LOCK_ID = 1
 
 
 @asynccontextmanager
-async def open_writer(client: AsyncQdrantClient, alias: str, *, fresh: bool) -> AsyncIterator["QdrantWriter"]:
+async def open_writer(
+    client: AsyncQdrantClient, alias: str, *, fresh: bool, spread: Spread
+) -> AsyncIterator["QdrantWriter"]:
     """The one writer of an alias, on a copy of the current state or on nothing."""
     lock = _Lock(client, f"{alias}__lock")
     with server_errors(alias):
         current = await _current(client, alias)
         await lock.take()
-    writer = QdrantWriter(client, alias, current, lock)
+    writer = QdrantWriter(client, alias, current, lock, spread)
     try:
         with server_errors(alias):
             await _sweep(client, alias, keep=current)
@@ -58,11 +60,14 @@ async def open_writer(client: AsyncQdrantClient, alias: str, *, fresh: bool) -> 
 class QdrantWriter:
     """The next state of an index behind an alias."""
 
-    def __init__(self, client: AsyncQdrantClient, alias: str, current: str | None, lock: "_Lock") -> None:
+    def __init__(
+        self, client: AsyncQdrantClient, alias: str, current: str | None, lock: "_Lock", spread: Spread
+    ) -> None:
         self._client = client
         self._alias = alias
         self._current = current  # collection behind the alias
         self._lock = lock
+        self._spread = spread
         self._name = new_name()
         self._collection = collection_of(alias, self._name)
         self._created = self._published = False
@@ -172,6 +177,8 @@ class QdrantWriter:
             vectors_config={points.DENSE: models.VectorParams(size=dimension, distance=models.Distance.COSINE)},
             sparse_vectors_config={points.SPARSE: models.SparseVectorParams(modifier=models.Modifier.IDF)},
             on_disk_payload=True,
+            shard_number=self._spread.shards,
+            replication_factor=self._spread.replicas,
         )
         self._created = True
         self._dimension = dimension

@@ -8,6 +8,7 @@ import asyncio
 import hashlib
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from concurrent.futures import BrokenExecutor, Executor
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -18,17 +19,18 @@ from chapterverse.book import Chunk, Manifest, Page, PageRecord
 from chapterverse.confidence import calibrate
 from chapterverse.embeddings import Embedder
 from chapterverse.embeddings.wordpiece import WINDOW, count_tokens
-from chapterverse.errors import EmbeddingMismatchError
+from chapterverse.errors import EmbeddingMismatchError, IngestionError
 from chapterverse.index import Index, IndexWriter
 from chapterverse.ingestion.chunking import cut
 from chapterverse.ingestion.composing import compose
 from chapterverse.ingestion.document import Document, Failed, Fetched, NothingToRead, Skipped, Unchanged, Unreadable
-from chapterverse.ingestion.ledger import Ledger, Outcome, Row
+from chapterverse.ingestion.hostile import orders_in
+from chapterverse.ingestion.ledger import ORDER_CHARS, Ledger, Order, Outcome, Row
 from chapterverse.ingestion.readers import read
 from chapterverse.ingestion.sources import Source
 from chapterverse.ingestion.vector_journal import VectorJournal
 
-RECIPE: Final = "1"  # raise it when readers or chunking give other pages or chunks for the same document
+RECIPE: Final = "2"  # raise it when readers or chunking give other pages or chunks for the same document
 BATCH: Final = 64  # passages embedded together: some seconds of work, so that little is lost and progress is seen
 
 
@@ -53,6 +55,7 @@ class Workshop:
     embedder: Embedder
     home: Path  # where ledgers and unpublished vectors are kept
     watch: Watch = lambda _: None
+    crew: Executor | None = None  # worker processes that read documents; None: threads
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,15 @@ async def recalibrate(workshop: Workshop) -> Manifest:
         return await run.publish()
 
 
+def read_pages(document: Document, window: int) -> list[tuple[Page, list[Chunk]]]:
+    """The pages of a document with their passages, each inside a model's window. May run in a worker process."""
+    pages = [(page, cut(page, count_tokens, window)) for page in (compose(document, draft) for draft in read(document))]
+    pages = [(page, chunks) for page, chunks in pages if chunks]
+    if not pages:
+        raise NothingToRead("no text")
+    return pages
+
+
 def require_same_model(manifest: Manifest | None, embedder: Embedder) -> None:
     """Refuse to mix vectors of two models in one index."""
     if manifest is not None and manifest.fingerprint != embedder.fingerprint:
@@ -119,11 +131,19 @@ async def _run(workshop: Workshop, ledger: Ledger, *, fresh: bool) -> AsyncItera
             run = _Run(workshop, writer, journal, ledger)
             try:
                 yield run
+            except BrokenExecutor as failure:
+                why = (
+                    "a worker process ended by force, perhaps for want of memory; the book is as it was. Run it again, "
+                )
+                raise IngestionError(why + "with fewer --workers: what was embedded is kept.") from failure
             finally:
                 await run.stop()
         journal.forget()
     ledger.seconds = time.perf_counter() - started
-    ledger.save(workshop.home / "ledgers")
+    try:
+        ledger.save(workshop.home / "ledgers")
+    except OSError as failure:
+        raise IngestionError(f"the book is up to date, but its ledger cannot be written: {failure}") from failure
 
 
 @dataclass(slots=True)
@@ -166,7 +186,11 @@ class _Run:
 
     def cut(self, page: Page) -> list[Chunk]:
         """The passages of a page, each inside the embedding model's window."""
-        return cut(page, count_tokens, min(self.workshop.embedder.window, WINDOW))
+        return cut(page, count_tokens, self._window)
+
+    @property
+    def _window(self) -> int:
+        return min(self.workshop.embedder.window, WINDOW)
 
     async def publish(self) -> Manifest:
         """Make what was built the book that readers see."""
@@ -213,7 +237,8 @@ class _Run:
             self._keep(known)
             return
         try:
-            pages = await asyncio.to_thread(self._pages, document)
+            loop, window = asyncio.get_running_loop(), self._window
+            pages = await loop.run_in_executor(self.workshop.crew, read_pages, document, window)
         except Unreadable as failure:
             self._fail(document.url, str(failure), known)
         except NothingToRead as reason:
@@ -221,13 +246,6 @@ class _Run:
         else:
             for page, chunks in pages:
                 await self._put(document, digest, page, chunks)
-
-    def _pages(self, document: Document) -> list[tuple[Page, list[Chunk]]]:
-        pages = [(page, self.cut(page)) for page in (compose(document, draft) for draft in read(document))]
-        pages = [(page, chunks) for page, chunks in pages if chunks]
-        if not pages:
-            raise NothingToRead("no text")
-        return pages
 
     async def _put(self, document: Document, digest: str, page: Page, chunks: list[Chunk]) -> None:
         before = self.writer.records.get(page.page_id)
@@ -286,14 +304,22 @@ class _Run:
             await self.writer.put(ready.page, ready.record, ready.chunks, vectors[row : row + len(ready.chunks)])
             row += len(ready.chunks)
             flags = tuple(sorted({flag for chunk in ready.chunks for flag in chunk.flags}))
-            self.ledger.write(Row(ready.page.url, ready.outcome, chunks=len(ready.chunks), flags=flags))
+            orders = tuple(order for chunk in ready.chunks if chunk.flags for order in _orders(chunk))
+            self.ledger.write(Row(ready.page.url, ready.outcome, "", len(ready.chunks), flags, orders))
         self._report(batch[-1].page.url)
 
     def _report(self, doing: str) -> None:
         self.workshop.watch(Progress(len(self.ledger.rows), self.expected, self.ledger.passages_embedded, doing))
 
 
+def _orders(chunk: Chunk) -> list[Order]:
+    """What a flagged chunk says to a model, for the author to look at; it may stand in a heading above it."""
+    said = [chunk.text[start:end] for start, end in orders_in(chunk.text)] or [chunk.breadcrumb]
+    return [Order(chunk.section_heading, " ".join(text.split())[:ORDER_CHARS]) for text in said]
+
+
 def _digest(document: Document) -> str:
     """Changes whenever the page or the way it is read changes."""
-    how = "\x1f".join((RECIPE, document.url, document.path, document.format, document.anchors, document.module))
+    read_as = (RECIPE, document.url, document.path, document.format, document.anchors, document.module)
+    how = "\x1f".join((*read_as, *map(str, document.folders)))
     return hashlib.sha256(how.encode("utf-8", "surrogatepass") + b"\x1e" + document.data).hexdigest()
