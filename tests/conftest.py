@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -61,3 +62,14 @@ def example_server(example_home: Path) -> Iterator[Served]:
     """The real server over the example book, on a real port."""
     with serve(Settings.load(chapterverse_home=example_home, api_rate_limit=100_000)) as served:
         yield served
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
+    """Say at the end, in one line each, what this machine lacks and how many tests were left out for it."""
+    terminalreporter.reportchars = terminalreporter.reportchars.replace("s", "")  # else each test says it
+    yield
+    skipped = [report.longrepr for report in terminalreporter.stats.get("skipped", [])]
+    reasons = Counter(str(why[2]).removeprefix("Skipped: ") for why in skipped if isinstance(why, tuple))
+    for reason, tests in sorted(reasons.items()):
+        terminalreporter.write_line(f"{tests} left out: {reason}")

@@ -115,7 +115,9 @@ class TestBook:
     def test_has_five_modules_and_about_twenty_pages(self) -> None:
         assert {path.split("/")[0] for path in PAGES} == MODULES
         assert 18 <= len(PAGES) <= 24
-        assert not [path for path in BOOK.rglob("*") if path.is_file() and path not in PATHS]
+        others = [path for path in BOOK.rglob("*") if path.is_file() and path not in PATHS]
+        assert {path.relative_to(BOOK).as_posix() for path in others} == {f"{one}/_category_.json" for one in MODULES}
+        assert sorted(json.loads(path.read_text())["position"] for path in others) == [1, 2, 3, 4, 5]
 
     @each_page
     def test_front_matter_has_a_title_and_a_place(self, page: Source) -> None:

@@ -69,6 +69,12 @@ class Page:
     sections: tuple[Section, ...]
     blocks: tuple[Block, ...]
     flags: tuple[str, ...] = ()  # e.g. "addresses_assistant": text that talks to the model rather than the reader
+    order: str = ""  # sorts the pages of a source as they are meant to be read
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Sorts the pages of a book as a reader turns them."""
+        return self.source, self.order, self.url
 
 
 @dataclass(frozen=True, slots=True)

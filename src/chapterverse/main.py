@@ -4,6 +4,11 @@ Owns the order of start and stop, and of what a request passes through. `uvicorn
 --no-proxy-headers` or `chapterverse serve` run it; proxies are trusted by `TRUSTED_PROXIES` alone.
 """
 
+import gc
+import multiprocessing
+import os
+import signal
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
@@ -13,11 +18,12 @@ from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 
 from chapterverse import __version__, answering
-from chapterverse.api import book, chat, description, errors, openai, probes, sessions, web
+from chapterverse.api import book, chat, description, errors, openai, probes, sessions, web, widget
 from chapterverse.api.gate import Gate
 from chapterverse.api.headers import SafeHeaders
 from chapterverse.api.limits import BodyLimit, Guard
 from chapterverse.api.mcp.http import mcp_route, open_mcp
+from chapterverse.api.pages import Contents
 from chapterverse.api.rates import RateLimits
 from chapterverse.api.request_id import RequestIds
 from chapterverse.api.request_log import RequestLog
@@ -39,7 +45,7 @@ Every answer carries `X-Request-ID`."""
 async def open_tended(settings: Settings) -> AsyncIterator[Services]:
     """What answering needs, with its conversations kept tidy meanwhile."""
     retention = timedelta(days=settings.conversation_retention_days)
-    async with open_services(settings) as services, keeping_house(services.conversations, retention):
+    async with open_services(settings, at_once=True) as services, keeping_house(services.conversations, retention):
         yield services
 
 
@@ -53,9 +59,11 @@ def create_app(
     Without settings, as a server calls it, they are read from the environment, and the process logs as they say. Tests
     give other engines and another way to answer.
     """
+    serves = settings is None
     if settings is None:
         settings = Settings.load()
         log_as_json(settings)
+        _end_with_supervisor()
     telemetry = Telemetry()
     gate = Gate(settings.max_concurrent_requests)
     rates = RateLimits(telemetry, settings.redis_url.get_secret_value() if settings.redis_url else None)
@@ -67,13 +75,15 @@ def create_app(
         async with opening(settings) as services, open_mcp(app):
             app.state.services = services
             app.state.health = Health((*services.dependencies, *rates.dependencies))
+            if serves:
+                _settle_memory()
             yield
         await rates.close()
 
     app = FastAPI(title="Chapterverse", version=__version__, description=_DESCRIPTION, lifespan=lifespan)
     app.state.answering, app.state.gate, app.state.telemetry = answering, gate, telemetry
-    app.state.heartbeat = HEARTBEAT_SECONDS
-    for routes in (chat, openai, book, sessions, probes, web):
+    app.state.heartbeat, app.state.contents = HEARTBEAT_SECONDS, Contents()
+    for routes in (chat, openai, book, sessions, probes, web, widget):
         app.include_router(routes.router)
     app.router.routes.append(mcp_route(settings.cors_origins))
     errors.install(app)
@@ -85,7 +95,8 @@ def create_app(
             CORSMiddleware,
             allow_origins=settings.cors_origins,
             allow_methods=["GET", "POST", "DELETE"],
-            allow_headers=["Authorization", "Content-Type", "X-API-Key", "X-Request-ID"],
+            # Any: no answer rests on a cookie, a key must be known to be sent, and OpenAI's clients send a dozen more.
+            allow_headers=["*"],
             expose_headers=["Retry-After", "X-Request-ID"],
         )
     app.add_middleware(SafeHeaders)
@@ -93,3 +104,23 @@ def create_app(
     app.add_middleware(RequestIds)
     app.openapi = lambda: description.describe(app, with_keys=bool(settings.api_keys))  # type: ignore[method-assign]
     return app
+
+
+def _settle_memory() -> None:
+    """Take what was imported out of the garbage collector's sight, and let it look less often: it found nothing to
+    collect there, at a sixth of the time that an answer takes. `chapterverse serve` starts with it switched off."""
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+    gc.enable()
+
+
+def _end_with_supervisor() -> None:
+    """See to it that a worker whose supervisor was killed finishes and ends: nobody would replace it, and it would
+    hold the port against the next one."""
+    if (supervisor := multiprocessing.parent_process()) is not None:
+
+        def watch() -> None:
+            supervisor.join()
+            os.kill(os.getpid(), signal.SIGTERM)
+
+        threading.Thread(target=watch, name="supervisor", daemon=True).start()

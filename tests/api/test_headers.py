@@ -39,6 +39,30 @@ def test_other_origins_when_they_are_configured() -> None:
         assert "access-control-allow-origin" not in other.headers
 
 
+# What the JavaScript client of OpenAI sends from a browser.
+OPENAI = (
+    "authorization,content-type,x-stainless-arch,x-stainless-lang,x-stainless-os,x-stainless-package-version,"
+    "x-stainless-retry-count,x-stainless-runtime,x-stainless-runtime-version,x-stainless-timeout"
+)
+
+
+@pytest.mark.parametrize("origins", ["https://docs.example.com,https://other.example.com", "*"])
+def test_other_origins_may_send_the_headers_they_need(origins: str) -> None:
+    with serve(Settings.load(cors_origins=origins), opening=without_engines(), answering=Scripted()) as server:
+        for path, headers in (("/v1/chat/completions", OPENAI), ("/chat/stream", "content-type")):
+            asked = PREFLIGHT | {"Access-Control-Request-Headers": headers}
+            allowed = server.http.options(path, headers=asked)
+            assert allowed.status_code == 200
+            assert set(headers.split(",")) <= set(allowed.headers["access-control-allow-headers"].lower().split(","))
+            assert "access-control-allow-credentials" not in allowed.headers, "no cookie means anything here"
+            assert "DELETE" in allowed.headers["access-control-allow-methods"]
+        stream = server.http.post("/chat/stream", json={"query": "answer"}, headers=ORIGIN)
+        assert stream.headers["access-control-allow-origin"] == ("*" if origins == "*" else ORIGIN["Origin"])
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        exposed = stream.headers["access-control-expose-headers"].lower().replace(" ", "").split(",")
+        assert {"retry-after", "x-request-id"} <= set(exposed)
+
+
 def test_no_other_origins_by_default() -> None:
     with serve(Settings.load(), opening=without_engines(), answering=Scripted()) as server:
         assert "access-control-allow-origin" not in server.http.get("/livez", headers=ORIGIN).headers

@@ -1,8 +1,9 @@
-"""A real Chromium, driven by Playwright: found on this machine or the tests are skipped with what to do.
+"""A real Chromium, driven by Playwright. Where there is none, its tests are skipped and the run ends with what to do.
 
 A visit fails when the page logs an error, breaks its policy, or asks anyone but its own server.
 """
 
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,10 +12,19 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, Playwright, Request, expect, sync_playwright
 
 SCREENSHOTS = Path(__file__).parents[2] / ".cache" / "screenshots"
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
+PLACES = (
+    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+    "/Applications/Chromium.app/Contents/MacOS/Chromium",
+    "/snap/bin/chromium",
+)
+MISSING = (
+    "no Chromium. Get one with `apt-get install -y chromium` or "
+    "`.venv/bin/playwright install chromium`, or name yours in CHROMIUM."
+)
 # As root in a container, without a display, and silent towards the network.
 FLAGS = [
     "--no-sandbox",
@@ -26,27 +36,40 @@ FLAGS = [
     "--disable-sync",
 ]
 WIDE = {"width": 1400, "height": 900}
+PATIENCE = 30_000  # milliseconds for a state to come about, on a machine that has much else to do
+
+expect.set_options(timeout=PATIENCE)
+
+
+def find_chromium(playwright: Playwright) -> str | None:
+    """The one that is named, else one that is installed, else Playwright's own."""
+    if named := os.environ.get("CHROMIUM"):
+        return named
+    installed = [path for name in NAMES if (path := shutil.which(name))]
+    return next(
+        (path for path in (*installed, *PLACES, playwright.chromium.executable_path) if Path(path).exists()), None
+    )
 
 
 @contextmanager
 def open_browser() -> Iterator[Browser]:
-    found = next((path for name in NAMES if (path := shutil.which(name))), None)
-    if found is None:
-        pytest.skip("no Chromium on PATH: apt-get install -y chromium")
     with sync_playwright() as playwright:
+        found = find_chromium(playwright)
+        if found is None:
+            pytest.skip(MISSING)
         browser = playwright.chromium.launch(executable_path=found, args=FLAGS)
         yield browser
         browser.close()
 
 
 @contextmanager
-def visiting(browser: Browser, url: str, path: str = "/", **options: Any) -> Iterator[Page]:
-    """A fresh visitor on the page, whose complaints fail the test."""
+def visiting(browser: Browser, url: str, path: str = "/", asks: str = "", **options: Any) -> Iterator[Page]:
+    """A fresh visitor on the page, whose complaints fail the test; `asks` is another server that the page may ask."""
     context = browser.new_context(**({"viewport": WIDE, "reduced_motion": "reduce"} | options))
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(PATIENCE)
     page = context.new_page()
     complaints: list[str] = []
-    own = urlsplit(url).netloc
+    known = {urlsplit(url).netloc, urlsplit(asks).netloc, ""}
 
     def hear(message: ConsoleMessage) -> None:
         # A status that the page shows in its own words is logged by the browser, too.
@@ -54,7 +77,7 @@ def visiting(browser: Browser, url: str, path: str = "/", **options: Any) -> Ite
             complaints.append(message.text)
 
     def watch(request: Request) -> None:
-        if urlsplit(request.url).netloc not in (own, ""):
+        if urlsplit(request.url).netloc not in known:
             complaints.append(request.url)
 
     page.on("console", hear)

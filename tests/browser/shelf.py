@@ -1,11 +1,12 @@
 """A book made in the test, served without engines, with answers by script: every character and failure is known."""
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from chapterverse.book import Page
+from chapterverse.book import Fingerprint, Manifest, Page
 from chapterverse.config import Settings
 from chapterverse.errors import ChapterverseError
 from chapterverse.ingestion.composing import compose
@@ -34,6 +35,12 @@ A robot 🤖🦾 says “más”. The second sentence 👩‍🚀 is cited. Then
 print("🐍 [1]")  # <script>alert(1)</script>
 ```
 
+## כותרת
+
+הרובוט הוא מכונה.
+
+- פריט
+
 ## Contents
 
 The last words 🏁 of the page.
@@ -46,10 +53,16 @@ class Shelf:
 
     shelved: list[Page] = field(default_factory=list)
     failure: ChapterverseError | None = None
+    hangs: bool = False
 
-    async def pages(self) -> list[Page]:
+    async def manifest(self) -> Manifest:
         if self.failure:
             raise self.failure
+        if self.hangs:
+            await asyncio.Event().wait()
+        return Manifest(Fingerprint("", 0, ""), "one", "", len(self.shelved), 0)
+
+    async def pages(self) -> list[Page]:
         return self.shelved
 
     async def page(self, page_id: str) -> Page | None:

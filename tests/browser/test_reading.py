@@ -128,12 +128,14 @@ def test_refusal_follow_up_new_and_delete(page: Page, example_server: Served) ->
     assert example_server.http.get(f"/sessions/{session}").json()["turn_count"] == 2
     shoot(page, "09-follow-up")
     page.reload()
-    expect(page.locator(".recalled")).to_have_count(4)
+    expect(page.locator(".turn")).to_have_count(2)
+    page.locator(".answer .chip[href]").first.click()
+    expect(page.locator("mark.evidence").first).to_be_focused()
     page.on("dialog", lambda dialog: dialog.accept())
     page.get_by_role("button", name="Delete conversation").click()
     expect(page.locator(".status")).to_have_text("The conversation is deleted.")
     assert example_server.http.get(f"/sessions/{session}").status_code == 404
-    expect(page.locator(".recalled")).to_have_count(0)
+    expect(page.locator(".turn")).to_have_count(0)
 
 
 def test_search(page: Page) -> None:

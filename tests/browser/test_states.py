@@ -2,12 +2,15 @@
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from chapterverse.api.examples import SUMMARY
+from chapterverse.api.web import asset_path
+from chapterverse.book import page_id_for
 from chapterverse.errors import CollectionNotFoundError
 from tests.browser.chromium import in_view, open_browser, shoot, visiting
 from tests.browser.shelf import Shelf, odd_page, scripted_server
@@ -76,9 +79,9 @@ def test_every_node_knows_its_place(page: Page) -> None:
         "sections": [{"start": s.start, "level": s.level, "anchor": s.anchor} for s in BOOK.sections],
     }
     marked = page.evaluate(
-        """async ([stored, places]) => {
-            const { render } = await import("./assets/render.js");
-            const { mark, unitsOf } = await import("./assets/offsets.js");
+        """async ([stored, places, rendering, offsets]) => {
+            const { render } = await import(rendering);
+            const { mark, unitsOf } = await import(offsets);
             const units = unitsOf(stored.text);
             return places.map(([start, end]) => {
                 const { nodes, runs } = render(stored);
@@ -89,7 +92,7 @@ def test_every_node_knows_its_place(page: Page) -> None:
                 return [faithful, marks.map((one) => one.textContent).join("")];
             });
         }""",
-        [stored, places],
+        [stored, places, f"./{asset_path('render.js')}", f"./{asset_path('offsets.js')}"],
     )
     without_language = BOOK.text.replace("```python", "`" * 9)
     for (start, end), (faithful, text) in zip(places, marked, strict=True):
@@ -206,17 +209,55 @@ def test_doubt_and_limits_are_said(page: Page) -> None:
         "metadata": SUMMARY["metadata"] | {"sentences_withheld": 2, "stored": False},
     }
     page.evaluate(
-        """async (done) => {
-            const { Turn } = await import("./assets/turn.js");
+        """async ([done, turns]) => {
+            const { Turn } = await import(turns);
             const turn = new Turn({ query: "Is it so?", selection: null }, { hrefOf: () => null });
             turn.show({ type: "chunk", content: "It is `list[0]` so [1]. " });
             turn.show({ type: "sources", sources: [] });
             turn.show(done);
             document.querySelector(".turns").replaceChildren(turn.element);
         }""",
-        done,
+        [done, f"./{asset_path('turn.js')}"],
     )
     expect(page.locator(".answer")).to_have_text("It is list[0] so [1].")
     for words in ("Confidence: low", "only loosely", "Cut short", "2 sentences withheld", "could not be kept"):
         expect(page.locator(".turn")).to_contain_text(words)
     shoot(page, "26-low-confidence")
+
+
+def test_each_block_runs_in_the_direction_of_its_script(page: Page) -> None:
+    def direction(text: str) -> str:
+        found = page.locator("main").get_by_text(text).first
+        return str(found.evaluate("node => getComputedStyle(node).direction"))
+
+    assert [direction(text) for text in ("הרובוט הוא", "פריט", "כותרת")] == ["rtl"] * 3
+    assert [direction(text) for text in ("A robot", "outer one", "print(")] == ["ltr"] * 3
+    left, right = (page.locator("main").get_by_text(text).bounding_box() for text in ("A robot", "הרובוט הוא"))
+    assert left and right and left["width"] == right["width"]
+
+
+def test_on_paper_there_is_the_page_alone(browser: Browser, server: Served) -> None:
+    with visiting(browser, server.url, color_scheme="dark") as page:
+        page.locator("main h1").wait_for()
+        page.get_by_role("button", name="Switch to light").click()
+        page.get_by_role("button", name="Switch to dark").click()  # chosen, not only the system's
+        colour = "getComputedStyle(document.body).backgroundColor"
+        dark = page.evaluate(colour)
+        page.emulate_media(media="print")
+        for part in (".bar", ".contents", ".ask-place", ".turning"):
+            expect(page.locator(part)).to_be_hidden()
+        expect(page.locator("main h1")).to_be_visible()
+        assert page.evaluate(colour) != dark
+
+
+def test_a_page_that_could_not_be_fetched_is_tried_again(browser: Browser, scripted: Scripted) -> None:
+    other = replace(BOOK, page_id=page_id_for("other"), url="other.md", title="Other")
+    with scripted_server(Shelf([BOOK, other]), scripted) as server, visiting(browser, server.url) as page:
+        page.locator("main h1").wait_for()
+        page.route("**/pages/*", lambda route: route.abort())
+        page.locator(".contents a", has_text="Other").click()
+        expect(page.locator("main")).to_contain_text("The server cannot be reached.")
+        page.unroute("**/pages/*")
+        page.get_by_role("button", name="Try again").click()
+        expect(page.locator(".contents [aria-current=page]")).to_have_text("Other")
+        expect(page.locator("main p").nth(1)).to_contain_text("A robot")

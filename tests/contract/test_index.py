@@ -57,7 +57,7 @@ async def test_what_was_put_comes_back_as_it_was(index: Index) -> None:
     hits = await index.search(ask("ferret", limit=50))
     expected = {chunk.chunk_id: chunk for page in BOOK for chunk in page.chunks}
     assert {hit.chunk.chunk_id: hit.chunk for hit in hits} == expected
-    pages = sorted((page.page for page in BOOK), key=lambda page: (page.module, page.url))
+    pages = sorted((page.page for page in BOOK), key=lambda page: page.place)
     assert await index.pages() == [replace(page, text="", blocks=()) for page in pages]
     for page in pages:
         assert await index.page(page.page_id) == page

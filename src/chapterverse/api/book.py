@@ -6,7 +6,7 @@ from fastapi import APIRouter, Body, Path, Request
 
 from chapterverse.api.errors import responses
 from chapterverse.api.limits import admitted
-from chapterverse.api.pages import read_page, summary_of
+from chapterverse.api.pages import Contents, read_page
 from chapterverse.api.services import ServicesOf
 from chapterverse.models import PageList, PageText, RetrievalRequest, SearchResult
 from chapterverse.retrieval import retrieve_with_retry
@@ -34,10 +34,10 @@ async def search(
 
 
 @router.get("/pages", responses=responses(401, 503))
-async def pages(services: ServicesOf) -> PageList:
-    """List the pages of the book with their sections, by module and address."""
-    found = [summary_of(page) for page in await services.index.pages()]
-    return PageList(pages=found, total_pages=len(found))
+async def pages(request: Request, services: ServicesOf) -> PageList:
+    """List the pages of the book with their sections, in reading order."""
+    contents: Contents = request.app.state.contents
+    return await contents.read(services.index)
 
 
 @router.get("/pages/{page_id}", responses=responses(400, 401, 404, 503))

@@ -1,11 +1,37 @@
 """Pages as the doors give them: what is stored, in the types of the contract. Never formats HTTP."""
 
-from typing import Any
+from typing import Any, Final
 
 from chapterverse.book import Page
 from chapterverse.errors import NotFound
 from chapterverse.index import Index
-from chapterverse.models import PageSummary, PageText, SectionSummary
+from chapterverse.models import PageList, PageSummary, PageText, SectionSummary
+
+_BRIEF: Final = {"page_id", "title", "module", "url"}
+
+
+class Contents:
+    """The list of pages, made once for each state of the book: a large one takes the engine a while."""
+
+    def __init__(self) -> None:
+        self._generation = ""
+        self._listed = PageList(pages=[], total_pages=0)
+        self._brief = ""
+
+    async def read(self, index: Index) -> PageList:
+        """All pages in reading order, without their text."""
+        generation = (await index.manifest()).generation
+        if generation != self._generation:
+            pages = [PageSummary(**_fields(page)) for page in await index.pages()]
+            self._listed = PageList(pages=pages, total_pages=len(pages))
+            self._brief = self._listed.model_dump_json(include={"pages": {"__all__": _BRIEF}})
+            self._generation = generation
+        return self._listed
+
+    async def brief(self, index: Index) -> str:
+        """The same as JSON, without sections: what a table of contents needs."""
+        await self.read(index)
+        return self._brief
 
 
 async def read_page(page_id: str, index: Index) -> PageText:
@@ -14,11 +40,6 @@ async def read_page(page_id: str, index: Index) -> PageText:
     if page is None:
         raise NotFound(f"There is no page {page_id} in the book.")
     return PageText(**_fields(page), text=page.text)
-
-
-def summary_of(page: Page) -> PageSummary:
-    """A page without its text."""
-    return PageSummary(**_fields(page))
 
 
 def _fields(page: Page) -> dict[str, Any]:

@@ -4,27 +4,23 @@ Owns the counting. When Redis does not answer, this process counts alone until i
 worker still holds the limit, and `/health`, the metrics and the log say so.
 """
 
-import asyncio
 import logging
 import math
 import time
-from typing import Any, Final
-
-from limits import RateLimitItem, RateLimitItemPerSecond
-from limits.aio.storage import MemoryStorage, RedisStorage
-from limits.aio.strategies import MovingWindowRateLimiter
-from limits.errors import StorageError
+from collections import OrderedDict, deque
+from typing import TYPE_CHECKING, Final
 
 from chapterverse.errors import InternalError, RateLimited
 from chapterverse.health import Dependency
 from chapterverse.telemetry import Telemetry
 
+if TYPE_CHECKING:
+    from chapterverse.api.redis_window import RedisWindow
+
 log = logging.getLogger(__name__)
 
 WINDOW: Final = 60  # seconds
-REDIS_SECONDS: Final = 0.5  # for one count; a hit takes 0.1 ms
 RETRY_SECONDS: Final = 5.0  # after a failure Redis is left alone for so long, so that not every request waits for it
-CONNECTIONS: Final = 20
 
 
 class RateLimits:
@@ -33,12 +29,8 @@ class RateLimits:
     def __init__(self, telemetry: Telemetry, redis_url: str | None = None, window: int = WINDOW) -> None:
         self._telemetry = telemetry
         self._window = window
-        self._own = MovingWindowRateLimiter(MemoryStorage())
-        self._pool: Any = None
-        self._storage: RedisStorage | None = None
-        if redis_url:
-            self._pool, self._storage = _redis(redis_url)
-        self._shared = MovingWindowRateLimiter(self._storage) if self._storage else None
+        self._own = OwnWindow(window)
+        self._shared = _shared(redis_url, window) if redis_url else None
         self._alone_until = 0.0
 
     @property
@@ -48,55 +40,72 @@ class RateLimits:
 
     async def take(self, client: str, allowed: int) -> None:
         """Count a request; raise `RateLimited`, with the time until the next one is taken, when it is one too many."""
-        item = RateLimitItemPerSecond(allowed, self._window, namespace="chapterverse")
-        if self._shared and time.monotonic() >= self._alone_until:
-            try:
-                async with asyncio.timeout(REDIS_SECONDS):
-                    return await _take(self._shared, item, client)
-            except (StorageError, TimeoutError, OSError) as failure:
-                reason = type(failure.__cause__ or failure).__name__
-                log.warning("Redis failed (%s): this process counts alone for %g s", reason, RETRY_SECONDS)
-                self._alone_until = time.monotonic() + RETRY_SECONDS
-        if self._shared:
-            self._telemetry.uncounted.inc()
-        return await _take(self._own, item, client)
+        seconds = await self._count(client, allowed)
+        if seconds > 0:
+            wait = max(1, math.ceil(seconds))
+            requests = "one request" if allowed == 1 else f"{allowed} requests"
+            told = f"More than {requests} in {self._window} seconds. Ask again in {wait} s."
+            raise RateLimited(told, retry_after=wait)
 
     async def probe(self) -> None:
         """Raise unless Redis answers; a success ends the time of counting alone."""
-        assert self._storage is not None
-        if not await self._storage.check():
-            raise InternalError("Redis does not answer: rate limits are counted by each worker alone.")
+        assert self._shared is not None
+        try:
+            await self._shared.probe()
+        except InternalError as failure:
+            told = f"{failure.message} Rate limits are counted by each worker alone."
+            raise InternalError(told) from failure
         self._alone_until = 0.0
 
     async def close(self) -> None:
         """Give the connections back."""
-        if self._pool:
-            await self._pool.disconnect()
+        if self._shared:
+            await self._shared.close()
+
+    async def _count(self, client: str, allowed: int) -> float:
+        if self._shared and time.monotonic() >= self._alone_until:
+            try:
+                return await self._shared.take(client, allowed)
+            except InternalError as failure:
+                log.warning("%s This process counts alone for %g s.", failure.message, RETRY_SECONDS)
+                self._alone_until = time.monotonic() + RETRY_SECONDS
+        if self._shared:
+            self._telemetry.uncounted.inc()
+        return self._own.take(client, allowed)
 
 
-async def _take(limiter: MovingWindowRateLimiter, item: RateLimitItem, client: str) -> None:
-    if await limiter.hit(item, client):
-        return
-    free_at = (await limiter.get_window_stats(item, client)).reset_time
-    wait = max(1, math.ceil(free_at - time.time()))
-    raise RateLimited(
-        f"More than {item.amount} requests in {item.multiples} seconds. Ask again in {wait} s.", retry_after=wait
-    )
+class OwnWindow:
+    """Counts in this process, on a clock that is never set."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._clients: OrderedDict[str, deque[float]] = OrderedDict()  # who came last is last
+
+    def __len__(self) -> int:
+        return len(self._clients)
+
+    def take(self, client: str, allowed: int) -> float:
+        """The seconds until the client's next request is taken; 0 if this one was."""
+        now = time.monotonic()
+        self._forget_those_gone(now)
+        times = self._clients.setdefault(client, deque())
+        self._clients.move_to_end(client)
+        while times and times[0] <= now - self._seconds:
+            times.popleft()
+        if len(times) >= allowed:
+            return times[-allowed] + self._seconds - now
+        times.append(now)
+        return 0.0
+
+    def _forget_those_gone(self, now: float) -> None:
+        while self._clients:
+            client, times = next(iter(self._clients.items()))
+            if times and times[-1] > now - self._seconds:
+                return
+            del self._clients[client]
 
 
-def _redis(url: str) -> tuple[Any, RedisStorage]:
-    from redis.asyncio import BlockingConnectionPool
-    from redis.asyncio.retry import Retry
-    from redis.backoff import NoBackoff
+def _shared(url: str, window: int) -> "RedisWindow":
+    from chapterverse.api.redis_window import RedisWindow
 
-    pool = BlockingConnectionPool.from_url(
-        url.replace("redis+unix://", "unix://"),
-        max_connections=CONNECTIONS,
-        timeout=REDIS_SECONDS,
-        socket_timeout=REDIS_SECONDS,
-        socket_connect_timeout=REDIS_SECONDS,
-        retry=Retry(NoBackoff(), 1),  # a connection that a restart of Redis broke is opened again at once
-    )
-    # The pool decides where to connect; the address given here only chooses the kind of storage.
-    options: dict[str, Any] = {"connection_pool": pool}
-    return pool, RedisStorage("redis://", wrap_exceptions=True, implementation="redispy", **options)
+    return RedisWindow(url, window)

@@ -101,7 +101,7 @@ class Index(Protocol):
         ...
 
     async def pages(self) -> list[Page]:
-        """All pages without their text and blocks, by module and address."""
+        """All pages without their text and blocks, in reading order."""
         ...
 
     async def page(self, page_id: str) -> Page | None:

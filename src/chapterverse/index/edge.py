@@ -63,7 +63,7 @@ class EdgeIndex:
         return (await self._serving()).manifest
 
     async def pages(self) -> list[Page]:
-        """All pages without their text and blocks, by module and address."""
+        """All pages without their text and blocks, in reading order."""
         pages: list[Page] = []
         offset: str | None = None
         child = await self._serving()
@@ -72,7 +72,7 @@ class EdgeIndex:
                 rows, offset = await child.call("pages", offset, timeout=self._timeout)
                 pages.extend(page_from_payload(row) for row in rows)
                 if offset is None:
-                    return sorted(pages, key=lambda page: (page.module, page.url))
+                    return sorted(pages, key=lambda page: page.place)
 
     async def page(self, page_id: str) -> Page | None:
         """One page with its text."""

@@ -149,7 +149,10 @@ def copy_shard(source: Path, target: Path, *, share: bool) -> None:
         _copy_sparse(from_, to)
 
     copy_function: Callable[[str, str], object] = copy
-    shutil.copytree(source, target, copy_function=copy_function)
+    try:
+        shutil.copytree(source, target, copy_function=copy_function)
+    except shutil.Error as failures:  # a list, one for each file: the first says why
+        raise OSError(failures.args[0][0][2]) from failures
 
 
 def _copy_sparse(from_: str, to: str) -> None:

@@ -31,7 +31,7 @@ PAGE_BODY = ("text", "blocks")  # what a list of pages leaves out
 PAGE_RECORD = ("record",)  # what a writer needs of a page
 
 _CHUNK_FIELDS = tuple(field.name for field in fields(Chunk))
-_PAGE_FIELDS = ("page_id", "url", "title", "module", "source", "text")
+_PAGE_FIELDS = ("page_id", "url", "title", "module", "source", "text", "order")
 
 
 def is_point_id(text: str) -> bool:
@@ -84,6 +84,7 @@ def page_from_payload(payload: Mapping[str, Any]) -> Page:
         sections=tuple(_section(row) for row in payload["sections"]),
         blocks=tuple(Block(*row) for row in payload.get("blocks", ())),
         flags=tuple(payload["flags"]),
+        order=payload.get("order", ""),
     )
 
 

@@ -104,7 +104,7 @@ def _chunk(page: Page, section: Section, breadcrumb: str, index: int, span: tupl
         end=span[1],
         text=text,
         content_hash=content_hash,
-        flags=tuple(flags_of(text)),
+        flags=flags_of(f"{breadcrumb}\n\n{text}"),  # the model is shown both
     )
 
 

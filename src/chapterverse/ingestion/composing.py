@@ -11,6 +11,7 @@ from chapterverse.book import Block, Page, Section, page_id_for
 from chapterverse.ingestion.anchors import Anchors
 from chapterverse.ingestion.document import Document, Draft, Part
 from chapterverse.ingestion.hostile import flags_of
+from chapterverse.ingestion.ordering import chapter_of, order_of
 
 _NUMBER_PREFIX = re.compile(r"^\d+\s*[-_.]+\s*(?=\D)")  # Docusaurus orders files and folders by it, and hides it
 _SLUG = re.compile(r"[\w.~-]+(?:/[\w.~-]+)*")
@@ -43,6 +44,7 @@ def compose(document: Document, draft: Draft) -> Page:
         sections=sections,
         blocks=blocks,
         flags=flags_of(text),
+        order=_order(document, draft),
     )
 
 
@@ -129,6 +131,12 @@ def _module_of(path: str) -> str:
     """The first folder, without Docusaurus' ordering number; empty at the root."""
     folders = PurePosixPath(path.lstrip("/")).parts[:-1]
     return _NUMBER_PREFIX.sub("", folders[0]) if folders else ""
+
+
+def _order(document: Document, draft: Draft) -> str:
+    if draft.subpath:
+        return chapter_of(order_of(document.path, document.folders), draft.number)
+    return order_of(document.path, document.folders, draft.number)
 
 
 def _url(url: str, draft: Draft) -> str:

@@ -23,6 +23,7 @@ class Document:
     data: bytes
     anchors: AnchorStyle = "github"
     module: str = ""  # forced module; empty: from the path
+    folders: tuple[float | None, ...] = ()  # the numbers that its folders are given beside their names, outermost first
     etag: str = ""
     last_modified: str = ""
 
@@ -75,6 +76,7 @@ class Draft:
     title: str  # empty: the composer takes the first heading, then the file name
     parts: tuple[Part, ...]
     subpath: str = ""  # for one file that holds many pages (EPUB): appended to the document's url and path
+    number: float | None = None  # by which its author wants it read: `sidebar_position`, its place in a spine
     slug: str = ""  # address given in the front matter (Docusaurus `slug`), relative or absolute path
 
 

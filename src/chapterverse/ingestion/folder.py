@@ -1,15 +1,17 @@
 """A folder or a single file as a source of pages.
 
-Owns the walk, what is left out of it, and the addresses of what is found. Never parses a file, and never leaves the
-folder through a link.
+Owns the walk, what is left out of it, and the addresses and the folders' order of what is found. Never parses a page,
+and never leaves the folder through a link.
 """
 
 import asyncio
 import os
 import stat
 from collections.abc import AsyncGenerator, Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from urllib.parse import quote
+
+import yaml
 
 from chapterverse.book import PageRecord
 from chapterverse.errors import IngestionError
@@ -18,8 +20,12 @@ from chapterverse.ingestion.document import Document, Failed, Fetched, Format, S
 from chapterverse.ingestion.formats import BY_EXTENSION, format_of_file
 from chapterverse.ingestion.generators import address_of, anchors_of, lay_out
 from chapterverse.ingestion.options import SourceOptions, too_large
+from chapterverse.ingestion.ordering import number_of
+from chapterverse.ingestion.readers import frontmatter
 
 _NO_PAGES = frozenset(("node_modules", "__pycache__", "_build", "_static", "_templates"))
+_CATEGORY = ("_category_.json", "_category_.yml", "_category_.yaml")  # Docusaurus: about a folder
+_SECTION = "_index.md"  # Hugo: a page that stands for its folder
 _READABLE = f"readable are {' '.join(BY_EXTENSION)}"
 
 
@@ -33,6 +39,7 @@ class Folder:
             raise IngestionError(f"not the address of a website: {options.base_url}")
         self._file = "" if place.is_dir() else place.name
         self._layout = lay_out(place.parent if self._file else place, options.generator)
+        self._numbered: dict[PurePosixPath, float | None] = {}
         self.complete = False
         self.expected: int | None = None
         if self._file:
@@ -119,7 +126,16 @@ class Folder:
         if len(data) > limit:
             return Skipped(url, too_large(0, limit))
         anchors = anchors_of(form, self._layout.generator)
-        return Document(url, path, self.key, form, data, anchors=anchors, module=self._options.module)
+        module, folders = self._options.module, self._numbers(path)
+        return Document(url, path, self.key, form, data, anchors=anchors, module=module, folders=folders)
+
+    def _numbers(self, path: str) -> tuple[float | None, ...]:
+        """The numbers of a file's folders, each looked up once."""
+        above = [folder for folder in reversed(PurePosixPath(path).parents) if folder.name]
+        for folder in above:
+            if folder not in self._numbered:
+                self._numbered[folder] = _number_of(self._root / folder)
+        return tuple(self._numbered[folder] for folder in above)
 
     def _objection(self, path: str, place: Path) -> str:
         """Why a file is not a page of this book. A file that the user named himself is one."""
@@ -150,3 +166,17 @@ class Folder:
         """The address of a file that is published nowhere."""
         readable = path.encode(errors="replace").decode()
         return readable if self._file else f"{self._layout.name}/{readable}"
+
+
+def _number_of(folder: Path) -> float | None:
+    """The number by which a folder's author wants it read."""
+    try:
+        for name in _CATEGORY:
+            if (folder / name).is_file():
+                found = yaml.safe_load((folder / name).read_text("utf-8"))  # JSON is YAML, too
+                return number_of(found.get("position")) if isinstance(found, dict) else None
+        if (folder / _SECTION).is_file():
+            return frontmatter.split((folder / _SECTION).read_text("utf-8"))[0].number
+    except (OSError, ValueError, yaml.YAMLError):
+        pass  # a page is not lost for the sake of its place
+    return None

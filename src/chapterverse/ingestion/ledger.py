@@ -14,6 +14,15 @@ from typing import Any, Final, Literal
 Outcome = Literal["added", "changed", "unchanged", "removed", "skipped", "failed"]
 OUTCOMES: Final[tuple[Outcome, ...]] = ("added", "changed", "unchanged", "removed", "skipped", "failed")
 KEPT_LEDGERS: Final = 50  # files; older ones are deleted
+ORDER_CHARS: Final = 160  # of an order that are told
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a page says to a language model instead of its reader, and under which heading."""
+
+    section: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +34,7 @@ class Row:
     why: str = ""
     chunks: int = 0
     flags: tuple[str, ...] = ()
+    orders: tuple[Order, ...] = ()  # why it is flagged
 
 
 @dataclass(slots=True)

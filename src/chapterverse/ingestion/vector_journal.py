@@ -4,8 +4,9 @@ Owns one SQLite file beside the index. Entries are found by embedding model and 
 state that needed them is published, because from then on the index itself holds them.
 """
 
+import contextlib
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from chapterverse.book import Fingerprint, text_hash
 from chapterverse.embeddings import Embedder, Vectors
+from chapterverse.errors import IngestionError
 
 
 class VectorJournal:
@@ -22,14 +24,15 @@ class VectorJournal:
         self._path = path
         self._embedder = embedder
         self._model = _model_key(embedder.fingerprint)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
-        # WAL and NORMAL survive a killed process; only a power cut may lose the last batch, which is embedded anew.
-        self._database.executescript(
-            "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
-            "CREATE TABLE IF NOT EXISTS vectors"
-            " (model TEXT, text TEXT, vector BLOB, PRIMARY KEY (model, text)) WITHOUT ROWID;"
-        )
+        with _failures_translated():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+            # WAL and NORMAL survive a killed process; only a power cut may lose the last batch, which is embedded anew.
+            self._database.executescript(
+                "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
+                "CREATE TABLE IF NOT EXISTS vectors"
+                " (model TEXT, text TEXT, vector BLOB, PRIMARY KEY (model, text)) WITHOUT ROWID;"
+            )
 
     def __enter__(self) -> Self:
         return self
@@ -63,9 +66,19 @@ class VectorJournal:
 
     def _keep(self, keys: Sequence[str], vectors: Vectors) -> None:
         rows = [(self._model, key, vector.tobytes()) for key, vector in zip(keys, vectors, strict=True)]
-        self._database.execute("BEGIN")
-        self._database.executemany("INSERT OR IGNORE INTO vectors VALUES (?,?,?)", rows)
-        self._database.execute("COMMIT")
+        with _failures_translated():
+            self._database.execute("BEGIN")
+            self._database.executemany("INSERT OR IGNORE INTO vectors VALUES (?,?,?)", rows)
+            self._database.execute("COMMIT")
+
+
+@contextlib.contextmanager
+def _failures_translated() -> Iterator[None]:
+    """A full disk, most of all."""
+    try:
+        yield
+    except (sqlite3.Error, OSError) as failure:
+        raise IngestionError(f"the vectors of this run cannot be kept: {failure}") from failure
 
 
 def _model_key(fingerprint: Fingerprint) -> str:

@@ -59,10 +59,6 @@ export class Api {
     return this.json("POST", "search", { query, top_k: 8 }, signal);
   }
 
-  session(id) {
-    return this.json("GET", `sessions/${encodeURIComponent(id)}`);
-  }
-
   deleteSession(id) {
     return this.send("DELETE", `sessions/${encodeURIComponent(id)}`);
   }

@@ -8,18 +8,24 @@ import { lengthOf } from "./offsets.js";
 import { Turn } from "./turn.js";
 
 const SESSION = "chapterverse.session";
+const KEPT = 20; // turns that are shown again on the next page
 const LONGEST_QUESTION = 2000; // characters, as the server has it
 export const LONGEST_SELECTION = 10_000;
 
 export class AskBox {
-  /** @param {{place: Element, api: import("./api.js").Api, hrefOf: (source: object) => string|null}} parts */
-  constructor({ place, api, hrefOf }) {
-    this.api = api;
-    this.hrefOf = hrefOf;
-    this.session = memory.get(SESSION);
+  /**
+   * @param {{place: Element, api: import("./api.js").Api, hrefOf: (source: object) => string|null, title?: string,
+   *   shortcut?: string, filters?: object|null, name?: string}} parts
+   *   `hrefOf`: where a source can be read; `shortcut`: the key that leads here; `filters`: the part of the book that is asked;
+   *   `name`: under which the conversation is kept in this tab
+   */
+  constructor({ place, api, hrefOf, title = "Ask the book", shortcut = null, filters = null, name = SESSION }) {
+    Object.assign(this, { api, hrefOf, title, filters, name });
+    this.session = memory.get(name);
+    this.kept = [];
     this.selection = null;
     this.running = null; // AbortController of the answer under way
-    this.build(place);
+    this.build(place, shortcut);
     if (this.session) this.recall();
   }
 
@@ -32,7 +38,7 @@ export class AskBox {
     this.selection = text;
     this.selected.replaceChildren();
     this.selected.hidden = text === null;
-    this.field.placeholder = text === null ? "Ask the book" : "Ask about the selection";
+    this.field.placeholder = text === null ? this.title : "Ask about the selection";
     if (text === null) return;
     const tooLong = lengthOf(text) > LONGEST_SELECTION;
     const remove = () => {
@@ -41,7 +47,7 @@ export class AskBox {
     };
     this.selected.append(
       element("p", { class: "selected-head" }, "About your selection", element("button", { type: "button", class: "plain", "aria-label": "Remove the selection", onclick: remove }, "✕")),
-      element("blockquote", { class: "selection", tabindex: "0" }, text),
+      element("blockquote", { class: "selection", tabindex: "0", dir: "auto" }, text),
     );
     if (tooLong) {
       const most = LONGEST_SELECTION.toLocaleString("en");
@@ -52,8 +58,15 @@ export class AskBox {
   async ask(query, selection = this.selection) {
     query = query.trim();
     if (!query || this.running) return;
+    const turn = this.turn(query, selection);
+    this.turns.append(turn.element);
+    this.turns.scrollTop = turn.element.offsetTop;
+    await this.follow(turn, query, selection);
+  }
+
+  turn(query, selection) {
     this.hint.hidden = true;
-    const again = () => {
+    const retry = () => {
       turn.element.remove();
       this.ask(query, selection);
     };
@@ -61,10 +74,8 @@ export class AskBox {
       this.select(null);
       this.ask(query, null);
     };
-    const turn = new Turn({ query, selection }, { hrefOf: this.hrefOf, retry: again, widen });
-    this.turns.append(turn.element);
-    this.turns.scrollTop = turn.element.offsetTop;
-    await this.follow(turn, query, selection);
+    const turn = new Turn({ query, selection }, { hrefOf: this.hrefOf, retry, widen });
+    return turn;
   }
 
   async follow(turn, query, selection) {
@@ -72,11 +83,14 @@ export class AskBox {
     this.showState();
     const question = { query, session_id: this.session, mode: selection === null ? "general" : "selected_text" };
     if (selection !== null) question.selected_text = selection;
+    else if (this.filters) question.filters = this.filters;
+    const events = [];
     try {
       for await (const event of this.api.ask(question, this.running.signal)) {
+        events.push(event);
         turn.show(event);
         if (event.type === "retrieved") this.say(`Reading ${event.passages.length} passages.`);
-        if (event.type === "done") this.finish(event, turn);
+        if (event.type === "done") this.finish(event, turn, { query, selection, events });
       }
     } catch (failure) {
       if (failure.name === "AbortError") turn.stop();
@@ -87,21 +101,23 @@ export class AskBox {
     }
   }
 
-  finish(event, turn) {
-    this.keep(event.session_id);
+  finish(event, turn, asked) {
+    this.keep(event.session_id, [...this.kept, asked]);
     const told = event.status === "refused" ? "Refused" : `Answered. Confidence ${event.confidence_level}, ${turn.sources.length} sources`;
     this.say(`${told}.`);
   }
 
-  keep(session) {
+  keep(session, turns) {
     this.session = session;
-    memory.set(SESSION, session);
+    this.kept = turns.slice(-KEPT);
+    memory.set(this.name, session);
+    memory.set(`${this.name}.turns`, turns.length ? JSON.stringify(this.kept) : null);
     this.showState();
   }
 
   begin() {
     this.running?.abort();
-    this.keep(null);
+    this.keep(null, []);
     this.select(null);
     this.turns.replaceChildren(this.hint);
     this.hint.hidden = false;
@@ -123,20 +139,20 @@ export class AskBox {
     this.say("The conversation is deleted.", true);
   }
 
-  /** Shows what was said before the page was opened anew. Sources are not kept with it, so markers lead nowhere. */
-  async recall() {
-    try {
-      const thread = await this.api.session(this.session);
-      if (this.running || this.turns.querySelector(".turn")) return;
-      for (const message of thread.messages) {
-        const kind = message.role === "user" ? "question" : "answer";
-        this.turns.append(element(kind === "question" ? "h3" : "div", { class: `recalled ${kind}` }, message.content));
-      }
-      this.hint.hidden = thread.messages.length > 0;
-      this.turns.scrollTop = this.turns.scrollHeight;
-    } catch (failure) {
-      if (failure.status === 404) this.keep(null);
+  /** Shows again, with its sources, what was said before this page was opened. */
+  recall() {
+    this.kept = JSON.parse(memory.get(`${this.name}.turns`) ?? "[]");
+    for (const { query, selection, events } of this.kept) {
+      const turn = this.turn(query, selection);
+      events.forEach((event) => turn.show(event));
+      this.turns.append(turn.element);
     }
+    this.showLast();
+  }
+
+  showLast() {
+    const last = this.turns.querySelector(".turn:last-child");
+    if (last) this.turns.scrollTop = last.offsetTop;
   }
 
   /** Tells those who listen; `shown`: also those who look. */
@@ -152,18 +168,18 @@ export class AskBox {
     this.eraser.disabled = this.session === null;
   }
 
-  build(place) {
+  build(place, shortcut) {
     this.turns = element("div", { class: "turns", tabindex: "-1" });
     this.hint = element(
       "div",
       { class: "hint" },
       element("p", {}, "Ask anything about this book. Every sentence of the answer is checked against the passage it cites; what the book does not say is not answered."),
-      element("p", {}, "Select text in the page to ask about it alone. Press ", element("kbd", {}, "/"), " to come here."),
+      element("p", {}, "Select text in the page to ask about it alone.", ...(shortcut ? [" Press ", element("kbd", {}, shortcut), " to come here."] : [])),
     );
     this.turns.append(this.hint);
     this.status = element("p", { class: "status unseen", role: "status" });
     this.selected = element("div", { class: "selected", hidden: true });
-    this.field = element("textarea", { class: "field", rows: "2", maxlength: LONGEST_QUESTION, placeholder: "Ask the book", "aria-label": "Your question" });
+    this.field = element("textarea", { class: "field", rows: "2", dir: "auto", maxlength: LONGEST_QUESTION, placeholder: this.title, "aria-label": "Your question" });
     this.sender = element("button", { type: "submit", class: "main-button" }, "Ask");
     const fresh = element("button", { type: "button", class: "plain", onclick: () => this.begin() }, "New conversation");
     this.eraser = element("button", { type: "button", class: "plain", onclick: () => this.erase() }, "Delete conversation");
@@ -178,7 +194,7 @@ export class AskBox {
       if (!this.running) this.submit();
     });
     place.append(
-      element("div", { class: "ask-head" }, element("h2", {}, "Ask the book"), element("p", { class: "buttons" }, fresh, this.eraser)),
+      element("div", { class: "ask-head" }, element("h2", {}, this.title), element("p", { class: "buttons" }, fresh, this.eraser)),
       this.turns,
       this.status,
       form,

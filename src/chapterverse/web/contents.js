@@ -15,7 +15,7 @@ export class Contents {
 
   module(name, pages, open) {
     const items = pages.map((page) => {
-      const link = element("a", { href: `#/${page.page_id}` }, page.title);
+      const link = element("a", { href: `#/${page.page_id}`, dir: "auto" }, page.title);
       this.links.set(page.page_id, link);
       return element("li", {}, link);
     });
@@ -33,7 +33,7 @@ export class Contents {
     const sections = page.sections.filter((section) => section.anchor && section.level <= 2);
     if (sections.length) {
       const items = sections.map((section) =>
-        element("li", {}, element("a", { href: `#/${page.page_id}?section=${encodeURIComponent(section.anchor)}` }, section.heading)),
+        element("li", {}, element("a", { href: `#/${page.page_id}?section=${encodeURIComponent(section.anchor)}`, dir: "auto" }, section.heading)),
       );
       link.after(element("ul", { class: "sections" }, ...items));
     }

@@ -8,13 +8,23 @@
  */
 export function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (value === null || value === false || value === undefined) continue;
-    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-    else made.setAttribute(name, value === true ? "" : String(value));
-  }
+  attach(made, attributes);
   made.append(...children.filter((child) => child !== null && child !== false && child !== undefined));
   return made;
+}
+
+export function attach(node, attributes) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === false || value === undefined) continue;
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else node.setAttribute(name, value === true ? "" : String(value));
+  }
+}
+
+/** Attributes of a link: other sites open in a tab of their own. */
+export function leading(href) {
+  const away = href !== null && new URL(href, document.baseURI).origin !== location.origin;
+  return { href, target: away && "_blank", rel: away && "noopener" };
 }
 
 /** How to scroll: gently, unless the reader asked for less motion. */

@@ -17,11 +17,11 @@ const place = at("page");
 class Reader {
   constructor() {
     this.texts = new Map();
-    this.pages = [];
+    this.pages = JSON.parse(at("first").textContent)?.pages ?? null;
     this.page = null;
     this.runs = [];
     this.api = new Api(new URL("./", document.baseURI), askForKey);
-    this.ask = new AskBox({ place: at("ask"), api: this.api, hrefOf: (source) => this.hrefOf(source) });
+    this.ask = new AskBox({ place: at("ask"), api: this.api, hrefOf: (source) => this.hrefOf(source), shortcut: "/" });
     this.search = new Search({ form: at("search"), box: at("search-box"), sheet: at("results"), api: this.api });
     this.selection = new SelectionButton({
       place,
@@ -40,7 +40,7 @@ class Reader {
 
   async start() {
     try {
-      ({ pages: this.pages } = await this.api.pages());
+      this.pages ??= (await this.api.pages()).pages;
     } catch (failure) {
       this.explain(failure);
       return;
@@ -55,7 +55,7 @@ class Reader {
 
   /** Shows what the address names. */
   async open(moveFocus) {
-    const wanted = address() ?? { id: this.pages[0]?.page_id };
+    const wanted = address() ?? { id: this.pages?.[0]?.page_id };
     if (!wanted.id || !this.contents) return;
     try {
       if (!this.texts.has(wanted.id)) this.texts.set(wanted.id, await this.api.page(wanted.id));
@@ -96,7 +96,7 @@ class Reader {
       const text = page.text.slice(units(section.start), units(section.end)).trim();
       const label = `Ask about the section ${section.heading}`;
       const button = element("button", { type: "button", class: "ask-section", "aria-label": label, onclick: () => this.askAbout(text) }, "Ask about this");
-      const both = element("div", { class: `headed level-${section.level}` });
+      const both = element("div", { class: `headed level-${section.level}`, dir: "auto" });
       heading.replaceWith(both);
       both.append(heading, button);
     }
@@ -113,7 +113,7 @@ class Reader {
   hrefOf(source) {
     if (source.page_id) return `#/${source.page_id}?quote=${source.quote_start}-${source.quote_end}`;
     const [url, anchor] = source.source_url.split("#");
-    const page = this.pages.find((other) => other.url === url);
+    const page = this.pages?.find((other) => other.url === url);
     return page ? `#/${page.page_id}${anchor ? `?section=${encodeURIComponent(anchor)}` : ""}` : null;
   }
 
@@ -124,7 +124,7 @@ class Reader {
   }
 
   explain(failure) {
-    const again = element("button", { type: "button", onclick: () => location.reload() }, "Try again");
+    const again = element("button", { type: "button", onclick: () => (this.contents ? this.open(true) : location.reload()) }, "Try again");
     const empty = failure.code === "no_book";
     const missing = empty || failure.code === "retrieval_unavailable";
     const how = [

@@ -1,6 +1,6 @@
 /**
  * A page's stored text as nodes. The text is clean Markdown: headings, paragraphs with `code`, lists, quotes, fenced code,
- * pipe tables. Every text node is noted as a run (see offsets.js), so that a citation can be found to the character.
+ * pipe tables. Each block runs in the direction of its own script. Every text node is noted as a run (see offsets.js), so that a citation can be found to the character.
  */
 import { element } from "./dom.js";
 import { unitsOf } from "./offsets.js";
@@ -9,7 +9,7 @@ const FENCE = /^(`{3,})([^`]*)$/;
 const ITEM = /^( *)(?:- |(\d+)\. )/;
 const RULE = /^\|(?: *:?-+:? *\|)+$/;
 const QUOTE = /^>/;
-const LABEL = /^(?:Note|Info|Tip|Hint|Important|Warning|Caution|Danger|Attention|Error|See also|Example|Success|Question)\b[^:.]{0,40}: /;
+export const LABEL = /^(?:Note|Info|Tip|Hint|Important|Warning|Caution|Danger|Attention|Error|See also|Example|Success|Question)\b[^:.]{0,40}: /;
 const CODE = /(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)/gs;
 
 /**
@@ -66,7 +66,7 @@ class Rendering {
 
   heading(line, section) {
     this.at += 1;
-    const made = element(`h${section.level}`, { id: section.anchor || null, tabindex: "-1" });
+    const made = element(`h${section.level}`, { id: section.anchor || null, tabindex: "-1", dir: "auto" });
     return this.inline(made, line.start + section.level + 1, line.end);
   }
 
@@ -79,7 +79,7 @@ class Rendering {
     const code = element("code");
     if (last > first) this.run(code, this.lines[first].start, this.lines[last - 1].end);
     const label = language.trim() ? `Code, ${language.trim()}` : "Code";
-    return element("pre", { tabindex: "0", role: "group", "aria-label": label, "data-language": language.trim() || null }, code);
+    return element("pre", { dir: "ltr", tabindex: "0", role: "group", "aria-label": label, "data-language": language.trim() || null }, code);
   }
 
   table() {
@@ -89,7 +89,7 @@ class Rendering {
     const head = element("thead", {}, row(rows[0], "th"));
     const body = element("tbody", {}, ...rows.slice(2).map((line) => row(line, "td")));
     this.inTable = false;
-    const table = element("table", {}, head, body);
+    const table = element("table", { dir: "auto" }, head, body);
     return element("div", { class: "table", tabindex: "0", role: "group", "aria-label": "Table" }, table);
   }
 
@@ -104,7 +104,7 @@ class Rendering {
   }
 
   quote() {
-    const quote = element("blockquote");
+    const quote = element("blockquote", { dir: "auto" });
     let paragraph = null;
     for (const line of this.take((line) => QUOTE.test(line.text))) {
       const lead = /^> ?/.exec(line.text)[0].length;
@@ -132,7 +132,7 @@ class Rendering {
       const [lead, { length: indent }, number] = found;
       while (open.length > 1 && open.at(-1).indent > indent) open.pop();
       if (!open.length || open.at(-1).indent < indent) {
-        const list = number ? element("ol", { start: number === "1" ? null : number }) : element("ul");
+        const list = element(number ? "ol" : "ul", { start: number && number !== "1" ? number : null, dir: "auto" });
         if (open.length) open.at(-1).item.append(list);
         else top = list;
         open.push({ list, indent, item: null });
@@ -147,7 +147,7 @@ class Rendering {
   paragraph() {
     const lines = this.take((line, index) => line.text.trim() && (index === this.at || !this.headings.has(line.start)));
     const label = LABEL.exec(lines[0].text)?.[0].length ?? 0;
-    const made = element("p", { class: label ? "aside" : null });
+    const made = element("p", { class: label ? "aside" : null, dir: "auto" });
     const { start } = lines[0];
     if (label) this.run(made.appendChild(element("strong")), start, start + label);
     return this.inline(made, start + label, lines.at(-1).end);

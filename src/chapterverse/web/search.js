@@ -57,7 +57,7 @@ export class Search {
         "li",
         {},
         element("a", { href: `#/${hit.page_id}?quote=${hit.char_start}-${hit.char_end}` }, hit.breadcrumb),
-        element("p", {}, excerpt(hit.chunk_text)),
+        element("p", { dir: "auto" }, excerpt(hit.chunk_text)),
       ),
     );
     return [head, element("ol", {}, ...items)];

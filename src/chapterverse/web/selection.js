@@ -3,17 +3,17 @@ import { element } from "./dom.js";
 
 export class SelectionButton {
   /**
-   * @param {{place: Element, textOf: (range: Range) => string|null, chosen: (text: string) => void}} parts
-   *   `place`: where text may be selected; `textOf`: the stored text of a range
+   * @param {{place: Element, beside?: Element, textOf: (range: Range) => string|null, chosen: (text: string) => void}} parts
+   *   `place`: where text may be selected; `beside`: after what the button comes; `textOf`: the stored text of a range
    */
-  constructor({ place, textOf, chosen }) {
+  constructor({ place, beside = place, textOf, chosen }) {
     Object.assign(this, { place, textOf, chosen });
     this.button = element("button", { type: "button", class: "ask-about main-button", hidden: true, onclick: () => this.choose() }, "Ask about this");
     // Pressing the button must not take the selection away before the click is heard.
     this.button.addEventListener("pointerdown", (event) => event.preventDefault());
-    place.after(this.button);
+    beside.after(this.button);
     document.addEventListener("selectionchange", () => this.follow());
-    addEventListener("resize", () => this.follow());
+    for (const name of ["resize", "scroll"]) addEventListener(name, () => this.move(), { capture: true, passive: true });
   }
 
   get isOpen() {
@@ -28,11 +28,16 @@ export class SelectionButton {
     const range = this.range();
     this.text = range && this.textOf(range);
     this.button.hidden = !this.text?.trim();
-    if (this.button.hidden) return;
+    this.move();
+  }
+
+  move() {
+    const range = this.button.hidden ? null : this.range();
+    if (!range) return;
     const box = range.getBoundingClientRect();
     const left = Math.min(Math.max(box.left + box.width / 2 - this.button.offsetWidth / 2, 8), innerWidth - this.button.offsetWidth - 8);
-    this.button.style.left = `${left + scrollX}px`;
-    this.button.style.top = `${box.bottom + scrollY + 8}px`;
+    this.button.style.left = `${left}px`;
+    this.button.style.top = `${box.bottom + 8}px`;
   }
 
   range() {

@@ -2,7 +2,7 @@
  * One question and what came of it: the passages being read, verified sentences with citation chips, sources, confidence,
  * refusal or error. Shows events as they come; never asks anything itself.
  */
-import { count, element, scrolling } from "./dom.js";
+import { attach, count, element, leading, scrolling } from "./dom.js";
 import { mark, unitsOf } from "./offsets.js";
 import { plain } from "./render.js";
 
@@ -19,14 +19,14 @@ export class Turn {
   constructor(asked, actions) {
     this.asked = asked;
     this.actions = actions;
-    this.answer = element("div", { class: "answer", "aria-live": "polite" });
+    this.answer = element("div", { class: "answer", "aria-live": "polite", dir: "auto" });
     this.reading = null;
     this.chips = [];
     this.sources = [];
     this.element = element(
       "section",
       { class: "turn", "aria-label": `Question: ${asked.query}` },
-      element("h3", { class: "question", tabindex: "-1" }, asked.query),
+      element("h3", { class: "question", tabindex: "-1", dir: "auto" }, asked.query),
     );
     if (asked.selection !== null) this.element.append(this.selected());
     this.waiting = element("p", { class: "waiting" }, asked.selection === null ? "Searching the book…" : "Reading the selection…");
@@ -73,7 +73,7 @@ export class Turn {
   showPassages(passages) {
     if (!passages.length) return;
     const items = passages.map((passage) =>
-      element("li", {}, element("a", { href: this.actions.hrefOf(passage) }, placeName(passage))),
+      element("li", {}, element("a", leading(this.actions.hrefOf(passage)), placeName(passage))),
     );
     const summary = element("summary", {}, `Reading ${count(passages.length, "passage")}`);
     this.reading = element("details", { class: "reading", open: true }, summary, element("ul", {}, ...items));
@@ -89,7 +89,7 @@ export class Turn {
         node.replaceWith(`[${number}]`);
         continue;
       }
-      if (this.asked.selection === null) node.setAttribute("href", this.actions.hrefOf(source) ?? source.source_url);
+      if (this.asked.selection === null) attach(node, leading(this.actions.hrefOf(source)));
       else node.addEventListener("click", () => this.showEvidence(number));
       node.setAttribute("aria-label", `Source ${number}: ${placeName(source)}`);
       node.title = source.quote;
@@ -110,9 +110,9 @@ export class Turn {
     const name = placeName(source);
     const place =
       this.asked.selection === null
-        ? element("a", { href: this.actions.hrefOf(source) ?? source.source_url }, name)
+        ? element("a", leading(this.actions.hrefOf(source)), name)
         : element("button", { type: "button", class: "plain", onclick: () => this.showEvidence(number) }, "Your selection");
-    return element("li", {}, place, element("q", { class: "quote" }, ...spans(plain(source.quote), (marker) => `[${marker}]`)));
+    return element("li", {}, place, element("q", { class: "quote", dir: "auto" }, ...spans(plain(source.quote), (marker) => `[${marker}]`)));
   }
 
   /** The evidence inside the reader's own selection. */
@@ -137,7 +137,7 @@ export class Turn {
     this.settle();
     this.status = event.status;
     this.element.classList.add(event.status);
-    if (event.status === "refused") this.refuse();
+    if (event.status === "refused") this.refuse(event);
     else this.note(`${LEVELS[event.confidence_level]} Confidence: ${event.confidence_level}`, "confidence");
     if (event.disclaimer) this.note(`⚠ ${event.disclaimer}`, "caution");
     if (event.status === "truncated") this.note("✂ Cut short by a limit. What is shown was verified.", "caution");
@@ -146,9 +146,10 @@ export class Turn {
     if (!stored) this.note("⚠ This turn could not be kept; a follow-up will not know of it.", "caution");
   }
 
-  refuse() {
+  refuse({ advice }) {
     const selected = this.asked.selection !== null;
     this.answer.before(element("p", { class: "refusal" }, selected ? "∅ Not in the selection" : "∅ Not in the book"));
+    if (advice) this.note(advice.split("\n")[0]); // the sections are links above, where they were announced
     if (!selected) return;
     const widen = element("button", { type: "button", class: "main-button", onclick: () => this.actions.widen() }, "Search the whole book");
     this.element.append(element("p", { class: "buttons" }, widen));
@@ -177,7 +178,7 @@ export class Turn {
   }
 
   selected() {
-    this.shown = element("blockquote", { class: "selection", tabindex: "0" }, this.asked.selection);
+    this.shown = element("blockquote", { class: "selection", tabindex: "0", dir: "auto" }, this.asked.selection);
     return element("details", { class: "selected" }, element("summary", {}, "About your selection"), this.shown);
   }
 }

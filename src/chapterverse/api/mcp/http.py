@@ -8,8 +8,8 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -18,12 +18,14 @@ from starlette.types import Message, Receive, Scope, Send
 
 from chapterverse.api.chat import Asking
 from chapterverse.api.limits import MAX_BODY, admitted
-from chapterverse.api.mcp.server import book_server
 from chapterverse.api.request_log import note
 from chapterverse.api.streaming import while_present
 from chapterverse.errors import ChapterverseError
 from chapterverse.models import ChatRequest, ChatResponse
 from chapterverse.services import Services
+
+if TYPE_CHECKING:
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +54,59 @@ class SharedDesk:
         note(self.request.scope, error_code=failure.code)
 
 
+class Sessions:
+    """The MCP SDK's side of the door. It is imported and opened with the first request: it takes half a second."""
+
+    def __init__(self) -> None:
+        self._opening: asyncio.Task[StreamableHTTPSessionManager] | None = None
+        self._life: asyncio.Task[None] | None = None
+
+    async def opened(self) -> "StreamableHTTPSessionManager":
+        """The SDK, ready to handle a request; all who come first wait for the same opening."""
+        if self._opening is None:
+            self._opening = asyncio.create_task(self._open())
+        return await asyncio.shield(self._opening)
+
+    async def close(self) -> None:
+        """Let go of it."""
+        for task in (self._opening, self._life):
+            if task is not None:
+                task.cancel()
+                await asyncio.wait([task])
+
+    async def _open(self) -> "StreamableHTTPSessionManager":
+        sessions = await asyncio.to_thread(_make_sessions)
+        running = asyncio.Event()
+        self._life = asyncio.create_task(_live(sessions, running))
+        await running.wait()
+        return sessions
+
+
+def _make_sessions() -> "StreamableHTTPSessionManager":
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+    from chapterverse.api.mcp.server import book_server
+
+    return StreamableHTTPSessionManager(
+        book_server(SharedDesk), json_response=True, stateless=True, max_request_body_size=MAX_BODY
+    )
+
+
+async def _live(sessions: "StreamableHTTPSessionManager", running: asyncio.Event) -> None:
+    """Keep it open in a task of its own: what it starts must end in the task that started it."""
+    async with sessions.run():
+        running.set()
+        await asyncio.Event().wait()
+
+
 @asynccontextmanager
 async def open_mcp(app: Starlette) -> AsyncIterator[None]:
     """Serve `/mcp` of the application meanwhile."""
-    sessions = StreamableHTTPSessionManager(
-        book_server(SharedDesk), json_response=True, stateless=True, max_request_body_size=MAX_BODY
-    )
-    async with sessions.run():
-        app.state.mcp = sessions
+    sessions = app.state.mcp = Sessions()
+    try:
         yield
+    finally:
+        await sessions.close()
 
 
 class McpEndpoint:
@@ -76,8 +122,9 @@ class McpEndpoint:
         if (origin := request.headers.get("origin")) and not self._origins & {origin, "*"}:
             raise HTTPException(403, f"Pages of {origin} may not use /mcp; CORS_ORIGINS lists those that may.")
         body = await request.body()
-        sessions: StreamableHTTPSessionManager = request.app.state.mcp
-        await while_present(request, sessions.handle_request(scope, _once(body), send))
+        sessions: Sessions = request.app.state.mcp
+        opened = await sessions.opened()
+        await while_present(request, opened.handle_request(scope, _once(body), send))
 
 
 def mcp_route(origins: Sequence[str]) -> Route:

@@ -87,7 +87,7 @@ class BookServer:
     async def list_resources(
         self, context: Context, part: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        """The pages of the book, by module and address."""
+        """The pages of the book, in reading order."""
         cursor = (part.cursor if part else None) or "0"
         if not cursor.isdecimal():
             raise MCPError(types.INVALID_PARAMS, f"{cursor} is no cursor of this list.")
@@ -175,7 +175,7 @@ async def _ask(given: dict[str, Any], desk: Desk) -> types.CallToolResult:
         f"[{number}] {_place(source.page_title, source.section_heading)}\n{source.source_url}\n“{source.quote}”"
         for number, source in enumerate(answer.sources, start=1)
     ]
-    told = [text for text in (answer.disclaimer, "\n\n".join(sources)) if text]
+    told = [text for text in (answer.disclaimer, answer.advice, "\n\n".join(sources)) if text]
     return _result(answer, answer.answer, *told)
 
 

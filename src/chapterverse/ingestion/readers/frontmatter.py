@@ -10,10 +10,12 @@ from typing import Any
 
 import yaml
 
+from chapterverse.ingestion.ordering import number_of
 from chapterverse.ingestion.readers.cleaning import clean_inline
 
 _YAML = re.compile(r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*$\n?", re.DOTALL | re.MULTILINE)
 _TOML = re.compile(r"\A\+\+\+[ \t]*\n(.*?)^\+\+\+[ \t]*$\n?", re.DOTALL | re.MULTILINE)
+_NUMBERS = ("sidebar_position", "weight", "nav_order")  # of Docusaurus, Hugo, Just the Docs
 _MAX_CHARS = 100_000  # more is a page that begins with a rule, not front matter
 
 
@@ -23,6 +25,7 @@ class FrontMatter:
 
     title: str = ""
     slug: str = ""
+    number: float | None = None
     draft: bool = False
 
 
@@ -40,6 +43,7 @@ def split(text: str) -> tuple[FrontMatter, str]:
     return FrontMatter(
         title=clean_inline(_plain(found.get("title"))),
         slug=_plain(found.get("slug")) or _plain(found.get("id")),
+        number=next((number for name in _NUMBERS if (number := number_of(found.get(name))) is not None), None),
         draft=found.get("draft") is True,
     ), text[match.end() :]
 

@@ -12,6 +12,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from chapterverse.ingestion.document import Document, Draft, NothingToRead, Unreadable
 from chapterverse.ingestion.readers.cleaning import clean_inline, decode
+from chapterverse.ingestion.readers.hiding import WHITE, Colour, ground_of, hides
 from chapterverse.ingestion.readers.markup import parts_of, text_of
 
 _DEEPEST = 5000  # elements inside each other; the parser's time grows with the square of it
@@ -53,11 +54,6 @@ _SITE = (
 _MARK = re.compile(r"[#¶§🔗\u200b\s]*")
 _EDIT = re.compile(
     r"(?:edit (?:this page|on |source)|suggest (?:an )?(?:edit|change)s?|view (?:page )?source|improve this page)", re.I
-)
-_UNSEEN = re.compile(
-    r"display\s*:\s*none|visibility\s*:\s*hidden|(?:font-size|opacity)\s*:\s*0(?![.\d]*[1-9])"
-    r"|(?:left|top|right|text-indent)\s*:\s*-\d{4,}",
-    re.I,
 )
 _AT_RULE = re.compile(r"@[^{};]*+\{(?:[^{}]*+\{[^{}]*+\})*+[^{}]*+\}")
 _RULE = re.compile(r"([^{}]++)\{([^{}]*+)\}")
@@ -190,13 +186,21 @@ def _tab_names(tree: LexborHTMLParser) -> dict[int, str]:
 def _drop_hidden(tree: LexborHTMLParser) -> None:
     """What nobody sees. The panel of a tab that is not in front can be seen, and stays."""
     _drop(tree.css("[hidden]:not([role=tabpanel]):not([hidden=until-found]), [aria-hidden=true]"))
-    _drop(node for node in tree.css("[style]") if _UNSEEN.search(node.attributes.get("style") or ""))
+    _drop([node for node in tree.css("[style]") if hides(node.attributes.get("style") or "", _behind(node))])
     for style in tree.css("style"):
         for selectors, declarations in _RULE.findall(_AT_RULE.sub("", style.text())):
-            if _UNSEEN.search(declarations):
+            if hides(declarations, behind=None):
                 for selector in selectors.split(","):
                     if _SIMPLE.fullmatch(selector.strip()):
                         _drop(tree.css(selector.strip()))
+
+
+def _behind(node: LexborNode) -> Colour | None:
+    """The ground that an element stands on, as far as styles on the page say; code may have a theme of its own."""
+    ground: Colour | None = WHITE
+    for one in reversed(list(_around(node))):
+        ground = ground_of(one.attributes.get("style") or "", None if one.tag in ("pre", "code") else ground)
+    return ground
 
 
 def _drop_site(tree: LexborHTMLParser) -> None:

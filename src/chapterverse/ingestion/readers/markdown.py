@@ -58,7 +58,7 @@ def read(document: Document) -> list[Draft]:
         parts = _Reading(jsx=document.format == "mdx", sphinx=document.anchors == "sphinx").read(body)
     except RecursionError as error:
         raise Unreadable("nested too deeply") from error
-    return [Draft(matter.title, parts, slug=matter.slug)]
+    return [Draft(matter.title, parts, number=matter.number, slug=matter.slug)]
 
 
 def _mark_rule(state: StateBlock, line: int, end: int, silent: bool) -> bool:

@@ -7,6 +7,7 @@ scripts, styles, elements that are hidden by attribute or style. Not a reader of
 import html
 import re
 
+from chapterverse.ingestion.readers.hiding import hides
 from chapterverse.ingestion.readers.manuscript import Manuscript
 
 _TAG = re.compile(  # bounded and possessive, so that no broken tag costs more than its length
@@ -17,10 +18,8 @@ _TAG = re.compile(  # bounded and possessive, so that no broken tag costs more t
 _ATTRIBUTE = r"""(?<![\w-]){}\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))"""
 _ALT = re.compile(_ATTRIBUTE.format("alt"), re.IGNORECASE)
 _ID = re.compile(_ATTRIBUTE.format("(?:id|name)"), re.IGNORECASE)
-_HIDDEN = re.compile(
-    r"""(?<![\w-])hidden(?=[\s=/]|$)|(?:display\s*['"]?\s*:\s*['"]?none|visibility\s*['"]?\s*:\s*['"]?hidden)""",
-    re.IGNORECASE,
-)
+_HIDDEN = re.compile(r"""(?<![\w-])(?:hidden(?=[\s=/]|$)|aria-hidden\s*=\s*["'{]*true)""", re.IGNORECASE)
+_STYLE = re.compile(r"""(?<![\w-])style\s*=\s*(?:"([^"]*)"|'([^']*)'|\{([^<>]*?)\}\})""", re.IGNORECASE)
 _INVISIBLE = {"script", "style", "template", "noscript", "head", "svg", "iframe", "object"}
 _VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
 _INLINE = {
@@ -46,7 +45,8 @@ _INLINE |= {"mark", "q", "s", "samp", "small", "span", "strong", "sub", "sup", "
 
 def is_hidden(attributes: str) -> bool:
     """Whether a tag's attributes keep it from being seen."""
-    return bool(_HIDDEN.search(attributes))
+    style = _STYLE.search(attributes)
+    return bool(_HIDDEN.search(attributes)) or (style is not None and hides(next(filter(None, style.groups()), "")))
 
 
 class RawHtml:

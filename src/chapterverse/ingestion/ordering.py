@@ -1,0 +1,48 @@
+"""The order in which pages are meant to be read, as a text that sorts.
+
+Owns the rules. The index page of a folder is its first. Then comes what has a number, by it: the one that the author
+gave, else the one that the name begins with. Then files and then folders, by name, 9 before 10. Never reads a file.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+from itertools import zip_longest
+from typing import Final
+
+_NUMBERED: Final = re.compile(r"(\d{1,6})\s*[-_.]+\s*(?=\D)")  # 01-intro, 1. intro
+_INDEXES: Final = {"", "index", "_index", "readme"}
+_CATEGORY: Final = (
+    "_category_.json",
+    "_category_.yml",
+    "_category_.yaml",
+)  # Docusaurus: what a folder is called, and where
+_MOST: Final = 999_999  # as a number of a page
+_STEP: Final = "\x1f"
+
+
+def order_of(path: str, folders: Sequence[float | None] = (), own: float | None = None) -> str:
+    """The place of a page by its path and the numbers given to its folders and to itself."""
+    *above, name = path.lstrip("/").split("/")
+    stem = name.rpartition(".")[0] or name
+    last = "0" if stem.lower() in _INDEXES else _place(stem, own, "2")
+    return _STEP.join([*(_place(folder, number, "3") for folder, number in zip_longest(above, folders)), last])
+
+
+def chapter_of(order: str, number: float | None) -> str:
+    """The place of a chapter in a file that has many."""
+    return f"{order}{_STEP}{_place('', number, '2')}"
+
+
+def number_of(value: object) -> float | None:
+    """A number that an author wrote, if it is one that can order pages."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        return None
+    return float(min(max(value, -_MOST), _MOST))
+
+
+def _place(name: str, number: float | None, unnumbered: str) -> str:
+    if number is None and (found := _NUMBERED.match(name)):
+        number = float(found[1])
+    natural = re.sub(r"\d{1,12}", lambda digits: digits[0].zfill(12), name.casefold())
+    return f"{unnumbered}{natural}" if number is None else f"1{number + _MOST:014.4f}{natural}"

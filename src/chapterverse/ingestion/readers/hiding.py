@@ -1,0 +1,78 @@
+"""Styles that keep text from a reader's eye.
+
+Owns the judgement on one style, as HTML writes it or as JSX does: not displayed, clear, tiny, clipped, moved off the
+screen, or in the colour of its ground. Never sees a page: what stands behind an element is told to it.
+"""
+
+import re
+from typing import Final
+
+WHITE: Final = (255, 255, 255)  # the ground of a page that says nothing about it
+
+Colour = tuple[int, int, int]
+
+_CLEAR: Final = 8  # steps of 255 between a colour and its ground that no eye tells apart
+_ZERO = r"\s*:\s*[01](?:px|pt|em|rem|%)?\s*(?:!important\s*)?(?:[;,]|$)"
+_UNSEEN: Final = re.compile(
+    r"(?:^|[;,\s])(?:"
+    r"display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|content-visibility\s*:\s*hidden"
+    r"|opacity\s*:\s*(?:0|0?\.0\d*)(?![\d.])"
+    r"|font-size\s*:\s*(?:0(?![.\d])|0?\.0\d*|[012](?:\.\d+)?(?:px|pt)|0?\.[012]\d*(?:px|pt|em|rem))"
+    r"|(?:left|top|right|text-indent|margin-left|margin-top)\s*:\s*-\d{4,}"
+    r"|clip\s*:\s*rect\(\s*[01](?:px)?[\s,]+[01](?:px)?[\s,]+[01]|clip-path\s*:\s*(?:inset\(\s*(?:50|100)%|circle\(\s*0)"
+    r"|transform\s*:\s*scale\(\s*0(?![.\d])"
+    r")"
+)
+_NO_ROOM: Final = re.compile(rf"(?:^|[;,\s])(?:max-)?(?:height|width){_ZERO}")
+_CUT: Final = re.compile(r"overflow(?:-[xy])?\s*:\s*(?:hidden|clip)")
+_TEXT: Final = re.compile(r"(?<![-\w])color\s*:\s*(rgba?\([^)]*\)|#?\w+)")
+_GROUND: Final = re.compile(r"background(?:-color|-image)?\s*:\s*(rgba?\([^)]*\)|#?\w+)")
+_HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_NUMBER: Final = re.compile(r"[\d.]+")
+
+
+def hides(style: str, behind: Colour | None = WHITE) -> bool:
+    """Whether nobody sees what has this style; `behind` is the colour that it stands on, None when nobody knows."""
+    plain = _plain(style)
+    if _UNSEEN.search(plain) or (_NO_ROOM.search(plain) and _CUT.search(plain)):
+        return True
+    written = _TEXT.search(plain)
+    if not written:
+        return False
+    if _is_clear(written[1]):
+        return True
+    text, ground = _colour(written[1]), ground_of(style, behind)
+    return text is not None and ground is not None and _alike(text, ground)
+
+
+def ground_of(style: str, behind: Colour | None) -> Colour | None:
+    """The ground inside an element with this style: its own, else what is behind it; None when it cannot be told."""
+    found = _GROUND.search(_plain(style))
+    return behind if found is None or _is_clear(found[1]) else _colour(found[1])
+
+
+def _plain(style: str) -> str:
+    """A style in the spelling of CSS: JSX writes names with humps and puts values in quotes."""
+    return _HUMP.sub("-", re.sub(r"[\"'`{}]", "", style)).lower()
+
+
+def _is_clear(told: str) -> bool:
+    if told.startswith("rgba("):
+        parts = _NUMBER.findall(told)
+        return len(parts) == 4 and float(parts[3]) < 0.1
+    return told == "transparent" or (told[0] == "#" and len(told) in (5, 9) and not told[-1:].strip("0"))
+
+
+def _colour(told: str) -> Colour | None:
+    if told.startswith("rgb"):
+        parts = [min(255, int(float(part))) for part in _NUMBER.findall(told)[:3]]
+        return (parts[0], parts[1], parts[2]) if len(parts) == 3 else None
+    told = {"white": "#ffffff", "black": "#000000", "snow": "#fffafa", "ivory": "#fffff0"}.get(told, told)
+    if not re.fullmatch(r"#(?:[0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})", told):
+        return None
+    digits = told[1:] if len(told) > 5 else "".join(digit * 2 for digit in told[1:])
+    return int(digits[:2], 16), int(digits[2:4], 16), int(digits[4:6], 16)
+
+
+def _alike(one: Colour, other: Colour) -> bool:
+    return all(abs(a - b) <= _CLEAR for a, b in zip(one, other, strict=True))

@@ -1,0 +1,58 @@
+"""From the address to a page that can be used: how many requests, none of them twice, and how long."""
+
+from collections.abc import Iterator
+from statistics import median
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.browser.chromium import open_browser, visiting
+from tests.served import Served
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+# Milliseconds from the start of the navigation until there is a box to ask in and a table of contents. On a quiet
+# machine it takes some 50 cold and 30 warm; the bound is for a machine that has much else to do.
+USABLE = 1000
+WATCH = """new MutationObserver((_, watch) => {
+    const field = document.querySelector("textarea.field");
+    if (!field || field.disabled || !document.querySelector(".contents details a")) return;
+    window.usable = performance.now();
+    watch.disconnect();
+}).observe(document, { childList: true, subtree: true });"""
+
+
+@pytest.fixture(scope="module")
+def browser(example_server: Served) -> Iterator[Browser]:
+    with open_browser() as opened:
+        yield opened
+
+
+def load(page: Page, url: str) -> tuple[float, list[str]]:
+    """Milliseconds until it can be used, and what was fetched for it from the server."""
+    page.goto(url)
+    page.locator("main h1").wait_for()
+    page.wait_for_load_state("networkidle")
+    entries: list[dict[str, Any]] = page.evaluate(
+        "performance.getEntriesByType('resource').map(({ name, transferSize }) => ({ name, transferSize }))"
+    )
+    fetched = [entry["name"].removeprefix(url) for entry in entries if entry["transferSize"]]
+    return page.evaluate("window.usable"), fetched
+
+
+def test_a_page_is_there_at_once(browser: Browser, example_server: Served) -> None:
+    url, times = f"{example_server.url}/", []
+    example_server.http.get(
+        "/pages"
+    )  # the first to ask for the table of contents after a start may have to wait for it
+    for _ in range(3):
+        with visiting(browser, example_server.url, "/livez") as page:
+            page.add_init_script(WATCH)
+            cold, fetched = load(page, url)
+            assert len(fetched) <= 5, "a style, two scripts, the icon, the text"
+            assert "pages" not in fetched, "the table of contents comes with the page"
+            warm, again = load(page, url)
+            assert [name.partition("/")[0] for name in again] == ["pages"], "files are kept, and not asked about"
+            times += [cold, warm]
+    assert median(times) < USABLE

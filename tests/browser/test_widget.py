@@ -1,0 +1,384 @@
+"""The widget in a page that is not ours: one script tag, another origin, styles that want to get in."""
+
+import asyncio
+import shutil
+import threading
+from collections.abc import AsyncGenerator, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+from pydantic import TypeAdapter
+
+from chapterverse.api.web import joined
+from chapterverse.models import Event
+from tests.api.stream_snapshot import QUESTION, SNAPSHOT, events_of
+from tests.browser.chromium import open_browser, shoot, visiting
+from tests.browser.hosts import Host, hosting
+from tests.browser.shelf import Shelf, scripted_server
+from tests.browser.test_access import AXE
+from tests.scripted import SENTENCES, Scripted, wait_until
+from tests.served import Served
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+HOST_PAGES = Path(__file__).parent / "sites" / "plain"
+RECORDED = events_of(SNAPSHOT.read_text("utf-8"))
+NARROW = {"width": 360, "height": 740}
+STYLES = """root => [root, ...root.querySelectorAll("*:not(script, chapterverse-widget)")].flatMap((node) => {
+    const style = getComputedStyle(node);
+    return [...style].map((name) => `${node.localName}.${node.className} ${name}: ${style.getPropertyValue(name)}`);
+})"""
+
+
+class Replay(Scripted):
+    """Answers with the recorded events, each when the test lets it pass."""
+
+    gate = threading.Semaphore(0)
+
+    async def stream(self, prepared: Any, services: Any) -> AsyncGenerator[Event, None]:
+        for event in RECORDED:
+            assert await asyncio.to_thread(self.gate.acquire, timeout=60)
+            yield TypeAdapter[Event](Event).validate_python(event)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with open_browser() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def scripted() -> Scripted:
+    return Scripted()
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
+    folder = tmp_path_factory.mktemp("site")
+    shutil.copytree(HOST_PAGES, folder, dirs_exist_ok=True)
+    with hosting(folder) as host:
+        yield host
+
+
+@pytest.fixture(scope="module")
+def server(scripted: Scripted, site: Host) -> Iterator[Served]:
+    with scripted_server(Shelf(), scripted, api_rate_limit=100_000, cors_origins=site.url) as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def plain_site(site: Host, server: Served) -> None:
+    site.chapterverse = server.url
+    site.headers = {}
+
+
+@pytest.fixture
+def page(browser: Browser, site: Host, server: Served) -> Iterator[Page]:
+    with visiting(browser, site.url, asks=server.url) as page:
+        yield page
+
+
+def launcher(page: Page) -> Any:
+    return page.locator("chapterverse-widget .launcher")
+
+
+def ask(page: Page, question: str) -> None:
+    if launcher(page).is_visible():
+        launcher(page).click()
+    page.get_by_label("Your question").fill(question)
+    page.keyboard.press("Enter")
+
+
+def faults(page: Page) -> list[str]:
+    page.evaluate(f"{AXE}; 0")
+    found = page.evaluate("axe.run(document)")
+    looked = [node["html"] for check in found["passes"] for node in check["nodes"]]
+    assert any("launcher" in html or "Your question" in html for html in looked), "it looks into the shadow"
+    return [f"{fault['id']}: {node['html']}" for fault in found["violations"] for node in fault["nodes"]]
+
+
+def test_the_recorded_stream_is_shown_as_it_comes(browser: Browser, site: Host) -> None:
+    replay = Replay()
+    with scripted_server(Shelf(), replay, cors_origins=site.url) as server:
+        site.chapterverse = server.url
+        with visiting(browser, site.url, asks=server.url) as page:
+            ask(page, QUESTION["query"])
+            expect(page.locator(".waiting")).to_contain_text("Searching")
+            chunks = [event["content"] for event in RECORDED if event["type"] == "chunk"]
+            replay.gate.release()
+            passages = page.locator(".reading a")
+            expect(passages).to_have_count(len(RECORDED[0]["passages"]))
+            assert passages.first.get_attribute("href") == RECORDED[0]["passages"][0]["source_url"]
+            for number in range(len(chunks)):
+                replay.gate.release()
+                shown = "".join(chunks[: number + 1]).replace("[", "").replace("]", "")
+                expect(page.locator(".answer")).to_have_text(shown.strip())
+            expect(page.locator(".answer .chip[href]")).to_have_count(0)
+            replay.gate.release(2)
+            sources = next(event["sources"] for event in RECORDED if event["type"] == "sources")
+            chip = page.locator(".answer .chip").first
+            expect(chip).to_have_attribute("target", "_blank")  # the record's site is another one
+            address = chip.get_attribute("href") or ""
+            begins = quote(" ".join(sources[0]["quote"].split()[:3]))
+            assert address.startswith(sources[0]["source_url"]) and f":~:text={begins}" in address
+            expect(page.locator(".quote")).to_have_text([source["quote"] for source in sources])
+            expect(page.locator(".confidence")).to_contain_text(f"Confidence: {RECORDED[-1]['confidence_level']}")
+            shoot(page, "30-widget-replay")
+        assert replay.asked[0].query == QUESTION["query"]
+
+
+def test_no_style_gets_in_and_none_gets_out(browser: Browser, site: Host, server: Served) -> None:
+    inside, outside = {}, {}
+    for name in ("bare", "hostile", "hostile-without"):
+        with visiting(browser, site.url, f"/{name}.html", asks=server.url) as page:
+            if "without" not in name:
+                ask(page, "answer")
+                page.locator(".sources").wait_for()
+                box = page.locator(".panel").bounding_box()
+                assert box and box["x"] < 50, "to the left, as the tag says"
+                if name == "hostile":
+                    shoot(page, "31-widget-hostile-styles")
+                page.locator("h1").first.click()  # away with the focus
+                inside[name] = page.locator("chapterverse-widget .widget").evaluate(STYLES)
+                page.get_by_role("button", name="Close").click()
+                page.locator("h1").first.click()
+            outside[name] = page.locator("html").evaluate(STYLES)
+    assert len(inside["bare"]) > 10_000
+    assert set(inside["hostile"]) ^ set(inside["bare"]) == set()
+    assert len(outside["hostile"]) > 1_000
+    assert set(outside["hostile"]) ^ set(outside["hostile-without"]) == set()
+
+
+def test_keyboard_alone(page: Page) -> None:
+    page.locator("#note").focus()
+    page.keyboard.press("Tab")
+    expect(launcher(page)).to_be_focused()
+    expect(launcher(page)).to_have_attribute("aria-expanded", "false")
+    page.keyboard.press("Enter")
+    field = page.get_by_label("Your question")
+    expect(field).to_be_focused()
+    page.keyboard.type("answer")
+    assert page.evaluate("document.title") == "Notes of a site", "its own keys are not meant"
+    page.keyboard.press("Enter")
+    expect(page.locator(".answer")).to_have_text("".join(SENTENCES).replace("[1]", "1"))
+    expect(page.locator("[role=status]")).to_contain_text("Answered. Confidence high")
+    shoot(page, "32-widget-keyboard")
+    page.keyboard.press("Tab")  # to the button
+    page.keyboard.press("Tab")  # and out: the panel is no trap
+    assert page.evaluate("document.activeElement.localName") != "chapterverse-widget"
+    field.focus()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog", name="Ask the site")).to_be_hidden()
+    expect(launcher(page)).to_be_focused()
+    page.locator("h1").click()
+    page.keyboard.type("z")
+    assert page.evaluate("document.title") == "z", "outside they are"
+
+
+def test_selecting(page: Page, scripted: Scripted) -> None:
+    button = page.get_by_role("button", name="Ask about this")
+    expect(launcher(page)).to_be_visible()
+    expect(button).to_be_hidden()
+    page.locator("#first").evaluate("node => getSelection().selectAllChildren(node)")
+    expect(button).to_be_in_viewport()
+    place = button.bounding_box()
+    page.evaluate("scrollBy(0, 40)")
+    wait_until(lambda: bool(place and (now := button.bounding_box()) and now["y"] < place["y"]), 30)
+    shoot(page, "33-widget-selecting")
+    button.click()
+    expect(page.get_by_label("Your question")).to_be_focused()
+    expect(page.locator(".asking .selection")).to_have_text(page.locator("#first").inner_text())
+    ask(page, "refuse")
+    expect(page.locator(".refusal")).to_contain_text("Not in the selection")
+    sent = scripted.asked[-1]
+    assert (sent.mode, sent.filters) == ("selected_text", None)
+    shoot(page, "34-widget-refused-selection")
+    page.get_by_role("button", name="Search the whole book").click()
+    expect(page.locator(".turn")).to_have_count(2)
+    expect(page.locator(".asking .selected")).to_be_hidden()
+    wait_until(lambda: scripted.asked[-1].mode == "general", 30)
+    page.locator(".turn").last.locator(".question").click(click_count=3)  # words of the widget are not the page's
+    expect(button).to_be_hidden()
+    page.locator("#first").click(click_count=3)
+    expect(button).to_be_visible()
+    filters = scripted.asked[-1].filters
+    assert filters and filters.module == ["notes"] and filters.source_url_prefix == page.url + "guide/"
+
+
+def test_it_goes_on_in_the_next_page(page: Page, scripted: Scripted) -> None:
+    ask(page, "answer")
+    page.locator(".sources").wait_for()
+    page.goto(page.url + "bare.html")
+    expect(page.locator(".answer .chip[aria-label^=Source]")).to_have_count(3)
+    expect(page.get_by_label("Your question")).not_to_be_focused()
+    ask(page, "answer")
+    expect(page.locator(".sources")).to_have_count(2)
+    assert scripted.asked[-1].session_id is not None
+    page.get_by_role("button", name="New conversation").click()
+    page.reload()
+    expect(page.get_by_label("Your question")).to_be_visible()
+    expect(page.locator(".turn")).to_have_count(0)
+    page.keyboard.press("Escape")  # the focus is in the page, so it is the page's
+    expect(page.get_by_label("Your question")).to_be_visible()
+    page.get_by_role("button", name="Close").click()
+    page.reload()
+    expect(launcher(page)).to_be_visible()
+
+
+def test_failures_look_like_what_they_are(page: Page) -> None:
+    ask(page, "prepare fail")
+    expect(page.locator("[role=alert]")).to_contain_text("The search took too long.")
+    expect(page.get_by_role("button", name="Try again in")).to_be_disabled()
+    shoot(page, "35-widget-unavailable")
+    page.get_by_role("button", name="Try again", exact=True).click()
+    expect(page.locator("[role=alert]")).to_have_count(1)
+    ask(page, "fail agent_unavailable")
+    expect(page.locator("[role=alert]").last).to_contain_text("As the script says.")
+
+
+def test_limits_keys_and_other_origins(browser: Browser, site: Host, scripted: Scripted) -> None:
+    for settings, told in (
+        ({"api_rate_limit": 1, "cors_origins": site.url}, "Too many questions"),
+        ({"api_keys": "sesame", "cors_origins": site.url}, "key"),
+    ):
+        with scripted_server(Shelf(), scripted, **settings) as server:
+            site.chapterverse = server.url
+            with visiting(browser, site.url, asks=server.url) as page:
+                ask(page, "answer")
+                page.locator(".confidence, .failure").wait_for()
+                ask(page, "answer")
+                expect(page.locator("[role=alert]").last).to_contain_text(told)
+                if "api_keys" not in settings:
+                    button = page.get_by_role("button", name="Try again in")
+                    count = button.inner_text()
+                    expect(button).not_to_have_text(count)  # it counts
+                    shoot(page, "36-widget-rate-limited")
+    with scripted_server(Shelf(), scripted) as server:
+        site.chapterverse = server.url
+        page = browser.new_page()  # whose complaint about the origin is right
+        page.goto(site.url)
+        ask(page, "answer")
+        expect(page.locator("[role=alert]")).to_contain_text("The server cannot be reached.")
+        page.close()
+
+
+POLICIES = {
+    "named": "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline' http://chapterverse.test; "
+    "connect-src http://chapterverse.test; require-trusted-types-for 'script'",
+    "nonce": "default-src 'none'; style-src 'nonce-n0nce'; script-src 'nonce-n0nce' 'strict-dynamic'; "
+    "connect-src http://chapterverse.test",
+}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_strict_policies(browser: Browser, site: Host, server: Served, policy: str) -> None:
+    site.headers = {
+        "Content-Security-Policy": POLICIES[policy],
+        "Cross-Origin-Embedder-Policy": "require-corp",
+        "Cross-Origin-Opener-Policy": "same-origin",
+    }
+    with visiting(browser, site.url, asks=server.url) as page:
+        ask(page, "answer")
+        expect(page.locator(".confidence")).to_be_visible()
+        assert page.locator(".panel").evaluate("node => getComputedStyle(node).borderRadius") == "12px"
+
+
+def test_without_storage(browser: Browser, site: Host, server: Served) -> None:
+    with visiting(browser, site.url, asks=server.url) as page:
+        page.add_init_script(
+            "Object.defineProperty(window, 'sessionStorage', { get() { throw new DOMException('no') } })"
+        )
+        page.reload()
+        ask(page, "answer")
+        expect(page.locator(".confidence")).to_be_visible()
+        ask(page, "answer")
+        expect(page.locator(".confidence")).to_have_count(2)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1400, 360])
+def test_axe_finds_nothing(browser: Browser, site: Host, server: Served, scheme: str, width: int) -> None:
+    view = {"width": width, "height": 740}
+    with visiting(browser, site.url, asks=server.url, viewport=view, color_scheme=scheme) as page:
+        launcher(page).wait_for()
+        expect(page.locator(f".widget[data-theme={scheme}]")).to_have_count(1)
+        assert faults(page) == []
+        page.locator("#first").evaluate("node => getSelection().selectAllChildren(node)")
+        page.get_by_role("button", name="Ask about this").click()
+        ask(page, "refuse")
+        page.get_by_role("button", name="Search the whole book").wait_for()
+        page.get_by_role("button", name="Remove the selection").click()
+        ask(page, "prepare fail")
+        page.locator(".failure").wait_for()
+        ask(page, "answer")
+        page.locator(".confidence").wait_for()
+        assert faults(page) == []
+        shoot(page, f"37-widget-{scheme}-{width}")
+
+
+def test_dark_like_the_page(page: Page) -> None:
+    widget = page.locator("chapterverse-widget .widget")
+    expect(widget).to_have_attribute("data-theme", "light")
+    for colour, theme in (("oklch(0.2 0 0)", "dark"), ("#fff", "light"), ("rgb(20 20 30 / 90%)", "dark")):
+        page.evaluate("colour => { document.body.style.background = colour }", colour)
+        expect(widget).to_have_attribute("data-theme", theme)
+
+
+def test_narrow(browser: Browser, site: Host, server: Served) -> None:
+    with visiting(browser, site.url, asks=server.url, viewport=NARROW, has_touch=True, is_mobile=True) as page:
+        ask(page, "answer")
+        page.locator(".sources").wait_for()
+        assert page.locator(".panel").bounding_box() == {"x": 0, "y": 0} | NARROW
+        shoot(page, "38-widget-narrow")
+        page.reload()  # it would cover what was opened
+        expect(launcher(page)).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"]
+
+
+def test_in_the_page(browser: Browser, site: Host, server: Served) -> None:
+    with visiting(browser, site.url, "/in-page.html", asks=server.url) as page:
+        expect(page.get_by_role("region", name="Ask the book")).to_be_visible()
+        expect(launcher(page)).to_be_hidden()
+        page.get_by_label("Your question").fill("answer")
+        page.keyboard.press("Enter")
+        page.locator(".sources").wait_for()
+        shoot(page, "39-widget-in-the-page")
+        page.keyboard.press("Escape")
+        expect(page.locator(".sources")).to_be_visible()
+        # A site that changes pages in place takes the place away, and brings it back.
+        page.evaluate("document.querySelector('#ask-here').remove()")
+        expect(page.locator("chapterverse-widget")).to_have_count(0)
+        page.evaluate(
+            "document.querySelector('main').append(Object.assign(document.createElement('div'), {id: 'ask-here'}))"
+        )
+        expect(page.locator("#ask-here .sources")).to_be_visible()
+        page.evaluate(
+            "document.body.append(Object.assign(document.createElement('script'), {src: document.scripts[0].src}))"
+        )
+        page.wait_for_function(
+            "performance.getEntriesByType('resource').filter((each) => each.name.endsWith('widget.js')).length >= 1"
+        )
+        expect(page.locator("chapterverse-widget")).to_have_count(1)
+
+
+QUOTES = {
+    "One sentence.": "#:~:text=One%20sentence.",
+    "A well-known, small & `odd` thing.": "#:~:text=A%20well%2Dknown%2C%20small%20%26%20odd%20thing.",
+    "- first point\n- second point": "#:~:text=first%20point,second%20point",
+    "| bulb | 9,000 hours |": "#:~:text=bulb,9%2C000%20hours",
+    "Note: Mind the gap.": "#:~:text=Mind%20the%20gap.",
+    " ".join(map(str, range(100, 140))): "#:~:text=100%20101%20102%20103%20104%20105,134%20135%20136%20137%20138%20139",
+    "x" * 300: "#:~:text=" + "x" * 300,
+    "``": "",
+}
+
+
+def test_quotations_in_addresses(page: Page) -> None:
+    source = joined("fragments.js").replace("export ", "")
+    for quotation, fragment in QUOTES.items():
+        for url in ("https://docs.example.com/a/", "https://docs.example.com/a/#b"):
+            found = page.evaluate(f"([url, quote]) => {{ {source}; return pointTo(url, quote); }}", [url, quotation])
+            assert found == url + (fragment.removeprefix("#") if "#" in url else fragment)

@@ -1,0 +1,82 @@
+"""Pages are sorted as a reader would turn them."""
+
+import math
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from chapterverse.ingestion.composing import compose
+from chapterverse.ingestion.document import Document
+from chapterverse.ingestion.folder import Folder
+from chapterverse.ingestion.options import SourceOptions
+from chapterverse.ingestion.ordering import chapter_of, number_of, order_of
+from chapterverse.ingestion.readers import read
+
+
+def shuffled(paths: list[str]) -> list[str]:
+    return sorted(Random(7).sample(paths, len(paths)), key=order_of)
+
+
+@pytest.mark.parametrize(
+    "paths",
+    [
+        ["index.md", "1-first.md", "02-second.md", "10-tenth.md", "about.md", "zoo.md", "guide/start.md"],
+        ["guide/README.md", "guide/a.md", "guide/deep/index.md", "guide/deep/a.md", "reference/_index.md"],
+        ["chapter2.md", "chapter9.md", "chapter10.md"],
+        ["1. one/z.md", "02_two/a.md", "3-three.md", "unnumbered.md", "unnumbered/a.md"],
+        ["/docs/", "/docs/guide/", "/docs/guide/a/", "/docs/guide/b/", "/docs/reference/"],
+    ],
+)
+def test_names(paths: list[str]) -> None:
+    assert shuffled(paths) == paths
+
+
+def test_a_given_number_counts_more_than_the_name() -> None:
+    given = [("b.md", -3), ("z.md", 1.5), ("2-two.md", None), ("a.md", 11), ("aa.md", None)]
+    assert sorted(given, key=lambda one: order_of(one[0], (), one[1])) == given
+    assert order_of("zebra/a.md", (1,)) < order_of("ant/a.md", (2,)) < order_of("bee/a.md", (None,))
+
+
+@pytest.mark.parametrize("value", [True, "3", None, math.nan, math.inf, [1]])
+def test_what_is_no_number_orders_nothing(value: object) -> None:
+    assert number_of(value) is None
+
+
+def test_numbers_beyond_reason_are_the_last() -> None:
+    assert order_of("a.md", (), number_of(10**30)) > order_of("b.md", (), number_of(5000))
+
+
+def test_chapters_follow_their_spine() -> None:
+    places = [chapter_of(order_of("book.epub"), number) for number in range(12)]
+    assert sorted(places) == places
+    assert order_of("a-book.epub") < places[0] < order_of("c-book.epub")
+
+
+async def test_a_folder_as_docusaurus_and_hugo_write_it(tmp_path: Path) -> None:
+    files = {
+        "ros2/_category_.json": '{"label": "ROS 2", "position": 2}',
+        "ros2/nodes.md": "---\nsidebar_position: 2\n---\nNodes.",
+        "ros2/what.md": "---\nsidebar_position: 1\n---\nWhat.",
+        "intro/_category_.yml": "position: 1",
+        "intro/glossary.md": "Words.",
+        "hugo/_index.md": "+++\nweight = 3\n+++\nSection.",
+        "hugo/page.md": "Page.",
+        "broken/_category_.json": "{",
+        "broken/page.md": "Page.",
+        "index.md": "Welcome.",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    documents = [one async for one in Folder(tmp_path, SourceOptions()).documents({}) if isinstance(one, Document)]
+    pages = sorted((compose(one, read(one)[0]) for one in documents), key=lambda page: page.place)
+    assert [page.url.removeprefix(f"{tmp_path.name}/") for page in pages] == [
+        "index.md",
+        "intro/glossary.md",
+        "ros2/what.md",
+        "ros2/nodes.md",
+        "hugo/_index.md",
+        "hugo/page.md",
+        "broken/page.md",
+    ]
