@@ -85,8 +85,10 @@ async def explore(client: Client) -> None:
     assert again.structured_content["session_id"] == answer.session_id
 
     silent = await client.call_tool("ask_book", {"question": "Which yeast makes the best sourdough bread?"})
-    assert not silent.is_error and texts(silent) == [NOT_IN_BOOK]
+    refusal, advice = texts(silent)
+    assert not silent.is_error and refusal == NOT_IN_BOOK
     assert silent.structured_content["status"] == "refused"
+    assert silent.structured_content["advice"] == advice and len(silent.structured_content["nearest"]) == 3
     within = {"question": "How much does the winch of the Kestrel lift?", "selected_text": SELECTION}
     source = (await client.call_tool("ask_book", within)).structured_content["sources"][0]
     assert SELECTION[source["char_start"] : source["char_end"]] == source["quote"]

@@ -222,10 +222,13 @@ async def test_the_async_client_gets_a_cited_answer(book: Served) -> None:
 def test_a_refusal_is_an_ordinary_answer(book: Served, client: openai.OpenAI) -> None:
     with knocking(book) as asked:
         answer = ask(asked, "Which yeast makes the best sourdough bread?").choices[0]
-        assert (answer.message.content, answer.finish_reason) == (NOT_IN_BOOK, "stop")
+        refusal, advice, nearest = answer.message.content.split("\n\n")
+        assert (refusal, answer.finish_reason) == (NOT_IN_BOOK, "stop")
+        assert advice.startswith("Searched for “Which yeast makes the best sourdough bread?”.")
+        assert len(nearest.split("\n")) == 3
         assert (citations_of(answer.message), answer.message.refusal) == ([], None)
         chunks = list(ask(asked, "Which yeast makes the best sourdough bread?", stream=True))
-        assert text_of(chunks) == NOT_IN_BOOK
+        assert text_of(chunks) == answer.message.content
     assert ask(client, "refuse").choices[0].message.content.startswith(REFUSAL)
 
 

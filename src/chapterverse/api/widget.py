@@ -1,0 +1,40 @@
+"""`/widget.js`: the ask box for other sites, as one script.
+
+Owns how it is put together, once: the module `web/widget.js` with those it imports, in a scope of its own, and its
+styles as a string in it. So it takes one request, needs nothing of the site but a script tag, and works under a policy
+that allows this server's scripts and connections. Who may ask from where is `CORS_ORIGINS`.
+"""
+
+import json
+from functools import cache
+from typing import Any, Final
+
+from fastapi import APIRouter, Request, Response
+
+from chapterverse.api import web
+from chapterverse.api.errors import responses
+
+router = APIRouter(tags=["page"])
+
+FILES: Final = ("fragments.js", "widget.css", "widget.js")  # of `web/`, beside those of the page
+_PLACE: Final = '"the styles are put here by the server"'
+# Pages ask for it one after another; for so many seconds they do not. Then they use what they have while it is renewed.
+_CACHING: Final = "public, max-age=300, stale-while-revalidate=86400"
+_SCRIPT: Final[dict[str, Any]] = {
+    "content": {"text/javascript": {"schema": {"type": "string"}}},
+    "description": "The widget, in JavaScript.",
+}
+
+
+@router.get("/widget.js", response_class=Response, responses={200: _SCRIPT, **responses()})
+async def widget(request: Request) -> Response:
+    """The ask box for other sites: `<script src="…/widget.js" async></script>`."""
+    answer = web.answer(request, _script(), "text/javascript; charset=utf-8", _CACHING)
+    answer.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
+    return answer
+
+
+@cache
+def _script() -> web.File:
+    styles = json.dumps(web.joined("widget.css"))
+    return web.pack(f'"use strict";(() => {{\n{web.joined("widget.js").replace(_PLACE, styles)}}})();\n')
