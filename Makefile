@@ -2,6 +2,7 @@
 PYTHON ?= python3
 PORT ?= 8000
 TESTERS ?= 2
+REAL ?= 0
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -10,7 +11,7 @@ export CHAPTERVERSE_HOME ?= $(CURDIR)/.chapterverse
 CLEAN_ENV := env -u GEMINI_API_KEY -u OPENAI_API_KEY -u COHERE_API_KEY -u QDRANT_API_KEY -u DATABASE_URL -u REDIS_URL
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test quick check format bench bench-retrieval bench-index bench-ingest bench-answering lock clean
+.PHONY: help setup run test test-docusaurus quick check format bench bench-retrieval bench-index bench-ingest bench-answering scoreboard reliability load race race-setup soak lock clean injection eval-llm
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -33,14 +34,19 @@ run: $(READY) ## Ingest the example book and serve it (PORT=8000)
 test: $(READY) ## Run all tests, two processes side by side (TESTERS=1 for one)
 	$(CLEAN_ENV) $(BIN)/python -m pytest -q -n $(TESTERS) --dist loadfile
 
+test-docusaurus: $(READY) ## Install Docusaurus (minutes, 240 MB below .cache) and test the widget on its output
+	$(BIN)/python -m tests.browser.generators
+	$(CLEAN_ENV) $(BIN)/python -m pytest -q tests/browser/test_widget_sites.py -k docusaurus
+
 quick: $(READY) ## Run the fast tests
 	$(CLEAN_ENV) $(BIN)/python -m pytest -q -n $(TESTERS) --dist loadfile -m "not slow and not browser"
 
-check: $(READY) ## Format, lint, types, layers: what CI checks
+check: $(READY) ## Format, lint, types, layers, audit of the dependencies: what CI checks
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/audit.py
 
 format: $(READY) ## Format and repair what can be repaired
 	$(BIN)/ruff format .
@@ -60,6 +66,33 @@ bench-ingest: $(READY) ## The Kubernetes documentation: first run, no change, te
 bench-answering: $(READY) ## What we add to a language model's time, and the example book's questions
 	$(BIN)/python -m bench.answering
 	$(BIN)/python -m bench.example_book
+
+scoreboard: $(READY) ## Every figure of trust on public sets, with two baselines, into docs/SCOREBOARD.md
+	$(CLEAN_ENV) $(BIN)/python -m bench.followups
+	$(CLEAN_ENV) $(BIN)/python -m bench.scoreboard
+
+reliability: $(READY) ## Every fault and what came of it, into docs/RELIABILITY.md (ten minutes)
+	mkdir -p .cache && rm -f .cache/outcomes.jsonl
+	$(CLEAN_ENV) RELIABILITY_OUTCOMES=$(CURDIR)/.cache/outcomes.jsonl $(BIN)/python -m pytest -q tests/faults --timeout 600
+	$(BIN)/python tools/reliability.py .cache/outcomes.jsonl
+
+load: $(READY) ## Our own server under 1, 10, 50 and 200 requests at once
+	$(CLEAN_ENV) $(BIN)/python -m bench.load
+
+race-setup: $(READY) ## Install the peers of the race and the product without developers' tools
+	$(CLEAN_ENV) $(BIN)/python -m bench.race --setup
+
+race: $(READY) ## The product against other frameworks, in one run (twelve minutes; RACE=--quick for one short round)
+	$(CLEAN_ENV) $(BIN)/python -m bench.race $(RACE)
+
+soak: $(READY) ## Whether memory grows over 20,000 requests (ten minutes at most)
+	$(CLEAN_ENV) $(BIN)/python -m bench.soak
+
+injection: $(READY) ## Hostile texts planted in pages and selections (REAL=36: asks the small real model, too)
+	$(CLEAN_ENV) $(BIN)/python -m bench.injection --real $(REAL)
+
+eval-llm: $(READY) ## Fetch a small real language model (0.5 GB) and ask it the example book's questions
+	$(CLEAN_ENV) $(BIN)/python -m bench.eval_llm
 
 lock: $(READY) ## Pin what is installed now
 	$(BIN)/python tools/lock.py > requirements.lock.new && mv requirements.lock.new requirements.lock

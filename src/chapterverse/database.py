@@ -40,12 +40,12 @@ _FOREIGN_OPTIONS = {"pgbouncer", "channel_binding", "connect_timeout", "connecti
 _LOST = (
     OSError,
     asyncpg.PostgresConnectionError,
-    asyncpg.AdminShutdownError,
-    asyncpg.CrashShutdownError,
-    asyncpg.CannotConnectNowError,
+    asyncpg.OperatorInterventionError,
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,
 )
+# How asyncpg trips over a connection that was closed under way, and over a server that does not speak as Postgres does.
+_CONFUSED = (AttributeError, LookupError, ValueError)
 
 
 class Conversations:
@@ -197,16 +197,19 @@ class Conversations:
 
 
 async def _attempt(opening: "asyncio.Task[Any]", work: Callable[[Any], Awaitable[T]]) -> T:
-    # Opening outlives a caller that runs out of time, so that a slow start is not begun again and again.
-    pool = await asyncio.shield(opening)
-    async with pool.acquire(timeout=UNIT_SECONDS) as connection:
-        try:
-            return await work(connection)
-        except (asyncio.CancelledError, AttributeError, *_LOST) as failure:
-            if isinstance(failure, AttributeError) and connection.is_closed():  # asyncpg trips over its own None then
-                raise asyncpg.InterfaceError("the connection was closed under way") from failure
-            connection.terminate()  # else giving it back waits for a server that may never answer
+    try:
+        # Opening outlives a caller that runs out of time, so that a slow start is not begun again and again.
+        pool = await asyncio.shield(opening)
+        async with pool.acquire(timeout=UNIT_SECONDS) as connection:
+            try:
+                return await work(connection)
+            except (asyncio.CancelledError, *_CONFUSED, *_LOST):
+                connection.terminate()  # else giving it back waits for a server that may never answer
+                raise
+    except _CONFUSED as failure:
+        if isinstance(failure, asyncpg.DataError):
             raise
+        raise asyncpg.InterfaceError("the connection broke, or leads to no Postgres") from failure
 
 
 def _has_failed(task: "asyncio.Task[Any]") -> bool:
@@ -226,27 +229,25 @@ def _failures_translated() -> Iterator[None]:
         raise ConversationsUnavailable(message, details={"reason": reason}) from failure
 
 
-# ── opening ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 async def _open(address: str | Callable[[], Awaitable[str]]) -> Any:
     url = address if isinstance(address, str) else await address()
     try:
-        return await _open_pool(*_read_address(url))
+        return await _open_pool(_read_address(url), foreign=isinstance(address, str))
     except ValueError:
         # Said without the cause, whose text may hold the URL and with it the password.
         raise ConversationsUnavailable("DATABASE_URL cannot be used as it is written.") from None
 
 
-async def _open_pool(url: str, pooled: bool) -> Any:
+async def _open_pool(url: str, foreign: bool) -> Any:
     pool = await asyncpg.create_pool(
         url,
         min_size=0,
         max_size=POOL_SIZE,
         timeout=UNIT_SECONDS,
         max_inactive_connection_lifetime=IDLE_SECONDS,
-        # A pooler hands each transaction another server process, which does not know what was prepared before.
-        statement_cache_size=0 if pooled else 100,
+        # A pooler may stand before a server that is not ours, and no address tells for sure. It hands each transaction
+        # another server process, where a name may stand for what another client prepared, or for nothing.
+        statement_cache_size=0 if foreign else 100,
         reset=_leave_as_is,
     )
     try:
@@ -262,15 +263,12 @@ async def _leave_as_is(_: Any) -> None:
     """Units leave no session state behind, so giving a connection back costs no round trip."""
 
 
-def _read_address(url: str) -> tuple[str, bool]:
-    """The URL without options meant for other drivers, and whether a transaction pooler stands before the server."""
+def _read_address(url: str) -> str:
+    """The URL without options meant for other drivers."""
     parts = urlsplit(url)
     options = parse_qsl(parts.query, keep_blank_values=True)
-    host = parts.netloc.rpartition("@")[2].lower()
-    flagged = dict(options).get("pgbouncer", "").lower() in ("true", "1", "yes")
-    pooled = flagged or "-pooler." in host or "pgbouncer" in host or host.endswith((":6432", ":6543"))
     kept = urlencode([(name, value) for name, value in options if name not in _FOREIGN_OPTIONS])
-    return parts._replace(query=kept).geturl(), pooled
+    return parts._replace(query=kept).geturl()
 
 
 # ── rows ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -357,9 +355,9 @@ def _thread(rows: list[Any]) -> ConversationThread:
 _RECENT = """
 SELECT session_id, query, response, sources, mode, selected_text, chunks_retrieved, latency_ms, confidence, status,
        standalone_query, searches, evidence, created_at
-FROM conversations WHERE session_id = $1 ORDER BY created_at DESC, position DESC LIMIT $2"""
+FROM conversations WHERE session_id = $1 ORDER BY position DESC LIMIT $2"""
 
-# The turn's time is taken after the thread's row is locked, so turns of one session are timed one after the other.
+# The turn's place is taken after the thread's row is locked, so turns keep their order if the clock is set back.
 _STORE = """
 WITH thread AS (
     INSERT INTO conversation_threads (thread_id) VALUES ($2)
@@ -377,9 +375,9 @@ SELECT t.thread_id, t.created_at, t.updated_at, t.topic_summary, t.metadata, t.a
        c.query, c.response, c.confidence, c.latency_ms, c.created_at AS answered_at
 FROM conversation_threads t
 LEFT JOIN LATERAL (
-    SELECT * FROM conversations WHERE session_id = t.thread_id ORDER BY created_at DESC, position DESC LIMIT $2
+    SELECT * FROM conversations WHERE session_id = t.thread_id ORDER BY position DESC LIMIT $2
 ) c ON true
-WHERE t.thread_id = $1 ORDER BY c.created_at DESC, c.position DESC"""
+WHERE t.thread_id = $1 ORDER BY c.position DESC"""
 
 _SESSIONS = """
 SELECT t.thread_id, t.updated_at, (SELECT count(*) FROM conversations WHERE session_id = t.thread_id), t.topic_summary

@@ -17,6 +17,7 @@ import httpx2
 QUESTION = "What is a node in ROS 2?"
 SELECTION = "A node is a process that performs computation. Nodes talk over topics."
 PATIENCE = 40.0  # seconds: more than any request may take
+WELL_PATIENCE = 180.0  # seconds until all is well at last; how long it took is judged by who asked
 
 Step = Callable[[], Awaitable[None]]
 
@@ -41,6 +42,7 @@ class World:
     tries: Callable[[], int] | None = None  # how often the dependency was asked so far
     counted: tuple[str, str] = ("cut", "search")  # the fault and the door at which tries are counted
     rests: bool = False  # whether, after a failure, it is left alone for a moment
+    more: tuple[Fault, ...] = ()  # for storms: lying, and failing on and off
 
 
 @dataclass
@@ -124,7 +126,9 @@ async def observe(world: World) -> dict[str, Observation]:
 
 
 def _client(world: World) -> httpx2.AsyncClient:
-    return httpx2.AsyncClient(base_url=world.url, timeout=PATIENCE, trust_env=False)
+    # No connection is kept: the server closes one that nobody uses for 5 s, perhaps in the moment of its next use.
+    limits = httpx2.Limits(max_keepalive_connections=0)
+    return httpx2.AsyncClient(base_url=world.url, timeout=PATIENCE, trust_env=False, limits=limits)
 
 
 async def _observe(world: World, fault: Fault, doors: Doors) -> Observation:
@@ -169,7 +173,7 @@ async def _read_health(world: World, doors: Doors, seen: Observation, began: flo
 
 
 async def _until_well(doors: Doors) -> None:
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(WELL_PATIENCE):
         while (await doors.health())["status"] != "healthy":  # noqa: ASYNC110
             await asyncio.sleep(0.05)
         while await doors.chat() != "answered":  # noqa: ASYNC110

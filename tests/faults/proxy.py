@@ -6,6 +6,7 @@ hang      takes connections and bytes, and never answers
 refuse    nobody listens
 cut       takes a connection and breaks it at the first byte
 garbage   answers with bytes of no protocol
+lie       answers everything with the same well-formed words of the right protocol, which say nothing of the question
 """
 
 import asyncio
@@ -13,18 +14,23 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Literal, Self
 
-Mode = Literal["pass", "slow", "hang", "refuse", "cut", "garbage"]
+Mode = Literal["pass", "slow", "hang", "refuse", "cut", "garbage", "lie"]
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 SLOW_SECONDS = 0.2  # before each piece of an answer
+_LIE = b'{"result": {"answer": [42]}, "status": "ok", "object": "list", "data": {}}'
+HTTP_LIE = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(_LIE), _LIE)
+REDIS_LIE = b"+OK\r\n"
+POSTGRES_LIE = b"R\x00\x00\x00\x08\x00\x00\x00\x00" + b"Z\x00\x00\x00\x05I"  # welcome; ready for a query
 _GARBAGE = b"\xff\x00 no protocol of this world \r\n\r\n" * 8
 
 
 class Proxy:
     """Listens on a loopback port of its own and forwards to wherever `connect` leads."""
 
-    def __init__(self, connect: Callable[[], Awaitable[Streams]]) -> None:
+    def __init__(self, connect: Callable[[], Awaitable[Streams]], lie: bytes = HTTP_LIE) -> None:
         self._connect = connect
+        self._lie = lie
         self._mode: Mode = "pass"
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -70,12 +76,17 @@ class Proxy:
     async def _handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._mode == "hang":
             await asyncio.Event().wait()
+        if self._mode == "lie":
+            while await reader.read(65536):
+                writer.write(self._lie)
+                await writer.drain()
         if self._mode in ("cut", "garbage"):
             await reader.read(1)
             if self._mode == "garbage":
                 writer.write(_GARBAGE)
                 await writer.drain()
                 await reader.read()  # until the client has enough of it
+        if self._mode not in ("pass", "slow"):
             return
         there, back = await self._connect()
         try:

@@ -4,6 +4,7 @@ Owns how each is put together: real engines, proxies and stubs on loopback, proc
 """
 
 import asyncio
+import contextlib
 import os
 import shutil
 import signal
@@ -20,13 +21,15 @@ from chapterverse.ingestion.sources import open_source
 from chapterverse.wiring import open_engines
 from tests.contract.qdrant_server import qdrant_server
 from tests.embeddings.stub import KEY, EmbeddingStub
-from tests.faults.observing import Fault, World
-from tests.faults.proxy import Mode, Proxy, to_port, to_socket
+from tests.faults.observing import Fault, Step, World
+from tests.faults.processes import serving, working_in
+from tests.faults.proxy import POSTGRES_LIE, REDIS_LIE, Mode, Proxy, to_port, to_socket
 from tests.llm_stub import serving_llm
 from tests.redis_server import RedisServer
-from tests.served import free_port, serve
+from tests.served import free_port
 
 T = TypeVar("T")
+FLAP_SECONDS = 0.7
 EVERY: tuple[Mode, ...] = ("refuse", "cut", "garbage", "hang", "slow")
 CHAPTER = Path(__file__).parents[2] / "examples" / "book" / "ros2"
 
@@ -46,9 +49,8 @@ async def entered(stack: AsyncExitStack, manager: AbstractContextManager[T]) -> 
 
 
 async def served(stack: AsyncExitStack, home: Path, **settings: Any) -> str:
-    """The address of a running server."""
-    loaded = Settings.load(chapterverse_home=home, api_rate_limit=100_000, **settings)
-    return (await entered(stack, serve(loaded))).url
+    """The address of a running server, in a process of its own."""
+    return (await entered(stack, serving(home, **settings))).url
 
 
 def by_proxy(proxy: Proxy, modes: Iterable[Mode] = EVERY) -> tuple[Fault, ...]:
@@ -60,22 +62,53 @@ def by_proxy(proxy: Proxy, modes: Iterable[Mode] = EVERY) -> tuple[Fault, ...]:
     return tuple(fault(mode) for mode in modes)
 
 
+def lying(proxy: Proxy) -> Fault:
+    """A server that answers what it was not asked."""
+    return Fault("lie", lambda: proxy.become("lie"), lambda: proxy.become("pass"))
+
+
+def on_and_off(inflict: Step, heal: Step) -> Fault:
+    """A dependency that fails and comes back, again and again."""
+    flapping: list[asyncio.Task[None]] = []
+
+    async def flap() -> None:
+        while True:
+            await inflict()
+            await asyncio.sleep(FLAP_SECONDS)
+            await heal()
+            await asyncio.sleep(FLAP_SECONDS)
+
+    async def begin() -> None:
+        flapping.append(asyncio.create_task(flap()))
+
+    async def cease() -> None:
+        task = flapping.pop()
+        task.cancel()
+        await asyncio.wait([task])
+        await heal()
+
+    return Fault("flap", begin, cease)
+
+
+def flapping(proxy: Proxy) -> Fault:
+    """The way to a dependency, broken and mended again and again."""
+    return on_and_off(lambda: proxy.become("refuse"), lambda: proxy.become("pass"))
+
+
 def by_signal(name: str, number: signal.Signals, find: Callable[[], list[int]], *, shows: bool) -> Fault:
     """A fault of processes. Those that were stopped are woken again, if they are still there."""
     hit: list[int] = []
 
     async def inflict() -> None:
         hit[:] = find()
-        assert hit, "there is no such process"
         for pid in hit:
-            os.kill(pid, number)
+            with contextlib.suppress(ProcessLookupError):  # a child of one that was killed just before
+                os.kill(pid, number)
 
     async def heal() -> None:
         for pid in hit if number == signal.SIGSTOP else ():
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
-            except ProcessLookupError:
-                continue
 
     return Fault(name, inflict, heal, shows)
 
@@ -98,7 +131,7 @@ async def qdrant(stack: AsyncExitStack, home: Path, database_url: str) -> World:
     settings = {"qdrant_url": f"http://127.0.0.1:{proxy.port}", "qdrant_collection_name": "faults"}
     await fill(Settings.load(chapterverse_home=home, **settings))
     url = await served(stack, home, database_url=database_url, **settings)
-    return World("qdrant", url, by_proxy(proxy), lambda: proxy.accepted)
+    return World("qdrant", url, by_proxy(proxy), lambda: proxy.accepted, more=(lying(proxy), flapping(proxy)))
 
 
 async def embeddings(stack: AsyncExitStack, home: Path, database_url: str) -> World:
@@ -110,7 +143,7 @@ async def embeddings(stack: AsyncExitStack, home: Path, database_url: str) -> Wo
     await fill(Settings.load(chapterverse_home=home, **settings))
     settings |= {"openai_api_key": "k", "openai_base_url": llm.url, "openai_model": "stub"}
     url = await served(stack, home, database_url=database_url, **settings)
-    return World("embeddings", url, by_proxy(proxy), lambda: proxy.accepted)
+    return World("embeddings", url, by_proxy(proxy), lambda: proxy.accepted, more=(lying(proxy), flapping(proxy)))
 
 
 async def llm(stack: AsyncExitStack, home: Path, database_url: str) -> World:
@@ -119,16 +152,19 @@ async def llm(stack: AsyncExitStack, home: Path, database_url: str) -> World:
     proxy = await stack.enter_async_context(Proxy(to_port(stub.port)))
     settings = {"openai_api_key": "k", "openai_base_url": f"http://127.0.0.1:{proxy.port}/v1", "openai_model": "stub"}
     url = await served(stack, home, database_url=database_url, **settings)
-    return World("llm", url, by_proxy(proxy), lambda: proxy.accepted, ("cut", "chat"))
+    return World(
+        "llm", url, by_proxy(proxy), lambda: proxy.accepted, ("cut", "chat"), more=(lying(proxy), flapping(proxy))
+    )
 
 
 async def database(stack: AsyncExitStack, home: Path, database_url: str) -> World:
     """A Postgres behind a proxy."""
     parts = urlsplit(database_url)
     folder = parse_qs(parts.query)["host"][0]
-    proxy = await stack.enter_async_context(Proxy(to_socket(f"{folder}/.s.PGSQL.5432")))
+    proxy = await stack.enter_async_context(Proxy(to_socket(f"{folder}/.s.PGSQL.5432"), POSTGRES_LIE))
     reached = f"postgresql://chapterverse@127.0.0.1:{proxy.port}{parts.path}?sslmode=disable"
-    return World("database", await served(stack, home, database_url=reached), by_proxy(proxy), rests=True)
+    url = await served(stack, home, database_url=reached)
+    return World("database", url, by_proxy(proxy), rests=True, more=(lying(proxy), flapping(proxy)))
 
 
 async def redis(stack: AsyncExitStack, home: Path, database_url: str) -> World:
@@ -136,9 +172,10 @@ async def redis(stack: AsyncExitStack, home: Path, database_url: str) -> World:
     server = RedisServer(free_port())
     server.start()
     stack.callback(server.stop)
-    proxy = await stack.enter_async_context(Proxy(to_port(server.port)))
+    proxy = await stack.enter_async_context(Proxy(to_port(server.port), REDIS_LIE))
     address = f"redis://127.0.0.1:{proxy.port}/0"
-    return World("redis", await served(stack, home, database_url=database_url, redis_url=address), by_proxy(proxy))
+    url = await served(stack, home, database_url=database_url, redis_url=address)
+    return World("redis", url, by_proxy(proxy), more=(lying(proxy), flapping(proxy)))
 
 
 async def edge(stack: AsyncExitStack, home: Path, database_url: str) -> World:
@@ -151,28 +188,20 @@ async def edge(stack: AsyncExitStack, home: Path, database_url: str) -> World:
         by_signal("killed", signal.SIGKILL, children, shows=False),
         by_signal("stopped", signal.SIGSTOP, children, shows=False),
     )
-    return World("qdrant", await served(stack, home, database_url=database_url), faults)
+    more = (on_and_off(faults[0].inflict, faults[0].heal),)
+    return World("qdrant", await served(stack, home, database_url=database_url), faults, more=more)
 
 
 async def embedded_postgres(stack: AsyncExitStack, home: Path, _: str) -> World:
     """The embedded Postgres, whose processes are killed and stopped."""
     data = home / "postgres" / "data"
 
-    def processes() -> list[int]:
-        found = []
-        for entry in Path("/proc").iterdir():
-            try:
-                if entry.name.isdigit() and (entry / "cwd").samefile(data):
-                    found.append(int(entry.name))
-            except OSError:
-                continue
-        return found
-
     faults = (
-        by_signal("killed", signal.SIGKILL, processes, shows=False),
-        by_signal("stopped", signal.SIGSTOP, processes, shows=True),
+        by_signal("killed", signal.SIGKILL, lambda: working_in(data), shows=False),
+        by_signal("stopped", signal.SIGSTOP, lambda: working_in(data), shows=True),
     )
-    return World("database", await served(stack, home), faults, rests=True)
+    more = (on_and_off(faults[0].inflict, faults[0].heal),)
+    return World("database", await served(stack, home), faults, rests=True, more=more)
 
 
 def copied_book(book: Path, home: Path) -> Path:

@@ -125,6 +125,19 @@ async def test_a_killed_child_is_replaced(index: EdgeIndex, directory: Path) -> 
     assert pid not in children(directory), "the copy of the killed child is swept away"
 
 
+async def test_a_pipe_that_is_closed_is_a_lost_engine(index: EdgeIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between a child's death and its notice, uvloop refuses to write with an error of its own."""
+
+    def closed(_: bytes) -> None:
+        raise RuntimeError("unable to perform operation on <WriteUnixTransport closed=True>; the handler is closed")
+
+    await index.probe()
+    assert index._child is not None
+    monkeypatch.setattr(index._child._process.stdin, "write", closed)
+    with pytest.raises(QdrantConnectionError):
+        await index.probe()
+
+
 async def test_a_child_that_cannot_be_started_is_said(index: EdgeIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     async def refuse(*_: object, **__: object) -> None:
         raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))

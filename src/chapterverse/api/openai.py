@@ -59,7 +59,8 @@ from chapterverse.turns import Turn
 
 router = APIRouter(prefix="/v1", tags=["OpenAI-compatible"])
 
-_NOTES = re.compile(r"\s*^\[\^\d+\]: .*", re.M | re.S)  # the notes under an answer, to its end
+# The notes under an answer, or the advice under a refusal, to its end.
+_NOTES = re.compile(r"\s*^(?:\[\^\d+\]: |Searched for “).*", re.M | re.S)
 _NOTE = re.compile(r"\[\^(\d+)\]")
 
 
@@ -146,6 +147,8 @@ class Footnoted:
                         yield ChunkEvent(content="\n\n" + "\n".join(map(_note, range(1, len(sources) + 1), sources)))
                     case DoneEvent(disclaimer=str(disclaimer)):
                         yield ChunkEvent(content=f"\n\n_{disclaimer}_")
+                    case DoneEvent(advice=str(advice)):
+                        yield ChunkEvent(content="\n\n" + advice.replace("\n", "\n\n", 1))
                 yield event
 
     def body(self, answer: ChatResponse) -> BaseModel:

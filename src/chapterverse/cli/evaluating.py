@@ -18,8 +18,9 @@ from chapterverse.cli.command import INTERRUPTED, command
 from chapterverse.errors import ValidationFailed
 
 if TYPE_CHECKING:
+    from chapterverse.evaluation.cases import Case
     from chapterverse.evaluation.questions import Question
-    from chapterverse.evaluation.report import Report
+    from chapterverse.evaluation.report import Run
     from chapterverse.services import Services
 
 CHANGED = 21  # exit code of a comparison that found a change for the worse
@@ -33,6 +34,9 @@ CHANGED = 21  # exit code of a comparison that found a change for the worse
 @click.option("--json", "as_json", is_flag=True, help="Print the report, or the comparison, as JSON.")
 @click.option("--limit", type=click.IntRange(min=1), help="Ask only the first so many questions.")
 @click.option("--concurrency", type=click.IntRange(1, 64), default=1, show_default=True, help="Questions at once.")
+@click.option(
+    "--price", type=(float, float), metavar="READ WRITTEN", help="Of a million tokens; the report then has the cost."
+)
 @click.option("--compare", "comparing", is_flag=True, help="Compare two reports: --compare BEFORE.json AFTER.json.")
 @click.option("--make", "drafts", type=click.IntRange(1, 1000), metavar="N", help="Draft N questions from the book.")
 @command
@@ -41,9 +45,9 @@ async def evaluate(files: tuple[Path, ...], comparing: bool, drafts: int | None,
 
     SET has a JSON object on each line. Only `question` must be there; whatever else is known is measured: `answer`,
     `page`, `section`, `sentence` (the evidence, word for word), `answerable` (false: a refusal is right), `history`
-    ([[question, answer], …]), `selection`, `filters`. Every figure comes with its 95 % interval. Nothing is stored as a
-    conversation. Ctrl-C reports what was done until then. With more than one question at once, times are those of a
-    busy machine.
+    ([[question, answer], …]), `rewrite`, `selection`, `filters`, `group`, `kind`. Every figure comes with its 95 %
+    interval. Nothing is stored as a conversation. Ctrl-C reports what was done until then. With more than one question
+    at once, times are those of a busy machine.
 
     \b
       chapterverse eval --make 20 > questions.jsonl     drafts, for you to edit
@@ -61,18 +65,27 @@ async def evaluate(files: tuple[Path, ...], comparing: bool, drafts: int | None,
     return await _evaluate(files[0], as_json=as_json, **options)
 
 
-async def _evaluate(path: Path, *, out: Path | None, as_json: bool, limit: int | None, concurrency: int) -> int:
+async def _evaluate(
+    path: Path,
+    *,
+    out: Path | None,
+    as_json: bool,
+    limit: int | None,
+    concurrency: int,
+    price: tuple[float, float] | None,
+) -> int:
     from chapterverse.config import Settings
     from chapterverse.evaluation.page import make_page
     from chapterverse.evaluation.questions import load_questions
-    from chapterverse.evaluation.report import save_report
+    from chapterverse.evaluation.report import make_report, save_report
     from chapterverse.terminal import show_note
     from chapterverse.terminal.evaluation import show_report
     from chapterverse.wiring import open_services
 
     questions = load_questions(path)[:limit]
     async with open_services(Settings.load()) as services:
-        report = await _asked(questions, services, path.name, concurrency)
+        cases, run = await _asked(questions, services, path.name, concurrency)
+    report = make_report(run.model_copy(update={"prices": price}), cases)
     if out is not None:
         data, page = save_report(report, make_page(report), out)
         show_note(f"report: {data}\npage:   {page}")
@@ -83,9 +96,11 @@ async def _evaluate(path: Path, *, out: Path | None, as_json: bool, limit: int |
     return INTERRUPTED if report.run.interrupted else 0
 
 
-async def _asked(questions: "list[Question]", services: "Services", name: str, concurrency: int) -> "Report":
+async def _asked(
+    questions: "list[Question]", services: "Services", name: str, concurrency: int
+) -> "tuple[list[Case], Run]":
     from chapterverse.evaluation.questions import set_digest
-    from chapterverse.evaluation.report import Run, make_report
+    from chapterverse.evaluation.report import Run
     from chapterverse.evaluation.running import ask_all
     from chapterverse.terminal.evaluation import EvaluationProgress
 
@@ -117,7 +132,7 @@ async def _asked(questions: "list[Question]", services: "Services", name: str, c
         concurrency=concurrency,
         interrupted=interrupted,
     )
-    return make_report(run, sorted(cases, key=lambda case: order[case.question.id]))
+    return sorted(cases, key=lambda case: order[case.question.id]), run
 
 
 def _compare(files: tuple[Path, ...], *, as_json: bool) -> int:

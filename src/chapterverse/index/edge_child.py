@@ -89,7 +89,7 @@ class EdgeChild:
             if self._heard < asked:
                 _kill(self._process)
             raise QdrantTimeoutError(f"The embedded vector engine did not answer in {timeout:g} s") from error
-        except ConnectionError as error:
+        except (ConnectionError, RuntimeError) as error:  # the latter is what uvloop says of a pipe that is closed
             raise QdrantConnectionError(_DIED) from error
         finally:
             self._pending.pop(id_, None)

@@ -94,7 +94,7 @@ _RULES: Final = (
     ),
     # markup of chat templates
     _rule("<| inst] sys>>", r"<\|(?:im_start|im_end|system|start_header_id)\|>|\[/?inst\]|<</?sys>>"),
-    _rule("<system", r"<system mode>"),
+    _rule("mode>", r"<[\\/]?system[ _]mode>"),
 )
 
 # "Add … to your reply": orders that a book never gives, because nobody but an assistant answers its reader.

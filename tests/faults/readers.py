@@ -1,0 +1,139 @@
+"""Readers who go on asking while something fails, and what they were told: the load of every storm.
+
+Owns the asking and the account. Each reader has a session of its own. What a reader was told to be stored must be found
+in that session afterwards, in the order in which it was told: `lost` counts what is not.
+"""
+
+import asyncio
+import json
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+import httpx2
+
+QUESTION = "What is a node in ROS 2?"
+PATIENCE = 45.0  # seconds: more than any request may take
+PAUSE = 0.05  # seconds between two questions of a reader
+CONNECTION_LOST = "connection lost"
+REFUSED = "connection refused"
+
+
+@dataclass
+class Reader:
+    """One reader: the questions whose answers were said to be stored, in order."""
+
+    session: str = field(default_factory=lambda: str(uuid4()))
+    stored: list[str] = field(default_factory=list)
+    asked: int = 0
+
+
+@dataclass
+class Told:
+    """What all readers were told: how often what, and the longest wait for it."""
+
+    outcomes: Counter[str] = field(default_factory=Counter)
+    slowest: dict[str, float] = field(default_factory=dict)
+    untyped: list[str] = field(default_factory=list)  # answers that are no answer and no error of ours
+
+    def note(self, outcome: str, seconds: float) -> None:
+        self.outcomes[outcome] += 1
+        self.slowest[outcome] = max(seconds, self.slowest.get(outcome, 0.0))
+
+    def __str__(self) -> str:
+        return ", ".join(f"{count} × {what} (≤ {self.slowest[what]:.1f} s)" for what, count in self.outcomes.items())
+
+
+class Readers:
+    """So many readers, who ask while `async with` lasts."""
+
+    def __init__(self, url: str, count: int = 4) -> None:
+        self.told = Told()
+        self._readers = [Reader() for _ in range(count)]
+        limits = httpx2.Limits(max_connections=count + 5, keepalive_expiry=1.0)  # the server's is 5 s
+        self._http = httpx2.AsyncClient(base_url=url, timeout=PATIENCE, trust_env=False, limits=limits)
+        self._stopping = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> "Readers":
+        self._tasks = [asyncio.create_task(self._read(reader)) for reader in self._readers]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+        await self._http.aclose()
+
+    async def stop(self) -> None:
+        """Let everybody finish the question at hand."""
+        self._stopping.set()
+        await asyncio.gather(*self._tasks)
+
+    async def answered(self, times: int = 1, seconds: float = 180.0) -> None:
+        """Wait until each reader has been told so often that an answer was stored, counted from now."""
+        wanted = [len(reader.stored) + times for reader in self._readers]
+        async with asyncio.timeout(seconds):
+            while any(  # noqa: ASYNC110
+                len(reader.stored) < number for reader, number in zip(self._readers, wanted, strict=True)
+            ):
+                await asyncio.sleep(0.02)
+
+    async def heard(self, times: int, seconds: float) -> None:
+        """Wait until all readers together were told so often what came of a question."""
+        wanted = self.told.outcomes.total() + times
+        async with asyncio.timeout(seconds):
+            while self.told.outcomes.total() < wanted:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+
+    async def lost(self) -> int:
+        """How many questions were said to be stored and are not there, or not in their order."""
+        missing = 0
+        for reader in self._readers:
+            thread = await self._http.get(f"/sessions/{reader.session}")
+            kept = [one["content"] for one in thread.json().get("messages", ()) if one["role"] == "user"]
+            recent = reader.stored[-20:]  # a thread shows its last 25 turns
+            there = iter(kept)
+            missing += sum(
+                question not in there for question in recent
+            )  # `in` an iterator goes on behind what it found
+            told = thread.json().get("turn_count", 0)
+            missing += max(0, len(reader.stored) - told)
+        return missing
+
+    async def _read(self, reader: Reader) -> None:
+        while not self._stopping.is_set():
+            reader.asked += 1
+            question = f"{QUESTION} ({reader.asked})"
+            began = time.monotonic()
+            try:
+                outcome, stored = await self._ask(reader, question)
+            except httpx2.ConnectError:
+                outcome, stored = REFUSED, False
+            except httpx2.TransportError:
+                outcome, stored = CONNECTION_LOST, False
+            self.told.note(outcome, time.monotonic() - began)
+            if stored:
+                reader.stored.append(question)
+            await asyncio.sleep(PAUSE)
+
+    async def _ask(self, reader: Reader, question: str) -> tuple[str, bool]:
+        """Every second question as a stream."""
+        body = {"query": question, "session_id": reader.session, "stream": reader.asked % 2 == 0}
+        answer = await self._http.post("/chat", json=body)
+        if answer.headers.get("content-type", "").startswith("text/event-stream"):
+            events = [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: ")]
+            return self._outcome(200, events[-1] if events else {})
+        try:
+            return self._outcome(answer.status_code, answer.json())
+        except ValueError:
+            return self._outcome(answer.status_code, answer.text[:200])
+
+    def _outcome(self, status: int, said: Any) -> tuple[str, bool]:
+        match said:
+            case {"status": str(outcome), "metadata": {"stored": bool(stored)}} if status == 200:
+                return (outcome if stored else f"{outcome}, not stored"), stored
+            case {"error_code": str(code), "message": str(message)} if message:
+                return code, False
+        self.told.untyped.append(f"{status} {said}")
+        return "untyped", False

@@ -1,0 +1,213 @@
+"""`kill -9` of every process of ours, in the middle of answers and of an ingest: what was acknowledged is there.
+
+A killed process can say nothing, so its clients see a broken connection; nobody else notices. Servers run as an
+operator runs them, in processes of their own, with readers who go on asking.
+"""
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.conftest import EXAMPLE_BOOK
+from tests.faults.outcomes import FULL, HELD_UP, Outcome, record
+from tests.faults.processes import Server, children, command, end, environment, runs, serving, start, until, working_in
+from tests.faults.readers import CONNECTION_LOST, REFUSED, Readers
+from tests.faults.test_dependencies import make_database
+from tests.faults.worlds import copied_book
+from tests.llm_stub import LlmStub, Quotes, serving_llm
+from tests.served import free_port
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+PART = "Processes killed"
+LONGEST = 40.0  # seconds that a reader may wait: a request's 30 and what a busy machine adds
+WORD_SECONDS = 0.02  # between two words of the model: an answer takes a second, and most of it can be interrupted
+
+
+@pytest.fixture
+def home(example_home: Path, postgres_root: Path, request: pytest.FixtureRequest) -> Path:
+    """A home with the example book, in a place that the account of Postgres can enter."""
+    return copied_book(example_home, postgres_root / request.node.name.replace("[", "-").replace("]", ""))
+
+
+def asking(stub: LlmStub) -> dict[str, Any]:
+    """The settings of a server whose model takes its time."""
+    stub.usual = Quotes(count=2, pause=WORD_SECONDS)
+    return {"openai_api_key": "k", "openai_base_url": stub.url, "openai_model": "stub"}
+
+
+async def in_the_middle(stub: LlmStub) -> None:
+    """Wait until answers are being written."""
+    words = stub.words_sent
+    await until(lambda: stub.words_sent > words + 5, what="an answer")
+
+
+async def judge(readers: Readers, fault: str, done: str, recovery: float, *, down: bool = False) -> None:
+    """Nothing acknowledged is lost; nobody is told anything but an answer, or finds the connection broken."""
+    await readers.stop()
+    lost, told = await readers.lost(), readers.told
+    slowest = max(told.slowest.values())
+    record(Outcome(PART, fault, done, str(told), slowest, recovery, lost))
+    assert not told.untyped, told.untyped
+    assert set(told.outcomes) <= {"answered", CONNECTION_LOST, *((REFUSED,) if down else ())} | HELD_UP, told
+    assert slowest <= LONGEST
+    assert lost == 0
+
+
+WORKER_FAULTS = [(signal.SIGKILL, "killed")] + ([(signal.SIGSTOP, "hung")] if FULL else [])
+
+
+@pytest.mark.parametrize(("number", "word"), WORKER_FAULTS, ids=[word for _, word in WORKER_FAULTS])
+async def test_a_worker_is_replaced(home: Path, postgres_url: str, number: signal.Signals, word: str) -> None:
+    database_url = await make_database(postgres_url, f"worker_{word}")
+    with serving_llm() as stub:
+        server = start(home, "--workers", "2", database_url=database_url, **asking(stub))
+        try:
+            await asyncio.to_thread(server.wait_until_ready)
+            await until(lambda: len(server.workers) == 2, what="the second worker")
+            async with Readers(server.url, 6) as readers:
+                await readers.answered()
+                await in_the_middle(stub)
+                victim = server.workers[0]
+                os.kill(victim, number)
+                hit = time.monotonic()
+                await until(lambda: victim not in server.workers, what="the end of the worker")
+                await until(lambda: len(server.workers) == 2, what="another worker")
+                await readers.answered(2)
+                done = f"one of two workers {word} ({number.name}) in the middle of answers"
+                await judge(readers, f"a worker {word}", done, time.monotonic() - hit)
+            await ended(server)
+        finally:
+            await asyncio.to_thread(end, server)
+
+
+async def test_a_server_that_is_started_again_has_everything(home: Path) -> None:
+    """One process and the embedded Postgres, which outlives it and is joined by the next."""
+    port = free_port()
+    with serving_llm() as stub:
+        server = start(home, port=port, **asking(stub))
+        try:
+            await asyncio.to_thread(server.wait_until_ready)
+            async with Readers(server.url, 4) as readers:
+                await readers.answered()
+                await in_the_middle(stub)
+                await ended(server)
+                server = start(home, port=port, **asking(stub))
+                again = time.monotonic()
+                await asyncio.to_thread(server.wait_until_ready)
+                await readers.answered()
+                done = "the server killed in the middle of answers, and started again by its supervisor"
+                await judge(readers, "the server", done, time.monotonic() - again, down=True)
+        finally:
+            await asyncio.to_thread(end, server)
+    assert not working_in(home / "postgres" / "data"), "the last user stops Postgres"
+
+
+@pytest.mark.skipif(not FULL, reason="`make reliability`; that they end is also seen above")
+async def test_workers_end_with_their_supervisor(home: Path, postgres_url: str) -> None:
+    database_url = await make_database(postgres_url, "supervisor")
+    port = free_port()
+    server = start(home, "--workers", "2", port=port, database_url=database_url)
+    try:
+        await asyncio.to_thread(server.wait_until_ready)
+        await until(lambda: len(server.workers) == 2, what="the second worker")
+        async with Readers(server.url, 4) as readers:
+            await readers.answered()
+            await ended(server)
+            server = start(home, "--workers", "2", port=port, database_url=database_url)
+            again = time.monotonic()
+            await asyncio.to_thread(server.wait_until_ready)
+            await readers.answered()
+            done = "the parent of two workers killed: they finish and end; started again"
+            await judge(readers, "the supervisor", done, time.monotonic() - again, down=True)
+    finally:
+        await asyncio.to_thread(end, server)
+
+
+async def ended(server: Server) -> None:
+    """Kill a server, and see that all its processes end with it: else they would hold the port."""
+    offspring = children(server.process.pid)
+    server.kill()
+    await until(lambda: not any(map(runs, offspring)), what="the end of its processes")
+
+
+# ── ingest ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+PAGES = 20 if FULL else 12
+KILLS = 5 if FULL else 2
+
+
+def test_an_ingest_killed_anywhere_leaves_a_whole_book(home: Path, tmp_path: Path, database_url: str) -> None:
+    """Readers find the book as it was until the last run publishes; no passage is embedded twice."""
+    book = shutil.copytree(EXAMPLE_BOOK, tmp_path / "book")
+    for number in range(PAGES):
+        (book / "ros2" / f"extra-{number}.md").write_text(page(number), "utf-8")
+    with serving(home, database_url=database_url) as server:
+        before = pages(server)
+        for number in range(KILLS):
+            run = ingest(home, book)
+            kill_after(run, home, journal_bytes=20_000 * number)
+            assert pages(server) in (before, before + PAGES)
+            assert found(server, "What is a node in ROS 2?")
+        began = time.monotonic()
+        told = subprocess.run(
+            command("ingest", "--json", str(book)), env=environment(home), capture_output=True, text=True, check=False
+        )
+        assert told.returncode == 0, told.stderr
+        wait_for_pages(server, before + PAGES)
+        recovery = time.monotonic() - began
+        assert found(server, "What does the zyxomat number 7 weigh?")
+        ledger = json.loads(told.stdout)
+    outcomes = {row["url"]: row["outcome"] for row in ledger["pages"]}
+    assert len(outcomes) == before + PAGES and "failed" not in outcomes.values()
+    added = sum(row["chunks"] for row in ledger["pages"] if row["outcome"] == "added")
+    assert ledger["passages_embedded"] < added, "what was embedded before the kills is taken from the journal"
+    done = f"an ingest killed at {KILLS} moments, then run to its end while a server serves the book"
+    record(Outcome(PART, "an ingest", done, "every search found the book whole", None, recovery))
+
+
+def page(number: int) -> str:
+    text = " ".join(f"Part {part} of the zyxomat number {number} weighs {part * number} grams." for part in range(60))
+    return f"# The zyxomat number {number}\n\nThe zyxomat number {number} weighs {number} kilograms.\n\n{text}\n"
+
+
+def ingest(home: Path, book: Path) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        command("ingest", str(book)), env=environment(home), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+
+
+def kill_after(run: "subprocess.Popen[bytes]", home: Path, journal_bytes: int) -> None:
+    """Kill a run once it has embedded so much, or as soon as it starts to write where that is nothing."""
+    journal = home / "unpublished-vectors.sqlite-wal"
+    deadline = time.monotonic() + 100
+    while run.poll() is None and not (journal.exists() and journal.stat().st_size >= journal_bytes):
+        assert time.monotonic() < deadline, "the run embeds nothing"
+        time.sleep(0.005)
+    run.kill()
+    run.wait(30)
+
+
+def pages(server: Server) -> int:
+    return len(httpx2.get(f"{server.url}/pages", timeout=30, trust_env=False).json()["pages"])
+
+
+def found(server: Server, question: str) -> bool:
+    answer = httpx2.post(f"{server.url}/search", json={"query": question}, timeout=30, trust_env=False)
+    return answer.status_code == 200 and bool(answer.json()["results"])
+
+
+def wait_for_pages(server: Server, count: int) -> None:
+    deadline = time.monotonic() + 30
+    while pages(server) != count:
+        assert time.monotonic() < deadline, "the new state is not taken up"
+        time.sleep(0.1)

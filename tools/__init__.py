@@ -1,0 +1,1 @@
+"""Programs for whoever develops this project; nothing here is shipped."""

@@ -1,0 +1,70 @@
+"""Write `docs/RELIABILITY.md` from what the fault suite recorded: `python tools/reliability.py OUTCOMES [ORIGIN]`.
+
+Owns the page's words and tables. `make reliability` runs the suite and then this; nobody edits the page by hand.
+Outcomes that come from anything but one such run are told by ORIGIN, a sentence or two for the page.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "RELIABILITY.md"
+
+_HEAD = """# What fails, and what then
+
+Generated on {when}, of commit {commit}, on {cores} cores at a load of {load}; not edited by hand. {origin}
+Every line was seen by the suite in `tests/faults`, with real engines in processes of their own; a line that is not as
+the specification wants it fails the suite.
+
+- Nothing that was acknowledged is lost: an answer that said it was stored is in its session afterwards, in its order;
+  a book that was published is whole. The column *lost* counts what is not.
+- Every client gets an answer, an answer that says it was not stored, or a typed error, inside the time limits: 30 s for
+  a request, 5 s for a search, 25 s for the model. A process that is killed can say nothing; its clients see the
+  connection break, and nobody else notices.
+- *Recovery* is the time from the end of the fault until `/health` is healthy and readers are answered and stored again,
+  without help. A server that was killed is started again by its supervisor; that start is the recovery.
+
+Seconds are those of a machine that did much else. What a fault does to a single part is tested beside the part.
+"""
+_PARTS = {
+    "One request at every door": "A question, a question on a selection, a stream, a search, a session and `/livez`, "
+    "all at once, while one dependency fails and all others are well.",
+    "While readers ask": "Four readers ask in sessions of their own, before, during and after the fault.",
+    "Processes killed": "`kill -9`, in the middle of answers and of an ingest.",
+    "Stopping": "SIGTERM with open streams.",
+    "Disk full": "",
+    "Clock": "",
+}
+
+
+def _table(rows: list[dict[str, Any]]) -> str:
+    lines = ["| fault | how | what clients were told | slowest | recovery | lost |", "|---|---|---|---|---|---|"]
+    for row in rows:
+        slowest = "–" if row["slowest"] is None else f"{row['slowest']:.1f} s"
+        cells = (row["fault"], row["done"], row["told"].replace("|", "\\|"), slowest, f"{row['recovery']:.1f} s")
+        lines.append(f"| {' | '.join(cells)} | {row['lost'] or 'nothing'} |")
+    return "\n".join(lines)
+
+
+def main(outcomes: Path, origin: str = "One run of `make reliability`.") -> None:
+    """Write the page."""
+    rows = [json.loads(line) for line in outcomes.read_text("utf-8").splitlines()]
+    asked = ["git", "describe", "--always", "--dirty"]
+    commit = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()  # noqa: S603
+    when = f"{datetime.now(UTC):%Y-%m-%d}"
+    head = _HEAD.format(when=when, commit=commit, cores=os.cpu_count(), load=f"{os.getloadavg()[0]:.1f}", origin=origin)
+    parts = [head]
+    for part, words in _PARTS.items():
+        found = [row for row in rows if row["part"] == part]
+        shown = _table(found) if found else "Not recorded in what this page was made from."
+        parts.append("\n\n".join(text for text in (f"## {part}", words, shown) if text) + "\n")
+    PAGE.write_text("\n".join(parts), "utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), *sys.argv[2:3])
