@@ -23,9 +23,6 @@ pytestmark = [
 ]
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the lock of a writer that lost its server holds off the next run for 15 minutes"
-)
 async def test_a_qdrant_server_lost_in_the_middle_of_an_ingest(tmp_path: Path) -> None:
     home, book = tmp_path / "home", tmp_path / "book"
     book.mkdir()

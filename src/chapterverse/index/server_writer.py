@@ -230,9 +230,24 @@ class QdrantWriter:
                 return
 
 
+def _ended(owner: str) -> bool:
+    """Whether a writer is known to have ended: it ran on this host, and its process is gone."""
+    host, _, rest = owner.partition(", pid ")
+    pid = rest.partition(",")[0]
+    if host != socket.gethostname() or not pid.isdecimal():
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:  # another account's process
+        return False
+    return False
+
+
 class _Lock:
-    """A collection that exists while somebody writes: creating one is atomic on a server. Best effort: a lock
-    without a sign of life for a quarter of an hour is broken."""
+    """A collection that exists while somebody writes: creating one is atomic on a server. Best effort: the lock of a
+    process that is gone is broken at once, any other after a quarter of an hour without a sign of life."""
 
     def __init__(self, client: AsyncQdrantClient, name: str) -> None:
         self._client = client
@@ -244,7 +259,7 @@ class _Lock:
         """Become the one writer; `IngestionError` if somebody else is."""
         if not await self._create():
             held = await self._held()
-            if time.time() - held.get("at", time.time()) < _STALE:
+            if time.time() - held.get("at", time.time()) < _STALE and not _ended(str(held.get("owner", ""))):
                 raise IngestionError(f"another ingest is running ({held.get('owner', 'just started')})")
             await self._client.delete_collection(self._name)
             if not await self._create():
