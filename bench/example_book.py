@@ -14,10 +14,12 @@ import tempfile
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any, Final
 
 from chapterverse.answering import fold, prepare, stream
 from chapterverse.config import Settings
+from chapterverse.evaluation.statistics import calibration_error
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.pipeline import Workshop, ingest
 from chapterverse.ingestion.sources import open_source
@@ -105,6 +107,13 @@ async def main() -> None:
     print(f"\nanswerable    {len(answerable):3}   gold sentence quoted {share(answerable, 'gold_quoted'):6.1%}", end="")
     print(f"   gold page cited {share(answerable, 'gold_page'):6.1%}   refused {share(answerable, 'refused'):6.1%}")
     print(f"unanswerable  {len(unanswerable):3}   refused {share(unanswerable, 'refused'):6.1%}")
+    given = [outcome for outcome in outcomes if not outcome.refused]
+    sure = [outcome.answer.confidence for outcome in given]
+    error = calibration_error(sure, [float(outcome.right) for outcome in given])
+    quotes = sum(len(outcome.answer.sources) for outcome in given) / len(given)
+    print(f"answers given {len(given):3}   confidence {sum(sure) / len(sure):.2f}   ECE {error:.3f}", end="")
+    took = median(outcome.answer.metadata.query_time_ms for outcome in outcomes)
+    print(f"   quotes {quotes:.2f}   median {took:.0f} ms")
 
 
 if __name__ == "__main__":

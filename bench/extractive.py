@@ -1,7 +1,8 @@
 """The extractive model alone: does it say the right sentence, and does it refuse when the passage does not?
 
-Three sets: the example book's questions through the product's own search, and SQuAD 2.0 and CLAPNQ with one passage
-each, as in selected-text mode. Nothing checks what was picked, so this measures the picker and not the product.
+Three sets: the example book's questions through the product's own search, and the parts of SQuAD 2.0 and CLAPNQ that
+no training has seen, with one passage each, as in selected-text mode. SQuAD's unanswerable questions also by cause.
+Nothing checks what was picked, so this measures the picker and not the product.
 
     python -m bench.extractive [book] [squad] [clapnq]
 """
@@ -21,23 +22,23 @@ from typing import Any, Final
 
 import numpy as np
 
+from bench.sets.clapnq import detokenised
+from bench.sets.shape import kept_apart
 from chapterverse.config import Settings
 from chapterverse.embeddings import Vectors
 from chapterverse.embeddings.local import LocalEmbedder
-from chapterverse.extractive import LexicalPicker
+from chapterverse.extractive import Reader, ReaderPicker
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.pipeline import Workshop, ingest
 from chapterverse.ingestion.sources import open_source
 from chapterverse.models import RetrievalRequest
 from chapterverse.retrieval import retrieve_with_retry
+from chapterverse.trained import CrossEncoder
 from chapterverse.transcript import IssuedPassage
 from chapterverse.wiring import open_services
 
 ROOT: Final = Path(__file__).parent.parent
 DATA: Final = ROOT.parent / "shared" / "data"
-
-# CLAPNQ's passages are tokenised, with a blank before every mark.
-_TOKENISED = (("`` ", '"'), (" ''", '"'), ("( ", "("), (" )", ")"), (" 's", "'s"), (" - ", "-"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ class Case:
     question: str
     passages: tuple[IssuedPassage, ...]
     gold: tuple[str, ...]
+    cause: str = ""  # why it is not answerable, where people said so
 
 
 class Remembering(LocalEmbedder):
@@ -86,11 +88,13 @@ async def squad() -> AsyncIterator[Case]:
     with gzip.open(DATA / "squad2" / "dev_a.json.gz", "rt", encoding="utf-8") as file:
         articles = json.load(file)["data"]
     for article in articles:
+        if not kept_apart("squad", article["title"]):
+            continue
         for paragraph in article["paragraphs"]:
             passage = IssuedPassage(1, paragraph["context"], article["title"].replace("_", " "), "", 1.0)
             for asked in paragraph["qas"]:
                 gold = () if asked["is_impossible"] else tuple({answer["text"] for answer in asked["answers"]})
-                yield Case(asked["question"], (passage,), gold)
+                yield Case(asked["question"], (passage,), gold, asked.get("unanswerable_cause", "?"))
 
 
 async def clapnq() -> AsyncIterator[Case]:
@@ -98,6 +102,8 @@ async def clapnq() -> AsyncIterator[Case]:
     with gzip.open(DATA / "clapnq" / "dev_a.jsonl.gz", "rt", encoding="utf-8") as file:
         for line in file:
             asked = json.loads(line)
+            if not kept_apart("clapnq", asked["id"]):
+                continue
             passages = tuple(
                 IssuedPassage(number, detokenised(passage["text"]), passage["title"], "", 1.0)
                 for number, passage in enumerate(asked["passages"], start=1)
@@ -109,13 +115,6 @@ def _chosen(asked: dict[str, Any]) -> Iterator[str]:
     if asked["answerable"]:
         for answer in asked["answers"]:
             yield from answer.get("selected_sentences", [])
-
-
-def detokenised(text: str) -> str:
-    """A text as people write it."""
-    for tokens, written in _TOKENISED:
-        text = text.replace(tokens, written)
-    return re.sub(r" ([.,;:?!])(?=\s|$)", r"\1", text.strip())
 
 
 def holds(said: str, gold: str) -> bool:
@@ -130,12 +129,13 @@ def _plain(text: str) -> str:
 
 async def measure(name: str, cases: AsyncIterator[Case]) -> None:
     """Print one line of the table."""
-    picker = LexicalPicker(Remembering())
+    picker = ReaderPicker(Remembering(), Reader(CrossEncoder("reader")))
     answerable = right = missed = unanswerable = refused = sentences = 0
+    by_cause: dict[str, list[bool]] = {}
     seconds: list[float] = []
     async for case in cases:
         started = time.perf_counter()
-        picks = await picker.pick(case.question, case.passages)
+        picks = await picker.pick(case.question, case.passages, selected=name != "book")
         seconds.append(time.perf_counter() - started)
         if case.gold:
             answerable += 1
@@ -145,11 +145,14 @@ async def measure(name: str, cases: AsyncIterator[Case]) -> None:
         else:
             unanswerable += 1
             refused += not picks
+            by_cause.setdefault(case.cause, []).append(not picks)
     print(
         f"{name:8} {answerable:10} {right / answerable:6.1%} {missed / answerable:8.1%} "
         f"{sentences / max(1, answerable - missed):10.2f} {unanswerable:13} {refused / unanswerable:8.1%} "
         f"{median(seconds) * 1000:6.0f}"
     )
+    if len(by_cause) > 1:
+        print("  refused by cause: " + ", ".join(f"{c} {sum(v) / len(v):.2f} ({len(v)})" for c, v in by_cause.items()))
 
 
 SETS: Final[dict[str, Callable[[], AsyncIterator[Case]]]] = {"book": book, "squad": squad, "clapnq": clapnq}

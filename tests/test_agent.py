@@ -118,8 +118,7 @@ class TestPlainQuestion:
     async def test_one_call_and_the_text_as_it_was_written(self, stub: LlmStub, model: LanguageModel) -> None:
         happened = await events(ask(), model)
         assert text_of(happened) == "ROS 2 is a set of libraries [1]. It runs on Linux [1]."
-        assert len([event for event in happened if isinstance(event, Wrote)]) > 5
-        assert happened[-1] == Finished(tokens_used=107, llm_calls=1, stopped="")
+        assert happened[-1] == Finished(tokens_used=107, llm_calls=1, stopped="", tokens_written=7)
         assert len(stub.requests) == 1
 
     async def test_what_is_sent(self, stub: LlmStub, model: LanguageModel) -> None:
@@ -199,7 +198,7 @@ class TestGemini:
 
     async def test_usage_in_every_chunk_counts_once(self, gemini_stub: LlmStub, gemini: LanguageModel) -> None:
         gemini_stub.script.append(Says("One two three [1]."))
-        assert (await events(ask(), gemini))[-1] == Finished(tokens_used=104, llm_calls=1, stopped="")
+        assert (await events(ask(), gemini))[-1] == Finished(tokens_used=104, llm_calls=1, stopped="", tokens_written=4)
 
     async def test_a_tool_call_without_index_that_ends_with_stop(
         self, gemini_stub: LlmStub, gemini: LanguageModel
@@ -268,7 +267,7 @@ class TestSearching:
         assert asked == [("gripper", 3, SearchFilters(module=["arms"]))]
         assert happened[0] == Searched("gripper", (LATER,))
         assert text_of(happened) == "A gripper closes on command [3]."
-        assert happened[-1] == Finished(tokens_used=214, llm_calls=2, stopped="")
+        assert happened[-1] == Finished(tokens_used=214, llm_calls=2, stopped="", tokens_written=14)
         result = json.loads(stub.requests[1]["messages"][-1]["content"])
         assert [entry["number"] for entry in result["results"]] == [3]
 
@@ -304,6 +303,11 @@ class TestSearching:
         happened = await events(ask(), model, max_turns=3)
         assert happened[-1].stopped == "max_turns"
         assert happened[-1].llm_calls == len(stub.requests) == 3
+
+    async def test_with_a_single_call_no_tool_is_offered(self, stub: LlmStub, model: LanguageModel) -> None:
+        assert text_of(await events(ask(), model, max_turns=1)).startswith("ROS 2")
+        (request,) = stub.requests
+        assert "tools" not in request
 
     async def test_an_unknown_tool_is_told_to_the_model(self, stub: LlmStub, model: LanguageModel) -> None:
         stub.script.extend([Calls({}, name="launch_rockets"), Quotes(1)])

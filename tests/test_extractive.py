@@ -1,17 +1,18 @@
 """The extractive model: what it says, when it refuses, and that it says nothing of its own."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from agents import ModelSettings, ModelTracing
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chapterverse.config import Settings
 from chapterverse.embeddings.local import LocalEmbedder
-from chapterverse.extractive import ExtractiveModel, LexicalPicker, Pick
+from chapterverse.extractive import ExtractiveModel, Pick, Reader, ReaderPicker
 from chapterverse.extractive.candidates import candidates
 from chapterverse.extractive.matching import defines
 from chapterverse.extractive.model import write
@@ -21,6 +22,7 @@ from chapterverse.models import RetrievalRequest
 from chapterverse.refusals import NOT_FOUND, NOT_IN_BOOK, not_in_selection
 from chapterverse.retrieval import retrieve_with_retry
 from chapterverse.testing import HashEmbedder
+from chapterverse.trained import CrossEncoder
 from chapterverse.transcript import IssuedPassage, render_question, render_selection
 from chapterverse.wiring import open_services
 
@@ -65,12 +67,19 @@ def embedder() -> LocalEmbedder:
     return LocalEmbedder(1)
 
 
+@pytest.fixture(scope="module")
+def reader() -> Iterator[Reader]:
+    encoder = CrossEncoder("reader", threads=1)
+    yield Reader(encoder)
+    encoder.close()
+
+
 @pytest.fixture
-def picker(embedder: LocalEmbedder) -> LexicalPicker:
-    return LexicalPicker(embedder)
+def picker(embedder: LocalEmbedder, reader: Reader) -> ReaderPicker:
+    return ReaderPicker(embedder, reader)
 
 
-async def said(picker: LexicalPicker, question: str, *passages: IssuedPassage) -> str:
+async def said(picker: ReaderPicker, question: str, *passages: IssuedPassage) -> str:
     return await ExtractiveModel(picker).answer(render_question(question, passages or (TERN, ROS), "tool"))
 
 
@@ -96,7 +105,7 @@ class TestAnswers:
             ),
         ],
     )
-    async def test_with_the_books_own_sentences(self, picker: LexicalPicker, question: str, answer: str) -> None:
+    async def test_with_the_books_own_sentences(self, picker: ReaderPicker, question: str, answer: str) -> None:
         assert (await said(picker, question)).startswith(answer)
 
     @pytest.mark.parametrize(
@@ -113,22 +122,25 @@ class TestAnswers:
             "???",
         ],
     )
-    async def test_refuses_what_the_passages_do_not_say(self, picker: LexicalPicker, question: str) -> None:
+    async def test_refuses_what_the_passages_do_not_say(self, picker: ReaderPicker, question: str) -> None:
         assert await said(picker, question) == NOT_IN_BOOK
 
-    async def test_refuses_without_passages(self, picker: LexicalPicker) -> None:
+    async def test_refuses_without_passages(self, picker: ReaderPicker) -> None:
         assert await ExtractiveModel(picker).answer(render_question("What is ROS 2?", (), "tool")) == NOT_FOUND
 
-    async def test_a_selection_is_refused_by_its_topic(self, picker: LexicalPicker) -> None:
+    async def test_a_selection_is_refused_by_its_topic(self, picker: ReaderPicker) -> None:
         model = ExtractiveModel(picker)
         refused = await model.answer(render_selection("What is the price of Tern?", TERN))
         assert refused == not_in_selection("the price of Tern")
         assert await model.answer(render_selection("How heavy is Tern?", TERN)) == "mass: 6 kg [4]"
 
-    @given(st.text(max_size=300), st.text(max_size=80))
-    async def test_says_only_what_the_passages_hold(self, text: str, question: str) -> None:
+    @given(st.text(max_size=300), st.text(max_size=80), st.booleans())
+    @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+    async def test_says_only_what_the_passages_hold(
+        self, reader: Reader, text: str, question: str, selected: bool
+    ) -> None:
         passages = [IssuedPassage(1, text, "Title", "", 0.5), ROS]
-        picks = await LexicalPicker(HashEmbedder()).pick(question, passages)
+        picks = await ReaderPicker(HashEmbedder(), reader).pick(question, passages, selected=selected)
         assert len(picks) <= 12
         for pick in picks:
             source = passages[0].text if pick.number == 1 else ROS.text
@@ -137,7 +149,7 @@ class TestAnswers:
 
 
 class TestModel:
-    async def test_streams_word_by_word_what_it_would_say_at_once(self, picker: LexicalPicker) -> None:
+    async def test_streams_word_by_word_what_it_would_say_at_once(self, picker: ReaderPicker) -> None:
         model = ExtractiveModel(picker)
         items: Any = render_question("What is ROS 2?", [TERN, ROS], "tool")
         rest: Any = (ModelSettings(), [], None, [], ModelTracing.DISABLED)
@@ -257,11 +269,11 @@ class TestWords:
 
 
 @pytest.mark.slow
-async def test_the_example_books_questions(example_home: Path) -> None:
+async def test_the_example_books_questions(example_home: Path, reader: Reader) -> None:
     """SC-006 for the model alone: without the confidence of the search and without the check of citations."""
     answered = refused = 0
     async with open_services(Settings.load(chapterverse_home=example_home)) as services:
-        picker = LexicalPicker(services.embedder)
+        picker = ReaderPicker(services.embedder, reader)
         for line in QUESTIONS.read_text("utf-8").splitlines():
             question = json.loads(line)
             found = await retrieve_with_retry(

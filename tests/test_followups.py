@@ -199,3 +199,12 @@ def test_what_is_searched_for_is_never_empty_never_long_and_always_the_same(ques
         assert found.why
     else:
         assert found.question == question
+
+
+@pytest.mark.parametrize("question", ["Who makes it?", "When did it appear?", "Where is it used?"])
+def test_who_asks_something_of_its_own_keeps_the_words_of_asking(question: str) -> None:
+    history = [Said("What is Isaac Sim?", "Isaac Sim is a robot simulator.")]
+    found = standalone(question, history)
+    assert found.is_followup
+    assert found.question.startswith(question)
+    assert "Isaac" in found.question

@@ -3,13 +3,16 @@
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chapterverse.transcript import (
+    MORE,
     Exchange,
     IssuedPassage,
     Place,
+    asks_for_more,
     estimate_tokens,
     fitting,
     read,
@@ -97,3 +100,28 @@ def test_history_beyond_the_budget_loses_its_oldest_turns() -> None:
 def test_tokens_are_estimated_high_enough_for_other_scripts() -> None:
     assert estimate_tokens("機器人作業系統") >= 5
     assert estimate_tokens("") == 1
+
+
+@pytest.mark.parametrize(
+    ("query", "more"),
+    [
+        ("tell me more", True),
+        ("Can you tell me more, please?", True),
+        ("go on", True),
+        ("What else?", True),
+        ("More details about it please", True),
+        ("tell me more about topics", False),
+        ("Can you give me an example?", False),
+        ("Why?", False),
+        ("", False),
+    ],
+)
+def test_who_only_wants_more(query: str, more: bool) -> None:
+    assert asks_for_more(query) is more
+
+
+def test_what_was_said_is_read_back_only_for_who_asks_for_more() -> None:
+    told = render_history([Exchange("What is it?", "A robot [1].")])
+    more = read([*told, *render_question(f"What is it? {MORE}", [], "tool")])
+    assert (more.question, more.said) == ("What is it?", "A robot.")
+    assert read([*told, *render_question("What is it?", [], "tool")]).said == ""

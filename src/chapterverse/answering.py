@@ -14,13 +14,15 @@ from datetime import UTC, datetime
 from typing import Final
 from uuid import uuid4
 
-from chapterverse.agent import Exchange, Finished, IssuedPassage, Rewritten, Task, Wrote, rewrite, run_agent
+from chapterverse import agent
+from chapterverse.advising import advise, announce, nearest_sections
+from chapterverse.agent import Exchange, Finished, IssuedPassage, Rewritten, Task, Wrote
 from chapterverse.citing import cite_passages, cite_selection, passage_of, selection_passage
 from chapterverse.confidence import overall
 from chapterverse.config import GENERATION_SECONDS, REQUEST_SECONDS
 from chapterverse.errors import ChapterverseError, ConversationsUnavailable, InternalError, error_named
-from chapterverse.followups import standalone
-from chapterverse.grounding import Grounder, Shown
+from chapterverse.followups import Standalone, standalone
+from chapterverse.grounding import Grounder, Shown, Unit
 from chapterverse.models import (
     MAX_QUERY_CHARS,
     AnswerMetadata,
@@ -35,7 +37,6 @@ from chapterverse.models import (
     Mode,
     RetrievalRequest,
     RetrievedEvent,
-    RetrievedPassage,
     SearchFilters,
     SearchResult,
     SourceCitation,
@@ -45,7 +46,9 @@ from chapterverse.models import (
 from chapterverse.refusals import NOT_FOUND, NOT_IN_BOOK, OFFER, not_in_selection, topic_of_question
 from chapterverse.retrieval import retrieve_with_retry
 from chapterverse.services import Services
+from chapterverse.sureness import fit_of_sources
 from chapterverse.topic import EXCHANGES, topic_of
+from chapterverse.transcript import MORE, asks_for_more
 from chapterverse.turns import SearchRecord, Turn
 
 log = logging.getLogger(__name__)
@@ -63,6 +66,7 @@ class Prepared:
     session_id: str
     mode: Mode  # as used: a reader who accepts the offer leaves the selection
     question: str  # that stands alone
+    followup: str  # why it does not stand alone, empty if it does
     turns: tuple[Turn, ...]
     remembered: bool  # whether the conversation is kept here and could be read
     started: float
@@ -81,12 +85,13 @@ async def prepare(
     nothing is read from the database, and nothing is stored."""
     started = time.perf_counter()
     turns, remembered = await _remember(request, services) if told is None else (tuple(told), False)
-    mode, question, is_followup = _understand(request, turns)
+    mode, asked = _understand(request, turns)
     prepared = Prepared(
         request=request,
         session_id=request.session_id or str(uuid4()),
         mode=mode,
-        question=question,
+        question=asked.question,
+        followup=asked.why,
         turns=turns,
         remembered=remembered,
         started=started,
@@ -94,12 +99,12 @@ async def prepare(
     )
     if mode == "selected_text":
         return prepared
-    if is_followup and question != request.query and services.model.writes:
-        rewritten = await rewrite(request.query, _exchanges(turns), services.model)
-        prepared = replace(prepared, rewritten=rewritten, question=rewritten.question or question)
+    if asked.is_followup and asked.question != request.query and services.model.writes:
+        rewritten = await agent.rewrite(request.query, _exchanges(turns), services.model)
+        prepared = replace(prepared, rewritten=rewritten, question=rewritten.question or asked.question)
     searching = time.perf_counter()
     # What the last answer rested on stays a candidate: a follow-up is often about it.
-    also = turns[-1].evidence if is_followup else ()
+    also = turns[-1].evidence if asked.is_followup else ()
     found = await retrieve_with_retry(_search_request(prepared, services), services.embedder, services.index, also)
     return replace(prepared, found=found, retrieval_ms=(time.perf_counter() - searching) * 1000)
 
@@ -143,20 +148,24 @@ class _Answer:
     prepared: Prepared
     services: Services
     chunks: dict[int, ChunkResult] = field(default_factory=dict)  # by the number issued for this answer
-    grounder: Grounder = field(default_factory=lambda: Grounder([]))
+    grounder: Grounder = field(init=False)
     text: list[str] = field(default_factory=list)
     searches: list[SearchRecord] = field(default_factory=list)
     tokens: int = 0
+    written: int = 0  # of the tokens
     calls: int = 0
     stopped: bool = False
     generation_ms: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.grounder = Grounder([], self.services.judge)
 
     async def events(self) -> AsyncGenerator[Event, None]:
         """The events of the answer, in order."""
         found = self.prepared.found
         if found is not None:
             self.searches.append(_record(found))
-            yield RetrievedEvent(passages=[_announce(chunk) for chunk in found.results])
+            yield RetrievedEvent(passages=[announce(chunk) for chunk in found.results])
         refusal = self._refusal_before_asking()
         if refusal is None:
             async with aclosing(self._ask()) as shown:
@@ -179,24 +188,29 @@ class _Answer:
         task = self._task()
         model, turns = self.services.model, self.services.settings.agent_max_turns
         try:
-            async with aclosing(run_agent(task, model, max_turns=turns, seconds=seconds)) as run:
+            async with aclosing(agent.run_agent(task, model, max_turns=turns, seconds=seconds)) as run:
                 async for event in run:
                     match event:
                         case Wrote(text):
-                            for result in self.grounder.feed(text):
-                                if isinstance(result, Shown):
-                                    yield result.text
-                        case Finished(tokens, calls, stopped):
-                            self.tokens, self.calls, self.stopped = tokens, calls, bool(stopped)
+                            for shown in await self._verified(self.grounder.cut(text)):
+                                yield shown
+                        case Finished(tokens, calls, stopped, written):
+                            self.tokens, self.written, self.calls, self.stopped = tokens, written, calls, bool(stopped)
                     if self.grounder.truncated:
                         # The run is cut off before it could tell: each search of the model's own was one call more.
                         self.calls = max(1, len(self.searches))
                         break
-            for result in self.grounder.finish():
-                if isinstance(result, Shown):
-                    yield result.text
+            for shown in await self._verified(self.grounder.cut_rest()):
+                yield shown
         finally:
             self.generation_ms = (time.perf_counter() - started) * 1000
+
+    async def _verified(self, units: Sequence[Unit]) -> list[str]:
+        """What of a piece of the model's text may be shown. A second opinion takes long: it is asked in a thread."""
+        grounder = self.grounder
+        quick = grounder.is_quick(units)
+        results = grounder.check(units) if quick else await asyncio.to_thread(grounder.check, units)
+        return [result.text for result in results if isinstance(result, Shown)]
 
     def _task(self) -> Task:
         prepared = self.prepared
@@ -207,7 +221,8 @@ class _Answer:
             issued, passage = selection_passage(selection)
             self.grounder.add_passages([passage])
             return Task(prepared.question, (issued,), history, search=None)
-        return Task(prepared.question, self._issue(prepared.found), history, self._search_again)
+        question = f"{prepared.question} {MORE}" if asks_for_more(prepared.request.query) else prepared.question
+        return Task(question, self._issue(prepared.found), history, self._search_again)
 
     async def _search_again(self, query: str, top_k: int, filters: SearchFilters | None) -> tuple[IssuedPassage, ...]:
         """The model's own search. The reader's filters and threshold still hold."""
@@ -256,7 +271,8 @@ class _Answer:
     async def _done(self, sources: list[SourceCitation], *, refused: bool) -> DoneEvent:
         cut_short = self.stopped or self.grounder.truncated
         status: Status = "refused" if refused else "truncated" if cut_short else "answered"
-        value, level = self._confidence(refused)
+        value, level = self._confidence(sources, refused)
+        asked, found = self.prepared.question, self.prepared.found
         turn = self._turn(sources, status, value)
         stored = await _keep(turn, self.prepared, self.services)
         return DoneEvent(
@@ -268,6 +284,8 @@ class _Answer:
             should_answer=not refused,
             disclaimer=DISCLAIMER if level == "low" else None,
             status=status,
+            advice=advise(asked, found, self.prepared.request.selected_text) if refused else None,
+            nearest=nearest_sections(found) if refused else [],
             metadata=AnswerMetadata(
                 query_time_ms=round(_since(self.prepared.started), 3),
                 retrieval_time_ms=round(self.prepared.retrieval_ms, 3),
@@ -275,22 +293,23 @@ class _Answer:
                 chunks_retrieved=turn.chunks_retrieved,
                 model=self.services.model.name,
                 tokens_used=self.tokens + self.prepared.rewritten.tokens_used,
+                tokens_written=self.written + self.prepared.rewritten.tokens_written,
                 llm_calls=self.calls + self.prepared.rewritten.llm_calls,
                 sentences_withheld=self.grounder.withheld,
                 stored=stored,
             ),
         )
 
-    def _confidence(self, refused: bool) -> tuple[float, ConfidenceLevel]:
-        """How sure the answer is: of the passages, and of the share of sentences that they bore out."""
+    def _confidence(self, sources: list[SourceCitation], refused: bool) -> tuple[float, ConfidenceLevel]:
+        """How sure the answer is: of its evidence, and of the share of sentences that it bore out."""
         if refused:
             return 0.0, "insufficient"
         judged = self.grounder.shown + self.grounder.withheld
         share = (self.grounder.shown - self.grounder.replaced) / judged if judged else 0.0
-        found = self.prepared.found
-        if found is None or found.confidence is None:
-            return round(share, 4), "high"  # the selection is all there is to be sure of
-        return overall(found.confidence, share), found.confidence.confidence_level
+        prepared, found = self.prepared, self.prepared.found
+        fit = fit_of_sources(prepared.question, sources, self.chunks if found else prepared.request.selected_text or "")
+        value = overall(fit, share, selected=found is None, followup=bool(prepared.followup))
+        return value, found.confidence.confidence_level if found and found.confidence else "high"
 
     def _turn(self, sources: list[SourceCitation], status: Status, value: float) -> Turn:
         prepared = self.prepared
@@ -312,15 +331,15 @@ class _Answer:
         )
 
 
-def _understand(request: ChatRequest, turns: tuple[Turn, ...]) -> tuple[Mode, str, bool]:
-    """How a question is to be answered, as it stands alone, and whether it follows up on an earlier one."""
+def _understand(request: ChatRequest, turns: tuple[Turn, ...]) -> tuple[Mode, Standalone]:
+    """How a question is to be answered, and how it stands alone."""
     history = _exchanges(turns)
     asked = standalone(request.query, history)
     if turns and turns[-1].response.endswith(OFFER) and asked.why == "accepts":
-        return "general", standalone(turns[-1].query, history[:-1]).question, True
+        return "general", replace(standalone(turns[-1].query, history[:-1]), is_followup=True)
     if request.mode == "selected_text":
-        return request.mode, request.query, asked.is_followup
-    return request.mode, asked.question, asked.is_followup
+        return request.mode, replace(asked, question=request.query)
+    return request.mode, asked
 
 
 def _exchanges(turns: tuple[Turn, ...]) -> list[Exchange]:
@@ -375,15 +394,6 @@ def _record(found: SearchResult) -> SearchRecord:
     scores = [chunk.similarity_score for chunk in found.results]
     mean = sum(scores) / len(scores) if scores else None
     return SearchRecord(found.query, found.total_results, mean, datetime.now(UTC))
-
-
-def _announce(chunk: ChunkResult) -> RetrievedPassage:
-    return RetrievedPassage(
-        page_title=chunk.page_title,
-        section_heading=chunk.section_heading,
-        source_url=chunk.source_url,
-        score=chunk.similarity_score,
-    )
 
 
 def _since(started: float) -> float:

@@ -3,30 +3,29 @@
 Owns how a citation looks. Never decides what supports what.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 
-from chapterverse.agent import IssuedPassage
 from chapterverse.grounding import Citation, Passage, lines_of
-from chapterverse.ingestion.hostile import flags_of
+from chapterverse.ingestion.hostile import orders_in
 from chapterverse.models import ChunkResult, SelectedTextCitation, SourceCitation
+from chapterverse.transcript import IssuedPassage
 
 SNIPPET = 500  # characters of a passage shown with its citation (SPEC 2.1)
-
-_BETWEEN_PARAGRAPHS = re.compile(r"\n\s*\n")
+OMITTED = "(…)"  # stands for what a passage says to the model
 
 
 def passage_of(chunk: ChunkResult, number: int) -> tuple[IssuedPassage, Passage]:
     """A chunk under its number, as the model sees it and as the judge does."""
-    issued = IssuedPassage(number, chunk.chunk_text, chunk.breadcrumb, chunk.source_url, chunk.similarity_score)
-    barred = _talking_to_the_model(chunk.chunk_text) if chunk.flags else ()
-    return issued, Passage(number, chunk.chunk_text, chunk.breadcrumb, barred)
+    text, barred = chunk.chunk_text, orders_in(chunk.chunk_text) if chunk.flags else ()
+    breadcrumb = _without(chunk.breadcrumb, orders_in(chunk.breadcrumb)) if chunk.flags else chunk.breadcrumb
+    issued = IssuedPassage(number, _without(text, barred), breadcrumb, chunk.source_url, chunk.similarity_score)
+    return issued, Passage(number, text, breadcrumb, barred)
 
 
 def selection_passage(selection: str) -> tuple[IssuedPassage, Passage]:
     """The reader's selection as the only passage."""
-    issued = IssuedPassage(1, selection, "", "selected_text", 1.0)
-    return issued, Passage(1, selection, "", _talking_to_the_model(selection))
+    barred = orders_in(selection)
+    return IssuedPassage(1, _without(selection, barred), "", "selected_text", 1.0), Passage(1, selection, "", barred)
 
 
 def cite_passages(citations: Sequence[Citation], chunks: Mapping[int, ChunkResult]) -> list[SourceCitation]:
@@ -94,9 +93,8 @@ def _around(text: str, start: int, end: int) -> str:
     return text[left:right]
 
 
-def _talking_to_the_model(text: str) -> tuple[tuple[int, int], ...]:
-    """Paragraphs that address an assistant rather than the reader: never evidence. Not their sentences alone, because
-    what it is told to say comes after the order to say it."""
-    breaks = [0, *(place for gap in _BETWEEN_PARAGRAPHS.finditer(text) for place in gap.span()), len(text)]
-    paragraphs = zip(breaks[::2], breaks[1::2], strict=True)
-    return tuple((start, end) for start, end in paragraphs if flags_of(text[start:end]))
+def _without(text: str, barred: Sequence[tuple[int, int]]) -> str:
+    """What a model is shown of a text: not what talks to it. Where that stood, there is a sign."""
+    for start, end in reversed(barred):
+        text = f"{text[:start]}{OMITTED}{text[end:]}"
+    return text

@@ -12,6 +12,7 @@ this book usually reach, it is 0.85.
 import asyncio
 import hashlib
 import heapq
+import math
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -109,11 +110,14 @@ def assess(
     )
 
 
-def overall(metrics: ConfidenceMetrics, verified_share: float) -> float:
-    """The `confidence` of a response: average relevance × share of the answer's sentences that were verified.
+def overall(fit: float, verified_share: float, *, selected: bool, followup: bool) -> float:
+    """The `confidence` of a response: the share of answers whose evidence fits the question as well that were right,
+    × the share of the answer's sentences that were verified. A refusal, of which nothing is verified, has 0.
 
-    Both must be high for it to be high; a refusal, of which nothing is verified, has 0."""
-    return round(metrics.average_similarity * min(1.0, max(0.0, verified_share)), 4)
+    The curves were fitted on parts of CLAPNQ and Doc2Dial, for selections on parts of SQuAD 2.0 and CLAPNQ, that are
+    not the parts on which it is measured (docs/decisions/0011-confidence-and-followups.md)."""
+    logit = 1.53 * fit + 0.24 if selected else 3.13 * fit - 0.57 * followup - 0.8
+    return round(min(1.0, max(0.0, verified_share)) / (1 + math.exp(-logit)), 4)
 
 
 def _level(average: float, chunks: int, top_k: int) -> ConfidenceLevel:

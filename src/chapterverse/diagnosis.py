@@ -16,6 +16,7 @@ from chapterverse.services import Services
 PATIENCE: Final = (
     6.0  # seconds: longer than a server's probes have, since an embedded database may have to be made first
 )
+SHOWN_PAGES: Final = 5  # of those that are flagged
 _INGEST: Final = "chapterverse ingest <folder, file or URL>"
 
 
@@ -74,6 +75,9 @@ async def _book(services: Services) -> Finding:
     except ChapterverseError as failure:
         return Finding("book", engine, "", "down", failure.message)
     told = f"{manifest.pages:,} pages, {manifest.chunks:,} passages, ingested {manifest.created_at[:16]} UTC"
+    if flagged := [page.url for page in await services.index.pages() if page.flags]:
+        named = ", ".join(flagged[:SHOWN_PAGES]) + (", …" if len(flagged) > SHOWN_PAGES else "")
+        told += f"; {len(flagged):,} flagged, because they talk to a language model: {named}"
     return Finding("book", engine, f"embedded with {manifest.fingerprint.model}", "up", told)
 
 

@@ -105,6 +105,7 @@ _DEFINITION = re.compile(
     re.I,
 )
 _DEFINITE = re.compile(r"\b(?:the|this|that|these|those) ([\w-]+)(?! (?:of|between|for|in|that|which)\b)")
+_WHO = re.compile(r"(?:who|whom|whose|when|where)\b['’\w]* \w", re.I)  # asks for something of its own: "who makes it?"
 _ORDINAL = re.compile(
     r"\b(first|second|third|fourth|fifth|last)(?: (?:one|option|point|item|step|way|method|thing))?\W*$", re.I
 )
@@ -201,7 +202,7 @@ def _dependence(asked: str, thread: _Thread) -> str:
     signs = {
         "accepts": accepts and (not own or (answer.endswith("?") and len(asked.split()) <= _OFFER)),
         "points at a part": ordinal and not _content(rest[: ordinal.start()]) and _part(rest, answer),
-        "asks for more": not own,
+        "asks for more": not own and not _WHO.match(rest),
         "replies": _REPLY.match(rest),
         "tells": _STATEMENT.match(rest) and not ("?" in rest or _THING.search(rest)),
         "goes on": _ABOUT.match(rest) or (_LINK.match(rest) and len(own) <= _LINKED),

@@ -223,6 +223,15 @@ class SelectedTextCitation(SourceCitation):
     line_end: int | None = None
 
 
+class RetrievedPassage(Frozen):
+    """A passage about to be read, named for the page that waits."""
+
+    page_title: str
+    section_heading: str
+    source_url: str
+    score: Score
+
+
 class AnswerMetadata(Frozen):
     """What an answer took."""
 
@@ -232,6 +241,7 @@ class AnswerMetadata(Frozen):
     chunks_retrieved: int
     model: str
     tokens_used: int
+    tokens_written: int = Field(0, description="Of those used, what the model wrote; the rest it read.")
     llm_calls: int
     sentences_withheld: int
     stored: bool = Field(True, description="False when the turn could not be kept in the conversation.")
@@ -248,6 +258,8 @@ class AnswerSummary(Frozen):
     should_answer: bool
     disclaimer: str | None = Field(None, description="Said beside an answer of low confidence.")
     status: Status
+    advice: str | None = Field(None, description="Beside a refusal: what was searched for, and what of it is covered.")
+    nearest: list[RetrievedPassage] = Field(default_factory=list, description="Beside a refusal: the nearest sections.")
     metadata: AnswerMetadata
 
 
@@ -256,15 +268,6 @@ class ChatResponse(AnswerSummary):
 
     answer: str
     sources: list[SelectedTextCitation | SourceCitation]
-
-
-class RetrievedPassage(Frozen):
-    """A passage about to be read, named for the page that waits."""
-
-    page_title: str
-    section_heading: str
-    source_url: str
-    score: Score
 
 
 class RetrievedEvent(Frozen):

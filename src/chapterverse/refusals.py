@@ -49,17 +49,18 @@ def topic_of_question(question: str) -> str:
     if not any(character.isalnum() for character in bare):
         return "that"
     if about := _ASKS.match(bare):
-        return _shorten(about["topic"])
+        return shorten(about["topic"])
     if means := _MEANS.match(bare):
-        return _shorten(means["topic"])
+        return shorten(means["topic"])
     if way := _HOW_TO.match(bare):
-        return _shorten(f"how to {way['topic']}")
+        return shorten(f"how to {way['topic']}")
     if asked.endswith("?") or _ASKING.match(bare):
-        return f"“{_shorten(bare)}?”"
-    return _shorten(bare)
+        return f"“{shorten(bare)}?”"
+    return shorten(bare)
 
 
-def _shorten(topic: str) -> str:
+def shorten(topic: str) -> str:
+    """A topic of a length that fits into a sentence."""
     if len(topic) <= _LONGEST_TOPIC:
         return topic
     return topic[:_LONGEST_TOPIC].rsplit(" ", 1)[0].rstrip(" ,;:") + "…"

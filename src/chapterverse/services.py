@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from chapterverse.config import Settings
 from chapterverse.embeddings import Embedder
+from chapterverse.grounding import Judge
 from chapterverse.health import Dependency
 from chapterverse.index import Index
 
@@ -32,3 +33,4 @@ class Services(Engines):
 
     model: "LanguageModel"
     conversations: "Conversations"
+    judge: Judge  # of what the model writes

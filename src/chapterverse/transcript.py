@@ -11,7 +11,7 @@ starts with "> ", so that nothing in it can pass for anything else.
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 Place = Literal["tool", "message"]
@@ -20,6 +20,7 @@ Item = dict[str, Any]  # of a conversation, as the Agents SDK takes it
 SEARCH: Final = "search_documentation"
 PASSAGE_TOKENS: Final = 6000
 HISTORY_TOKENS: Final = 8000  # SPEC 6
+MORE: Final = "(Say what the last answer did not say.)"  # after the question of a reader who asks for more
 
 # Gemini refuses calls that it did not make itself unless they carry this word, which it documents for the purpose.
 _SIGNATURE = {"thought_signature": "skip_thought_signature_validator"}
@@ -30,6 +31,13 @@ _SELECTION = "The selected text:"
 _QUESTION = "Question: "
 _HEAD = re.compile(r"\[(\d+)\] (.*)")
 _MARKERS = re.compile(r"\s*\[\d+\]")
+_MORE = re.compile(
+    r"(?:(?:please|can you|could you|would you|and|ok|okay|thanks)\b[\s,.!]*)*"
+    r"(?:tell|say|give|show|explain)?(?: me| us)?\s*"
+    r"(?:(?:a bit|a little|some|any)\s*)?(?:more|what else|anything else|go on|continue|elaborate|keep going)"
+    r"(?: (?:details?|information))?(?: (?:about|on) (?:it|that|this|them))?[\s,]*(?:please)?[\s.!?…]*",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +66,12 @@ class Reading:
     question: str
     passages: tuple[IssuedPassage, ...]
     selected: bool  # the passage is the reader's selection
+    said: str = ""  # the earlier answers, when the reader asks for more than that
+
+
+def asks_for_more(query: str) -> bool:
+    """Whether a reader only wants to hear more of the same: "tell me more", "go on"."""
+    return _MORE.fullmatch(query.strip()) is not None
 
 
 def estimate_tokens(text: str) -> int:
@@ -127,6 +141,15 @@ def fitting(passages: Sequence[IssuedPassage], budget: int = PASSAGE_TOKENS) -> 
 
 def read(items: str | Sequence[Mapping[str, Any]]) -> Reading:
     """The question and the passages of a conversation's last turn."""
+    reading = _read_last(items)
+    if isinstance(items, str) or not reading.question.endswith(MORE):
+        return reading
+    answers = [_text(item["content"]) for item in items if item.get("role") == "assistant"]
+    question = reading.question.removesuffix(MORE).rstrip()
+    return replace(reading, question=question, said="\n".join(answers))
+
+
+def _read_last(items: str | Sequence[Mapping[str, Any]]) -> Reading:
     if isinstance(items, str):
         return _read_message(items)
     last = max((at for at, item in enumerate(items) if item.get("role") == "user"), default=None)

@@ -6,8 +6,7 @@ or their headings, and so do four fifths of its other content words; a sentence 
 
 import re
 from collections.abc import Iterator, Sequence
-
-from chapterverse.models import SourceCitation
+from typing import Protocol
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"“(\d])|\n+")
 _MARKER = re.compile(r"\s*\[(\d+)\]")
@@ -24,7 +23,18 @@ _SMALL = re.compile(
 )
 
 
-def unsupported(answer: str, sources: Sequence[SourceCitation]) -> list[str]:
+class Quotation(Protocol):
+    """What is known of a source: a citation has it all."""
+
+    @property
+    def quote(self) -> str: ...
+    @property
+    def breadcrumb(self) -> str: ...
+    @property
+    def page_title(self) -> str: ...
+
+
+def unsupported(answer: str, sources: Sequence[Quotation]) -> list[str]:
     """The sentences of an answer that their quotes do not say, each with what is missing."""
     return [
         f"{sentence} ← {missing}"
@@ -46,7 +56,7 @@ def _sentences(answer: str) -> Iterator[tuple[str, list[int]]]:
                 yield said, [int(number) for number in _MARKER.findall(part)]
 
 
-def _missing(sentence: str, cited: Sequence[SourceCitation]) -> str:
+def _missing(sentence: str, cited: Sequence[Quotation]) -> str:
     if not cited:
         return "no source"
     # What is quoted, and the headings under which it stands.

@@ -170,7 +170,7 @@ async def test_the_deadline_returns_what_was_verified(asking_llm: Services, llm:
 
 
 async def test_an_endless_answer_is_cut_off(asking_llm: Services, llm: LlmStub) -> None:
-    llm.usual = Says(f"{ROS} [1]. " + "The moon is made of green cheese and of 7 rats [1]. " * 2000)
+    llm.usual = Says(f"{ROS} [1]. " + "The moon is made of green cheese and of 7 rats [1]. " * 20_000)
     answer = await ask(asking_llm, "What is ROS 2?")
     assert (answer.status, answer.answer.strip()) == ("truncated", f"{ROS} [1].")
     assert answer.metadata.llm_calls == 1

@@ -28,7 +28,7 @@ TWELVE = (
     ("And how fast can it drive?", "Tern", "How to Read This Book", "0.5 m/s"),
     ("Which sensors does it have?", "Tern", "How to Read This Book", "lidar"),
     ("What does it carry instead of an arm?", "Tern", "How to Read This Book", "a tray"),
-    ("Tell me more", "Tern", "How to Read This Book", "Tern"),
+    ("Tell me more", "Tern", "How to Read This Book", ""),
     ("What is Gazebo?", "Gazebo", "Gazebo", "open-source robot simulator"),
     ("Who makes it?", "Gazebo", "Gazebo", "Open Robotics"),
     ("And how do I start it?", "Gazebo", "Gazebo", "gz sim"),

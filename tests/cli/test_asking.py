@@ -59,6 +59,7 @@ def test_a_refusal_is_exact_has_its_exit_code_and_is_given_without_a_database(ex
     assert asked.stdout == f"{NOT_IN_BOOK}\n"
     assert asked.returncode == 20
     assert "\nrefused · " in asked.stderr
+    assert "Searched for “What is the capital of Australia?”." in " ".join(asked.stderr.split())
     assert "warning: this turn could not be stored" in asked.stderr
     assert "Traceback" not in asked.stderr
 

@@ -23,7 +23,9 @@ def questions(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "question": "What does it weigh?",
         "history": [["What is Tern?", "Tern is the robot of the examples."]],
         "page": "intro/how-to-read-this-book.md",
-        "sentence": "| mass | 6 kg |",
+        "sentence": ["| mass | 6 kg |", "weighs 6 kg"],
+        "rewrite": "What does Tern weigh?",
+        "kind": "pointing back",
     }
     selection = {
         "id": "s01",
@@ -52,9 +54,17 @@ def of(folder: Path, ending: str) -> str:
 
 
 def test_a_run_leaves_a_table_a_report_and_a_page(example_home: Path, questions: Path, reports: Path) -> None:
-    shown = chapterverse(example_home, "eval", str(questions))
+    shown = chapterverse(example_home, "eval", str(questions), "--price", "2", "8")
     assert shown.returncode == 0, shown.stderr
-    for told in ("false answers, of unanswerable", "right, of questions with a history", "95 % interval", "time, p95"):
+    for told in (
+        "false answers, of unanswerable",
+        "right, of questions with a history",
+        "nDCG@5, as a person rewrote it",
+        "right, of pointing back",
+        "95 % interval",
+        "time, p95",
+        "money for 1,000 answers",
+    ):
         assert told in shown.stdout
     report = json.loads(Path(of(reports / "one", "json")).read_text("utf-8"))
     assert [case["question"]["id"] for case in report["cases"]] == ["q01", "q04", "f01", "s01", "u18", "u19"]

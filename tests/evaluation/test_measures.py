@@ -5,7 +5,7 @@ import math
 import pytest
 
 from chapterverse.evaluation.cases import Case
-from chapterverse.evaluation.measures import MEASURES, contains, holds_sentence, right, same_page, token_f1
+from chapterverse.evaluation.measures import MEASURES, contains, holds_evidence, right, same_page, token_f1
 from tests.evaluation.cases import SENTENCE, answered, citation, failed, passage, question, refused, unanswerable
 
 OF = {measure.key: measure.of for measure in MEASURES}
@@ -43,7 +43,40 @@ def test_pages_are_named_as_people_name_them(page: str, url: str, title: str, sa
     ],
 )
 def test_a_quote_holds_the_sentence_or_is_a_good_part_of_it(quote: str, holds: bool) -> None:
-    assert holds_sentence(SENTENCE, quote) is holds
+    assert holds_evidence(SENTENCE, quote) is holds
+
+
+@pytest.mark.parametrize(
+    ("quote", "holds"),
+    [
+        ("You must pay the fee at once.", True),  # a whole sentence of the stretch
+        ("If you are late, you must pay the fee at once.", True),  # which stands in a longer one
+        ("Bring the form and a photograph to any office", True),  # most of the other sentence
+        ("and a photograph to any office in town. Offices are closed on Sunday.", True),  # the end of it, and more
+        ("at once.", False),
+        ("Offices are closed on Sunday.", False),
+    ],
+)
+def test_a_quote_overlaps_a_stretch_of_several_sentences(quote: str, holds: bool) -> None:
+    stretch = "you must pay the fee at once. Bring the form and a photograph to any office in town. See below."
+    assert holds_evidence(stretch, quote) is holds
+
+
+def test_any_of_several_right_things_is_right() -> None:
+    several = question(sentence=["Nobody says this sentence here.", SENTENCE])
+    assert right(answered(several)) is True
+    short = question(sentence=None, page=None, section=None, answer=["seven kilograms", "6 kg"])
+    assert right(answered(short)) is True
+    assert OF["f1"](answered(short, answer="6 kg [1].")) == 1.0  # the best of them
+    pages = question(page=["ros2/nodes.md", "intro/tern.md"], section=None)
+    case = answered(pages, passages=(passage("vla/x.md"), passage(), passage("ros2/nodes.md", "Nodes", "nodes")))
+    best = 1 + 1 / math.log2(3)
+    assert OF["ndcg"](case) == pytest.approx((1 / math.log2(3) + 1 / math.log2(4)) / best)
+
+
+def test_words_quoted_count_once() -> None:
+    assert OF["quoted"](answered(citations=(citation("One two."), citation("One two."), citation("Three.")))) == 3
+    assert OF["quoted"](refused()) is None
 
 
 def test_words_are_compared_whole() -> None:

@@ -92,6 +92,13 @@ def test_a_run_without_fault_and_one_that_was_interrupted() -> None:
     assert "was interrupted" in page_of(answered(), interrupted=True)
 
 
+def test_kinds_have_a_table_of_their_own() -> None:
+    page = make_page(make_report(run(), [answered(question(kind="<b>odd</b>"))]))
+    assert "Kinds of questions" in page
+    assert "&lt;b&gt;odd&lt;/b&gt;" in page
+    assert "Kinds of questions" not in make_page(make_report(run(), [answered()]))
+
+
 def test_a_page_stays_of_a_size_that_opens() -> None:
     page = page_of(*[refused(question(id=str(number))) for number in range(SHOWN_CASES + 7)])
     assert page.count("<article>") == SHOWN_CASES

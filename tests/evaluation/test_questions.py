@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from chapterverse.errors import ValidationFailed
+from chapterverse.evaluation.drafting import to_line
 from chapterverse.evaluation.questions import SHOWN_FAULTS, load_questions, set_digest
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "questions.jsonl"
@@ -19,7 +20,7 @@ def test_the_example_set_works_as_it_is() -> None:
     questions = load_questions(EXAMPLES)
     assert len(questions) == 60
     assert sum(question.answerable for question in questions) == 40
-    assert questions[0].page == "intro/what-is-physical-ai.md"
+    assert questions[0].page == ("intro/what-is-physical-ai.md",)
 
 
 def test_every_field(tmp_path: Path) -> None:
@@ -34,6 +35,20 @@ def test_every_field(tmp_path: Path) -> None:
     assert question.history == (("What is Tern?", "A robot."),)
     assert question.filters is not None
     assert question.filters.module == ["intro"]
+
+
+def test_one_text_or_several(tmp_path: Path) -> None:
+    one, several = load_questions(
+        written(
+            tmp_path / "set",
+            '{"question": "a", "answer": "x", "page": null}',
+            '{"question": "b", "answer": ["x", "y"], "history": [["p", "q"]], "rewrite": "b of p", "kind": "k"}',
+        )
+    )
+    assert (one.answer, one.page, several.answer) == (("x",), (), ("x", "y"))
+    again = load_questions(written(tmp_path / "again", *(to_line(question) for question in (one, several))))
+    assert again == [one, several]
+    assert '"answer":"x"' in to_line(one)
 
 
 def test_a_byte_order_mark_and_carriage_returns_are_no_fault(tmp_path: Path) -> None:
@@ -55,6 +70,8 @@ def test_a_byte_order_mark_and_carriage_returns_are_no_fault(tmp_path: Path) -> 
         ('{"question": "x", "section": "s"}', "line 2: section needs the page"),
         ('{"question": "x", "selection": " "}', "line 2: selection is empty"),
         ('{"question": "x", "page": ""}', "line 2: page: is empty"),
+        ('{"question": "x", "answer": ["y", ""]}', "line 2: answer.1: is empty"),
+        ('{"question": "x", "rewrite": "y"}', "line 2: rewrite is for a question with a history"),
         ('{"question": "x", "history": [["only one"]]}', "line 2: history.0.1"),
         ('{"question": "x", "filters": {"author": "me"}}', "line 2: filters.author"),
         ('{"question": "x", "id": "first"}', "line 2: id: first is that of line 1 already"),

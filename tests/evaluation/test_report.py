@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from chapterverse.errors import ValidationFailed
+from chapterverse.evaluation.cases import Case
 from chapterverse.evaluation.report import failing, load_report, make_report, save_report, trade_off
-from tests.evaluation.cases import answered, citation, failed, question, refused, run, unanswerable
+from tests.evaluation.cases import answered, citation, failed, passage, question, refused, run, unanswerable
 
 WRONG = (citation("Something else."),)
 CASES = [
@@ -80,3 +81,60 @@ def test_files_that_are_no_report_and_folders_that_are_none(tmp_path: Path) -> N
         load_report(tmp_path / "missing.json")
     with pytest.raises(ValidationFailed, match="--out"):
         save_report(make_report(run(), CASES), "", tmp_path / "other.json")
+
+
+def test_money_is_told_only_where_prices_are_given() -> None:
+    cases = [answered(question(id="a"), tokens=1000, tokens_written=100), refused(unanswerable(id="b"))]
+    (money,) = (one for one in make_report(run(prices=(2.0, 10.0)), cases).estimates if one.key == "money")
+    assert money.value == pytest.approx((900 * 2.0 + 100 * 10.0) / 1e6 * 1000 / 2)  # half of the answers are free
+    assert not [one for one in make_report(run(), cases).estimates if one.key == "money"]
+
+
+def test_kinds_are_counted_apart() -> None:
+    cases = [
+        answered(question(id="a", kind="plain")),
+        refused(question(id="b", kind="plain")),
+        refused(unanswerable(id="c", kind="trap")),
+        answered(question(id="d")),
+    ]
+    kinds = make_report(run(), cases).kinds
+    assert [(one.label, one.questions, one.right) for one in kinds] == [("plain", 2, 0.5), ("trap", 1, 1.0)]
+
+
+def test_questions_of_one_group_are_resampled_together() -> None:
+    def cases(grouped: bool) -> list[Case]:
+        asked = [question(id=str(number), group=f"document {number // 10}" if grouped else "") for number in range(100)]
+        return [answered(one) if number // 10 % 2 else refused(one) for number, one in enumerate(asked)]
+
+    wide, narrow = (
+        next(one for one in make_report(run(), cases(grouped)).estimates if one.key == "recall")
+        for grouped in (True, False)
+    )
+    assert wide.value == narrow.value == 0.5
+    assert wide.high - wide.low > 2 * (narrow.high - narrow.low)
+
+
+def test_how_well_answerable_is_told_from_unanswerable() -> None:
+    (found,) = (one for one in make_report(run(), CASES).estimates if one.key == "auroc")
+    # answerable 0.9, 0.65, refused; unanswerable refused, 0.65: of six pairs 1 + 1, 1 + 1/2, 1/2 + 0
+    assert found.value == pytest.approx((2 + 1.5 + 0.5) / 6)
+
+
+def test_the_distance_to_a_person_s_rewrite() -> None:
+    other, right_one = passage("ros2/nodes.md", "Nodes", "nodes"), passage()
+    asked = {"history": [["What is Tern?", "A robot."]], "rewrite": "How heavy is Tern?"}
+    cases = [
+        answered(question(id="a", **asked), alone=(other,), passages=(right_one,), rewritten=(right_one,)),
+        answered(question(id="b", **asked), alone=(other,), passages=(other,), rewritten=(right_one,)),
+    ]
+    plain = answered(question(id="c", history=asked["history"]), alone=(other,))  # nobody rewrote it
+    found = [one for one in make_report(run(), [*cases, plain]).estimates if one.group == "Follow-ups"]
+    assert [(one.key, one.value, one.questions) for one in found[1:]] == [
+        ("followups_0", 0.0, 2),
+        ("followups_1", 0.5, 2),
+        ("followups_2", 1.0, 2),
+        ("closed", 0.5, 2),
+    ]
+    (alone, ours) = (one for one in make_report(run(), [plain]).estimates if "nDCG@5, " in one.label)
+    assert (alone.value, ours.value) == (0.0, 1.0)
+    assert not [one for one in make_report(run(), CASES).estimates if one.group == "Follow-ups"]

@@ -8,15 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chapterverse.evaluation.statistics import (
+    auroc,
     bins_of,
     calibration_error,
     calibration_error_interval,
+    closed_distance,
     gain_interval,
     gain_p,
     holm,
     interval,
     mcnemar_p,
     quantile_interval,
+    share_interval,
+    statistic_interval,
     wilson_interval,
 )
 
@@ -173,3 +177,97 @@ def test_interval_of_a_quantile() -> None:
 
 def test_the_same_values_give_the_same_interval() -> None:
     assert interval([0.1, 0.5, 0.9]) == interval([0.1, 0.5, 0.9])
+
+
+# ── questions that share a document or a conversation ────────────────────────────────────────────────────────────────
+
+
+def test_groups_that_agree_within_count_as_one_answer_each() -> None:
+    # ten documents of ten questions, each document all right or all wrong: ten answers, not a hundred
+    values = [float(number // 10 % 2) for number in range(100)]
+    groups = [f"document {number // 10}" for number in range(100)]
+    low, high = share_interval(values, groups)
+    spread = 1.96 * math.sqrt(0.25 / 10)  # 0.31
+    assert (low, high) == pytest.approx((0.5 - spread, 0.5 + spread), abs=0.06)
+    alone = share_interval(values)
+    assert high - low > 2.5 * (alone[1] - alone[0])
+
+
+def test_groups_of_one_are_no_groups() -> None:
+    values = [0.1, 0.4, 0.35, 0.8, 0.2, 0.9, 0.55, 0.6]
+    assert interval(values, [str(number) for number in range(8)]) == pytest.approx(interval(values), abs=1e-12)
+
+
+def test_the_mean_by_groups_is_that_of_the_rows_drawn() -> None:
+    values, groups = [0.1, 0.4, 0.35, 0.8, 0.2, 0.9], ["a", "a", "b", "c", "c", "c"]
+    rows = np.array(values)
+    slow = statistic_interval(lambda drawn: float(rows[drawn].mean()), 6, groups)
+    assert interval(values, groups) == pytest.approx(slow, abs=1e-12)
+
+
+def test_where_all_groups_agree_each_counts_once() -> None:
+    assert share_interval([1.0] * 60, ["a"] * 30 + ["b"] * 30) == wilson_interval(2, 2)
+    assert share_interval([0.0] * 4) == wilson_interval(0, 4)
+
+
+def test_few_groups_are_few_answers() -> None:
+    low, high = share_interval([0.0, 1.0], ["a", "a"])  # one paragraph, one right and one wrong
+    assert low < 0.1
+    assert high > 0.9
+    assert share_interval([1.0, 0.0, 1.0, 0.0], ["a", "a", "b", "b"]) == pytest.approx(wilson_interval(1, 2))
+
+
+def test_the_interval_by_groups_covers_the_truth_and_the_plain_one_does_not() -> None:
+    chance = np.random.default_rng(5)
+    groups = [str(number // 8) for number in range(240)]  # 30 conversations of 8 turns
+    by_groups: list[bool] = []
+    plain: list[bool] = []
+    for _ in range(150):
+        shares = np.repeat(chance.beta(1, 1, 30), 8)  # turns of one conversation are alike; the mean is one half
+        values = (chance.random(240) < shares).astype(float).tolist()
+        for held, given_groups in ((by_groups, groups), (plain, [])):
+            low, high = share_interval(values, given_groups)
+            held.append(low <= 0.5 <= high)
+    assert 0.88 <= np.mean(by_groups) <= 0.99
+    assert np.mean(plain) < 0.85
+
+
+@pytest.mark.parametrize(
+    ("scores", "positive", "area"),
+    [
+        ([0.1, 0.4, 0.35, 0.8], [False, False, True, True], 0.75),  # three of the four pairs
+        ([1.0, 2.0], [False, True], 1.0),
+        ([2.0, 1.0], [False, True], 0.0),
+        ([1.0, 1.0, 1.0], [True, False, True], 0.5),
+        ([0.0, 1.0, 1.0, 2.0], [False, True, False, True], 3.5 / 4),
+    ],
+)
+def test_auroc_by_hand(scores: list[float], positive: list[bool], area: float) -> None:
+    assert auroc(scores, positive) == pytest.approx(area)
+
+
+def test_auroc_needs_both() -> None:
+    assert math.isnan(auroc([0.1, 0.2], [True, True]))
+    assert math.isnan(auroc([], []))
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=2, max_size=30))
+def test_auroc_is_the_share_of_pairs(rows: list[tuple[int, bool]]) -> None:
+    high, low = [s for s, yes in rows if yes], [s for s, yes in rows if not yes]
+    if high and low:
+        pairs = [(a > b) + (a == b) / 2 for a in high for b in low]
+        assert auroc([s for s, _ in rows], [yes for _, yes in rows]) == pytest.approx(sum(pairs) / len(pairs))
+
+
+def test_the_distance_closed() -> None:
+    alone, ours, best = np.array([0.2, 0.4]), np.array([0.5, 0.4]), np.array([0.8, 0.4])
+    assert closed_distance(alone, ours, best) == pytest.approx(0.5)
+    assert math.isnan(closed_distance(best, ours, best))  # nothing to close
+
+
+def test_any_statistic_has_an_interval_and_draws_without_a_value_do_not_count() -> None:
+    values = np.arange(50.0)
+    low, high = statistic_interval(lambda rows: float(values[rows].mean()), 50)
+    assert (low, high) == pytest.approx(interval(values.tolist()), abs=1e-9)
+    low, high = statistic_interval(lambda rows: math.nan if rows[0] % 2 else 1.0, 50)
+    assert (low, high) == (1.0, 1.0)

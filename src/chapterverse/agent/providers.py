@@ -13,12 +13,14 @@ from agents import ModelSettings, OpenAIChatCompletionsModel
 from openai import AsyncOpenAI, NotFoundError
 from openai.types.shared import Reasoning
 
+from chapterverse.agent.completions import CompletionsClient
 from chapterverse.agent.failures import VENDOR_FAULTS, Service
 from chapterverse.agent.task import LanguageModel
 from chapterverse.config import GENERATION_SECONDS, OPENAI_URL
 from chapterverse.embeddings import Embedder
 from chapterverse.errors import AgentUnavailable, ConfigurationError, EmbeddingError
-from chapterverse.extractive import ExtractiveModel, LexicalPicker
+from chapterverse.extractive import ExtractiveModel, Reader, ReaderPicker
+from chapterverse.trained import CrossEncoder
 from chapterverse.transcript import Place
 
 PROBE_SECONDS: Final = 2.0
@@ -46,22 +48,27 @@ def open_openai(api_key: str, model: str, base_url: str) -> LanguageModel:
 
 def open_extractive(embedder: Embedder) -> LanguageModel:
     """The model that needs no key: it answers with the book's own sentences."""
+    encoder = CrossEncoder("reader")
 
     async def probe() -> None:
         try:
             await embedder.probe()
+            await asyncio.to_thread(encoder.load)
         except EmbeddingError as failure:
             raise AgentUnavailable(f"The extractive model needs the embeddings: {failure.message}") from failure
+
+    async def close() -> None:
+        encoder.close()
 
     return LanguageModel(
         name="extractive",
         engine="the extractive model, which answers with the book's own sentences",
-        model=ExtractiveModel(LexicalPicker(embedder)),
+        model=ExtractiveModel(ReaderPicker(embedder, Reader(encoder))),
         passages_in="tool",
         settings=ModelSettings(),
         explain=Service("The extractive model", "extractive", "", "", "").explain,
         probe=probe,
-        close=_nothing,
+        close=close,
         writes=False,
     )
 
@@ -98,7 +105,7 @@ def _client(service: Service, api_key: str, base_url: str) -> AsyncOpenAI:
         raise ConfigurationError(f"{service.key_variable}: must be plain printable characters")
     # Retries are ours: they know what has been written already and when the answer is due.
     timeout = httpx2.Timeout(GENERATION_SECONDS, connect=CONNECT_SECONDS)
-    return AsyncOpenAI(api_key=key, base_url=base_url, max_retries=0, timeout=timeout)
+    return CompletionsClient(api_key=key, base_url=base_url, timeout=timeout)
 
 
 def _gemini_settings(model: str) -> ModelSettings:

@@ -7,13 +7,12 @@ goes on with the rules of `followups`.
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from agents import Agent, RunConfig, Runner, TResponseInputItem
 
 from chapterverse.agent.failures import VENDOR_FAULTS
-from chapterverse.agent.task import LanguageModel
+from chapterverse.agent.task import LanguageModel, Rewritten
 from chapterverse.prompts import STANDALONE
 from chapterverse.transcript import Exchange, render_history
 
@@ -22,15 +21,6 @@ _LONGEST: Final = 300  # characters; more is no question
 _HISTORY_TOKENS: Final = 2000
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Rewritten:
-    """The question that stands alone, empty if the model gave none, and what asking for it took."""
-
-    question: str
-    tokens_used: int = 0
-    llm_calls: int = 1
 
 
 async def rewrite(question: str, history: Sequence[Exchange], model: LanguageModel) -> Rewritten:
@@ -51,4 +41,6 @@ async def rewrite(question: str, history: Sequence[Exchange], model: LanguageMod
         log.info("the model did not rewrite a follow-up: %s", type(fault).__name__)
         return Rewritten("")
     said = " ".join(str(run.final_output).split()).strip("\"'“”")
-    return Rewritten(said if len(said) <= _LONGEST else "", run.context_wrapper.usage.total_tokens)
+    usage = run.context_wrapper.usage
+    kept = said if len(said) <= _LONGEST else ""
+    return Rewritten(kept, usage.total_tokens, tokens_written=usage.output_tokens)

@@ -95,9 +95,10 @@ class _Course:
     wrote: bool = False
     calls: int = 0
     tokens: int = 0
+    written: int = 0  # of the tokens
 
     def finished(self, stopped: Stopped = "") -> Finished:
-        return Finished(self.tokens, self.calls, stopped)
+        return Finished(self.tokens, self.calls, stopped, self.written)
 
     def news(self) -> list[Searched]:
         fresh, self.told = self.searches[self.told :], len(self.searches)
@@ -144,7 +145,7 @@ async def _try(
 ) -> AsyncGenerator[Event, None]:
     """One run from the start; what earlier tries found is handed over again."""
     run = Runner.run_streamed(
-        _agent(task, model),
+        _agent(task, model, may_search=max_turns > 1),
         cast(list[TResponseInputItem], _input(task, model, course.searches)),
         context=course,
         max_turns=max_turns,
@@ -166,6 +167,7 @@ async def _try(
     finally:
         run.cancel()  # closes the call; harmless when it is over
         course.tokens += run.context_wrapper.usage.total_tokens
+        course.written += run.context_wrapper.usage.output_tokens
     for search in course.news():
         yield search
     if not course.wrote and stopped == "length":
@@ -192,7 +194,8 @@ async def _written(run: RunResultStreaming, model: LanguageModel, end: float) ->
             yield event.data.delta
 
 
-def _agent(task: Task, model: LanguageModel) -> Agent[_Course]:
+def _agent(task: Task, model: LanguageModel, *, may_search: bool) -> Agent[_Course]:
+    """With one call for the answer there is none left to search with: then no tool is offered."""
     if task.search is None:
         instructions = selection_prompt(not_in_selection(topic_of_question(task.question)))
     else:
@@ -200,7 +203,7 @@ def _agent(task: Task, model: LanguageModel) -> Agent[_Course]:
     return Agent(
         name="chapterverse",
         instructions=instructions,
-        tools=[] if task.search is None else [_search_tool()],
+        tools=[_search_tool()] if task.search is not None and may_search else [],
         model=model.model,
         model_settings=model.settings,
     )

@@ -5,13 +5,14 @@ Owns the types. Never runs anything.
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Literal
-
-from agents import Model, ModelSettings
+from typing import TYPE_CHECKING, Literal
 
 from chapterverse.errors import AgentUnavailable
 from chapterverse.models import SearchFilters
 from chapterverse.transcript import Exchange, IssuedPassage, Place
+
+if TYPE_CHECKING:
+    from agents import Model, ModelSettings
 
 Search = Callable[[str, int, SearchFilters | None], Awaitable[tuple[IssuedPassage, ...]]]
 Stopped = Literal["", "max_turns", "length"]
@@ -35,9 +36,9 @@ class LanguageModel:
 
     name: str
     engine: str  # a few words for people
-    model: Model
+    model: "Model"
     passages_in: Place
-    settings: ModelSettings
+    settings: "ModelSettings"
     explain: Callable[[Exception], AgentUnavailable]  # what a vendor's error means for us
     probe: Callable[[], Awaitable[None]]  # raises AgentUnavailable if it cannot be used now; costs no paid tokens
     close: Callable[[], Awaitable[None]]
@@ -66,3 +67,14 @@ class Finished:
     tokens_used: int
     llm_calls: int
     stopped: Stopped
+    tokens_written: int = 0  # of those used, what the model said; the rest it read
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """The question that stands alone, empty if the model gave none, and what asking for it took."""
+
+    question: str
+    tokens_used: int = 0
+    llm_calls: int = 1
+    tokens_written: int = 0

@@ -36,6 +36,8 @@ class Case(Frozen):
     question: Question
     searched: str = ""  # the question as it stood alone
     passages: tuple[Passage, ...] = ()
+    alone: tuple[Passage, ...] = ()  # of a follow-up: what its own words find
+    rewritten: tuple[Passage, ...] = ()  # and what a person's rewrite of it finds
     status: Ending
     answer: str = ""
     citations: tuple[Citation, ...] = ()
@@ -45,6 +47,7 @@ class Case(Frozen):
     retrieval_ms: float = 0.0
     generation_ms: float = 0.0
     tokens: int = 0
+    tokens_written: int = 0
     calls: int = 0
     withheld: int = 0
     error: str = ""

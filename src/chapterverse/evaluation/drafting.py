@@ -56,11 +56,8 @@ def draft_questions(pages: Sequence[Page], count: int) -> list[Question]:
 
 def to_line(question: Question) -> str:
     """A question as a line of a set, without what it does not have."""
-    return question.model_dump_json(exclude_defaults=False, exclude_none=True, exclude=_empty(question))
-
-
-def _empty(question: Question) -> set[str]:
-    return {name for name in ("history", "why", "check") if not getattr(question, name)}
+    empty = {name for name in Question.model_fields if getattr(question, name) in (None, "", ())}
+    return question.model_dump_json(exclude=empty)
 
 
 def _drafts(page: Page) -> Iterator[Draft]:
@@ -100,12 +97,12 @@ def _from_sentence(page: Page, section: Section, sentence: str) -> Draft | None:
             term = found["term"] if found["article"] else _as_inside(found["term"], page)
             named = (found["article"] or "").lower() + term
             question = _question(page, section, sentence, asked.format(verb=found["verb"], named=named))
-            answer = {"answer": found["rest"].rstrip(". ")}
+            answer = {"answer": (found["rest"].rstrip(". "),)}
             return Draft(question.model_copy(update=answer), term.strip("`"), named)
     found = _REASON.match(sentence)
     if found and not _POINTS_BACK.search(found["clause"]):
         asked = f"Why is it that {_as_inside(found['clause'], page)}?"
-        answer = {"answer": found["reason"].rstrip(". ")}
+        answer = {"answer": (found["reason"].rstrip(". "),)}
         return Draft(_question(page, section, sentence, asked).model_copy(update=answer), is_reason=True)
     return None
 
@@ -130,7 +127,7 @@ def _from_heading(page: Page, section: Section, sentence: str) -> Draft:
 
 def _question(page: Page, section: Section, sentence: str, asked: str) -> Question:
     where = section.heading or page.title
-    return Question(id="draft", question=asked, page=page.url, section=where, sentence=sentence)
+    return Question(id="draft", question=asked, page=(page.url,), section=where, sentence=(sentence,))
 
 
 def _swapped(drafts: Sequence[Draft], pages: Sequence[Page]) -> Iterator[Question]:

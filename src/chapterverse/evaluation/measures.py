@@ -13,9 +13,11 @@ from typing import Final, Literal
 from chapterverse.evaluation.cases import Case, Citation, Passage
 from chapterverse.evaluation.questions import Question
 from chapterverse.evaluation.ranking import hit, ndcg
+from chapterverse.text import sentences
 
 DEPTH: Final = 5  # passages of an ordinary search
 LEAST_OVERLAP: Final = 0.5  # of the words of a sentence, in one run, that a quote of part of it must have
+LEAST_WORDS: Final = 4  # of a piece of a longer stretch; less stands anywhere
 
 _MARKER: Final = re.compile(r"\[\d+\]")  # of a citation, in an answer
 _WORD: Final = re.compile(r"\w+")
@@ -55,27 +57,50 @@ def same_page(page: str, url: str, title: str) -> bool:
     return words_of(page) == words_of(title) or (bool(wanted) and found[-len(wanted) :] == wanted)
 
 
+def on_page(question: Question, item: Passage | Citation) -> bool:
+    """Whether a passage is from a page that answers."""
+    return any(same_page(page, item.source_url, item.page_title) for page in question.page)
+
+
 def in_place(question: Question, item: Passage | Citation) -> bool:
-    """Whether a passage is from the section, or at least the page, that answers."""
-    if question.page is None or not same_page(question.page, item.source_url, item.page_title):
+    """Whether a passage is from the section, or at least a page, that answers."""
+    if not on_page(question, item):
         return False
     return question.section is None or words_of(question.section) == words_of(item.section_heading)
 
 
-def holds_sentence(sentence: str, quote: str) -> bool:
-    """Whether a quote holds the sentence, or is itself a good part of it."""
-    if contains(quote, sentence):
-        return True
-    return contains(sentence, quote) and len(words_of(quote)) >= LEAST_OVERLAP * len(words_of(sentence))
+def holds_evidence(evidence: str, quote: str) -> bool:
+    """Whether a quote holds a sentence of the evidence, or overlaps it by half."""
+    pieces = [evidence[start:end] for start, end in sentences(evidence)]
+    long = [piece for piece in pieces if len(words_of(piece)) >= LEAST_WORDS] or [evidence]
+    return any(_overlap(words_of(piece), words_of(quote)) >= LEAST_OVERLAP for piece in long)
+
+
+def _overlap(wanted: Sequence[str], words: Sequence[str]) -> float:
+    """The share of `wanted` that two stretches of one text have in common: one holds the other, or the end of one is
+    the beginning of the other."""
+    if not wanted or not words:
+        return 0.0
+    if contains(" ".join(words), " ".join(wanted)):
+        return 1.0
+    if contains(" ".join(wanted), " ".join(words)):
+        return len(words) / len(wanted)
+    longest = min(len(wanted), len(words))
+    shared = (
+        size
+        for size in range(longest, 0, -1)
+        if list(wanted[-size:]) == list(words[:size]) or list(words[-size:]) == list(wanted[:size])
+    )
+    return next(shared, 0) / len(wanted)
 
 
 def is_evidence(question: Question, citation: Citation) -> bool | None:
     """Whether a quote is what was written down as the evidence, judged by the most exact thing that is known."""
     if question.sentence:
-        return holds_sentence(question.sentence, citation.quote)
+        return any(holds_evidence(sentence, citation.quote) for sentence in question.sentence)
     if question.page:
         return in_place(question, citation)
-    return contains(citation.quote, question.answer) if question.answer else None
+    return any(contains(citation.quote, answer) for answer in question.answer) if question.answer else None
 
 
 def token_f1(said: str, right: str) -> float:
@@ -103,11 +128,11 @@ def right(case: Case) -> bool | None:
     if not case.answered:
         return False
     judged = [is_evidence(case.question, citation) for citation in case.citations]
-    return None if _known(case.question) is None else any(judged)
+    return any(judged) if _known(case.question) else None
 
 
-def _known(question: Question) -> str | None:
-    return question.sentence or question.page or question.answer
+def _known(question: Question) -> bool:
+    return bool(question.sentence or question.page or question.answer)
 
 
 def _of_answerable(case: Case) -> bool:
@@ -121,35 +146,54 @@ def _place_found(case: Case, depth: int = DEPTH) -> float | None:
 def _ranked(
     case: Case, score: Callable[[Sequence[str], dict[str, float], int], float], depth: int = DEPTH
 ) -> float | None:
-    """Each section counts once, at its best passage; the one that answers is the only right one."""
-    question = case.question
-    if not _of_answerable(case) or question.page is None or question.selection is not None:
-        return None
-    places = dict.fromkeys("right" if in_place(question, one) else one.source_url for one in case.passages)
-    return score(list(places), {"right": 1.0}, depth)
+    """Each section counts once, at its best passage."""
+    return score(_places(case.question, case.passages), _grades(case.question), depth) if _searched(case) else None
+
+
+def _searched(case: Case) -> bool:
+    return _of_answerable(case) and bool(case.question.page) and case.question.selection is None
+
+
+def _places(question: Question, passages: Sequence[Passage]) -> list[str]:
+    """Where the passages are from, each place once; those that answer by the number of their page."""
+    return list(dict.fromkeys(_place(question, one) for one in passages))
+
+
+def _place(question: Question, passage: Passage) -> str:
+    if in_place(question, passage):
+        for number, page in enumerate(question.page):
+            if same_page(page, passage.source_url, passage.page_title):
+                return f"right {number}"
+    return passage.source_url
+
+
+def _grades(question: Question) -> dict[str, float]:
+    return {f"right {number}": 1.0 for number in range(len(question.page))}
 
 
 def _page_found(case: Case) -> float | None:
-    question = case.question
-    if not _of_answerable(case) or question.page is None or question.selection is not None:
-        return None
-    return float(any(same_page(question.page, one.source_url, one.page_title) for one in case.passages[:DEPTH]))
+    return float(any(on_page(case.question, one) for one in case.passages[:DEPTH])) if _searched(case) else None
+
+
+def found_well(case: Case, passages: Sequence[Passage]) -> float | None:
+    """nDCG of passages that another way of asking found."""
+    return ndcg(_places(case.question, passages), _grades(case.question), DEPTH) if _searched(case) else None
 
 
 def _precision(case: Case) -> float | None:
-    if not _of_answerable(case) or not case.citations or _known(case.question) is None:
+    if not _of_answerable(case) or not case.citations or not _known(case.question):
         return None
     return sum(bool(is_evidence(case.question, one)) for one in case.citations) / len(case.citations)
 
 
 def _place_precision(case: Case) -> float | None:
-    if not _of_answerable(case) or not case.citations or case.question.page is None:
+    if not _of_answerable(case) or not case.citations or not case.question.page:
         return None
     return sum(in_place(case.question, one) for one in case.citations) / len(case.citations)
 
 
 def _recall(case: Case) -> float | None:
-    if not _of_answerable(case) or _known(case.question) is None:
+    if not _of_answerable(case) or not _known(case.question):
         return None
     return float(bool(right(case)))
 
@@ -169,7 +213,7 @@ def _false_refusal(case: Case) -> float | None:
 def _match(case: Case, compare: Callable[[Case, str], float]) -> float | None:
     if not _of_answerable(case) or not case.answered or not case.question.answer:
         return None
-    return compare(case, case.question.answer)
+    return max(compare(case, answer) for answer in case.question.answer)
 
 
 def _answer_shown(case: Case, answer: str) -> float:
@@ -179,6 +223,12 @@ def _answer_shown(case: Case, answer: str) -> float:
 def _followup(case: Case) -> float | None:
     judged = right(case) if case.question.history else None
     return None if judged is None else float(judged)
+
+
+def _quoted(case: Case) -> float | None:
+    if not case.answered:
+        return None
+    return sum(len(words_of(quote)) for quote in dict.fromkeys(one.quote for one in case.citations))
 
 
 def _taken(value: Callable[[Case], float]) -> Callable[[Case], float | None]:
@@ -200,6 +250,7 @@ MEASURES: Final[tuple[Measure, ...]] = (
     Measure("recall_given", "Citations", "evidence quoted, of answers given", "share", "higher", _recall_given),
     Measure("precision", "Citations", "precision: quotes that are the evidence", "mean", "higher", _precision),
     Measure("place", "Citations", "quotes from the right section", "mean", "higher", _place_precision),
+    Measure("quoted", "Citations", "words quoted in an answer", "count", "", _quoted),
     Measure("false_answer", "Refusals", "false answers, of unanswerable", "share", "lower", _false_answer),
     Measure("false_refusal", "Refusals", "false refusals, of answerable", "share", "lower", _false_refusal),
     Measure(

@@ -10,7 +10,7 @@ from typing import Final
 from chapterverse.evaluation import plots
 from chapterverse.evaluation.cases import Case, Citation, Passage
 from chapterverse.evaluation.measures import in_place, is_evidence
-from chapterverse.evaluation.report import Bin, Estimate, Report, failing, trade_off
+from chapterverse.evaluation.report import Bin, Estimate, Report, Sort, failing, trade_off
 
 SHOWN_CASES: Final = 200  # that went wrong; the JSON has all
 SHOWN_TEXT: Final = 700  # characters of a passage
@@ -55,7 +55,8 @@ _WHAT: Final = {
 def make_page(report: Report) -> str:
     """The whole page."""
     wrong = failing(report.cases)
-    parts = [_head(report), _summary(report, wrong), _plots(report), _table(report.estimates), _levels(report.levels)]
+    parts = [_head(report), _summary(report, wrong), _plots(report), _table(report.estimates)]
+    parts += [_levels(report.levels), _kinds(report.kinds)]
     parts.append(f"<h2>What went wrong ({len(wrong)})</h2>")
     if not wrong:
         parts.append("<p>Nothing. Harder questions would tell more.</p>")
@@ -74,6 +75,8 @@ def told(value: float, kind: str) -> str:
             return f"{value:.3f}"
         case "ms":
             return f"{value:,.0f} ms"
+        case "money":
+            return f"{value:,.2f}"
     return f"{value:,.0f}" if value >= 100 else f"{value:,.1f}"
 
 
@@ -144,15 +147,23 @@ def _table(estimates: Sequence[Estimate]) -> str:
 
 
 def _levels(levels: Sequence[Bin]) -> str:
+    return _shares("Confidence levels", ("level", "answers"), [(one.label, one.answers, one) for one in levels])
+
+
+def _kinds(kinds: Sequence[Sort]) -> str:
+    return _shares("Kinds of questions", ("kind", "questions"), [(one.label, one.questions, one) for one in kinds])
+
+
+def _shares(title: str, heads: tuple[str, str], shares: Sequence[tuple[str, int, Bin | Sort]]) -> str:
     rows = [
-        f'<tr><td>{escape(one.label)}</td><td class="number">{one.answers}</td>'
+        f'<tr><td>{escape(label)}</td><td class="number">{count}</td>'
         f'<td class="number">{one.right:.1%}</td><td class="number dim">{one.low:.1%} to {one.high:.1%}</td></tr>'
-        for one in levels
+        for label, count, one in shares
     ]
     if not rows:
         return ""
     return (
-        '<h2>Confidence levels</h2><div class="scroll"><table><thead><tr><th>level</th><th class="number">answers</th>'
+        f'<h2>{title}</h2><div class="scroll"><table><thead><tr><th>{heads[0]}</th><th class="number">{heads[1]}</th>'
         '<th class="number">right</th><th class="number">95 % interval</th></tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div>"
     )
@@ -184,10 +195,9 @@ def _wanted(case: Case) -> str:
     if not question.answerable:
         parts.append(f"<p>A refusal.</p><p>{escape(question.why)}</p>")
     if question.answer:
-        parts.append(f"<p>{escape(question.answer)}</p>")
-    if question.sentence:
-        parts.append(f'<blockquote class="right">{escape(question.sentence)}</blockquote>')
-    if place := " › ".join(filter(None, (question.page, question.section))):
+        parts.append(f"<p>{escape(' / '.join(question.answer))}</p>")
+    parts.extend(f'<blockquote class="right">{escape(sentence)}</blockquote>' for sentence in question.sentence)
+    if place := " › ".join(filter(None, (", ".join(question.page), question.section))):
         parts.append(f'<p class="dim">{escape(place)}</p>')
     if question.selection:
         parts.append(

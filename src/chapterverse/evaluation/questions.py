@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, ValidationError, model_validator
 
 from chapterverse.errors import ValidationFailed
 from chapterverse.models import Query, SearchFilters, Selection, Strict
@@ -23,7 +23,19 @@ def _not_blank(text: str) -> str:
     return text
 
 
+def _several(value: object) -> object:
+    if isinstance(value, str):
+        return (_not_blank(value.strip()),)
+    return () if value is None else value
+
+
+def _as_written(texts: tuple[str, ...]) -> str | tuple[str, ...]:
+    return texts[0] if len(texts) == 1 else texts
+
+
 Given = Annotated[str, AfterValidator(_not_blank)]
+# One text or a list of texts, each of which is right by itself.
+Known = Annotated[tuple[Given, ...], BeforeValidator(_several), PlainSerializer(_as_written)]
 
 
 class Question(Strict):
@@ -32,13 +44,16 @@ class Question(Strict):
     id: Given = ""
     question: Query
     answerable: bool = Field(True, strict=True, description="False: the right answer is a refusal.")
-    answer: Given | None = Field(None, description="A short right answer.")
-    page: Given | None = Field(None, description="Address, path or title of the page that answers.")
+    answer: Known = Field((), description="A short right answer.")
+    page: Known = Field((), description="Address, path or title of the page that answers.")
     section: Given | None = Field(None, description="The heading above the evidence.")
-    sentence: Given | None = Field(None, description="The evidence, word for word.")
+    sentence: Known = Field((), description="The evidence, word for word: a sentence, or a stretch of several.")
     history: tuple[tuple[str, str], ...] = Field((), description="Earlier turns: [[question, answer], …].")
+    rewrite: Query | None = Field(None, description="A follow-up as a person would put it without what came before.")
     selection: Selection | None = Field(None, description="Asked about this text alone.")
     filters: SearchFilters | None = None
+    group: str = Field("", description="Document or conversation; questions of one are not independent.")
+    kind: str = Field("", description="A sort of question, counted apart.")
     why: str = Field("", description="A note of whoever wrote the question.")
     check: str = Field("", description="What the author of the book should look at in a draft; to be deleted.")
 
@@ -51,6 +66,8 @@ class Question(Strict):
             raise ValueError("selection is empty; leave the field out instead")
         if self.section and not (self.page or self.selection):
             raise ValueError("section needs the page that it is on")
+        if self.rewrite and not self.history:
+            raise ValueError("rewrite is for a question with a history")
         return self
 
 

@@ -9,24 +9,30 @@ from pathlib import Path
 from typing import Final, Literal
 
 import numpy as np
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from chapterverse.errors import ValidationFailed
 from chapterverse.evaluation.cases import Case
-from chapterverse.evaluation.measures import MEASURES, Measure, right
+from chapterverse.evaluation.measures import DEPTH, MEASURES, Measure, found_well, right
 from chapterverse.evaluation.statistics import (
+    Rows,
+    Values,
+    auroc,
     bins_of,
     calibration_error,
     calibration_error_interval,
+    closed_distance,
     interval,
     quantile_interval,
+    share_interval,
+    statistic_interval,
     wilson_interval,
 )
 from chapterverse.models import Frozen
 
 BINS: Final = 10
 LEVELS: Final = ("high", "medium", "low")
-Kind = Literal["share", "mean", "ms", "count"]
+Kind = Literal["share", "mean", "ms", "count", "money"]
 
 
 class Estimate(Frozen):
@@ -53,6 +59,16 @@ class Bin(Frozen):
     high: float
 
 
+class Sort(Frozen):
+    """Questions of one kind: how many came out right."""
+
+    label: str
+    questions: int
+    right: float
+    low: float
+    high: float
+
+
 class Run(Frozen):
     """What a report is of."""
 
@@ -67,6 +83,7 @@ class Run(Frozen):
     index: str
     book: str  # what the index says of itself
     concurrency: int
+    prices: tuple[float, float] | None = None  # of a million tokens read, and written, in whatever money
     interrupted: bool = False
 
 
@@ -77,6 +94,7 @@ class Report(Frozen):
     estimates: list[Estimate]
     levels: list[Bin]
     reliability: list[Bin]
+    kinds: list[Sort] = Field(default_factory=list)
     cases: list[Case]
 
 
@@ -84,10 +102,12 @@ def make_report(run: Run, cases: Sequence[Case]) -> Report:
     """Everything that can be said about the cases."""
     judged = [(case, float(verdict)) for case in cases if case.answered and (verdict := right(case)) is not None]
     placed = bins_of(np.array([case.confidence for case, _ in judged]), BINS)
-    estimates = [estimate for measure in MEASURES if (estimate := _estimate(measure, cases))]
+    measured = [estimate for measure in MEASURES if (estimate := _estimate(measure, cases))]
+    derived = [*_followups(cases), *_quantiles(cases), *_money(run, cases), *_refusals(cases), *_calibration(judged)]
+    order = list(dict.fromkeys((*(measure.group for measure in MEASURES), "Confidence")))
     return Report(
         run=run,
-        estimates=[*estimates, *_quantiles(cases), *_calibration(judged)],
+        estimates=sorted([*measured, *derived], key=lambda one: order.index(one.group)),
         levels=[
             _bin(level, chosen) for level in LEVELS if (chosen := [one for one in judged if one[0].level == level])
         ],
@@ -96,6 +116,7 @@ def make_report(run: Run, cases: Sequence[Case]) -> Report:
             for number in range(BINS)
             if (chosen := [one for one, place in zip(judged, placed, strict=True) if place == number])
         ],
+        kinds=_kinds(cases),
         cases=list(cases),
     )
 
@@ -145,11 +166,18 @@ def load_report(path: Path) -> Report:
         raise ValidationFailed(f"{path} is not a report; make one with: chapterverse eval SET --out DIR") from None
 
 
+def groups_of(cases: Sequence[Case]) -> list[str]:
+    """The group of each case; none where every question is its own, as then nothing is alike."""
+    named = [case.question.group or f"question {case.question.id}" for case in cases]
+    return named if len(set(named)) < len(named) else []
+
+
 def _estimate(measure: Measure, cases: Sequence[Case]) -> Estimate | None:
-    values = [value for case in cases if (value := measure.of(case)) is not None]
-    if not values:
+    measured = [(case, value) for case in cases if (value := measure.of(case)) is not None]
+    if not measured:
         return None
-    low, high = wilson_interval(round(sum(values)), len(values)) if measure.kind == "share" else interval(values)
+    values, groups = [value for _, value in measured], groups_of([case for case, _ in measured])
+    low, high = share_interval(values, groups) if measure.kind == "share" else interval(values, groups)
     return Estimate(
         key=measure.key,
         group=measure.group,
@@ -160,6 +188,94 @@ def _estimate(measure: Measure, cases: Sequence[Case]) -> Estimate | None:
         high=high,
         questions=len(values),
     )
+
+
+def _kinds(cases: Sequence[Case]) -> list[Sort]:
+    found = []
+    for kind in sorted({case.question.kind for case in cases} - {""}):
+        judged = [(case, float(ok)) for case in cases if case.question.kind == kind and (ok := right(case)) is not None]
+        if judged:
+            kept = [value for _, value in judged]
+            low, high = share_interval(kept, groups_of([case for case, _ in judged]))
+            found.append(Sort(label=kind, questions=len(kept), right=sum(kept) / len(kept), low=low, high=high))
+    return found
+
+
+def _followups(cases: Sequence[Case]) -> list[Estimate]:
+    """What follow-ups find in their own words, as they were searched, and as a person rewrote them; all on the same
+    questions, those with a rewrite where there are any."""
+    tried = [case for case in cases if case.alone and found_well(case, case.passages) is not None]
+    kept = [case for case in tried if case.rewritten] or tried
+    if not kept:
+        return []
+    groups = groups_of(kept)
+    ways = {"last turn alone": [case.alone for case in kept], "as searched": [case.passages for case in kept]}
+    if kept[0].rewritten:
+        ways["as a person rewrote it"] = [case.rewritten for case in kept]
+    scores = [
+        np.array([found_well(case, found) for case, found in zip(kept, way, strict=True)], np.float64)
+        for way in ways.values()
+    ]
+    estimates = [
+        Estimate(
+            key=f"followups_{number}",
+            group="Follow-ups",
+            label=f"nDCG@{DEPTH}, {name}",
+            kind="mean",
+            value=float(values.mean()),
+            low=low,
+            high=high,
+            questions=len(kept),
+        )
+        for number, (name, values) in enumerate(zip(ways, scores, strict=True))
+        for low, high in [interval(values.tolist(), groups)]
+    ]
+    return [*estimates, *_distance(scores, groups)]
+
+
+def _distance(scores: Sequence[Values], groups: Sequence[str]) -> list[Estimate]:
+    """How much of what a person's rewrite brings the follow-ups as searched bring, too."""
+    if len(scores) < 3 or not scores[2].mean() > scores[0].mean():
+        return []
+    alone, ours, best = scores
+
+    def closed(rows: Rows) -> float:
+        return closed_distance(alone[rows], ours[rows], best[rows])
+
+    low, high = statistic_interval(closed, len(ours), groups)
+    return [
+        Estimate(
+            key="closed",
+            group="Follow-ups",
+            label="share of the distance to the rewrite that is closed",
+            kind="share",
+            value=closed(np.arange(len(ours))),
+            low=low,
+            high=high,
+            questions=len(ours),
+        )
+    ]
+
+
+def _refusals(cases: Sequence[Case]) -> list[Estimate]:
+    kept = [case for case in cases if case.status != "failed"]
+    told = np.array([case.confidence if case.answered else -1.0 for case in kept])
+    wanted = np.array([case.question.answerable for case in kept], np.bool_)
+    if not wanted.any() or wanted.all():
+        return []
+    low, high = statistic_interval(lambda rows: auroc(told[rows], wanted[rows]), len(kept), groups_of(kept))
+    return [
+        Estimate(
+            key="auroc",
+            group="Refusals",
+            label="answerable told from unanswerable (AUROC)",
+            kind="mean",
+            value=auroc(told, wanted),
+            low=low,
+            high=high,
+            questions=len(kept),
+        )
+    ]
 
 
 def _quantiles(cases: Sequence[Case]) -> list[Estimate]:
@@ -181,12 +297,35 @@ def _quantiles(cases: Sequence[Case]) -> list[Estimate]:
     ]
 
 
+def _money(run: Run, cases: Sequence[Case]) -> list[Estimate]:
+    """Only where prices were given: nothing here knows what a model costs."""
+    kept = [case for case in cases if case.status != "failed"]
+    if run.prices is None or not kept:
+        return []
+    read, written = run.prices
+    # Of a thousand answers: one costs too little to be read.
+    spent = [(read * (one.tokens - one.tokens_written) + written * one.tokens_written) / 1000 for one in kept]
+    low, high = interval(spent, groups_of(kept))
+    return [
+        Estimate(
+            key="money",
+            group="Cost",
+            label="money for 1,000 answers, at the prices given",
+            kind="money",
+            value=sum(spent) / len(spent),
+            low=low,
+            high=high,
+            questions=len(spent),
+        )
+    ]
+
+
 def _calibration(judged: Sequence[tuple[Case, float]]) -> list[Estimate]:
     if not judged:
         return []
     told = [case.confidence for case, _ in judged]
     kept = [verdict for _, verdict in judged]
-    low, high = calibration_error_interval(told, kept, BINS)
+    low, high = calibration_error_interval(told, kept, BINS, groups_of([case for case, _ in judged]))
     return [
         Estimate(
             key="ece",

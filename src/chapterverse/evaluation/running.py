@@ -11,7 +11,8 @@ from chapterverse.answering import Prepared, fold, prepare, stream
 from chapterverse.errors import ChapterverseError
 from chapterverse.evaluation.cases import Case, Citation, Passage
 from chapterverse.evaluation.questions import Question
-from chapterverse.models import ChatRequest, ChatResponse
+from chapterverse.models import ChatRequest, ChatResponse, ChunkResult, RetrievalRequest
+from chapterverse.retrieval import retrieve_with_retry
 from chapterverse.services import Services
 from chapterverse.turns import Turn
 
@@ -42,9 +43,23 @@ async def ask(question: Question, services: Services) -> Case:
     try:
         prepared = await prepare(_request(question), services, told=_turns(question))
         answer = await fold(stream(prepared, services))
+        ways = await _other_ways(question, services)
     except ChapterverseError as failure:
         return Case(question=question, status="failed", error=f"{failure.code}: {failure.message}")
-    return _case(question, prepared, answer)
+    return _case(question, prepared, answer).model_copy(update=ways)
+
+
+async def _other_ways(question: Question, services: Services) -> dict[str, tuple[Passage, ...]]:
+    """What a follow-up finds in other words, where it is known what should be found."""
+    if not question.history or not question.page:
+        return {}
+    asked = {"alone": question.question} | ({"rewritten": question.rewrite} if question.rewrite else {})
+    return {name: await _found(text, services) for name, text in asked.items()}
+
+
+async def _found(text: str, services: Services) -> tuple[Passage, ...]:
+    found = await retrieve_with_retry(RetrievalRequest(query=text), services.embedder, services.index)
+    return tuple(_passage(chunk) for chunk in found.results)
 
 
 def _request(question: Question) -> ChatRequest:
@@ -57,21 +72,22 @@ def _turns(question: Question) -> list[Turn]:
     return [Turn(session_id="", query=asked, response=said) for asked, said in question.history]
 
 
+def _passage(chunk: ChunkResult) -> Passage:
+    return Passage(
+        source_url=chunk.source_url,
+        page_title=chunk.page_title,
+        section_heading=chunk.section_heading,
+        text=chunk.chunk_text,
+        similarity=chunk.similarity_score,
+    )
+
+
 def _case(question: Question, prepared: Prepared, answer: ChatResponse) -> Case:
     took = answer.metadata
     return Case(
         question=question,
         searched=prepared.question,
-        passages=[
-            Passage(
-                source_url=chunk.source_url,
-                page_title=chunk.page_title,
-                section_heading=chunk.section_heading,
-                text=chunk.chunk_text,
-                similarity=chunk.similarity_score,
-            )
-            for chunk in (prepared.found.results if prepared.found else ())
-        ],
+        passages=[_passage(chunk) for chunk in (prepared.found.results if prepared.found else ())],
         status=answer.status,
         answer=answer.answer.strip(),
         citations=[
@@ -89,6 +105,7 @@ def _case(question: Question, prepared: Prepared, answer: ChatResponse) -> Case:
         retrieval_ms=took.retrieval_time_ms,
         generation_ms=took.generation_time_ms,
         tokens=took.tokens_used,
+        tokens_written=took.tokens_written,
         calls=took.llm_calls,
         withheld=took.sentences_withheld,
     )

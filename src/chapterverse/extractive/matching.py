@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from chapterverse.extractive.candidates import Candidate
@@ -89,6 +90,12 @@ class Terms:
         return not self._stems.isdisjoint(wanted)
 
 
+@lru_cache(maxsize=4096)
+def _terms(text: str) -> Terms:
+    """The same sentences come up for many questions, and twice for each: to choose among them and to be sure of it."""
+    return Terms(text)
+
+
 def _akin(one: str, other: str) -> bool:
     """Whether two stems differ only in their last letters: explod and explos, simul and simulat."""
     shared = max(_HEAD, min(len(one), len(other)) - 1)
@@ -103,22 +110,23 @@ class Match:
     coverage: float  # 0–1: of the question's words, by weight, and by how near they stand
     fits: float  # 0–1: whether it can be the kind of answer asked for
     barred: bool  # it lacks something without which it cannot be the answer
+    doubted: bool  # it lacks something that an answer may say in other words
 
 
 def compare(question: Question, found: Sequence[Candidate]) -> list[Match]:
     """All sentences beside the question, in their order."""
     asked = tuple({word.stem: word for word in question.words}.values())
-    own = [Terms(candidate.text) for candidate in found]
+    own = [_terms(candidate.text) for candidate in found]
     shown = {candidate.passage.number: candidate.passage for candidate in found}
-    passages = {number: Terms(f"{passage.breadcrumb} {passage.text}") for number, passage in shown.items()}
+    passages = {number: _terms(f"{passage.breadcrumb} {passage.text}") for number, passage in shown.items()}
     weights = {word.stem: _rarity(word, own) for word in asked}
-    above = {heading: Terms(heading) for heading in {candidate.heading for candidate in found}}
+    above = {heading: _terms(heading) for heading in {candidate.heading for candidate in found}}
     total = sum(weights.values())
     matches: list[Match] = []
     for candidate, terms in zip(found, own, strict=True):
         circles = (
             terms,
-            Terms(f"{candidate.lead} {candidate.before}"),
+            _terms(f"{candidate.lead} {candidate.before}"),
             above[candidate.heading],
             passages[candidate.passage.number],
         )
@@ -129,6 +137,7 @@ def compare(question: Question, found: Sequence[Candidate]) -> list[Match]:
                 coverage=sum(weights[word] * level for word, level in levels.items()) / total if total else 0.0,
                 fits=_fits(question, candidate),
                 barred=_barred(question, candidate, circles, levels),
+                doubted=_doubted(question, levels),
             )
         )
     return matches
@@ -148,11 +157,12 @@ def _level(word: Word, question: Question, circles: Sequence[Terms]) -> float:
 
 
 def _barred(question: Question, candidate: Candidate, circles: Sequence[Terms], levels: dict[str, float]) -> bool:
-    """A name, a counted thing, a comparison or an absence that the question turns on and the sentence does not know."""
+    """A name, an attribute, a counted thing, a comparison or an absence that the question turns on and the sentence
+    does not know."""
     near = _HEADING if question.kind in ("number", "time") else _ELSEWHERE
     if any(levels[word.stem] < near for word in question.asked if word.particular):
         return True
-    if len(levels) <= _SHORT and any(level < _HEADING for word, level in levels.items() if word not in _RELATIONS):
+    if question.attribute not in _RELATIONS and levels.get(question.attribute or "", 1.0) < _HEADING:
         return True
     compared = _THAN.search(question.text)
     if compared and not _among({stem(compared["er"] or compared["more"] or "better")}, circles[:2]):
@@ -160,6 +170,13 @@ def _barred(question: Question, candidate: Candidate, circles: Sequence[Terms], 
     if _IF_ABSENT.search(question.text) and not _ABSENCE.search(candidate.text):
         return True
     return not _could_answer(question, candidate, circles)
+
+
+def _doubted(question: Question, levels: dict[str, float]) -> bool:
+    """A short question of which a word is missing nearby, or a name that is only elsewhere in the passage."""
+    if any(levels[word.stem] < _HEADING for word in question.asked if word.particular):
+        return True
+    return len(levels) <= _SHORT and any(level < _HEADING for word, level in levels.items() if word not in _RELATIONS)
 
 
 def _could_answer(question: Question, candidate: Candidate, circles: Sequence[Terms]) -> bool:

@@ -41,7 +41,8 @@ class ExtractiveModel(Model):
     async def answer(self, items: str | Sequence[Mapping[str, Any]]) -> str:
         """The answer to the last question of a conversation."""
         reading = read(items)
-        picks = await self._picker.pick(reading.question, reading.passages)
+        passages = reading.passages
+        picks = await self._picker.pick(reading.question, passages, selected=reading.selected, said=reading.said)
         return write(picks) or refusal(reading)
 
     async def get_response(

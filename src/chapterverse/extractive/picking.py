@@ -1,4 +1,4 @@
-"""The contract of what chooses sentences: lexical now, perhaps a trained reader later.
+"""The contract of what chooses sentences.
 
 Owns the types. Never scores anything.
 """
@@ -24,6 +24,9 @@ class Pick:
 class SentencePicker(Protocol):
     """Chooses the sentences that answer a question, in the order in which they are to be read."""
 
-    async def pick(self, question: str, passages: Sequence[IssuedPassage]) -> list[Pick]:
-        """At most six sentences; none when the passages do not answer the question."""
+    async def pick(
+        self, question: str, passages: Sequence[IssuedPassage], *, selected: bool = False, said: str = ""
+    ) -> list[Pick]:
+        """At most six sentences, none of which was said; none at all when the passages, or the reader's selection, do
+        not answer the question."""
         ...

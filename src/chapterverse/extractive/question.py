@@ -33,6 +33,8 @@ _DEFINITION = re.compile(
     r"what (?:does|do) (?P<mean>[^?]{1,60}?) (?:mean|stand for)|define (?P<define>.{1,60}))\??$",
     re.IGNORECASE,
 )
+# "the physics step of Gazebo": who knows nothing of the step has no answer.
+_ATTRIBUTE = re.compile(r"^what(?:'s|’s| is| are| was| were) the [^?]*?(?P<noun>[\w-]+) of ", re.IGNORECASE)
 # The word that asks stands at the head of its sentence or after a comma; elsewhere it only joins clauses.
 _ASKS = re.compile(
     r"(?:^(?:(?:and|at|by|for|from|in|into|of|on|since|to|under|until|with) )?|[,:;] (?:and )?)"
@@ -107,6 +109,7 @@ class Question:
     also: frozenset[str]  # stems of which an answer may use one instead: "mass", "kg"
     noun: str | None  # stem of the kind of thing asked for: "which company"
     defined: str | None  # what a definition is asked of
+    attribute: str | None  # stem of what is asked of a thing: "the step of Gazebo"
 
     @property
     def numbers(self) -> frozenset[str]:
@@ -124,6 +127,7 @@ def understand(text: str) -> Question:
     if defined and kind in ("topic", "choice"):
         kind = "definition"
     named = _ASKED.search(asking)
+    attribute = _ATTRIBUTE.match(asking)
     found = tuple(words(text))
     start = text.find(asking)
     asked = tuple(word for word in found if start <= word.start < start + len(asking)) if start >= 0 else found
@@ -137,6 +141,7 @@ def understand(text: str) -> Question:
         also=also,
         noun=stem(named["noun"]) if named else None,
         defined=defined,
+        attribute=stem(attribute["noun"]) if attribute else None,
     )
 
 

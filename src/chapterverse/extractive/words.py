@@ -44,7 +44,7 @@ RELATIONS: Final = _list(
     advantage average author benefit category cause common comparison concept consequence considered define definition
     describe description detail difference different effect end example explain explanation feature find first function
     goal help idea importance important information instance issue main major meaning method origin overview part point
-    problem process property purpose reason role saying set step term topic type unique usage widely word
+    problem process property purpose reason role saying set term topic type unique usage widely word
     """
 )
 
@@ -99,9 +99,19 @@ def words(text: str) -> list[Word]:
     return list(_scan(text))
 
 
+def topic_words(text: str) -> list[Word]:
+    """The words of a question that say what it is about."""
+    return [word for word in _scan(text) if word.raw.lower() not in RELATIONS]
+
+
 def stems(text: str) -> frozenset[str]:
     """The stems of a text, of its empty words too."""
-    return frozenset(stem(part) for found in _WORD.finditer(text) for part in (found[0], *_pieces(found[0])))
+    return frozenset().union(*(_stems_of_word(found[0]) for found in _WORD.finditer(text)))
+
+
+@lru_cache(maxsize=65_536)
+def _stems_of_word(raw: str) -> tuple[str, ...]:
+    return tuple(stem(part) for part in (raw, *_pieces(raw)))
 
 
 def says_number(raw: str) -> bool:

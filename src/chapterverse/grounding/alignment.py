@@ -61,13 +61,13 @@ def fit(claim: Sequence[Token], statement: Statement, subject: frozenset[str] = 
     mine = head(claim, clauses(claim))
     if mine != statement.head and (mine or statement.head in ("pronoun", "pointer")) and not placed.filled:
         return Fit(why="it speaks of something else")
-    path = _path(placed.options)
+    path = best_path(placed.options)
     if not path:
         return Fit(why="says nothing")
     why = (
-        _wording(claim, path, statement)
-        or _order(claim, path, statement)
-        or _jumps(claim, path, statement)
+        wording_fault(claim, path, statement)
+        or order_fault(claim, path, statement)
+        or jump_fault(claim, path, statement)
         or _losses(path, statement)
     )
     return Fit(placed.filled, why)
@@ -130,7 +130,7 @@ def _known(token: Token, before: Token | None, statement: Statement, subject: fr
     )
 
 
-def _path(options: Sequence[tuple[int, tuple[int, ...]]]) -> list[tuple[int, int]]:
+def best_path(options: Sequence[tuple[int, tuple[int, ...]]]) -> list[tuple[int, int]]:
     """Choose one place for each token so that the claim goes forward with few turns and small gaps.
 
     Takes time in proportion to the places, because a word that is repeated hundreds of times has hundreds."""
@@ -170,7 +170,7 @@ def _cheaper(right: tuple[int, int], left: tuple[int, int]) -> tuple[int, int]:
     return left if left[0] <= right[0] else right
 
 
-def _wording(claim: Sequence[Token], path: Sequence[tuple[int, int]], statement: Statement) -> str:
+def wording_fault(claim: Sequence[Token], path: Sequence[tuple[int, int]], statement: Statement) -> str:
     """What is wrong with the small words around those that match, or nothing."""
     mine, theirs = {token.lower for token in claim}, {token.lower for token in statement.tokens}
     for one, other in ((PAST, PRESENT), (PRESENT, PAST)):
@@ -196,18 +196,20 @@ def _preposition(tokens: Sequence[Token], at: int) -> str:
     return ""
 
 
-def _order(claim: Sequence[Token], path: Sequence[tuple[int, int]], statement: Statement) -> str:
+def order_fault(claim: Sequence[Token], path: Sequence[tuple[int, int]], statement: Statement) -> str:
     """What is wrong with the order of the words, or nothing."""
-    blocks = [[path[0][1]]]
+    blocks = [[path[0]]]
     for (_, last), (at, place) in pairwise(path):
         if place > last:
-            blocks[-1].append(place)
+            blocks[-1].append((at, place))
             continue
         if not _may_turn(claim, at, place, statement):
             return "its words stand in another order"
-        blocks.append([place])
-    spans = sorted((min(block), max(block)) for block in blocks)
-    if len(blocks) > 2 or any(one[1] >= other[0] for one, other in pairwise(spans)):
+        blocks.append([(at, place)])
+    spans = sorted((block[0][1], block[-1][1]) for block in blocks)
+    # A number is no clause: "December 16, 2004" has not its year from elsewhere in the statement.
+    bare = any(all(claim[at].kind == "number" for at, _ in block) for block in blocks[1:])
+    if bare or len(blocks) > 2 or any(one[1] >= other[0] for one, other in pairwise(spans)):
         return "its words stand in another order"
     return ""
 
@@ -230,7 +232,7 @@ def _same(words: set[str]) -> set[str]:
     return {SYNONYMS.get(word, word) for word in words}
 
 
-def _jumps(claim: Sequence[Token], path: Sequence[tuple[int, int]], statement: Statement) -> str:
+def jump_fault(claim: Sequence[Token], path: Sequence[tuple[int, int]], statement: Statement) -> str:
     """What is wrong with a step from one clause into another, or nothing."""
     for (_, last), (at, place) in pairwise(path):
         left, right = statement.clause_of[last], statement.clause_of[place]
@@ -292,7 +294,8 @@ def _losses(path: Sequence[tuple[int, int]], statement: Statement) -> str:
     if headless and statement.clauses[first].opening not in ("subject", "condition"):
         return "a predicate lost its subject"
     for number, clause in enumerate(statement.clauses):
-        why = _dropped(clause, number, first, statement) if number not in kept else _holes(clause, used, statement)
+        lost = number not in kept
+        why = dropped_fault(clause, number, first, statement) if lost else _holes(clause, used, statement)
         if why:
             return why
     return ""
@@ -305,7 +308,7 @@ def _is_main(clause: Clause, statement: Statement) -> bool:
     return clause.opening in ("preposition", "participle") and spoken
 
 
-def _dropped(clause: Clause, number: int, first: int, statement: Statement) -> str:
+def dropped_fault(clause: Clause, number: int, first: int, statement: Statement) -> str:
     """Whether a clause that was left out as a whole binds what was kept."""
     tokens = [statement.tokens[place] for place in clause.places]
     if clause.opening == "condition":

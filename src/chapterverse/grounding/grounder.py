@@ -12,15 +12,16 @@ from dataclasses import dataclass
 from chapterverse.grounding import markers
 from chapterverse.grounding.cutter import Cutter, Unit
 from chapterverse.grounding.listings import find_code, find_head, find_row, language_of
-from chapterverse.grounding.passages import Citation, Evidence, Judge, Passage, Reason, Shown, Withheld
+from chapterverse.grounding.passages import Citation, Evidence, Judge, Passage, Reason, Shown, Verdict, Withheld
 from chapterverse.grounding.refusals import refuses
 from chapterverse.grounding.sources import Sources
-from chapterverse.grounding.support import Rules, nearest
+from chapterverse.grounding.support import LIKELY_NEAR, NEAR, Rules, nearest
 from chapterverse.text import sentences
 
 MAX_UNITS = 200  # sentences listened to, shown or not
 MAX_SHOWN = 60  # sentences of an answer
 MAX_CHARS = 60_000  # of the model's text, about 10,000 words
+MAX_OPINIONS = 60  # sentences in other words that are given a second opinion: two seconds of one core
 MAX_REPEATS = 4  # sentences said again: a model that repeats itself has lost its way
 
 _RULE = re.compile(r"[|:\-\s]+")
@@ -42,14 +43,15 @@ class Grounder:
 
     def __init__(self, passages: Sequence[Passage], judge: Judge | None = None) -> None:
         self._passages = list(passages)
-        self._judge: Judge = judge or Rules()
+        self._rules = Rules()
+        self._judge: Judge = judge or self._rules
         self._cutter = Cutter()
         self._sources = Sources()
         self._said: set[str] = set()
         self._last: Evidence | None = None  # behind the sentence shown last
         self._opening: Unit | None = None  # the block that has begun and of which nothing was shown yet
         self._table = _Table()
-        self._chars = self._units = self._repeats = 0
+        self._chars = self._units = self._repeats = self._opinions = 0
         self.shown = self.withheld = self.replaced = 0
         self.refused = False  # the model wrote one of the refusals
         self.truncated = False  # a limit ended the answer; what comes after it is not looked at
@@ -66,19 +68,30 @@ class Grounder:
 
     def feed(self, delta: str) -> list[Shown | Withheld]:
         """Check what this piece of text completes."""
+        return self.check(self.cut(delta))
+
+    def finish(self) -> list[Shown | Withheld]:
+        """Check what is left at the end of the text."""
+        return self.check(self.cut_rest())
+
+    def cut(self, delta: str) -> list[Unit]:
+        """What this piece of text completes, to be checked. Quick, where checking may take long."""
         if self.truncated:
             return []
         room = MAX_CHARS - self._chars
         self._chars += len(delta)
-        results = self._check_all(self._cutter.feed(delta[:room]))
-        self.truncated = self.truncated or len(delta) > room
-        return results
+        return self._cutter.feed(delta[:room])
 
-    def finish(self) -> list[Shown | Withheld]:
-        """Check what is left at the end of the text."""
-        return [] if self.truncated else self._check_all(self._cutter.finish())
+    def cut_rest(self) -> list[Unit]:
+        """What is left at the end of the text, to be checked."""
+        return [] if self.truncated else self._cutter.finish()
 
-    def _check_all(self, units: Sequence[Unit]) -> list[Shown | Withheld]:
+    def is_quick(self, units: Sequence[Unit]) -> bool:
+        """Whether checking takes no more than rules: every sentence stands in a passage word for word."""
+        return all(unit.kind != "sentence" or self._stands(unit.text) for unit in units)
+
+    def check(self, units: Sequence[Unit]) -> list[Shown | Withheld]:
+        """Check what was cut, in its order. Blocks as long as the judge does."""
         results: list[Shown | Withheld] = []
         for unit in units:
             if self.truncated:
@@ -94,7 +107,11 @@ class Grounder:
             elif result.reason not in _NO_CLAIM:
                 self.withheld += 1
             self.truncated = self._units >= MAX_UNITS or self.shown >= MAX_SHOWN or self._repeats >= MAX_REPEATS
+        self.truncated = self.truncated or self._chars > MAX_CHARS
         return results
+
+    def _stands(self, sentence: str) -> bool:
+        return any(sentence in passage.text for passage in self._passages)
 
     def _check(self, unit: Unit) -> Shown | Withheld | None:
         """What becomes of a unit; None while the head of a table waits for its first row."""
@@ -150,20 +167,23 @@ class Grounder:
             return Withheld(unit.text, "question")
         ordered = self._ordered(unit.numbers)
         text = unit.text
-        verdict = self._judge.judge(text, ordered)
+        self._opinions += not self._stands(text)
+        judge = self._judge if self._opinions <= MAX_OPINIONS else self._rules
+        verdict = judge.judge(text, ordered)
         if not verdict.supported and (label := _LABEL.match(text)):
             # A label of the model's own carries no claim: the sentence may stand without it.
             bare = text[label.end() :]
-            again = self._judge.judge(bare, ordered)
+            again = judge.judge(bare, ordered)
             text, verdict = (bare, again) if again.supported else (text, verdict)
         evidence = verdict.evidence
         if evidence and self._clear(evidence[0]):
             return self._show([text], evidence)
-        return self._replace(unit, ordered, verdict.why or "it points back to a sentence that was not shown")
+        return self._replace(unit, ordered, verdict)
 
-    def _replace(self, unit: Unit, ordered: Sequence[Passage], why: str) -> Shown | Withheld:
+    def _replace(self, unit: Unit, ordered: Sequence[Passage], verdict: Verdict) -> Shown | Withheld:
         """Put the book's own sentence in the place of one that failed, where there is one that was not yet shown."""
-        own = nearest(unit.text, ordered, self._sources.evidence)
+        why = verdict.why or "it points back to a sentence that was not shown"
+        own = nearest(unit.text, ordered, self._sources.evidence, LIKELY_NEAR if verdict.likely else NEAR)
         if own is None:
             return Withheld(unit.text, "unsupported" if why != "says nothing" else "no claim", why)
         quote = markers.remove(" ".join(own.quote.split()))[0]

@@ -119,6 +119,26 @@ SYNONYMS = {
     )
     for word in group.split()
 }
+# Words that deny each other, base forms: where the evidence has one, a claim with the other says the opposite.
+OPPOSITES = (
+    "enable disable, allow block, increase decrease, increase reduce, raise lower, rise fall, maximum minimum, high "
+    "low, big small, start stop, begin end, open close, add remove, add subtract, create delete, create destroy, "
+    "build destroy, mutable immutable, synchronous asynchronous, same different, public private, internal external, "
+    "required optional, mandatory optional, static dynamic, success failure, succeed fail, pass fail, true false, "
+    "read write, client server, input output, local remote, new old, newer older, fast slow, include exclude, upper "
+    "lower, left right, horizontal vertical, simple complex, easy difficult, easy hard, automatic manual, "
+    "automatically manually, accept reject, accept decline, positive negative, great small, long short, single "
+    "multiple, temporary permanent, early late, earlier later, safe dangerous, strong weak, good bad, better worse, "
+    "best worst, explicit implicit, gain lose, win lose, first last, north south, northern southern, east west, "
+    "eastern western, male female, man woman, young old, hot cold, warm cool, buy sell, import export, parent "
+    "child, absent present, empty full, majority minority, front back, rich poor, attack defend, top bottom, heavy "
+    "light, hard soft, wide narrow, deep shallow, ancient modern, urban rural, common rare, join leave, arrive "
+    "depart, enter leave, support oppose, approve deny, expand shrink, improve worsen, primary secondary, major "
+    "minor, upstream downstream, ascending descending, send receive, push pull, forward backward, connect "
+    "disconnect, load unload, lock unlock, encrypt decrypt, encode decode"
+)
+NEGATING = ("un", "in", "im", "ir", "il", "dis", "non", "de", "mis")  # before a word, these turn it round
+
 # Written to a number without a space, these are its unit.
 UNITS = _words("m mm cm km s ms us ns min h kg g hz khz mhz ghz kb mb gb tb kib mib gib v w a k px fps rpm x")
 

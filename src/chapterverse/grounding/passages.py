@@ -42,6 +42,7 @@ class Verdict:
 
     evidence: tuple[Evidence, ...] = ()
     why: str = ""
+    likely: bool = False  # not borne out as it is written, but the book seems to say it
 
     @property
     def supported(self) -> bool:
@@ -50,8 +51,7 @@ class Verdict:
 
 
 class Judge(Protocol):
-    """Says whether passages bear out a claim. A judge built on another may only add doubt: it turns a supported
-    verdict into an unsupported one, never the reverse."""
+    """Says whether passages bear out a claim."""
 
     def judge(self, claim: str, passages: Sequence[Passage]) -> Verdict:
         """Find the evidence for a claim, looking at the passages in the order given."""

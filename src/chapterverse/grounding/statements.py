@@ -251,7 +251,8 @@ def _cut(found: Sequence[Token], at: int) -> bool:
         return at > 0
     if token.lower in _CUTS:
         return True
-    return token.lower in _JOINS and at + 1 < len(found) and is_verb(found, _skip_adverbs(found, at + 1))
+    joins = token.lower in _JOINS and token.lower not in ("yet", "so")  # "does not yet have" is one predicate
+    return joins and at + 1 < len(found) and is_verb(found, _skip_adverbs(found, at + 1))
 
 
 def _clause(found: Sequence[Token], places: Sequence[int], bracketed: bool) -> Clause:

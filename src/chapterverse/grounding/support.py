@@ -26,8 +26,9 @@ _FRAME = re.compile(
     re.IGNORECASE,
 )
 _LEAST = 2  # content words that a claim needs
-_MOST = 250  # words of a claim; more are no sentence, and would take long to compare
-_NEAR = 0.6  # share of the claim's content words in the sentence that may take its place
+MOST_WORDS = 250  # words of a claim; more are no sentence, and would take long to compare
+NEAR = 0.6  # share of the claim's content words in the sentence that may take its place
+LIKELY_NEAR = 0.4  # the same, for a claim that a judge finds likely
 _NEAR_WORDS = 3
 _LONGEST_QUOTE = 500  # characters of a sentence that may take a claim's place
 
@@ -38,14 +39,14 @@ class Rules:
     def judge(self, claim: str, passages: Sequence[Passage]) -> Verdict:
         """Find the evidence for a claim, looking at the passages in the order given."""
         verdict = self._judge(claim, passages)
-        frame = _FRAME.match(claim)
-        return self._judge(claim[frame.end() :], passages) if frame and not verdict.supported else verdict
+        said = unframed(claim)
+        return self._judge(said, passages) if said != claim and not verdict.supported else verdict
 
     def _judge(self, claim: str, passages: Sequence[Passage]) -> Verdict:
         words = tokens(claim)
         if sum(token.content for token in words) < _LEAST:
             return Verdict(why="says nothing")
-        if len(words) > _MOST:
+        if len(words) > MOST_WORDS:
             return Verdict(why="is too long for a sentence")
         known = [vocabulary(passage.text, passage.context) for passage in passages]
         for token in words:
@@ -58,13 +59,22 @@ class Rules:
         return Verdict(_join(together)) if together else Verdict(why=_closest_reason(words, passages))
 
 
-def _usable(passage: Passage) -> Iterator[tuple[Statement, Statement | None]]:
-    """The statements of a passage that may be evidence, each with the one before it."""
+def unframed(claim: str) -> str:
+    """A claim without the words that only say where it is from."""
+    frame = _FRAME.match(claim)
+    return claim[frame.end() :] if frame else claim
+
+
+def usable(passage: Passage) -> Iterator[tuple[Statement, Statement | None]]:
+    """The statements of a passage that may be evidence, each with the one before it. One that points back to a barred
+    statement would bring it along."""
     before: Statement | None = None
+    after_barred = False
     for statement in statements(passage.text, passage.context):
-        if not any(start < statement.end and statement.start < end for start, end in passage.barred):
+        barred = any(start < statement.end and statement.start < end for start, end in passage.barred)
+        if not barred and not (after_barred and statement.points_back):
             yield statement, before
-        before = statement
+        before, after_barred = statement, barred
 
 
 def _subject(statement: Statement, before: Statement | None) -> frozenset[str]:
@@ -80,7 +90,7 @@ def _whole(claim: Sequence[Token], passages: Sequence[Passage]) -> Evidence | No
     """The statement that bears out all of a claim; the closest one where there are several."""
     for passage in passages:
         best: tuple[int, Evidence] | None = None
-        for statement, before in _usable(passage):
+        for statement, before in usable(passage):
             result = fit(claim, statement, _subject(statement, before))
             if not result:
                 continue
@@ -130,7 +140,10 @@ def _part(parts: Sequence[Sequence[Token]], passages: Sequence[Passage]) -> Evid
         return None
     if len(parts) == 1:
         return _whole(part, passages)
-    opening = clauses(part)[0].opening
+    first, *others = clauses(part)
+    opening = first.opening
+    if opening == "condition" and not first.joined and all(other.opening != "subject" for other in others):
+        return None  # it binds the part before it, and no statement was found that says so
     if opening == "relative":
         return _whole([*_last_phrase(parts[-2]), *part], passages)
     if points_back(part):
@@ -170,22 +183,23 @@ def _join(found: Sequence[Evidence]) -> tuple[Evidence, ...]:
 
 def _closest_reason(claim: Sequence[Token], passages: Sequence[Passage]) -> str:
     """Why the statement that shares the most words with a claim does not bear it out."""
-    usable = [pair for passage in passages for pair in _usable(passage)]
-    if not usable:
+    pairs = [pair for passage in passages for pair in usable(passage)]
+    if not pairs:
         return "there is no passage"
-    statement, before = max(usable, key=lambda pair: words_shared(claim, pair[0]))
+    statement, before = max(pairs, key=lambda pair: words_shared(claim, pair[0]))
     return fit(claim, statement, _subject(statement, before)).why or "its parts do not belong together"
 
 
-def nearest(claim: str, passages: Sequence[Passage], taken: Sequence[Evidence]) -> Evidence | None:
-    """The book's own sentence that says what a failed claim was meant to say, unless it was shown already."""
+def nearest(claim: str, passages: Sequence[Passage], taken: Sequence[Evidence], least: float = NEAR) -> Evidence | None:
+    """The book's own sentence that says what a failed claim was meant to say, unless it was shown already: the one with
+    the most of its content words, and with `least` of them."""
     words = tokens(claim)
     content = sum(token.content for token in words)
     best: tuple[float, Evidence] | None = None
     for passage in passages:
-        for statement, before in _usable(passage):
+        for statement, before in usable(passage):
             share = words_shared(words, statement)
-            if statement.form not in ("sentence", "item") or share < _NEAR or share * content < _NEAR_WORDS:
+            if statement.form not in ("sentence", "item") or share < least or share * content < _NEAR_WORDS:
                 continue
             back = statement.points_back and before is not None and not statement.first
             if back and before is not None and (before.points_back or before.form != "sentence"):

@@ -69,6 +69,8 @@ class AnswerView:
     def _conclude(self, done: DoneEvent) -> None:
         if done.disclaimer:
             out.print(f"\nNote: {done.disclaimer}")
+        if done.advice:
+            show_note(f"\n{_fitted(done.advice)}")
         took = done.metadata
         told = [
             "refused" if done.status == "refused" else f"confidence {done.confidence_level} ({done.confidence:.2f})"

@@ -87,19 +87,28 @@ def show_ledger(ledger: Ledger, saved_in: str) -> None:
         err.print(Text(f"  {count:,} × {reason}", style="yellow" if reason.startswith("failed") else "dim"))
     if len(reasons) > SHOWN_REASONS:
         err.print(f"  … and {len(reasons) - SHOWN_REASONS} more reasons")
-    flagged = [row for row in ledger if row.flags]
-    for row in flagged[:SHOWN_REASONS]:
-        err.print(Text(f"  flagged ({', '.join(row.flags)}): {row.url}", style="yellow"))
+    _show_flagged(ledger)
     err.print(f"ledger: {saved_in}")
     if not ledger.generation:
         err.print("Nothing had changed; the book is as it was.")
+
+
+def _show_flagged(ledger: Ledger) -> None:
+    """What pages say to a language model: it is neither shown to one nor quoted, and the author should look at it."""
+    flagged = [(row, order) for row in ledger if row.flags for order in row.orders]
+    for row, order in flagged[:SHOWN_REASONS]:
+        where = f"{printable(row.url)} › {printable(order.section)}"
+        err.print(Text(f"  flagged ({', '.join(row.flags)}): {where}: “{printable(order.text)}”", style="yellow"))
+    if len(flagged) > SHOWN_REASONS:
+        err.print(f"  … and {len(flagged) - SHOWN_REASONS} more flagged places; the ledger has all")
 
 
 def show_passages(found: SearchResult) -> None:
     """The passages of a search, one paragraph each, on stdout."""
     for passage in found.results:
         heading = f"{passage.rank}. {printable(passage.breadcrumb)}"
-        out.print(Text.assemble((heading, "bold"), f"  {passage.similarity_score:.2f}"))
+        flags = f"  flagged: {', '.join(passage.flags)}" if passage.flags else ""
+        out.print(Text.assemble((heading, "bold"), f"  {passage.similarity_score:.2f}", (flags, "yellow")))
         out.print(Text(f"   {printable(passage.source_url)}", style="blue"))
         out.print(Text(f"   {_snippet(passage)}\n"))
     err.print(f"{found.total_results} passages in {found.latency_ms:.0f} ms", style="dim")

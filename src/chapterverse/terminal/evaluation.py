@@ -75,6 +75,12 @@ def show_report(report: Report) -> None:
         label = f"right, of answers with {level.label} confidence"
         between = f"{level.low:.1%} to {level.high:.1%}"
         out.print(f"  {label:<{_LABEL - 2}}  {level.right:>8.1%}  {between:>20}  {level.answers:>9}")
+    if report.kinds:
+        out.print(Text("Kinds of questions", style="bold"))
+    for kind in report.kinds:
+        between = f"{kind.low:.1%} to {kind.high:.1%}"
+        label = f"right, of {printable(kind.label)}"
+        out.print(f"  {label:<{_LABEL - 2}}  {kind.right:>8.1%}  {between:>20}  {kind.questions:>9}")
     wrong = failing(report.cases)
     if wrong:
         out.print(Text(f"\nWent wrong ({len(wrong)})", style="bold"))

@@ -1,0 +1,117 @@
+"""What docs/OPERATIONS.md tells an operator to do, done: backup, restore, another embedding model without a pause."""
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.cli.process import chapterverse
+from tests.conftest import ROOT
+from tests.embeddings.stub import KEY, EmbeddingStub
+from tests.faults.processes import Server, serving
+from tests.faults.worlds import copied_book
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+OPERATIONS = (ROOT / "docs" / "OPERATIONS.md").read_text("utf-8")
+NODE = {"query": "What is a node in ROS 2?"}
+
+
+def ask(server: Server) -> dict[str, Any]:
+    """An answer that is kept: right after its first start, an embedded Postgres may not be there yet."""
+    deadline = time.monotonic() + 120
+    while True:
+        answer = httpx2.post(f"{server.url}/chat", json=NODE, timeout=60, trust_env=False)
+        assert answer.status_code == 200, answer.text
+        body: dict[str, Any] = answer.json()
+        assert body["status"] == "answered", answer.text
+        if body["metadata"]["stored"]:
+            return body
+        assert time.monotonic() < deadline, "the turn was not stored"
+
+
+def search(url: str) -> httpx2.Response:
+    return httpx2.post(f"{url}/search", json=NODE, timeout=60, trust_env=False)
+
+
+def copied(home: Path, backup: Path) -> "subprocess.CompletedProcess[str]":
+    """Run the commands of the document that copy the index of a home."""
+    commands = OPERATIONS.partition("## Backup and restore")[2].partition("```bash\n")[2].partition("```")[0]
+    environment = os.environ | {"CHAPTERVERSE_HOME": str(home), "BACKUP": str(backup)}
+    return subprocess.run(["sh", "-ec", commands], env=environment, check=False, capture_output=True, text=True)
+
+
+def test_a_home_that_was_copied_while_nothing_ran_is_the_same_elsewhere(
+    example_home: Path, postgres_root: Path
+) -> None:
+    # Where the account of Postgres can enter, so that the conversations lie in the home and not elsewhere.
+    home, restored = copied_book(example_home, postgres_root / "operations"), postgres_root / "restored"
+    with serving(home) as server:
+        said = ask(server)
+        assert server.stop() == 0
+    subprocess.run(["cp", "-a", str(home), str(restored)], check=True)
+    shutil.rmtree(home)
+    with serving(restored) as server:
+        session = httpx2.get(f"{server.url}/sessions/{said['session_id']}", timeout=60, trust_env=False).json()
+        assert [message["content"] for message in session["messages"]] == [NODE["query"], said["answer"].strip()]
+        assert ask(server)["sources"] == said["sources"]
+
+
+def test_the_index_may_be_copied_while_it_is_served_and_written(example_home: Path, tmp_path: Path) -> None:
+    home = copied_book(example_home, tmp_path / "home")
+    more = tmp_path / "more"
+    more.mkdir()
+    (more / "page.md").write_text("# Another page\n\nA new page came while the index was copied.\n")
+    whole = 0
+    with serving(home), ThreadPoolExecutor(1) as aside:
+        ingest = aside.submit(chapterverse, home, "ingest", str(more))
+        while not ingest.done() or not whole:
+            whole += copied(home, tmp_path / "restored").returncode == 0  # else it was replaced meanwhile: copy again
+        assert ingest.result().returncode == 0, ingest.result().stderr
+    found = chapterverse(tmp_path / "restored", "search", NODE["query"], "--json")
+    assert found.returncode == 0, found.stderr
+    assert json.loads(found.stdout)["results"]
+
+
+async def test_another_embedding_model_without_a_pause(example_home: Path, tmp_path: Path) -> None:
+    old = copied_book(example_home, tmp_path / "old")
+    async with EmbeddingStub() as stub:
+        settings = {"COHERE_API_KEY": KEY, "COHERE_BASE_URL": stub.url}
+        await asyncio.to_thread(_change_the_model, old, tmp_path / "new", settings)
+
+
+def _change_the_model(old: Path, new: Path, settings: dict[str, str]) -> None:
+    statuses: list[int] = []
+    ended = threading.Event()
+
+    def keep_asking(url: str) -> None:
+        while not ended.is_set():
+            statuses.append(search(url).status_code)
+
+    with serving(old) as before, ThreadPoolExecutor(1) as reader:
+        asking = reader.submit(keep_asking, before.url)
+        try:
+            assert copied(old, new).returncode == 0
+            done = chapterverse(new, "ingest", "--reembed", **settings)
+            assert done.returncode == 0, done.stderr
+            with serving(new, **settings) as after:
+                assert search(after.url).json()["results"]  # now the proxy is pointed here, and the old one may stop
+                ended.set()
+                asking.result(60)
+        finally:
+            ended.set()
+    assert len(statuses) > 3
+    assert set(statuses) == {200}
+    # Whoever still has the old settings is told, instead of comparing vectors of two models.
+    refused = chapterverse(new, "search", NODE["query"])
+    assert refused.returncode != 0
+    assert "--reembed" in refused.stderr
