@@ -2,7 +2,7 @@
 
 Owns the rules: what a faithful writer does to a sentence (repeat, shorten at a clause, move a clause, join two, swap a
 function word) and what an unfaithful one does (another number, name, identifier, quantity, sign, subject, half). Never
-judges. A rule that does not apply to a sentence gives nothing.
+judges. Invented facts are a kind of their own. A rule that does not apply to a sentence gives nothing.
 """
 
 import random
@@ -12,13 +12,14 @@ from collections.abc import Callable, Sequence
 Edit = Callable[[str, Sequence[str], random.Random], str | None]
 
 _NUMBER = re.compile(r"(?<![\w.,-])\d+(?:[.,]\d+)*(?![\w-])")
-_NAME = re.compile(r"(?<=[a-z,] )[A-Z][A-Za-z0-9]{2,}\b")
+_NAME = re.compile(r"(?<=[a-z,] )(?!The\b|You|This\b|These\b|That\b|For\b|And\b)[A-Z][A-Za-z0-9]{2,}\b")
 _CODE = re.compile(r"`[^`]+`|\b\w+_\w+\b")
 _NOUN = re.compile(r"(?<![\w-])[a-z]{5,}(?![\w-])")
 _BE = re.compile(r"\b(is|are|was|were|can|will|must|should|may)\b(?! not)")
 _NOT = re.compile(r"\b(?:(is|are|was|were|can|will|must|should|may|do|does) not|(can)not)\b")
 _LEADING = re.compile(r"^(If|When|After|Before|Once|Because|In|With|For|To|By|During|While) ([^,]{6,80}), (.+)\.$")
 _ASIDE = re.compile(r"(?:, (?:which|because|since|so|including|such as)\b[^,]{8,120}(?=\.$)| \([^()]{3,80}\))")
+_BORROWED = re.compile(r" (?:if|when|unless|until|only if|only when|as long as|while|because) [^.,;:]{8,}\.$")
 _TRAILING_IF = re.compile(r",? (?:if|when|unless|until|only if|only when|as long as) [^.]{8,}\.$")
 _PREDICATE = re.compile(
     r"^(?P<subject>(?:The|A|An|Each|This|[A-Z]\w+)(?: [\w`-]+){0,3}) "
@@ -48,6 +49,33 @@ _SAME = (
     ("multiple", "several"), ("cannot", "can't"), ("do not", "don't"), ("does not", "doesn't"), ("is not", "isn't"),
     ("such as", "like"), ("via", "through"), ("uses", "employs"), ("requires", "needs"), ("starts", "begins"),
     ("provides", "offers"), ("contains", "holds"), ("allows", "lets"), ("approximately", "about"), ("creates", "makes"),
+)  # fmt: skip
+# Other words for the same that the product's lists do not have.
+_ALIKE = (
+    ("important", "significant"), ("significant", "important"), ("area", "region"), ("areas", "regions"),
+    ("method", "way"), ("methods", "ways"), ("problem", "issue"), ("problems", "issues"), ("main", "chief"),
+    ("located", "situated"), ("called", "named"), ("known as", "called"), ("receive", "be given"), ("delete", "erase"),
+    ("remove", "take away"), ("check", "verify"), ("verify", "check"), ("begin", "get going"), ("end", "finish"),
+    ("sufficient", "adequate"), ("purchase", "buy"), ("buy", "purchase"), ("attempt", "try"), ("answer", "reply"),
+    ("entire", "whole"), ("whole", "entire"), ("difficult", "hard"), ("simple", "easy"), ("quickly", "swiftly"),
+    ("responsible", "accountable"), ("applicant", "person who applies"), ("child", "youngster"), ("city", "town"),
+    ("submit", "hand in"), ("assist", "support"), ("complete", "finish"), ("improve", "better"), ("ask", "request"),
+    ("information", "details"), ("guidelines", "guidance"), ("documents", "papers"), ("benefits", "payments"),
+    ("established", "founded"), ("founded", "established"), ("building", "edifice"), ("consider", "think about"),
+)  # fmt: skip
+_BEFORE_NOUN = re.compile(r"(?<= )(the|a|an) (?=[a-z]{4,}(?: [a-z]+){0,2}[ .,])")
+_QUALITIES = ("experimental", "award-winning", "Swiss", "costly", "hidden", "rotating", "secret", "portable", "leading")
+_TAILS = (
+    "which saves most people a lot of money", "according to a recent survey", "a choice that experts often criticise",
+    "so that no training is necessary", "mostly for historical reasons", "which was first shown in Geneva",
+    "even in very cold weather", "and this doubles the speed", "as researchers have confirmed",
+    "which the authors regret", "and nobody has ever complained", "unlike its competitors",
+)  # fmt: skip
+_LEGENDS = (
+    "was invented by a team of monks in Norway", "supports automatic translation into Klingon",
+    "costs 49 dollars a month",
+    "was named after a famous poet", "is banned in several countries", "runs on batteries for three weeks",
+    "has been downloaded more than nine million times", "must be renewed every 17 years",
 )  # fmt: skip
 
 
@@ -101,6 +129,13 @@ def _reworded(sentence: str, _: Sequence[str], rng: random.Random) -> str | None
         return None
     one, other = rng.choice(fitting)
     return re.sub(rf"\b{one}\b", other, sentence, count=1)
+
+
+def _paraphrased(sentence: str, _: Sequence[str], rng: random.Random) -> str | None:
+    fitting = [(one, other) for one, other in _ALIKE if re.search(rf"\b{one}\b", sentence)]
+    for one, other in rng.sample(fitting, min(2, len(fitting))):
+        sentence = re.sub(rf"\b{one}\b", other, sentence, count=1)
+    return sentence if fitting else None
 
 
 def _framed(sentence: str, _: Sequence[str], __: random.Random) -> str | None:
@@ -181,12 +216,40 @@ def _subject(sentence: str, others: Sequence[str], rng: random.Random) -> str | 
     )
 
 
+def _borrowed(sentence: str, others: Sequence[str], rng: random.Random) -> str | None:
+    """A condition or reason that the book gives for something else."""
+    tails = [match[0] for match in map(_BORROWED.search, others) if match]
+    return f"{sentence[:-1]}{rng.choice(tails)}" if tails and not _TRAILING_IF.search(sentence) else None
+
+
+def _tail(sentence: str, _: Sequence[str], rng: random.Random) -> str | None:
+    """A true sentence with a fact that the book does not have."""
+    return f"{sentence[:-1]}, {rng.choice(_TAILS)}."
+
+
+def _quality(sentence: str, _: Sequence[str], rng: random.Random) -> str | None:
+    """A property that the book does not mention."""
+    found = list(_BEFORE_NOUN.finditer(sentence))
+    if not found:
+        return None
+    match = rng.choice(found)
+    article = "a" if match[1] == "an" else match[1]
+    return f"{sentence[: match.start()]}{article} {rng.choice(_QUALITIES)} {sentence[match.end() :]}"
+
+
+def _legend(sentence: str, _: Sequence[str], rng: random.Random) -> str | None:
+    """A fact from nowhere about something that the book has."""
+    mine = _PREDICATE.match(sentence)
+    return f"{mine['subject']} {rng.choice(_LEGENDS)}." if mine else None
+
+
 TRUE: dict[str, Edit] = {
     "verbatim": _verbatim, "shortened": _shortened, "moved": _moved, "merged": _merged, "reworded": _reworded,
-    "framed": _framed,
+    "framed": _framed, "paraphrased": _paraphrased,
 }  # fmt: skip
 FALSE: dict[str, Edit] = {
     "number": _number, "name": _name, "identifier": _identifier, "noun": _noun, "negation": _negated,
     "antonym": _swapped(_ANTONYMS), "quantity": _swapped(_QUANTITIES), "condition": _condition, "half": _half,
-    "subject": _subject,
+    "subject": _subject, "borrowed": _borrowed,
 }  # fmt: skip
+INVENTED: dict[str, Edit] = {"tail": _tail, "quality": _quality, "legend": _legend}

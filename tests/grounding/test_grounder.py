@@ -116,7 +116,7 @@ def test_more_passages_may_be_issued_on_the_way() -> None:
     assert [one.text for one in results if isinstance(one, Shown)] == ["Heron is a boat with two motors now [1]. "]
 
 
-def test_another_judge_may_only_add_doubt() -> None:
+def test_another_judge_may_add_doubt() -> None:
     class Doubting:
         def judge(self, claim: str, passages: Sequence[Passage]) -> Verdict:
             verdict = Rules().judge(claim, passages)

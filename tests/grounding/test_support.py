@@ -95,3 +95,25 @@ def test_a_claim_takes_about_a_millisecond() -> None:
     for claim in claims:
         RULES.judge(claim, issued)
     assert (time.perf_counter() - begin) / len(claims) < 0.02, "seconds, with room for a busy machine"
+
+
+def test_a_condition_of_another_sentence_is_not_borrowed() -> None:
+    text = "Treaties are open, unless stated otherwise. Greenland signed a treaty in 1985."
+    assert not RULES.judge("Greenland signed a treaty in 1985, unless stated otherwise.", [Passage(1, text)]).supported
+
+
+def test_yet_does_not_part_a_negation_from_its_verb() -> None:
+    text = "The agency does not yet have an online form for children."
+    assert not RULES.judge("The agency does yet have an online form for children.", [Passage(1, text)]).supported
+
+
+def test_so_does_not_part_a_negation_from_its_verb() -> None:
+    text = "Directives do not have so called direct effect."
+    assert not RULES.judge("Directives do have so called direct effect.", [Passage(1, text)]).supported
+
+
+def test_a_number_is_not_moved_behind_a_comma() -> None:
+    text = "We deny forms received after December 15, 2004, from spouses who remarried before December 16, 2003."
+    claim = "We deny forms received after December 15, 2004, from spouses who remarried before December 16, 2004."
+    assert not RULES.judge(claim, [Passage(1, text)]).supported
+    assert RULES.judge(text, [Passage(1, text)]).supported
