@@ -1,7 +1,8 @@
 """How much of what a follow-up leaves out do the rules bring back, measured by what is then found?
 
 Owns the run: the last turn alone, with ours, with the turns before put in front of it, and (MTRAG) as a person rewrote
-it. Searches in memory with the product's vectors, word weights and fusion. Prints a table; writes nothing.
+it. Searches in memory with the product's vectors, word weights and fusion. Prints a table; a run over all corpora is
+written to `bench/results/followups-COMMIT.json`.
 
     python -m bench.followups [doc2dial] [clapnq] [cloud]
 """
@@ -9,6 +10,7 @@ it. Searches in memory with the product's vectors, word weights and fusion. Prin
 import asyncio
 import gzip
 import json
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,18 +18,22 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
 
+import numpy as np
+
 from bench.memory import MemoryIndex
+from bench.results import save
 from bench.retrieval.sets import DATA, Corpus, DataMissing, corpora
 from bench.retrieval.vectors import VectorCache
 from chapterverse.embeddings.local import LocalEmbedder
 from chapterverse.embeddings.wordpiece import count_tokens
 from chapterverse.evaluation.ranking import hit, ndcg
-from chapterverse.evaluation.statistics import interval
+from chapterverse.evaluation.statistics import Rows, closed_distance, interval, statistic_interval
 from chapterverse.followups import standalone
 from chapterverse.ingestion.chunking import cut
 
 _CACHE: Final = Path(__file__).resolve().parents[1] / ".cache" / "bench" / "vectors.sqlite"
 _LIMIT: Final = 25  # chunks asked for, as in bench.retrieval
+DISTANCE: Final = "share of the distance to the rewrite that ours closes"
 _BEFORE: Final = 2  # user turns of the plain concatenation, as in bench.retrieval
 
 
@@ -92,8 +98,8 @@ _WAYS: Final[Mapping[str, Callable[[Task], str]]] = {
 }
 
 
-async def measure(corpus: Corpus, vectors: VectorCache, budget: int) -> None:
-    """Print one line per way of asking."""
+async def measure(corpus: Corpus, vectors: VectorCache, budget: int) -> list[dict[str, Any]]:
+    """One line per way of asking, printed and returned; a conversation's turns are resampled together."""
     index = await indexed(corpus, vectors, budget)
     owners = {page.page_id: name for name, pages in corpus.documents.items() for page in pages}
     asked, said = corpus.sets[0], tasks(corpus.name)
@@ -103,20 +109,37 @@ async def measure(corpus: Corpus, vectors: VectorCache, budget: int) -> None:
         ways["a person's rewrite"] = dict(corpus.sets[1].questions)
     changed = sum(standalone(said[key].question, said[key].history).is_followup for key in asked.questions)
     print(f"{corpus.name} {asked.measure}@{asked.depth}, {len(asked.questions)} turns, {changed} seen as follow-ups")
-    means: dict[str, float] = {}
+    scores: dict[str, list[float]] = {}
+    groups = [re.split(r"_\d+$|<", key)[0] for key in asked.questions]
     for name, texts in ways.items():
         values: list[float] = []
         for key, text in texts.items():
             hits = index.search(text, await vectors.query(text), _LIMIT)
             ranked = list(dict.fromkeys(owners[chunk.page_id] for chunk, _ in hits))
             values.append(score(ranked, asked.relevant[key], asked.depth))
-        means[name] = fmean(values)
-        low, high = interval(values)
-        print(f"  {name:<28}{means[name]:.4f}  ({low:.3f} to {high:.3f})", flush=True)
-    alone, rewritten = means["last turn alone"], means.get("a person's rewrite", 0.0)
-    if rewritten > alone:
-        share = (means["ours"] - alone) / (rewritten - alone)
-        print(f"  share of the distance to the rewrite that ours closes: {share:.0%}")
+        scores[name] = values
+    label = f"{corpus.name}, {asked.measure}@{asked.depth}"
+    lines = [
+        _line(f"{label}: {name}", fmean(values), interval(values, groups), len(values))
+        for name, values in scores.items()
+    ]
+    if rewritten := scores.get("a person's rewrite"):
+        alone, ours, best = (np.array(values) for values in (scores["last turn alone"], scores["ours"], rewritten))
+        if best.mean() > alone.mean():  # else there is no distance to close
+
+            def closed(rows: Rows) -> float:
+                return closed_distance(alone[rows], ours[rows], best[rows])
+
+            between = statistic_interval(closed, len(ours), groups)
+            share = closed_distance(alone, ours, best)
+            lines.append(_line(f"{label}: {DISTANCE}", share, between, len(ours)))
+    for line in lines:
+        print(f"  {line['label']:<84}{line['value']:.4f}  ({line['low']:.3f} to {line['high']:.3f})", flush=True)
+    return lines
+
+
+def _line(label: str, value: float, between: tuple[float, float], n: int) -> dict[str, Any]:
+    return {"label": label, "value": round(value, 4), "low": round(between[0], 4), "high": round(between[1], 4), "n": n}
 
 
 async def bench(names: Sequence[str]) -> None:
@@ -124,8 +147,10 @@ async def bench(names: Sequence[str]) -> None:
     embedder = LocalEmbedder()
     try:
         with VectorCache(_CACHE, embedder) as vectors:
-            for corpus in corpora(names or ("doc2dial", "clapnq", "cloud")):
-                await measure(corpus, vectors, embedder.window)
+            corpora_asked = corpora(names or ("doc2dial", "clapnq", "cloud"))
+            lines = [line for one in corpora_asked for line in await measure(one, vectors, embedder.window)]
+        if not names:
+            save("followups", {"figures": lines})
     finally:
         await embedder.close()
 

@@ -15,23 +15,41 @@ from chapterverse.index import fusion, sparse
 Vectors = NDArray[np.float32]
 
 
+class WordIndex:
+    """Texts by their words: BM25 as the engine computes it."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._count = len(texts)
+        self._weights = sparse.WordWeights(sparse.DEFAULTS)
+        postings: dict[int, list[tuple[int, float]]] = {}
+        for number, text in enumerate(texts):
+            if weights := self._weights.document(text):
+                for word, value in zip(weights.indices, weights.values, strict=True):
+                    postings.setdefault(word, []).append((number, value))
+        self._postings = {word: _scored(rows, self._count) for word, rows in postings.items()}
+
+    def scores(self, question: str) -> Vectors:
+        """The score of each text."""
+        scores = np.zeros(self._count, np.float32)
+        if weights := self._weights.question(question):
+            for word in weights.indices:
+                if word in self._postings:
+                    numbers, values = self._postings[word]
+                    scores[numbers] += values
+        return scores
+
+
 class MemoryIndex:
     """Chunks with their vectors."""
 
     def __init__(self, chunks: Sequence[Chunk], vectors: Vectors) -> None:
         self.chunks, self.vectors = chunks, vectors
-        self._weights = sparse.WordWeights(sparse.DEFAULTS)
-        postings: dict[int, list[tuple[int, float]]] = {}
-        for number, chunk in enumerate(chunks):
-            if weights := self._weights.document(chunk.passage):
-                for word, value in zip(weights.indices, weights.values, strict=True):
-                    postings.setdefault(word, []).append((number, value))
-        self._postings = {word: _scored(rows, len(chunks)) for word, rows in postings.items()}
+        self.words = WordIndex([chunk.passage for chunk in chunks])
 
     def search(self, text: str, vector: Vectors, limit: int) -> list[tuple[Chunk, float]]:
         """The best chunks with their similarity, equal texts once, best first."""
         depth = fusion.depth(limit)
-        cosines, words = self.vectors @ vector, self._words(text)
+        cosines, words = self.vectors @ vector, self.words.scores(text)
         found = [number for number in _top(words, depth) if words[number] > 0]
         branches = fusion.Branches(
             dense={str(number): float(cosines[number]) for number in _top(cosines, depth)},
@@ -45,15 +63,6 @@ class MemoryIndex:
             if len(hits) == limit:
                 break
         return list(hits.values())
-
-    def _words(self, text: str) -> Vectors:
-        scores = np.zeros(len(self.chunks), np.float32)
-        if weights := self._weights.question(text):
-            for word in weights.indices:
-                if word in self._postings:
-                    numbers, values = self._postings[word]
-                    scores[numbers] += values
-        return scores
 
 
 def _scored(rows: Sequence[tuple[int, float]], total: int) -> tuple[NDArray[np.int64], Vectors]:

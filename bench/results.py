@@ -26,5 +26,21 @@ def save(bench: str, result: dict[str, Any]) -> Path:
     return target
 
 
+def newest(bench: str) -> tuple[dict[str, Any], str] | None:
+    """The latest result of a bench and the commit it is of: by the commit's time, a tree that differs after it."""
+    found = [(_age(path, bench), path) for path in RESULTS.glob(f"{bench}-*.json")]
+    if not found:
+        return None
+    path = max(found)[1]
+    return json.loads(path.read_text("utf-8")), path.stem.removeprefix(f"{bench}-")
+
+
+def _age(path: Path, bench: str) -> tuple[int, bool, float]:
+    name, _, dirty = path.stem.removeprefix(f"{bench}-").partition("-")
+    shown = ["git", "show", "-s", "--format=%ct", name]
+    asked = subprocess.run(shown, cwd=ROOT, capture_output=True, text=True, check=False)  # a commit may be gone
+    return int(asked.stdout or 0), bool(dirty), path.stat().st_mtime
+
+
 def _git(*arguments: str) -> str:
     return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()

@@ -279,9 +279,9 @@ class _Wire:
 
 
 @contextmanager
-def serving_llm(*, gemini: bool = False) -> Iterator[LlmStub]:
-    """A running stub."""
-    stub = LlmStub(gemini=gemini)
+def serving_llm(stub: LlmStub | None = None, *, gemini: bool = False) -> Iterator[LlmStub]:
+    """A running stub: this one, or one that is made."""
+    stub = stub or LlmStub(gemini=gemini)
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="llm-stub", daemon=True)
     thread.start()

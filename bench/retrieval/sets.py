@@ -89,12 +89,12 @@ def doc2dial(data: Path) -> Corpus:
     """Doc2Dial: which help page is the dialogue about? The question alone, and after the user's last ones."""
     documents = {
         row["doc_id"]: (plain_page(row["doc_id"], row["doc_id"].split("#")[0], row["text"]),)
-        for row in _rows(data / "doc2dial" / "docs_a.jsonl.gz")
+        for row in rows(data / "doc2dial" / "docs_a.jsonl.gz")
     }
     alone: dict[str, str] = {}
     after: dict[str, str] = {}
     relevant: dict[str, dict[str, float]] = {}
-    for turn in _rows(data / "doc2dial" / "turns_a.jsonl.gz"):
+    for turn in rows(data / "doc2dial" / "turns_a.jsonl.gz"):
         alone[turn["id"]] = turn["question"]
         said = [message["text"] for message in turn["history"] if message["speaker"] == "user"]
         after[turn["id"]] = "\n".join([*said[-_HISTORY:], turn["question"]])
@@ -118,9 +118,9 @@ def ray(data: Path) -> Corpus:
             content = archive.extractfile(member)
             if content is not None and member.name.endswith((".md", ".rst")):
                 documents[member.name] = _read(member.name, content.read())
-    rows = list(_rows(folder / "questions_dev.jsonl"))
-    questions = {row["id"]: row["question"] for row in rows}
-    relevant = {row["id"]: {row["gold_path"]: 1.0} for row in rows}
+    asked = list(rows(folder / "questions_dev.jsonl"))
+    questions = {row["id"]: row["question"] for row in asked}
+    relevant = {row["id"]: {row["gold_path"]: 1.0} for row in asked}
     return Corpus("ray", documents, (RetrievalSet("Ray page", "hit", 5, questions, relevant),))
 
 
@@ -128,10 +128,10 @@ def scifact(data: Path) -> Corpus:
     """SciFact as BEIR asks it: which abstracts bear on a claim?"""
     folder = data / "scifact"
     documents = {
-        row["_id"]: (plain_page(row["_id"], row["title"], row["text"]),) for row in _rows(folder / "corpus.jsonl.gz")
+        row["_id"]: (plain_page(row["_id"], row["title"], row["text"]),) for row in rows(folder / "corpus.jsonl.gz")
     }
     relevant = _grades(folder / "qrels_train.tsv")
-    questions = {row["_id"]: row["text"] for row in _rows(folder / "queries_train.jsonl") if row["_id"] in relevant}
+    questions = {row["_id"]: row["text"] for row in rows(folder / "queries_train.jsonl") if row["_id"] in relevant}
     return Corpus("scifact", documents, (RetrievalSet("SciFact", "nDCG", 10, questions, relevant),))
 
 
@@ -149,7 +149,7 @@ def _mtrag(folder: Path) -> Corpus:
     documents: dict[str, tuple[Page, ...]] = {}
     first: dict[str, str] = {}  # a text -> the first id that carries it
     same: dict[str, str] = {}  # any id -> that first one: a search returns equal texts once
-    for row in _rows(folder / "passages.jsonl.gz"):
+    for row in rows(folder / "passages.jsonl.gz"):
         name, title, text = row["_id"], row["title"], row["text"]
         same[name] = first.setdefault(" ".join(text.split()), name)
         if same[name] == name:
@@ -162,7 +162,7 @@ def _mtrag(folder: Path) -> Corpus:
     for kind, called in (("lastturn", "last turn"), ("rewrite", "rewrite")):
         questions = {
             row["_id"]: row["text"].removeprefix("|user|: ")
-            for row in _rows(folder / f"queries_{kind}.jsonl")
+            for row in rows(folder / f"queries_{kind}.jsonl")
             if row["_id"] in relevant
         }
         sets.append(RetrievalSet(f"MTRAG {folder.name}, {called}", "nDCG", 5, questions, relevant))
@@ -192,7 +192,8 @@ def _read(path: str, data: bytes) -> tuple[Page, ...]:
         return ()
 
 
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
+def rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The objects of a file of lines, compressed or not."""
     if path.suffix == ".gz":
         with gzip.open(path, "rt", encoding="utf-8") as file:
             yield from map(json.loads, file)

@@ -1,0 +1,124 @@
+"""What the model of the race says: sentences of the passages that it was shown, so that whoever verifies can verify.
+
+Owns the reading of prompts, whoever wrote them, and the wording of the answer. Pure functions; never talks to anybody.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from chapterverse.text import sentences
+
+MOST_WORDS: Final = 60
+CALL_ID: Final = "call_race"
+BAD_MARKER: Final = "[9]"  # nobody shows nine passages
+
+_NUMBERED = re.compile(r"(?m)^(?:# ?)?(?:\[(\d+)\]|Source (\d+):)[^\n]*\n")
+_WHOLE = re.compile(r"[A-Z][^\n|`\[\]<>{}]{30,220}[a-z]\.")
+
+Message = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """The model calls a tool."""
+
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The model writes this, in as many pieces as it has tokens."""
+
+    text: str
+
+
+def reply(request: Mapping[str, Any], mode: str) -> Call | Answer:
+    """What the model does with a request: it searches first if it can and has not yet, else it answers."""
+    messages, tools = request.get("messages") or [], request.get("tools") or []
+    fresh = messages[_last_user(messages) :]
+    if mode in ("malformed_tool", "unknown_tool"):
+        searched = any(call.get("id") == CALL_ID for message in fresh for call in message.get("tool_calls") or ())
+    else:
+        searched = any(message.get("role") == "tool" for message in fresh)
+    if tools and not searched and request.get("tool_choice") != "none":
+        return _call(tools[0]["function"], text_of(fresh[0]) if fresh else "", mode)
+    return Answer(write(shown(messages), BAD_MARKER if mode == "bad_citation" else ""))
+
+
+def shown(messages: Sequence[Message]) -> list[tuple[int, str]]:
+    """The passages of the last turn by their numbers: those of our own tool, else what looks numbered, else all."""
+    fresh = messages[_last_user(messages) :]
+    results = [text_of(message) for message in fresh if message.get("role") == "tool"]
+    passages = [passage for text in results for passage in _from_json(text)]
+    if passages:
+        return passages
+    text = "\n".join(results) or "\n".join(text_of(message) for message in fresh)
+    heads = list(_NUMBERED.finditer(text))
+    ends = [head.start() for head in heads[1:]] + [len(text)] * bool(heads)
+    return [(int(head[1] or head[2]), text[head.end() : end]) for head, end in zip(heads, ends, strict=True)] or [
+        (1, text)
+    ]
+
+
+def write(passages: Sequence[tuple[int, str]], marker: str = "") -> str:
+    """Whole sentences of the passages, each with its marker, sixty words at most; at least a few words."""
+    said: list[str] = []
+    words = 0
+    for number, text in passages:
+        for start, end in sentences(text):
+            sentence = " ".join(text[start:end].split())
+            count = len(sentence.split()) + 1
+            if _WHOLE.fullmatch(sentence) and words + count <= MOST_WORDS:
+                said.append(f"{sentence[:-1]} {marker or f'[{number}]'}.")
+                words += count
+    if said:
+        return " ".join(said)
+    number, text = passages[0]
+    return f"{' '.join(text.split()[:30])} {marker or f'[{number}]'}."
+
+
+def pieces(text: str, count: int) -> list[str]:
+    """The text in exactly `count` pieces, or one for each character of a shorter one: so many tokens for everybody."""
+    count = min(count, len(text))
+    return [text[len(text) * at // count : len(text) * (at + 1) // count] for at in range(count)]
+
+
+def prompt_text(request: Mapping[str, Any]) -> str:
+    """All that the model has to read."""
+    messages = request.get("messages") or []
+    parts = [text_of(message) for message in messages]
+    parts += [json.dumps(message["tool_calls"]) for message in messages if message.get("tool_calls")]
+    return "\n".join([*parts, json.dumps(request["tools"])] if request.get("tools") else parts)
+
+
+def text_of(message: Message) -> str:
+    """A message's text, be it in parts."""
+    content = message.get("content")
+    if isinstance(content, list):
+        return "".join(part.get("text", "") for part in content if isinstance(part, dict))
+    return content if isinstance(content, str) else ""
+
+
+def _last_user(messages: Sequence[Message]) -> int:
+    return max((at for at, message in enumerate(messages) if message.get("role") == "user"), default=0)
+
+
+def _call(function: Mapping[str, Any], question: str, mode: str) -> Call:
+    properties = (function.get("parameters") or {}).get("properties") or {}
+    argument = next((name for name, schema in properties.items() if schema.get("type") == "string"), "query")
+    if mode == "malformed_tool":
+        return Call(function["name"], f'{{"{argument}": "unterminated')
+    arguments = json.dumps({argument: question}, ensure_ascii=False)
+    return Call("no_such_tool" if mode == "unknown_tool" else function["name"], arguments)
+
+
+def _from_json(text: str) -> list[tuple[int, str]]:
+    try:
+        results = json.loads(text)["results"]
+        return [(int(result["number"]), str(result["chunk_text"])) for result in results]
+    except (ValueError, TypeError, KeyError):
+        return []

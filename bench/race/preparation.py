@@ -1,0 +1,150 @@
+"""What the race needs before it starts: an environment for each racer, the product as installed, and the books.
+
+Owns `.cache/race`. Environments are made once for each lock file and reused; the product is built and installed anew
+every time, from this tree, without developers' tools. Never measures anything.
+"""
+
+import hashlib
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from typing import Final
+
+from bench.race.processes import environment
+from bench.race.racers import CACHE, CONTROL, FLOOR, OURS_KEYLESS, OURS_LOCAL, PEERS, RACERS, Racer
+from bench.results import ROOT
+
+BOOK: Final = ROOT / "examples" / "book"
+LARGE_BOOK: Final = CACHE / "large-book"
+_LARGE_ARCHIVE: Final = ROOT.parent / "shared" / "data" / "corpora" / "rust_book" / "rust_book.tar.gz"
+_LOCK: Final = ROOT / "requirements.lock"
+_PIP: Final = ("-m", "pip", "--quiet", "--disable-pip-version-check")
+# Those who have no ingest of their own, or make the same as another, get a copy.
+_COPIES: Final = {FLOOR: "agents_sdk", CONTROL: "agents_sdk", OURS_KEYLESS: OURS_LOCAL}
+
+
+def questions() -> list[str]:
+    """What is asked: the example book's questions that it answers."""
+    lines = (ROOT / "examples" / "questions.jsonl").read_text("utf-8").splitlines()
+    return [one["question"] for one in map(json.loads, lines) if one["answerable"]]
+
+
+def make_environments() -> None:
+    """Install the peers and the product."""
+    if not PEERS.is_dir():
+        raise SystemExit(f"The peers' services are not at {os.path.relpath(PEERS, ROOT)}: there is nobody to race.")
+    for name in dict.fromkeys(racer.venv for racer in RACERS if not racer.ours):
+        lock = PEERS / f"lock-{name}.txt"
+        _make(name, lock.read_bytes(), "install", "-r", str(lock))
+    _install_product()
+
+
+def _install_product() -> None:
+    """The product as a user gets it, without developers' tools, from this tree as it is now."""
+    wheels, venv = CACHE / "wheels", CACHE / "venv-chapterverse"
+    current = venv / ".product"
+    if current.exists() and current.read_text("utf-8") == product_digest():
+        return
+    for stale in (wheels, ROOT / "build" / "lib"):  # setuptools would pack what it finds there, removed or not
+        shutil.rmtree(stale, ignore_errors=True)
+    _run(sys.executable, *_PIP, "wheel", "--no-deps", "--no-build-isolation", "-w", str(wheels), str(ROOT))
+    (wheel,) = wheels.glob("*.whl")
+    needed = _LOCK.read_bytes() + (ROOT / "pyproject.toml").read_bytes()
+    _make("chapterverse", needed, "install", "-c", str(_LOCK), str(wheel))
+    _run(str(venv / "bin" / "python"), *_PIP, "install", "--no-deps", "--force-reinstall", str(wheel))
+    current.write_text(product_digest(), "utf-8")
+
+
+def product_digest() -> str:
+    """Another one whenever the product's files change."""
+    sources = sorted(path for path in (ROOT / "src").rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    digest = hashlib.sha256()
+    for path in (ROOT / "pyproject.toml", _LOCK, *sources):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def make_books() -> None:
+    """Let each racer ingest the example book; the large one is for measuring ingests."""
+    if not LARGE_BOOK.is_dir() and _LARGE_ARCHIVE.is_file():
+        with tarfile.open(_LARGE_ARCHIVE) as archive:
+            archive.extraction_filter = getattr(tarfile, "data_filter", None)  # not before Python 3.11.4
+            archive.extractall(LARGE_BOOK)
+    ours = product_digest()
+    for racer in RACERS:
+        made, wanted = racer.store / ".made", ours if racer.ours else ""
+        if not made.exists() or made.read_text("utf-8") != wanted:
+            shutil.rmtree(racer.store, ignore_errors=True)
+            if racer.name not in _COPIES:
+                _ingest_at_last(racer)
+                made.write_text(wanted, "utf-8")
+    for name, source in _COPIES.items():
+        if not _named(name).store.exists():
+            shutil.copytree(_named(source).store, _named(name).store)
+
+
+def _ingest_at_last(racer: Racer) -> None:
+    """Ingest the book; on a busy machine the embedder may be too slow at first, but it remembers what it computed."""
+    for tries_left in (2, 1, 0):
+        try:
+            return run_ingest(racer, BOOK)
+        except SystemExit:
+            if not tries_left:
+                raise
+
+
+def run_ingest(racer: Racer, book: Path, store: Path | None = None) -> None:
+    """A racer's own ingest of a book."""
+    target = store or racer.store
+    target.mkdir(parents=True, exist_ok=True)
+    target.chmod(0o755)  # an embedded Postgres does not run as root, and must be able to enter
+    _run(str(racer.python), *racer.ingest, str(book), folder=racer.folder, env=environment(racer, store))
+
+
+def installed_mb(racer: Racer) -> tuple[float, int]:
+    """What its environment takes on disk, without bytecode and without pip itself, and how many distributions."""
+    site = next((CACHE / f"venv-{racer.venv}").glob("lib/python*/site-packages"))
+    left_out = ("pip", "setuptools")
+    files = (
+        path
+        for path in site.rglob("*")
+        if path.is_file()
+        and "__pycache__" not in path.parts
+        and not path.relative_to(site).parts[0].startswith(left_out)
+    )
+    blocks = sum(path.stat().st_blocks * 512 for path in files)
+    others = [path for path in site.glob("*.dist-info") if not path.name.startswith(left_out)]
+    return round(blocks / 1e6, 1), len(others)
+
+
+def pages_of(book: Path) -> int:
+    """Pages that everybody reads."""
+    return sum(1 for path in book.rglob("*.md"))
+
+
+def _named(name: str) -> Racer:
+    return next(racer for racer in RACERS if racer.name == name)
+
+
+def _make(name: str, needed: bytes, *install: str) -> None:
+    venv, digest = CACHE / f"venv-{name}", hashlib.sha256(needed).hexdigest()
+    ready = venv / ".ready"
+    if ready.exists() and ready.read_text("utf-8") == digest:
+        return
+    print(f"installing {name}", file=sys.stderr, flush=True)
+    shutil.rmtree(venv, ignore_errors=True)
+    _run(sys.executable, "-m", "venv", str(venv))
+    _run(str(venv / "bin" / "python"), *_PIP, *install)
+    ready.write_text(digest, "utf-8")
+
+
+def _run(*command: str, folder: Path = CACHE, env: dict[str, str] | None = None) -> None:
+    CACHE.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(itertools.islice(command, 4))} … failed:\n{done.stderr[-2000:]}")

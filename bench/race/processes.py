@@ -1,0 +1,147 @@
+"""The processes of the race: started in a session of their own, weighed with all their children, and ended.
+
+Owns what it starts and ends nothing else. The product's embedded Postgres is no child of the server that started it;
+it is found by its data folder and counted to it.
+"""
+
+import asyncio
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from bench.race.client import ask
+from bench.race.racers import CACHE, Racer
+
+_PSS = re.compile(r"(?m)^Pss:\s+(\d+) kB")
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
+_READY_SECONDS: Final = 90.0
+_KEPT: Final = ("PATH", "HOME", "LANG", "TMPDIR")
+ALL_CORES: Final = frozenset(os.sched_getaffinity(0))
+
+
+def environment(racer: Racer, store: Path | None = None) -> dict[str, str]:
+    """All that a racer's process is told; nothing of the settings of who runs the race."""
+    kept = {name: value for name, value in os.environ.items() if name in _KEPT}
+    return {**kept, **racer.env(store)}
+
+
+def confine(pid: int, cores: Iterable[int]) -> None:
+    """Let a process and all its threads run on these cores alone."""
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        os.sched_setaffinity(int(task.name), set(cores))
+
+
+class Server:
+    """A running service. On `cores` alone, if they are given; its children inherit them."""
+
+    def __init__(self, racer: Racer, port: int, cores: Iterable[int] = (), store: Path | None = None) -> None:
+        self.racer, self.port = racer, port
+        self._store = store or racer.store
+        command = [str(racer.python), *(part.format(port=port) for part in racer.command)]
+        self.log = CACHE / f"log-{racer.slug}.txt"
+        with self.log.open("wb") as log:
+            self.started = time.perf_counter()
+            self.process = subprocess.Popen(
+                command,
+                cwd=racer.folder,
+                env=environment(racer, store),
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        confine(self.process.pid, cores or ALL_CORES)
+
+    def pss_mb(self) -> float:
+        """Memory of all its processes; what they share with each other or anybody else counts in parts."""
+        return round(sum(_pss_kb(pid) for pid in self._pids()) / 1024, 1)
+
+    def cpu_seconds(self) -> float:
+        """Time that all its processes have run."""
+        return sum(_cpu_ticks(pid) for pid in self._pids()) / _TICKS
+
+    def stop(self) -> None:
+        """End it; it may stop in good order first."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(15)
+            except subprocess.TimeoutExpired:
+                os.killpg(self.process.pid, signal.SIGKILL)
+                self.process.wait()
+
+    def _pids(self) -> list[int]:
+        roots = [self.process.pid]
+        try:
+            lines = (self._store / "postgres" / "data" / "postmaster.pid").read_text("utf-8").split()
+            roots += [int(lines[0])]
+        except (OSError, ValueError, IndexError):
+            pass
+        return _with_children(roots)
+
+
+def _with_children(pids: list[int]) -> list[int]:
+    found: list[int] = []
+    while pids:
+        pid = pids.pop()
+        found.append(pid)
+        try:
+            for task in Path(f"/proc/{pid}/task").iterdir():
+                pids += [int(child) for child in (task / "children").read_text().split()]
+        except OSError:
+            pass
+    return found
+
+
+def _pss_kb(pid: int) -> int:
+    try:
+        found = _PSS.search(Path(f"/proc/{pid}/smaps_rollup").read_text())
+    except OSError:
+        return 0
+    return int(found[1]) if found else 0
+
+
+def _cpu_ticks(pid: int) -> int:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except OSError:
+        return 0
+    return int(fields[11]) + int(fields[12])
+
+
+async def first_answer(server: Server, question: str) -> float:
+    """Seconds from its start to the end of its first answer; it is asked again and again until it answers."""
+    body = server.racer.dialect.body(question)
+    while (waited := time.perf_counter() - server.started) < _READY_SECONDS:
+        if server.process.poll() is not None:
+            break
+        try:
+            reply = await ask(server.port, "/chat", body)
+            if reply.status == 200 and reply.complete:
+                return time.perf_counter() - server.started
+        except OSError:
+            pass
+        await asyncio.sleep(0.02)
+    tail = server.log.read_text("utf-8", "replace")[-800:]
+    raise SystemExit(f"{server.racer.name} does not answer after {waited:.0f} s: {tail}")
+
+
+@asynccontextmanager
+async def serving(
+    racers: Iterable[Racer], first_port: int, question: str, cores: Iterable[int]
+) -> AsyncIterator[dict[str, Server]]:
+    """All of them side by side, each once it has answered."""
+    servers: dict[str, Server] = {}
+    try:
+        for at, racer in enumerate(racers):
+            servers[racer.name] = Server(racer, first_port + at, cores)
+            await first_answer(servers[racer.name], question)
+        yield servers
+    finally:
+        for server in servers.values():
+            server.stop()

@@ -1,0 +1,45 @@
+"""Doc2Dial: people's dialogues about help pages, each turn with the stretch of the page that answers it.
+
+Owns how its documents become a book and its turns questions with a history. Every turn is answerable.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from bench.retrieval.sets import rows
+from bench.sets.shape import Page, PublicSet, history, kept_apart, page_name
+from chapterverse.evaluation.questions import Question
+
+_LONGEST: Final = 15  # words of a heading
+
+
+def doc2dial(data: Path) -> PublicSet:
+    """All documents as the book; the turns about those kept apart."""
+    folder = data / "doc2dial"
+    pages = tuple(
+        Page(page_name(row["doc_id"]), row["doc_id"].split("#")[0], row["text"], headings(row["text"]))
+        for row in rows(folder / "docs_a.jsonl.gz")
+    )
+    turns = [row for row in rows(folder / "turns_a.jsonl.gz") if kept_apart("doc2dial", row["doc_id"])]
+    note = f"{len({row['doc_id'] for row in turns})} documents kept apart, in a book of all {len(pages)}; all turns"
+    return PublicSet("doc2dial", "Doc2Dial", note, pages, tuple(map(_question, turns)))
+
+
+def headings(text: str) -> frozenset[str]:
+    """The headings of a document: its text has lost their marks, but each begins a block and ends in no mark."""
+    first = [block.strip().split("\n")[0].strip() for block in re.split(r"\n\s*\n", text) if block.strip()]
+    return frozenset(line for line in first if len(line.split()) <= _LONGEST and line[-1:] not in ".,:;!")
+
+
+def _question(turn: Mapping[str, Any]) -> Question:
+    return Question(
+        id=turn["id"],
+        question=turn["question"],
+        page=(f"{page_name(turn['doc_id'])}.html",),
+        sentence=tuple(" ".join(span["text"].split()) for span in turn["gold_spans"]),
+        history=history(turn["history"]),
+        group=turn["doc_id"],
+        kind=turn["domain"],
+    )

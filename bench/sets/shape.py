@@ -1,0 +1,101 @@
+"""What every public set becomes: pages of a book and questions about it.
+
+Owns the folder that is written. Pages are HTML, because any text survives there as it is. Never asks anything.
+"""
+
+import hashlib
+import html
+import random
+import re
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from training.rows import Row, fold
+
+from chapterverse.evaluation.drafting import to_line
+from chapterverse.evaluation.questions import Question
+
+SEED: Final = 20251115
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page of plain text; each line is a paragraph, or a heading."""
+
+    name: str
+    title: str
+    text: str
+    headings: frozenset[str] = frozenset()  # the lines that are
+
+    @property
+    def path(self) -> str:
+        """Where it is in the book's folder, and how questions name it."""
+        return f"{self.name}.html"
+
+
+@dataclass(frozen=True, slots=True)
+class PublicSet:
+    """A book and the questions asked of it."""
+
+    name: str
+    title: str
+    note: str  # which part of the data, and what was left out
+    pages: tuple[Page, ...]
+    questions: tuple[Question, ...]
+    folder: Path | None = None  # of a book that is there already
+
+
+def kept_apart(name: str, group: str) -> bool:
+    """Whether a group of a set is in the part that no training has seen (`training/README.md`)."""
+    return fold(Row(name, group, "", "", 0)) == 0
+
+
+def write(converted: PublicSet, folder: Path) -> None:
+    """The set as files; what was there before is replaced."""
+    book = folder / "book"
+    shutil.rmtree(book, ignore_errors=True)
+    if converted.folder is not None:
+        shutil.copytree(converted.folder, book)
+    book.mkdir(parents=True, exist_ok=True)
+    for page in converted.pages:
+        (book / page.path).write_text(_html(page), "utf-8")
+    (folder / "questions.jsonl").write_text("".join(f"{to_line(one)}\n" for one in converted.questions), "utf-8")
+
+
+def page_name(identity: str) -> str:
+    """A file name that is an identity's alone."""
+    plain = re.sub(r"[^\w-]+", "-", identity, flags=re.ASCII).strip("-")[:60]
+    return plain if plain == identity else f"{plain}-{hashlib.sha256(identity.encode()).hexdigest()[:8]}"
+
+
+def history(messages: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, str], ...]:
+    """Messages as turns: what the user asked, and all that was answered to it."""
+    turns: list[tuple[str, str]] = []
+    for message in messages:
+        if message["speaker"] == "user":
+            turns.append((message["text"], ""))
+        elif turns:
+            asked, said = turns[-1]
+            turns[-1] = (asked, f"{said} {message['text']}".strip())
+    return tuple(turns)
+
+
+def sample(items: Sequence[T], count: int, key: str) -> list[T]:
+    """At most so many, always the same ones, in their order."""
+    if len(items) <= count:
+        return list(items)
+    chosen = random.Random(f"{SEED}{key}").sample(range(len(items)), count)
+    return [items[number] for number in sorted(chosen)]
+
+
+def _html(page: Page) -> str:
+    lines = [line.strip() for line in page.text.split("\n") if line.strip()]
+    marks = ["h2" if line in page.headings else "p" for line in lines]
+    body = "".join(f"<{mark}>{html.escape(line)}</{mark}>\n" for mark, line in zip(marks, lines, strict=True))
+    title = html.escape(page.title)
+    head = f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title></head>'
+    return f"{head}<body><main><h1>{title}</h1>\n{body}</main></body></html>\n"
