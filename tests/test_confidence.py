@@ -63,10 +63,16 @@ def test_the_rules_of_the_specification(average: float, chunks: int, top_k: int,
     assert metrics.num_chunks == chunks
 
 
-def test_the_average_decides_and_not_the_best_or_the_worst() -> None:
+def test_the_average_decides_and_each_passage_counts_the_best_one_half() -> None:
     metrics = assess([1.0, 0.9, 0.8, 0.5, 0.3], None, IDENTITY, 5)
-    assert (metrics.average_similarity, metrics.min_similarity, metrics.max_similarity) == (0.7, 0.3, 1.0)
-    assert metrics.confidence_level == "low"
+    assert (metrics.average_similarity, metrics.min_similarity, metrics.max_similarity) == (0.85, 0.65, 1.0)
+    assert metrics.confidence_level == "high"
+
+
+def test_one_passage_that_fits_is_enough_beside_others_that_do_not() -> None:
+    line = Calibration(answered=0.3, usual=0.5)
+    assert assess([0.74, 0.18, 0.21, 0.11, 0.08], None, line, 5).should_answer
+    assert not assess([0.30, 0.28, 0.26, 0.25, 0.24], None, line, 5).should_answer
 
 
 @given(st.lists(cosines, max_size=20), lines, st.integers(1, 20))

@@ -3,10 +3,11 @@
 Owns the map from cosine to relevance, how it is fitted to a book, and the rules that turn relevance into a decision.
 Never searches, never stores, and never knows which embedding model or index it serves.
 
-The map is a straight line. The rules look at the average over all passages found, and a line is the one map for which
-the relevance of an average is the average relevance; so it can be fitted on averages, as it is used. Two cosines fix
-it: where related and unrelated questions part, relevance is 0.60, the least that is answered; at what questions about
-this book usually reach, it is 0.85.
+A book often says a thing in one place only, and then one passage fits and those found beside it do not. So the
+relevance of a passage counts its own cosine and that of the best one found, half each. From there the map is a straight
+line: the one map for which the relevance of an average is the average relevance, so that it can be fitted on averages,
+as the rules use it. Two points fix it: where related and unrelated questions part, relevance is 0.60, the least that is
+answered; at what questions about this book usually reach, it is 0.85.
 """
 
 import asyncio
@@ -45,6 +46,8 @@ _SOURCES: Final = 2_000  # of them, chunks that questions are made from
 _HEADINGS: Final = 32  # questions made from headings
 _SKETCHES: Final = 32  # questions made from sentences
 _FOUND: Final = 5  # passages of an ordinary search
+_BEST: Final = 0.5  # share of the best passage in the relevance of each
+_NOISE: Final = 0.80  # of the unrelated questions that lie below what is answered, about
 _AT_ONCE: Final = 4  # questions being embedded
 _NARROWEST: Final = 0.05  # cosine between the two points of the line, for books that tell little apart
 
@@ -56,10 +59,10 @@ _LEAST_SKETCH: Final = 3  # words
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The line from cosine to relevance for one book and one embedding model."""
+    """The line to relevance for one book and one embedding model, from cosines that count the best passage half."""
 
-    answered: float  # cosine whose relevance is 0.60
-    usual: float  # cosine whose relevance is 0.85
+    answered: float  # whose relevance is 0.60
+    usual: float  # whose relevance is 0.85
 
     def relevance(self, cosine: float) -> float:
         """How relevant a passage of this similarity is, 0 to 1."""
@@ -82,8 +85,8 @@ class Calibration:
         return line
 
 
-# For an index without its own: the mean of six books with the local MiniLM (bench/calibration.py).
-FALLBACK: Final = Calibration(answered=0.30, usual=0.51)
+# For an index without its own: the mean of five books with the local MiniLM (bench/calibration.py).
+FALLBACK: Final = Calibration(answered=0.30, usual=0.52)
 
 
 def assess(
@@ -96,7 +99,8 @@ def assess(
 
     `top_k` is how many were asked for; give no more than the book has, so that a book of one chunk can be asked."""
     line = calibration or FALLBACK
-    relevances = [line.relevance(similarity) for similarity in similarities]
+    best = max(similarities, default=0.0)
+    relevances = [line.relevance(_BEST * best + (1 - _BEST) * similarity) for similarity in similarities]
     average = round(fmean(relevances), 4) if relevances else 0.0  # as shown, so that number and level agree
     level = _level(average, len(relevances), top_k)
     return ConfidenceMetrics(
@@ -157,7 +161,7 @@ async def calibrate(embed_query: EmbedQuery, chunks: AsyncIterator[tuple[Chunk, 
 def _fit(related: NDArray[np.float32], unrelated: NDArray[np.float32]) -> Calibration:
     """Quantiles, because some of the questions made from a book are nonsense, and a few of the unrelated ones are
     about the very thing that this book is about."""
-    noise = float(np.quantile(unrelated, 0.70))
+    noise = float(np.quantile(unrelated, _NOISE))
     faint, usual = (float(value) for value in np.quantile(related, (0.10, 0.50)))
     answered = (noise + max(noise, faint)) / 2
     return Calibration(round(answered, 4), round(max(usual, answered + _NARROWEST), 4))
@@ -211,7 +215,8 @@ async def _embed(embed_query: EmbedQuery, questions: Sequence[str]) -> Vectors:
 
 
 def _averages(cosines: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Of the best few of each row, as many as an ordinary search finds: what the rules look at."""
+    """Of the best few of each row, as many as an ordinary search finds, leaning on the best: what the rules look at."""
     count = min(_FOUND, cosines.shape[1])
-    averages: NDArray[np.float32] = -np.partition(-cosines, count - 1, axis=1)[:, :count].mean(axis=1)
+    found = -np.partition(-cosines, count - 1, axis=1)[:, :count]
+    averages: NDArray[np.float32] = _BEST * found.max(axis=1) + (1 - _BEST) * found.mean(axis=1)
     return averages
