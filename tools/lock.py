@@ -24,8 +24,8 @@ def main() -> None:
         if requirement.marker and not any(requirement.marker.evaluate({"extra": e}) for e in extras | {""}):
             continue
         name = canonicalize_name(requirement.name)
-        if name in pinned and not requirement.extras:
-            continue
+        if name == "pip" or (name in pinned and not requirement.extras):
+            continue  # pip comes with the interpreter, and an older one than its own would break it
         found = distribution(requirement.name)
         pinned[name] = found.version
         todo += [(Requirement(text), frozenset(requirement.extras)) for text in found.requires or []]
