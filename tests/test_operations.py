@@ -66,8 +66,10 @@ def test_a_home_that_was_copied_while_nothing_ran_is_the_same_elsewhere(
         assert ask(server)["sources"] == said["sources"]
 
 
-def test_the_index_may_be_copied_while_it_is_served_and_written(example_home: Path, tmp_path: Path) -> None:
-    home = copied_book(example_home, tmp_path / "home")
+def test_the_index_may_be_copied_while_it_is_served_and_written(
+    example_home: Path, postgres_root: Path, tmp_path: Path
+) -> None:
+    home = copied_book(example_home, postgres_root / "copied")
     more = tmp_path / "more"
     more.mkdir()
     (more / "page.md").write_text("# Another page\n\nA new page came while the index was copied.\n")
@@ -82,11 +84,11 @@ def test_the_index_may_be_copied_while_it_is_served_and_written(example_home: Pa
     assert json.loads(found.stdout)["results"]
 
 
-async def test_another_embedding_model_without_a_pause(example_home: Path, tmp_path: Path) -> None:
-    old = copied_book(example_home, tmp_path / "old")
+async def test_another_embedding_model_without_a_pause(example_home: Path, postgres_root: Path) -> None:
+    old = copied_book(example_home, postgres_root / "old-model")
     async with EmbeddingStub() as stub:
         settings = {"COHERE_API_KEY": KEY, "COHERE_BASE_URL": stub.url}
-        await asyncio.to_thread(_change_the_model, old, tmp_path / "new", settings)
+        await asyncio.to_thread(_change_the_model, old, postgres_root / "new-model", settings)
 
 
 def _change_the_model(old: Path, new: Path, settings: dict[str, str]) -> None:
