@@ -75,6 +75,9 @@ NO_VECTORS = lost("embedding_failed", "chat", "stream", "search")
 NO_MODEL = lost("agent_unavailable", "chat", "stream", "selection")
 NOT_KEPT = (*lost("answered, not stored", "chat", "stream", "selection"), ("session", "conversations_unavailable"))
 
+# Once for the history; and once more for the turn, if the answer took longer than a failed database is left alone.
+HUNG = 2 * CONNECTING
+
 TABLE = [
     *rows(
         Row("Qdrant server", "", differs=NO_INDEX, status="unhealthy"), refuse=1.0, cut=1.0, garbage=1.0, hang=RETRIEVAL
@@ -88,13 +91,13 @@ TABLE = [
         refuse=1.0,
         cut=1.0,
         garbage=CONNECTING,
-        hang=CONNECTING,
+        hang=HUNG,
     ),
     *rows(Row("Redis", "", status="degraded"), refuse=AT_ONCE, cut=AT_ONCE, garbage=AT_ONCE, hang=1.0),
     Row("Qdrant Edge", "killed", seconds=RETRIEVAL),
     Row("Qdrant Edge", "stopped", seconds=RETRIEVAL),
     Row("embedded Postgres", "killed", seconds=CONNECTING),
-    Row("embedded Postgres", "stopped", seconds=CONNECTING, differs=NOT_KEPT, status="degraded"),
+    Row("embedded Postgres", "stopped", seconds=HUNG, differs=NOT_KEPT, status="degraded"),
 ]
 TRIES = {"Qdrant server": 1 + 3, "embeddings": 1 + 2, "LLM": 1 + 2}  # SPEC 2.4
 
