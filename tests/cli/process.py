@@ -1,5 +1,6 @@
 """The command line as a user runs it: a real process, fed by a pipe or by a terminal."""
 
+import contextlib
 import fcntl
 import os
 import pty
@@ -85,6 +86,16 @@ class Terminal:
         self.type(f"{line}\n")
         self.until(line)
         return self.until("\n> ")
+
+    def interrupt(self) -> str:
+        """Press Ctrl-C at the prompt; what is shown until the next one.
+
+        Pressed again after a while, as people do: readline does not see it between showing its prompt and reading."""
+        for _ in range(12):
+            self.type("\x03")
+            with contextlib.suppress(AssertionError):
+                return self.until("\n> ", 5)
+        raise AssertionError("Ctrl-C had no effect")
 
     def ended(self) -> int:
         """The exit code, after the process has shown all it had to show."""

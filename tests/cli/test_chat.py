@@ -65,8 +65,7 @@ def test_at_the_prompt(open_home: Path, tmp_path: Path) -> None:
             assert "/select FILE" in terminal.ask("/help")
             assert "Nothing was said" in terminal.ask("/history")
             assert "no sources" in terminal.ask("/sources")
-            terminal.type("\x03")
-            assert "Ctrl-D or /quit leaves" in terminal.until("\n> ")
+            assert "Ctrl-D or /quit leaves" in terminal.interrupt()
 
             answer = terminal.ask("What is ROS 2?")
             assert "reading: What Is ROS 2?" in answer
