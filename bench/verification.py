@@ -1,8 +1,8 @@
 """What the verifier is worth, on data that it never saw: `python -m bench.verification`.
 
 Owns the tables of the sets, the lies and the times. Thresholds are fixed on one half of the documents and reported on
-the other. The product's own are constants, set when both halves of RAGTruth had been looked at; what the fixing half
-alone would give is in the result, and the other sets were not looked at for it. Prints the figures and writes
+the other. The product's own are constants: what the fixing half of RAGTruth gives, which is in the result, rounded up.
+The other sets were not looked at for it. Prints the figures and writes
 `bench/results/verification-COMMIT.json`. Scores are kept in `.cache/bench`: a second run takes a minute.
 """
 

@@ -33,20 +33,26 @@ def log(*words: object) -> None:
 class CrossEncoder(nn.Module):
     """Outputs: (pairs,) logit that the passage answers; (pairs, tokens, 3) logits of start, end and evidence."""
 
-    def __init__(self, folder: Path, attention: str = "sdpa") -> None:
+    def __init__(self, folder: Path, attention: str = "sdpa", layers: int = 6, dropout: float = 0.1) -> None:
         super().__init__()
         config = BertConfig.from_json_file(folder / "config.json")
         config._attn_implementation = attention
+        config.num_hidden_layers = layers
+        config.hidden_dropout_prob = config.attention_probs_dropout_prob = dropout
         self.encoder = BertModel(config, add_pooling_layer=False)
         width = config.hidden_size
         self.pool, self.judge, self.mark = nn.Linear(width, width), nn.Linear(width, 1), nn.Linear(width, 3)
 
     def forward(self, input_ids, attention_mask, token_type_ids):
-        hidden = self.encoder(
-            input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids
-        ).last_hidden_state
-        first = F.dropout(hidden[:, 0], 0.1, self.training)
-        return self.judge(torch.tanh(self.pool(first))).squeeze(-1), self.mark(hidden)
+        return self.read(input_ids, attention_mask, token_type_ids)[:2]
+
+    def read(self, input_ids, attention_mask, token_type_ids):
+        """As `forward`, and what came out of the word table and of each layer."""
+        layers = self.encoder(
+            input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids, output_hidden_states=True
+        ).hidden_states
+        first = F.dropout(layers[-1][:, 0], 0.1, self.training)
+        return self.judge(torch.tanh(self.pool(first))).squeeze(-1), self.mark(layers[-1]), layers
 
 
 def start_model(folder: Path, weights: Path | None = None) -> CrossEncoder:
@@ -155,11 +161,18 @@ def ahead(make: Callable[[np.ndarray], list[torch.Tensor]], plan: Sequence[np.nd
             yield waiting.popleft().result()
 
 
+Loss = Callable[[CrossEncoder, list[torch.Tensor]], torch.Tensor]
+
+
 def losses(model: CrossEncoder, batch: list[torch.Tensor]) -> torch.Tensor:
-    ids, mask, types, labels, allowed, y, start, end, weight = batch
     with torch.autocast(DEVICE, torch.bfloat16, enabled=DEVICE == "cuda"):
-        logit, marks = model(ids, mask, types)
-    logit, marks = logit.float(), marks.float()
+        logit, marks = model(*batch[:3])
+    return missed(logit.float(), marks.float(), batch)
+
+
+def missed(logit: torch.Tensor, marks: torch.Tensor, batch: list[torch.Tensor]) -> torch.Tensor:
+    """How far from what people or rules say."""
+    labels, allowed, y, start, end, weight = batch[3:]
     weight = weight.float()
     loss = (F.binary_cross_entropy_with_logits(logit, y.float() * 0.96 + 0.02, reduction="none") * weight).sum()
     known = start >= 0
@@ -183,25 +196,31 @@ class Plan:
     label: str
 
 
-def fit(model: CrossEncoder, rows: Sequence[Encoded], epoch_rows: Callable[[int], np.ndarray], plan: Plan) -> None:
+def fit(
+    model: CrossEncoder,
+    rows: Sequence[Encoded],
+    epoch_rows: Callable[[int], np.ndarray],
+    plan: Plan,
+    loss_of: Loss = losses,
+) -> None:
     """AdamW with warm-up and linear decay; the model ends as the moving average of its last weights."""
     torch.manual_seed(plan.seed)
     rng = np.random.default_rng(plan.seed)
     steps = [b for e in range(plan.epochs) for b in batches(rows, epoch_rows(e), plan.tokens, rng)]
+    weights = [p for p in model.parameters() if p.requires_grad]
     groups = [
-        {"params": [p for p in model.parameters() if p.ndim > 1], "weight_decay": 0.01},
-        {"params": [p for p in model.parameters() if p.ndim <= 1], "weight_decay": 0.0},
+        {"params": [p for p in weights if p.ndim > 1], "weight_decay": 0.01},
+        {"params": [p for p in weights if p.ndim <= 1], "weight_decay": 0.0},
     ]
     adam = torch.optim.AdamW(groups, lr=plan.rate, betas=(0.9, 0.98), fused=DEVICE == "cuda")
     warm = max(1, int(0.06 * len(steps)))
     pace = torch.optim.lr_scheduler.LambdaLR(adam, lambda t: min((t + 1) / warm, max(0.02, 1 - t / len(steps))))
-    weights = list(model.parameters())
     average = [w.detach().clone() for w in weights]
     decay = 1 - min(0.05, 15 / len(steps))
     model.train()
     shown = torch.zeros((), device=DEVICE)
     for batch in ahead(lambda chosen: collate(rows, chosen), steps):
-        loss = losses(model, batch)
+        loss = loss_of(model, batch)
         adam.zero_grad(set_to_none=True)
         loss.backward()
         nn.utils.clip_grad_norm_(weights, 1.0)

@@ -18,12 +18,6 @@ REASONS: Final[dict[str, str]] = {
         "swapped for another one of it. The threshold that gives both bars moves with the subject of the article "
         "(`training/README.md`); the curve shows it. More articles to train on would help: there are six."
     ),
-    "verification-ms-256": (
-        "Looked at on 2026-11-15: six layers of MiniLM take that long on one core of this kind, whatever they were "
-        "trained for. In the product a pair is a sentence and the nearest 120 words, some 150 tokens; what stands word "
-        "for word in the passage, or is settled by the rules, asks no pair at all. Three layers, taught by these six, "
-        "would reach the bar; that needs an hour on a GPU."
-    ),
     "ece": (
         "Looked at on 2026-11-15: the share of right answers at one confidence differs from book to book: those of the "
         "example book are right far more often than those of Doc2Dial or MTRAG, where only what people marked counts "

@@ -3,17 +3,16 @@
 import re
 from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chapterverse.book import Block, BlockKind, Chunk, Page, Section, page_id_for
+from chapterverse.embeddings.wordpiece import count_tokens
 from chapterverse.ingestion.chunking import cut
 
 URL = "https://book.example/page"
-WEIGHTS = Path(__file__).parents[2] / "src/chapterverse/embeddings/weights/tokenizer.json"
 
 
 def count(text: str) -> int:
@@ -227,15 +226,6 @@ def test_what_addresses_the_assistant_is_flagged() -> None:
 
 
 def test_with_the_tokenizer_of_the_embedding_model() -> None:
-    from tokenizers import Tokenizer
-
-    tokenizer = Tokenizer.from_file(str(WEIGHTS))
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-
-    def pieces(text: str) -> int:
-        return len(tokenizer.encode(text).ids)
-
     page = page_of(
         ("paragraph", prose(30)),
         ("heading", "## Blob"),
@@ -243,4 +233,4 @@ def test_with_the_tokenizer_of_the_embedding_model() -> None:
         ("code", "```\n" + "\n".join(f"let snake_case_{index} = call({index});" for index in range(60)) + "\n```"),
         ("paragraph", "机器人是一种机器。" * 200),
     )
-    check(page, cut(page, pieces, 128), 128, pieces)
+    check(page, cut(page, count_tokens, 128), 128, count_tokens)

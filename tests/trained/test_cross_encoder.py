@@ -10,7 +10,7 @@ from chapterverse.errors import AgentUnavailable
 from chapterverse.trained import CrossEncoder, Name, cross_encoder
 from chapterverse.trained.cross_encoder import SHA256, WEIGHTS
 
-MOST_BYTES = 30_000_000
+MOST_BYTES = 12_000_000  # a model that brings its own word table is larger
 
 PASSAGE = "Warsaw was founded around 1300 near the Vistula. Its university opened in 1816. It has many parks."
 
@@ -50,6 +50,14 @@ def test_any_text_can_be_read(reader: CrossEncoder) -> None:
     scored = reader.score([("", ""), ("why " * 400, "because " * 400), ("half \ud83d", "\ud83d a pair")])
     assert [len(one.spans) > 0 for one in scored] == [False, True, True]
     assert reader.score([]) == []
+
+
+def test_the_verifier_gives_a_score_and_marks_nothing() -> None:
+    verifier = CrossEncoder("verifier", threads=1)
+    true, false = verifier.score([("Its university opened in 1816.", PASSAGE), ("Bees make honey in winter.", PASSAGE)])
+    verifier.close()
+    assert true.logit > 0 > false.logit
+    assert len(true.spans) == len(true.starts) == 0
 
 
 def test_damaged_weights_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,9 @@ Run once by a developer, never by users: needs torch, transformers, onnx, onnxsc
 (see docs/decisions/0002-local-embeddings.md). Mean pooling and normalisation are inside the graph, so that
 the run-time code is tokenise, run, done.
 
-    python training/embedder/build_minilm.py MODEL_DIR OUT_DIR
+    python -m training.embedder.build_minilm MODEL_DIR OUT_DIR
+
+`whole.onnx` is the model with its word table inside, which the exports of the reader and the verifier need.
 """
 
 import hashlib
@@ -18,12 +20,12 @@ import torch
 from onnxruntime.quantization import QuantType, quantize_dynamic
 from onnxruntime.transformers import optimizer
 from onnxruntime.transformers.fusion_options import FusionOptions
+from training.words import main as take_words_out
 from transformers import AutoModel
 
 # sha256 of model.safetensors as published for sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0)
 WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 TOKENIZER = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
-WINDOW = 256  # tokens; what the model was trained to read
 
 
 class SentenceEncoder(torch.nn.Module):
@@ -74,18 +76,18 @@ def main(model_dir: Path, out_dir: Path) -> None:
         optimised.save_model_to_file(str(fused))
         quantize_dynamic(
             str(fused),
-            str(out_dir / "minilm.onnx"),
+            str(out_dir / "whole.onnx"),
             per_channel=True,
             weight_type=QuantType.QInt8,
             op_types_to_quantize=["MatMul", "Attention", "Gather", "EmbedLayerNormalization"],
             extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT},
         )
         (out_dir / "fused_fp32.onnx").write_bytes(fused.read_bytes())
-    tokenizer = json.loads((model_dir / "tokenizer.json").read_text("utf-8"))
-    tokenizer["truncation"] = {"direction": "Right", "max_length": WINDOW, "strategy": "LongestFirst", "stride": 0}
-    tokenizer["padding"] = None
-    (out_dir / "tokenizer.json").write_text(json.dumps(tokenizer, ensure_ascii=False, separators=(",", ":")), "utf-8")
-    for name in ("minilm.onnx", "tokenizer.json"):
+    take_words_out(out_dir / "whole.onnx", out_dir / "whole.onnx", out_dir / "minilm.onnx", out_dir / "words.npy")
+    tokens = json.loads((model_dir / "tokenizer.json").read_text("utf-8"))["model"]["vocab"]
+    pieces = sorted(tokens, key=tokens.__getitem__)  # a token is its line, counted from 0
+    (out_dir / "vocabulary.txt").write_text("".join(f"{piece}\n" for piece in pieces), "utf-8", newline="\n")
+    for name in ("minilm.onnx", "words.npy", "vocabulary.txt"):
         print(name, (out_dir / name).stat().st_size, sha256(out_dir / name))
     print({node.op_type for node in onnx.load(out_dir / "minilm.onnx").graph.node})
 

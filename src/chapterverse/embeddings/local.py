@@ -1,15 +1,13 @@
 """The embedded engine: all-MiniLM-L6-v2 as int8 ONNX on the CPU. No key, no network, no torch.
 
-Owns the ONNX session and its threads. Texts run one at a time on one thread each, several threads side by side:
-measured faster than padded batches, and onnxruntime lets go of the interpreter lock while it runs.
+Owns the threads. Texts run one at a time on one thread each, several threads side by side: measured faster than padded
+batches, and onnxruntime lets go of the interpreter lock while it runs.
 """
 
 import asyncio
-import hashlib
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -17,12 +15,15 @@ import onnxruntime as ort
 
 from chapterverse.book import Fingerprint
 from chapterverse.embeddings import Vectors
+from chapterverse.embeddings.shipped import Model, Unusable
 from chapterverse.embeddings.wordpiece import WEIGHTS, WINDOW, tokenizer
 from chapterverse.errors import EmbeddingError
 
 MODEL: Final = "all-MiniLM-L6-v2-int8"
 DIMENSION: Final = 384
-SHA256: Final = "f77cd54abf95bf6d577939093165ca2c2b0612de80fc449016b8a84d555caa36"  # of weights/minilm.onnx
+SHA256: Final = "b797b533bfa7e04716d22e97158883028139ed329a10cced7412305600f3977a"  # of weights/minilm.onnx
+# The vectors' name: the checksum of the file that first made them. Bit for bit the same since, so it stays.
+VECTORS: Final = "f77cd54abf95bf6d"
 
 
 class LocalEmbedder:
@@ -30,7 +31,10 @@ class LocalEmbedder:
 
     def __init__(self, threads: int | None = None) -> None:
         self._threads = threads or os.cpu_count() or 1
-        self._session = _load(WEIGHTS / "minilm.onnx")
+        try:
+            self._model = Model(WEIGHTS / "minilm.onnx", SHA256)
+        except Unusable as failure:
+            raise EmbeddingError(f"The embedding model cannot be used: {failure}") from failure
         self._tokenizer = tokenizer()
         self._passages = ThreadPoolExecutor(self._threads, "embed-passages")
         # A thread of its own, so that a question never waits behind an ingest in the same process.
@@ -38,8 +42,8 @@ class LocalEmbedder:
 
     @property
     def fingerprint(self) -> Fingerprint:
-        """The shipped weights, by checksum."""
-        return Fingerprint(MODEL, DIMENSION, SHA256[:16])
+        """The shipped vectors."""
+        return Fingerprint(MODEL, DIMENSION, VECTORS)
 
     @property
     def window(self) -> int:
@@ -71,27 +75,10 @@ class LocalEmbedder:
         self._queries.shutdown(wait=False, cancel_futures=True)
 
     def _embed(self, text: str) -> Vectors:
-        tokens = self._tokenizer.encode(text.encode("utf-8", "replace").decode())  # half a surrogate pair is no text
-        inputs = {
-            "input_ids": np.array([tokens.ids], np.int64),
-            "attention_mask": np.array([tokens.attention_mask], np.int64),
-        }
+        ids = np.array([self._tokenizer.encode(text)], np.int64)
+        inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
         try:
-            vector: Vectors = self._session.run(None, inputs)[0][0]
+            vector: Vectors = self._model.run(inputs)[0][0]
         except Exception as failure:  # onnxruntime's errors have no base of their own
             raise EmbeddingError("The local embedding model failed.", details={"engine": MODEL}) from failure
         return vector
-
-
-def _load(path: Path) -> ort.InferenceSession:
-    try:
-        weights = path.read_bytes()
-    except OSError as failure:
-        raise EmbeddingError(f"The embedding model {path.name} is missing; reinstall chapterverse.") from failure
-    if hashlib.sha256(weights).hexdigest() != SHA256:
-        raise EmbeddingError(f"The embedding model {path.name} is damaged; reinstall chapterverse.")
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 3  # errors only
-    return ort.InferenceSession(weights, options, providers=["CPUExecutionProvider"])

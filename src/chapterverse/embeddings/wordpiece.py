@@ -1,32 +1,152 @@
-"""The shipped WordPiece tokenizer: turns text into tokens and counts them.
+"""The shipped WordPiece tokenizer: turns text into the tokens that the shipped models read, and counts them.
 
-Owns loading `weights/tokenizer.json`. Chunking counts with it for every embedding engine: the remote models'
-windows are larger, and their tokenizers cut English text about as finely.
+Owns `weights/vocabulary.txt` and the way from tokens back to characters. Gives what the `tokenizers` package gives with
+the models' own file, token for token and character for character (docs/decisions/0002-local-embeddings.md). Chunking
+counts with it for every embedding engine: the remote models' windows are larger, and their tokenizers cut English text
+about as finely.
 """
 
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
+from itertools import chain, islice
 from pathlib import Path
-from typing import Final
+from typing import Final, Generic, NamedTuple, TypeVar
 
-from tokenizers import Tokenizer
+from chapterverse.embeddings.characters import form
 
 WEIGHTS: Final = Path(__file__).parent / "weights"
 WINDOW: Final = 256  # tokens that all-MiniLM-L6-v2 was trained to read, its two special tokens included
 
+_LONGEST_WORD: Final = 100  # characters; a longer word is unknown
+_REMEMBERED: Final = 8_192  # runs: all of a book of a hundred pages, some megabytes
+_LONGEST_REMEMBERED: Final = 24  # characters; longer runs seldom come again
+
+# Text falls into runs that can be read one by one: a special token spelled out, a mark of ASCII punctuation, or what
+# stands between those and white space.
+_RUN: Final = re.compile(r"\[(?:PAD|UNK|CLS|SEP|MASK)\]|[!-/:-@\[-`{-~]|[^\t\n\r !-/:-@\[-`{-~]+")
+_WORD: Final = re.compile(r"[^ ]+")
+
+Found = TypeVar("Found")
+
+
+class Piece(NamedTuple):
+    """A token of a text."""
+
+    token: int
+    start: int  # its first character
+    end: int  # and the one after its last
+
+
+@dataclass(frozen=True, slots=True)
+class PairTokens:
+    """Two texts as a model reads them: [CLS] first [SEP] second [SEP]."""
+
+    ids: list[int]
+    types: list[int]  # 0 up to the first [SEP], 1 after it
+    second: slice  # where the tokens of the second text are
+    spans: list[tuple[int, int]]  # first and end character of each of those in the second text
+
+
+class WordPiece:
+    """Cuts words into the longest pieces that the vocabulary has."""
+
+    def __init__(self, pieces: list[str]) -> None:
+        self._vocabulary = {piece: token for token, piece in enumerate(pieces)}
+        self._longest = max(map(len, pieces))
+        self._unknown, self._cls, self._sep = (self._vocabulary[name] for name in ("[UNK]", "[CLS]", "[SEP]"))
+        self._ids = _Memory(lambda run: tuple(piece.token for piece in self._pieces(run)))
+        self._spans = _Memory(lambda run: tuple((piece.start, piece.end) for piece in self._pieces(run)))
+
+    def count(self, text: str) -> int:
+        """How many tokens a model would read, its two special tokens included."""
+        return 2 + sum(map(len, map(self._ids.__getitem__, _RUN.findall(text))))
+
+    def encode(self, text: str) -> list[int]:
+        """[CLS] text [SEP], cut at `WINDOW` tokens."""
+        return [self._cls, *self._tokens(text)[: WINDOW - 2], self._sep]
+
+    def encode_pair(self, first: str, second: str) -> PairTokens:
+        """Both texts, cut at `WINDOW` tokens: the longer one first, down to the length of the other."""
+        left, right = self._tokens(first), self._tokens(second)
+        room = WINDOW - 3
+        if len(left) > len(right):
+            right = right[: room // 2]
+            left = left[: room - len(right)]
+        else:
+            left = left[: room // 2]
+            right = right[: room - len(left)]
+        start = len(left) + 2
+        spans = (
+            (run.start() + begin, run.start() + end)
+            for run in _RUN.finditer(second)
+            for begin, end in self._spans[run[0]]
+        )
+        return PairTokens(
+            ids=[self._cls, *left, self._sep, *right, self._sep],
+            types=[0] * start + [1] * (len(right) + 1),
+            second=slice(start, start + len(right)),
+            spans=list(islice(spans, len(right))),
+        )
+
+    def _tokens(self, text: str) -> list[int]:
+        return list(chain.from_iterable(map(self._ids.__getitem__, _RUN.findall(text))))
+
+    def _pieces(self, run: str) -> list[Piece]:
+        """The tokens of a run, with characters counted from its start."""
+        if run[0] == "[" and run[1:]:
+            return [Piece(self._vocabulary[run], 0, len(run))]
+        forms = run.lower() if run.isascii() and run.isalnum() else [form(character) for character in run]
+        origin = [at for at, letters in enumerate(forms) for _ in letters]
+        return [
+            Piece(piece.token, origin[word.start() + piece.start], origin[word.start() + piece.end - 1] + 1)
+            for word in _WORD.finditer("".join(forms))
+            for piece in self._cut(word[0])
+        ]
+
+    def _cut(self, word: str) -> list[Piece]:
+        """A word in pieces; one unknown token where it does not fall into any."""
+        whole = [Piece(self._unknown, 0, len(word))]
+        if len(word) > _LONGEST_WORD:
+            return whole
+        found: list[Piece] = []
+        start = 0
+        while start < len(word):
+            prefix = "##" if start else ""
+            for end in range(min(len(word), start + self._longest), start, -1):
+                token = self._vocabulary.get(prefix + word[start:end])
+                if token is not None:
+                    break
+            else:
+                return whole
+            found.append(Piece(token, start, end))
+            start = end
+        return found
+
+
+class _Memory(dict[str, tuple[Found, ...]], Generic[Found]):
+    """What was found for a run, for as many runs as are kept."""
+
+    def __init__(self, find: Callable[[str], tuple[Found, ...]]) -> None:
+        super().__init__()
+        self._find = find
+
+    def __missing__(self, run: str) -> tuple[Found, ...]:
+        found = self._find(run)
+        if len(run) <= _LONGEST_REMEMBERED:
+            if len(self) >= _REMEMBERED:
+                self.clear()
+            self[run] = found
+        return found
+
 
 @cache
-def tokenizer() -> Tokenizer:
-    """The tokenizer, cutting at `WINDOW` tokens."""
-    return Tokenizer.from_file(str(WEIGHTS / "tokenizer.json"))
-
-
-@cache
-def _untruncated() -> Tokenizer:
-    whole = Tokenizer.from_file(str(WEIGHTS / "tokenizer.json"))
-    whole.no_truncation()
-    return whole
+def tokenizer() -> WordPiece:
+    """The tokenizer of the shipped models."""
+    return WordPiece((WEIGHTS / "vocabulary.txt").read_text("utf-8").removesuffix("\n").split("\n"))
 
 
 def count_tokens(text: str) -> int:
     """How many tokens a model would read, its two special tokens included."""
-    return len(_untruncated().encode(text.encode("utf-8", "replace").decode()).ids)
+    return tokenizer().count(text)

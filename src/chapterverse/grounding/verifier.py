@@ -28,8 +28,8 @@ _LENGTH = 0.004  # how much a word more weighs against a statement in the window
 class Thresholds:
     """From which score on, in log odds, the verifier may do what it may."""
 
-    sure: float = 2.0  # lets through what only its wording sets apart: 99 of 100 unsupported sentences score less
-    likely: float = -0.5  # lets the book speak sooner: 9 of 10 unsupported sentences score less
+    sure: float = 3.0  # lets through what only its wording sets apart: 99 of 100 unsupported sentences score less
+    likely: float = 0.0  # lets the book speak sooner: 9 of 10 unsupported sentences score less
 
 
 class Scored(Protocol):

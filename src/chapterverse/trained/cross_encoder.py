@@ -1,11 +1,10 @@
-"""A six-layer MiniLM over pairs of texts as int8 ONNX on the CPU: one score for the pair, three for each token.
+"""A MiniLM over pairs of texts as int8 ONNX on the CPU: a score for the pair, and from the reader three for each token.
 
-Owns the ONNX session, its threads and the way from tokens back to characters. Pairs run one at a time on one thread
-each, several threads side by side: measured as fast as batches, and onnxruntime lets go of the interpreter lock while
-it runs. Never cuts a text in windows: what goes beyond 256 tokens of both texts is not read.
+Owns the threads and the way from tokens back to characters. Pairs run one at a time on one thread each, several
+threads side by side: measured as fast as batches, and onnxruntime lets go of the interpreter lock while it runs. Never
+cuts a text in windows: what goes beyond 256 tokens of both texts is not read.
 """
 
-import hashlib
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,11 +14,10 @@ from threading import Lock
 from typing import Final, Literal
 
 import numpy as np
-import onnxruntime as ort
 from numpy.typing import NDArray
-from tokenizers import Tokenizer
 
-from chapterverse.embeddings import wordpiece
+from chapterverse.embeddings.shipped import Model, Unusable
+from chapterverse.embeddings.wordpiece import WordPiece, tokenizer
 from chapterverse.errors import AgentUnavailable
 
 Name = Literal["reader", "verifier"]
@@ -27,14 +25,16 @@ Pair = tuple[str, str]
 
 WEIGHTS: Final = Path(__file__).parent / "weights"
 SHA256: Final[dict[Name, str]] = {
-    "reader": "581668a6a25aa4b0cbd5bba625c38b500a21265272686164c0bac3ec3e32374e",
-    "verifier": "060635558623db91356e6afe179a8e415561700388542a3801c33ca50bf9d2ff",
+    "reader": "f7cc791d03029feafbef818efd857088cc88a31f20899235615e114a8a9d283c",
+    "verifier": "2f463be629dbb21a6f8b2d14f7f9fb7a552ccc86cc4b11bb08926e4489489e36",
 }
+_NO_MARKS: Final = np.zeros((1, 1, 3), np.float32)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scored:
-    """What a model says of a pair. Arrays have one line for each token of the second text that was read."""
+    """What a model says of a pair. Arrays have one line for each token of the second text that was read; the verifier
+    marks none."""
 
     logit: float  # of the pair; the scale is the model's own
     starts: NDArray[np.float32]  # logits that the answer starts with this token
@@ -51,7 +51,7 @@ class CrossEncoder:
         self._name: Name = name
         self._pool = ThreadPoolExecutor(threads or os.cpu_count() or 1, name)
         self._loading = Lock()
-        self._loaded: tuple[ort.InferenceSession, Tokenizer] | None = None
+        self._loaded: tuple[Model, WordPiece] | None = None
 
     def score(self, pairs: Sequence[Pair]) -> list[Scored]:
         """The scores, in the order of the pairs. Blocks: call it in a thread."""
@@ -64,7 +64,7 @@ class CrossEncoder:
         """Read the weights, unless they are read already. Blocks."""
         with self._loading:
             if self._loaded is None:
-                self._loaded = _session(self._name), _tokenizer()
+                self._loaded = _model(self._name), tokenizer()
 
     def close(self) -> None:
         """Stop the threads; pairs not begun are dropped."""
@@ -72,48 +72,31 @@ class CrossEncoder:
 
     def _score(self, pair: Pair) -> Scored:
         assert self._loaded is not None
-        session, tokenizer = self._loaded
-        # Half a surrogate pair is no text; the character that takes its place is as long.
-        first, second = (text.encode("utf-8", "replace").decode() for text in pair)
-        tokens = tokenizer.encode(first, second)
+        model, words = self._loaded
+        tokens = words.encode_pair(*pair)
+        ids = np.array([tokens.ids], np.int64)
         inputs = {
-            "input_ids": np.array([tokens.ids], np.int64),
-            "attention_mask": np.array([tokens.attention_mask], np.int64),
-            "token_type_ids": np.array([tokens.type_ids], np.int64),
+            "input_ids": ids,
+            "attention_mask": np.ones_like(ids),
+            "token_type_ids": np.array([tokens.types], np.int64),
         }
         try:
-            logit, marks = session.run(None, inputs)
+            logit, marks = [*model.run(inputs), _NO_MARKS][:2]
         except Exception as failure:  # onnxruntime's errors have no base of their own
             raise AgentUnavailable(f"The trained {self._name} failed.", retryable=False) from failure
-        of_second = [at for at, sequence in enumerate(tokens.sequence_ids) if sequence == 1]
-        lines = marks[0, of_second]
+        lines = marks[0, tokens.second]
         return Scored(
             logit=float(logit[0]),
             starts=lines[:, 0],
             ends=lines[:, 1],
             evidence=lines[:, 2],
-            spans=np.array([tokens.offsets[at] for at in of_second], np.int64).reshape(-1, 2),
+            spans=np.array(tokens.spans[: len(lines)], np.int64).reshape(-1, 2),
             nothing=float(marks[0, 0, 0] + marks[0, 0, 1]),
         )
 
 
-def _session(name: Name) -> ort.InferenceSession:
-    path = WEIGHTS / f"{name}.onnx"
+def _model(name: Name) -> Model:
     try:
-        weights = path.read_bytes()
-    except OSError as failure:
-        raise AgentUnavailable(f"{path.name} is missing; reinstall chapterverse.", retryable=False) from failure
-    if hashlib.sha256(weights).hexdigest() != SHA256[name]:
-        raise AgentUnavailable(f"{path.name} is damaged; reinstall chapterverse.", retryable=False)
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.inter_op_num_threads = 1
-    options.log_severity_level = 3  # errors only
-    return ort.InferenceSession(weights, options, providers=["CPUExecutionProvider"])
-
-
-def _tokenizer() -> Tokenizer:
-    """The embedder's, for pairs: of two texts that are too long together, the longer is cut."""
-    pairs = Tokenizer.from_file(str(wordpiece.WEIGHTS / "tokenizer.json"))
-    pairs.enable_truncation(wordpiece.WINDOW, strategy="longest_first")
-    return pairs
+        return Model(WEIGHTS / f"{name}.onnx", SHA256[name])
+    except Unusable as failure:
+        raise AgentUnavailable(str(failure), retryable=False) from failure

@@ -1,0 +1,60 @@
+"""The models that ship as files of weights: checked, opened, and given the one word table that all of them read.
+
+Owns `weights/words.npy`, which is mapped and not read: sessions and processes share its pages, where each model would
+hold a copy. Never knows what a model is for.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from chapterverse.embeddings.wordpiece import WEIGHTS
+
+WORDS: Final = WEIGHTS / "words.npy"  # a line for each line of vocabulary.txt; scale and zero point are in the models
+WORDS_SHA256: Final = "c1d897bb1633dacc8601c72ce0cd82c505d639123f4a1014a2ba92d5b3882de2"
+
+
+class Unusable(Exception):
+    """A file of the package is missing, or is not the one that was shipped."""
+
+
+class Model:
+    """An ONNX file on one thread of the caller's."""
+
+    def __init__(self, path: Path, sha256: str) -> None:
+        import onnxruntime as ort  # 11 MB that a server with remote engines may never need
+
+        _check(path, sha256)
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = 1
+        options.inter_op_num_threads = 1
+        options.log_severity_level = 3  # errors only
+        self._session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        self._words = _word_table(WORDS, WORDS_SHA256)
+
+    def run(self, inputs: Mapping[str, NDArray[np.int64]]) -> list[NDArray[np.float32]]:
+        """What the model says. Raises whatever onnxruntime does: its errors have no base of their own."""
+        said: list[Any] = self._session.run(None, {**inputs, "words": self._words})
+        return said
+
+
+@cache
+def _word_table(path: Path, sha256: str) -> NDArray[np.uint8]:
+    _check(path, sha256)
+    table: NDArray[np.uint8] = np.load(path, mmap_mode="r")
+    return table
+
+
+def _check(path: Path, sha256: str) -> None:
+    try:
+        with path.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as failure:
+        raise Unusable(f"{path.name} is missing; reinstall chapterverse.") from failure
+    if found != sha256:
+        raise Unusable(f"{path.name} is damaged; reinstall chapterverse.")

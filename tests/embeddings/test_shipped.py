@@ -1,0 +1,64 @@
+"""The weights are the ones that were measured, they share one word table, and a file that is not there says so."""
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from chapterverse.embeddings import local, shipped
+from chapterverse.embeddings.local import LocalEmbedder
+from chapterverse.embeddings.wordpiece import WEIGHTS
+from chapterverse.errors import AgentUnavailable, EmbeddingError
+from chapterverse.trained import CrossEncoder
+
+MOST_BYTES = 12_000_000  # a model that brings its own word table is larger
+
+
+@pytest.mark.parametrize(("name", "sha256"), [("minilm.onnx", local.SHA256), ("words.npy", shipped.WORDS_SHA256)])
+def test_the_files_are_those_of_the_decision(name: str, sha256: str) -> None:
+    weights = (WEIGHTS / name).read_bytes()
+    assert len(weights) < MOST_BYTES
+    assert hashlib.sha256(weights).hexdigest() == sha256
+    decision = Path(__file__).parents[2] / "docs" / "decisions" / "0002-local-embeddings.md"
+    assert sha256 in decision.read_text("utf-8")
+
+
+async def test_the_vectors_are_those_of_the_file_that_first_made_them() -> None:
+    embedder = LocalEmbedder(threads=1)
+    vector = await embedder.embed_query("The robot stops when commands stop arriving.")
+    await embedder.close()
+    assert np.linalg.norm(vector) == pytest.approx(1)
+    # What minilm.onnx gave while it still had the table inside; other processors round a little differently.
+    assert vector[:6] == pytest.approx([0.0008, -0.0306, 0.0046, -0.0166, 0.0396, -0.0107], abs=0.01)
+    assert embedder.fingerprint.digest == "f77cd54abf95bf6d"  # or every reader would embed the book anew
+
+
+@pytest.mark.parametrize(("file", "says"), [("nowhere.npy", "nowhere.npy is missing"), ("NOTICE", "NOTICE is damaged")])
+def test_without_the_word_table_nothing_is_read(file: str, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shipped, "WORDS", WEIGHTS / file)
+    with pytest.raises(EmbeddingError, match=says):
+        LocalEmbedder()
+    with pytest.raises(AgentUnavailable, match=says):
+        CrossEncoder("reader").score([("a", "b")])
+
+
+@pytest.mark.parametrize(
+    ("sha256", "says"), [("0" * 64, r"minilm\.onnx is damaged"), (None, r"minilm\.onnx is missing")]
+)
+def test_without_its_model_the_embedder_does_not_start(
+    sha256: str | None, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if sha256:
+        monkeypatch.setattr(local, "SHA256", sha256)
+    else:
+        monkeypatch.setattr(local, "WEIGHTS", tmp_path)
+    with pytest.raises(EmbeddingError, match=says):
+        LocalEmbedder()
+
+
+def test_all_models_read_one_table_and_none_copies_it() -> None:
+    first, second = (shipped.Model(WEIGHTS / "minilm.onnx", local.SHA256) for _ in range(2))
+    assert first._words is second._words
+    assert isinstance(first._words, np.memmap)
+    assert not first._words.flags.writeable
