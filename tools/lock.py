@@ -1,11 +1,12 @@
 """Print requirements.lock: every installed distribution that the project needs, by exact version and without addresses.
 
-Walks from the dependencies of the project and its `dev` extra, so that what was installed by hand is left out.
+Walks from the dependencies of the project and of its extras, so that what was installed by hand is left out.
 """
 
 import sys
 import tomllib
 from importlib.metadata import distribution
+from itertools import chain
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -15,8 +16,8 @@ from packaging.utils import canonicalize_name
 def main() -> None:
     """Walk the dependencies and print them sorted."""
     project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text("utf-8"))
-    wanted = [*project["project"]["dependencies"], *project["project"]["optional-dependencies"]["dev"]]
-    wanted += project["build-system"]["requires"]
+    wanted = [*project["project"]["dependencies"], *project["build-system"]["requires"]]
+    wanted += chain.from_iterable(project["project"]["optional-dependencies"].values())
     pinned: dict[str, str] = {}
     todo = [(Requirement(text), frozenset[str]()) for text in wanted]
     while todo:

@@ -5,10 +5,20 @@ Owns names, defaults and validity of every setting. Never connects, never builds
 """
 
 import re
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AnyHttpUrl, Field, IPvAnyNetwork, SecretStr, TypeAdapter, ValidationError, field_validator
+from pydantic import (
+    AnyHttpUrl,
+    Field,
+    IPvAnyNetwork,
+    SecretStr,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from chapterverse.errors import ConfigurationError
@@ -27,6 +37,8 @@ DATABASE_CONNECT_SECONDS = 5.0
 DIGEST = "sha256:"  # an API key may be configured as this and its digest
 
 _HTTP = TypeAdapter(AnyHttpUrl)
+# Setting -> the extra that it needs, and the module by which that is recognised. Most readers need neither.
+_EXTRAS = {"qdrant_url": ("qdrant", "qdrant_client"), "redis_url": ("redis", "redis")}
 
 
 def default_home() -> Path:
@@ -70,7 +82,7 @@ class Settings(BaseSettings):
     qdrant_replicas: int = Field(1, ge=1, le=16, description="Copies of each shard on a Qdrant cluster.")
 
     database_url: SecretStr | None = Field(None, description="Postgres for conversations instead of the embedded one.")
-    redis_url: SecretStr | None = Field(None, description="Shares rate limits between workers.")
+    redis_url: SecretStr | None = Field(None, description="Shares rate limits and servers' states between workers.")
 
     api_rate_limit: int = Field(60, ge=1, description="Requests a minute per client.")
     api_keys: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
@@ -113,6 +125,14 @@ class Settings(BaseSettings):
     def _redis(cls, value: SecretStr | None) -> SecretStr | None:
         if value and not value.get_secret_value().startswith(("redis://", "rediss://", "redis+unix://", "unix://")):
             raise ValueError("must start with redis:// or rediss://")
+        return value
+
+    @field_validator(*_EXTRAS)
+    @classmethod
+    def _installed(cls, value: Any, info: ValidationInfo) -> Any:
+        extra, module = _EXTRAS[str(info.field_name)]
+        if value is not None and find_spec(module) is None:
+            raise ValueError(f"its client is not installed; run: pip install 'chapterverse[{extra}]'")
         return value
 
     @field_validator("api_keys")

@@ -1,6 +1,7 @@
 """Serve and doctor as a user runs them, and the help of every command."""
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from click.testing import CliRunner
 from chapterverse.api.clients import Clients
 from chapterverse.cli import main
 from chapterverse.config import Settings
+from chapterverse.errors import ConfigurationError
 from tests.cli.process import chapterverse
 from tests.served import free_port
 
@@ -42,6 +44,24 @@ def test_help_loads_no_engine() -> None:
     script = "import sys, chapterverse.cli; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
     assert not {"numpy", "pydantic", "rich", "openai", "asyncpg", "fastapi"} & set(loaded)
+
+
+@pytest.mark.slow
+def test_clients_of_servers_that_are_not_installed_are_missed_only_where_they_are_needed(
+    example_home: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import sys; sys.modules |= dict.fromkeys(['qdrant_client', 'redis'])")
+    bare = {"PYTHONPATH": str(tmp_path), "COLUMNS": "200"}
+    found = chapterverse(example_home, "search", "lidar", **bare)
+    assert found.returncode == 0, found.stderr
+    script = "from chapterverse.main import create_app; create_app()"
+    subprocess.run([sys.executable, "-c", script], env=os.environ | bare, check=True)
+    server = chapterverse(example_home, "serve", "--port", str(free_port()), REDIS_URL="redis://nowhere", **bare)
+    assert server.returncode == ConfigurationError.exit_code
+    assert "REDIS_URL: " in server.stderr and "pip install 'chapterverse[redis]'" in server.stderr
+    doctor = chapterverse(example_home, "doctor", QDRANT_URL="http://nowhere", **bare)
+    assert doctor.returncode == ConfigurationError.exit_code
+    assert "QDRANT_URL: " in doctor.stderr and "pip install 'chapterverse[qdrant]'" in doctor.stderr
 
 
 @pytest.mark.slow

