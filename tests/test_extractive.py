@@ -14,7 +14,7 @@ from chapterverse.config import Settings
 from chapterverse.embeddings.local import LocalEmbedder
 from chapterverse.extractive import ExtractiveModel, Pick, Reader, ReaderPicker
 from chapterverse.extractive.candidates import candidates
-from chapterverse.extractive.matching import defines
+from chapterverse.extractive.matching import defines, expands, says_whether
 from chapterverse.extractive.model import write
 from chapterverse.extractive.question import understand
 from chapterverse.extractive.words import stem, words
@@ -88,6 +88,8 @@ class TestAnswers:
         ("question", "answer"),
         [
             ("How heavy is Tern?", "mass: 6 kg [4]"),
+            ("What does Tern weigh?", "mass: 6 kg [4]"),
+            ("WHAT IS ROS 2?", "ROS 2 is a set of libraries for robots [2]."),
             ("What is the top speed of Tern?", "top speed: 0.5 m/s [4]"),
             ("What is ROS 2?", "ROS 2 is a set of libraries for robots [2]."),
             (
@@ -114,6 +116,11 @@ class TestAnswers:
             "How much does Tern cost?",
             "What is the battery capacity of Tern?",
             "Who built Tern?",
+            "Who made Tern?",
+            "Where is Tern made?",
+            "How tall is Tern?",
+            "How long does Tern's battery last?",
+            "What does ROS stand for?",
             "How many kilometres does Tern travel?",
             "In which year was Tern built?",
             "Is Tern faster than a Husky?",
@@ -204,6 +211,12 @@ class TestCandidates:
         cut = IssuedPassage(1, "    return x\n```\n\nThe function returns a number.", "", "", 1.0)
         assert [candidate.text for candidate in candidates([cut])] == ["The function returns a number."]
 
+    def test_a_passage_that_is_cut_out_of_code(self) -> None:
+        cut = IssuedPassage(
+            1, "    self.timer = start(0.05)\n\n    def stop(self):\n        self.timer.end()", "", "", 1.0
+        )
+        assert candidates([cut]) == []
+
     def test_what_two_passages_repeat_comes_once(self) -> None:
         assert len(candidates([ROS, ROS])) == 2
 
@@ -218,6 +231,8 @@ class TestQuestion:
             ("What port does it use?", "number", "port"),
             ("In which year was it released?", "time", None),
             ("When was it released?", "time", None),
+            ("What does it weigh?", "number", None),
+            ("What is its weight?", "number", None),
             ("Who made it?", "person", None),
             ("Where is the lidar?", "place", None),
             ("Two robots share a network. How do I keep them apart?", "manner", None),
@@ -231,6 +246,37 @@ class TestQuestion:
     def test_kinds(self, text: str, kind: str, unit: str | None) -> None:
         question = understand(text)
         assert (question.kind, question.unit) == (kind, stem(unit) if unit else None)
+
+    @pytest.mark.parametrize(
+        "questions",
+        [
+            ("How heavy is it?", "What does it weigh?", "its weight", "What mass?"),
+            ("How much is it?", "What does it cost?", "price", "How expensive is it?"),
+            ("How fast is it?", "What is its speed?"),
+            ("How old is it?", "What age?"),
+        ],
+    )
+    def test_a_measure_is_one_however_it_is_asked_for(self, questions: tuple[str, ...]) -> None:
+        measures = [understand(question).measure for question in questions]
+        assert frozenset.intersection(*(measure.told for measure in measures if measure)), questions
+        assert all(measures)
+
+    def test_how_long_something_lasts_is_no_length(self) -> None:
+        length, duration = understand("How long is it?").measure, understand("How long does it take?").measure
+        assert length and duration
+        assert stem("km") in length.also - duration.also
+
+    @pytest.mark.parametrize(
+        ("question", "brief"),
+        [
+            ("How heavy is it?", True),
+            ("battery life", True),
+            ("Is it?", False),
+            ("Which sensors does Tern carry?", False),
+        ],
+    )
+    def test_brief_ones(self, question: str, brief: bool) -> None:
+        assert understand(question).brief is brief
 
     def test_only_the_asking_sentence_must_be_covered(self) -> None:
         question = understand("Two teams share our Wi-Fi. How do we keep robots apart?")
@@ -261,11 +307,30 @@ class TestWords:
             ("ROS 2", "ROS 2, the second generation of ROS, is a set.", True),
             ("overlay", "An overlay is a workspace.", True),
             ("ROS 2", "ROS 2 has four parts.", False),
+            ("quaternion", "Quaternion: four numbers that represent a rotation.", True),
             ("a (b", "A (b is c.", True),
         ],
     )
     def test_definitions(self, term: str, text: str, is_one: bool) -> None:
         assert defines(term, text) is is_one
+
+    @pytest.mark.parametrize(
+        ("question", "text", "does"),
+        [
+            ("Is ROS 2 an operating system?", "Despite its name it is not an operating system.", True),
+            ("Is it an operating system? (ROS 2)", "ROS 2 isn't an operating system at all.", True),
+            ("Are wheels a problem?", "Wheels are a problem on stairs.", True),
+            ("Is ROS 2 an operating system?", "ROS 2, the Robot Operating System, is a set of tools.", False),
+            ("Is it fast?", "It is a fast robot.", False),
+        ],
+    )
+    def test_whether_a_thing_is_another(self, question: str, text: str, does: bool) -> None:
+        assert says_whether(understand(question), text) is does
+
+    def test_what_an_abbreviation_stands_for(self) -> None:
+        assert expands("DDS", "ROS 2 uses DDS, the Data Distribution Service, as its usual middleware.")
+        assert expands("VLA", "A vision-language-action model takes camera images.")
+        assert not expands("DDS", "DDS is a standard of the Object Management Group.")
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ Owns what can be said on its own: sentences, list items, rows of tables. Heading
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from chapterverse.text import sentences
 from chapterverse.transcript import IssuedPassage
@@ -16,6 +17,7 @@ _FENCE_LINE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[ \t]*(\S*)", re.MULTILINE)
 _ITEM = re.compile(r"(?:> ?)*(?:[-*+•]|\(?\d{1,3}[.)])[ \t]+")
 _RULE = re.compile(r"\|?[\s:|-]+\|?")
 _LONGEST_CODE = 30  # lines of a block that is still an example and not a program
+_POINTS_BACK = re.compile(r"(?:It|Its|They|Their|This|These|Those|That|He|She|Such|Both|Here)\b")
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
 
 
@@ -37,6 +39,11 @@ class Candidate:
     def announces(self) -> bool:
         """Whether something must follow it."""
         return self.text.endswith(":")
+
+    @property
+    def points_back(self) -> bool:
+        """Whether it begins with a word for something that was named before it."""
+        return bool(_POINTS_BACK.match(self.text))
 
 
 def candidates(passages: Sequence[IssuedPassage]) -> list[Candidate]:
@@ -63,7 +70,7 @@ class _Reader:
     def read(self) -> list[Candidate]:
         """The candidates of the passage."""
         end = 0
-        for place, (start, stop) in enumerate(sentences(self._text)):
+        for place, (start, stop) in enumerate(_sentences(self._text)):
             if self._block is None and "\n\n" in self._text[end:start]:
                 self._new_block(self._text[start:stop])
             end = stop
@@ -130,9 +137,18 @@ class _Reader:
         self._follows = True
 
 
+@lru_cache(maxsize=1024)
+def _sentences(text: str) -> tuple[tuple[int, int], ...]:
+    """The same passages come up for many questions, and twice for each."""
+    return tuple(sentences(text))
+
+
 def _whole_fences(text: str) -> str:
-    """A passage may begin inside a code block that was cut: its first fence is then a bare, closing one."""
+    """A passage may begin inside a code block that was cut: its first fence is then a bare, closing one. When it was
+    cut on both sides, every line is indented."""
     fences = _FENCE_LINE.findall(text)
+    if not fences and all(line.startswith("    ") for line in text.splitlines() if line.strip()):
+        return f"```\n{text}\n```"
     return f"```\n{text}" if len(fences) % 2 and not fences[0] else text
 
 

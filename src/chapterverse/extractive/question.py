@@ -7,9 +7,11 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from chapterverse.extractive.words import Word, stem, stems, words
+from chapterverse.extractive.words import EMPTY, Word, stem, words
 
 Kind = Literal["number", "person", "time", "place", "reason", "manner", "definition", "yes_no", "choice", "topic"]
+
+BRIEF: Final = 2  # words with a meaning of their own
 
 _SENTENCE = re.compile(r"[^.?!]+(?:[.?!]+(?!\s|$)[^.?!]*)*[.?!]*")
 _LEAD = re.compile(r"^(?:and|but|so|then|also|well|ok|okay|hi|hello|please)\b[\s,]*", re.IGNORECASE)
@@ -24,6 +26,7 @@ _QUANTITY = re.compile(
     r"height|depth|weight|mass|speed|frequency|distance|duration|age|population|temperature|resolution|score)\b",
     re.IGNORECASE,
 )
+_WEIGHS = re.compile(r"^what (?:does|do|did|would) .*\b(?:weigh|cost)\b", re.IGNORECASE)
 _ASKED = re.compile(
     r"\b(?:what|which|whose)\s+(?P<noun>(?!(?:is|are|was|were|do|does|did|can|has|have|kind|type|sort)\b)[\w-]+)",
     re.IGNORECASE,
@@ -59,41 +62,52 @@ _KINDS: Final[dict[str, Kind]] = {
 
 _OTHER_KINDS: Final[tuple[tuple[re.Pattern[str], Kind], ...]] = (
     (_REASON, "reason"),
+    (_WEIGHS, "number"),
     (_TIME, "time"),
     (_YES_NO, "yes_no"),
     (_ASKED, "choice"),
 )
 
-# What an answer may name instead of the adjective that was asked for.
-_MEASURES: Final = {
-    "long": "length duration second minute hour day year month week m metre meter km ms s",
-    "far": "distance range m km metre meter mile moves travel",
-    "heavy": "mass weight weigh kg g ton pound",
-    "fast": "speed velocity rate m/s hz second",
-    "quick": "speed latency rate ms second",
-    "slow": "speed rate latency second",
-    "often": "rate frequency hz time every second minute hour day week",
-    "old": "age year",
-    "big": "size dimension area volume byte gb mb",
-    "large": "size dimension area volume byte gb mb",
-    "small": "size dimension",
-    "tall": "height m metre meter feet",
-    "high": "height level m metre meter feet",
-    "deep": "depth m metre meter feet",
-    "wide": "width m metre meter feet",
-    "thick": "thickness mm",
-    "hot": "temperature degree",
-    "cold": "temperature degree",
-    "close": "distance m metre meter",
-    "strong": "strength force power",
-    "expensive": "price cost fee dollar euro usd eur free",
-    "accurate": "accuracy error percent %",
-    "frequent": "rate frequency hz",
-}
-_PRICE = re.compile(r"\b(?:costs?|price|pay|charged?|worth)\b", re.IGNORECASE)
+# Measures: the adjectives that ask for one after "how", the words that name it, what else tells it beyond doubt, and
+# what may tell it as well as another one.
+_MEASURES: Final = (
+    ("long", "length duration", "", "second minute hour day year month week m metre meter km ms s"),
+    ("lasting", "duration", "", "second minute hour day year month week ms s"),
+    ("far close", "distance", "", "range m km metre meter mile moves travel"),
+    ("heavy", "weigh weight mass", "kg kilogram g gram ton tonne pound lb", ""),
+    ("fast quick slow", "speed velocity", "m/s km/s km/h mph", "rate latency hz ms second"),
+    ("often frequent", "frequency", "hz daily hourly weekly monthly", "rate time every second minute hour day week"),
+    ("old", "age", "aged", "year"),
+    ("big large small", "size", "dimension", "area volume byte gb mb"),
+    ("tall", "height", "high", ""),
+    ("high", "height", "tall above", "level"),
+    ("deep", "depth", "below", ""),
+    ("wide", "width", "across", ""),
+    ("thick", "thickness", "", "mm"),
+    ("hot cold", "temperature", "degree celsius fahrenheit", ""),
+    ("strong", "strength", "", "force power"),
+    ("expensive", "price cost", "fee dollar euro usd eur free", ""),
+    ("accurate", "accuracy", "", "error percent"),
+)
+_BY_ADJECTIVE: Final = {adjective: row for row in _MEASURES for adjective in row[0].split()}
+_BY_NAME: Final = {stem(name): row for row in _MEASURES for name in row[1].split()}
+_PRICE = re.compile(
+    r"\b(?:costs?|price|pay|charged?|worth)\b|\bmuch(?= (?:is|are) (?:it|this|that|they|these|those|one)\b)",
+    re.IGNORECASE,
+)
+_BEING: Final = frozenset({"is", "are", "was", "were", "a", "an", "the"})
 _NO_NOUN = re.compile(
     r"(?:is|are|was|were|do|does|did|can|could|will|would|should|has|have|had|may|must|of|to|in|times?)", re.IGNORECASE
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A measure that is asked for."""
+
+    asked: str  # stem of the word that asks: "heavy"
+    told: frozenset[str]  # stems that tell it beyond doubt: "heavy", "mass", "kg"
+    also: frozenset[str]  # these, and those that may tell it as well as something else
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +119,15 @@ class Question:
     words: tuple[Word, ...]  # of all its sentences
     asked: tuple[Word, ...]  # of the sentence that asks
     unit: str | None  # stem of what is counted: "how many hours"
-    measure: str | None  # stem of the measure asked for: "how heavy"
-    also: frozenset[str]  # stems of which an answer may use one instead: "mass", "kg"
+    measure: Measure | None  # what is measured: "how heavy", "the weight"
     noun: str | None  # stem of the kind of thing asked for: "which company"
     defined: str | None  # what a definition is asked of
     attribute: str | None  # stem of what is asked of a thing: "the step of Gazebo"
+
+    @property
+    def brief(self) -> bool:
+        """Whether it has so few words that each must be there; the trained reader knows longer questions alone."""
+        return 0 < len({word.stem for word in self.words}) <= BRIEF
 
     @property
     def numbers(self) -> frozenset[str]:
@@ -119,17 +137,21 @@ class Question:
 
 def understand(text: str) -> Question:
     """Take a question apart."""
+    if text.isupper() and not EMPTY.isdisjoint(text.lower().split()):
+        text = text.lower()  # shouted: its capitals name nothing
     asking = _asking(text)
     kind, unit = _kind(asking)
-    measure, also = _measure(asking)
     definition = _DEFINITION.match(asking)
     defined = next(filter(None, definition.groups()), None) if definition else None
     if defined and kind in ("topic", "choice"):
         kind = "definition"
     named = _ASKED.search(asking)
     attribute = _ATTRIBUTE.match(asking)
-    found = tuple(words(text))
     start = text.find(asking)
+    measure = _measure(asking)
+    found = tuple(words(text))
+    if measure and not found:  # "How much is it?"
+        found = (Word(measure.asked, measure.asked, start, start, particular=False, pieces=frozenset()),)
     asked = tuple(word for word in found if start <= word.start < start + len(asking)) if start >= 0 else found
     return Question(
         text=text,
@@ -138,7 +160,6 @@ def understand(text: str) -> Question:
         asked=asked,
         unit=unit,
         measure=measure,
-        also=also,
         noun=stem(named["noun"]) if named else None,
         defined=defined,
         attribute=stem(attribute["noun"]) if attribute else None,
@@ -153,15 +174,27 @@ def _asking(text: str) -> str:
     return _LEAD.sub("", chosen)
 
 
-def _measure(asking: str) -> tuple[str | None, frozenset[str]]:
-    """What is measured, and the words that an answer may use for it."""
+def _measure(asking: str) -> Measure | None:
+    """What is measured: asked for by "how" and an adjective, or by its name."""
     much = _HOW_MUCH.search(asking)
-    if much is None:
-        return None, frozenset()
-    if much["measure"].lower() == "much" and (price := _PRICE.search(asking)):
-        return stem(price[0]), stems(_MEASURES["expensive"])
-    measure = much["measure"].lower().removesuffix("ly")
-    return (stem(measure), stems(_MEASURES[measure])) if measure in _MEASURES else (None, frozenset())
+    adjective = much["measure"].lower().removesuffix("ly") if much else ""
+    if adjective == "much" and (price := _PRICE.search(asking)):
+        return _told(price[0].lower(), _BY_ADJECTIVE["expensive"])
+    if much and adjective == "long" and (much["noun"] or "is").lower() not in _BEING:
+        return _told(adjective, _BY_ADJECTIVE["lasting"])  # "how long does it take"
+    if adjective in _BY_ADJECTIVE:
+        return _told(adjective, _BY_ADJECTIVE[adjective])
+    name = next((word for word in words(asking) if word.stem in _BY_NAME), None)
+    if name is None or adjective == "many":
+        return None
+    adjectives, names, beyond_doubt, _ = _BY_NAME[name.stem]
+    return _told(name.raw, ("", f"{adjectives.split()[0]} {names}", beyond_doubt, ""))
+
+
+def _told(asked: str, row: tuple[str, str, str, str]) -> Measure:
+    """A measure with the words that tell it. The other adjectives that ask for it tell something else."""
+    told = frozenset(stem(word) for word in f"{asked} {row[1]} {row[2]}".split())
+    return Measure(stem(asked), told, told | frozenset(stem(word) for word in row[3].split()))
 
 
 def _kind(asking: str) -> tuple[Kind, str | None]:
@@ -176,7 +209,8 @@ def _kind(asking: str) -> tuple[Kind, str | None]:
         return _KINDS[asks["word"].lower()], None
     quantity = _QUANTITY.search(asking)
     if quantity and not _TIME.search(asking):
-        return "number", stem(quantity["noun"])
+        noun = stem(quantity["noun"])
+        return "number", None if noun in _BY_NAME else noun
     for pattern, kind in _OTHER_KINDS:
         if pattern.search(asking):
             return kind, None

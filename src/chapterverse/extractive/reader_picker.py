@@ -14,9 +14,9 @@ from typing import Final
 from chapterverse.embeddings import Embedder
 from chapterverse.extractive.candidates import Candidate, candidates
 from chapterverse.extractive.judging import ANSWERED, ENOUGH, Judged, answerability, score_by_words
-from chapterverse.extractive.matching import compare
+from chapterverse.extractive.matching import Match, compare
 from chapterverse.extractive.picking import MOST_SENTENCES, Pick
-from chapterverse.extractive.question import understand
+from chapterverse.extractive.question import Question, understand
 from chapterverse.extractive.reading import Read, Reader, windows
 from chapterverse.transcript import IssuedPassage
 
@@ -30,7 +30,6 @@ NEXT: Final = 2  # sentences for who asks for more
 _WANTS_CODE = re.compile(
     r"\bhow (?:do|can|should|would|to)\b|\b(?:command|code|example|snippet|syntax|script)s?\b", re.IGNORECASE
 )
-_POINTS_BACK = re.compile(r"(?:It|Its|They|Their|This|These|Those|That|He|She|Such|Both|Here)\b")
 
 
 class ReaderPicker:
@@ -74,7 +73,11 @@ class ReaderPicker:
         weighed = await self._weigh(question, found, barred=True)
         if rows := [one for one in weighed if one.names_row and one.by_rules >= ENOUGH]:
             return [max(rows, key=lambda one: one.by_rules).match.candidate]
+        if sure := [one for one in weighed if one.match.sure and one.by_rules >= ENOUGH]:
+            return _choose(await self._read(question, sure, found) if len(sure) > 1 else sure)
         judged = await self._read(question, weighed, found)
+        if judged and _is_beside(understand(question), judged[0].match):
+            return []
         return _choose(judged) if judged and answerability(question, judged) >= ANSWERED else []
 
     async def _weigh(self, question: str, found: Sequence[Candidate], *, barred: bool) -> list[Judged]:
@@ -120,11 +123,18 @@ def _choose(judged: Sequence[Judged]) -> list[Candidate]:
     chosen = [best.match.candidate]
     for one in judged[1:]:
         candidate = one.match.candidate
-        # When the question names a row of a table, the rows beside it answer other questions.
-        beside = best.names_row and candidate.is_row and not one.names_row
-        if one.score >= best.score - NEAR and not beside and not candidate.announces:
+        # When the question names a row of a table, other rows answer other questions, and so does what is doubted.
+        beside = best.names_row and (one.match.doubted or (candidate.is_row and not one.names_row))
+        # What says "is not a …" to who asks "is it a …?" may be further: the reader looks for the words.
+        near = 2 * NEAR if one.match.fits == 1.0 > best.match.fits else NEAR
+        if one.score >= best.score - near and not beside and not candidate.announces:
             chosen.append(candidate)
     return chosen[:USUAL]
+
+
+def _is_beside(question: Question, best: Match) -> bool:
+    """Whether the rules see that a brief question is not answered; the reader knows longer ones."""
+    return question.brief and (best.barred or (question.kind == "number" and not best.whole))
 
 
 def _what_follows(found: Sequence[Candidate], said: str) -> list[Candidate]:
@@ -149,8 +159,9 @@ def _in_order(chosen: Sequence[Candidate], found: Sequence[Candidate]) -> list[C
 
 
 def _pointed_at(candidate: Candidate, found: Sequence[Candidate]) -> Iterator[Candidate]:
-    """The sentences before one, back to the first that can be understood on its own."""
+    """The sentences before one, back to the first that can be understood on its own. None is left out between them:
+    what says "it" is only shown right after what it points to (`grounding`)."""
     before = {c.text: c for c in found if c.rank == candidate.rank}
-    while _POINTS_BACK.match(candidate.text) and candidate.before in before:
+    while candidate.points_back and candidate.before in before:
         candidate = before[candidate.before]
         yield candidate

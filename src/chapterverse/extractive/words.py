@@ -27,7 +27,7 @@ EMPTY: Final = _list(
     away back be became because become becomes been before being below between both but by call called came can cannot
     come comes could did do does doing done down during each either else etc ever every everything explain few for
     from full gave get gets give given gives go goes going gone good got had happen happened happens has have having he
-    her here hers him his how i if in instead into is it its itself just kind know known less let like lot made make
+    her here hers him his how i if in instead into is it its itself just kind know known less let like lot make
     makes making many may me mean means meant might mine more most much must my name named names near need needed
     needs never no nobody not nothing of off often on once one ones only onto or other others our ours out over own per
     please possible put really right said same saw say says see seem seems seen several shall she should show shown so
@@ -42,9 +42,9 @@ EMPTY: Final = _list(
 RELATIONS: Final = _list(
     """
     advantage average author benefit category cause common comparison concept consequence considered define definition
-    describe description detail difference different effect end example explain explanation feature find first function
-    goal help idea importance important information instance issue main major meaning method origin overview part point
-    problem process property purpose reason role saying set term topic type unique usage widely word
+    describe description detail difference different effect end example explain explanation feature first function
+    goal help idea importance important information instance issue main major meaning method number origin overview
+    part point problem process property purpose reason role saying set stand term topic type unique usage widely word
     """
 )
 
@@ -57,9 +57,10 @@ _IRREGULAR: Final = {
     word: base
     for base, words in {
         "begin": "began begun", "break": "broke broken", "build": "built", "buy": "bought", "choose": "chose chosen",
-        "draw": "drew drawn", "drive": "drove driven", "find": "found", "fly": "flew flown", "hold": "held",
-        "keep": "kept", "lead": "led", "leave": "left", "lose": "lost", "meet": "met", "run": "ran", "sell": "sold",
-        "send": "sent", "speak": "spoke spoken", "spend": "spent", "stand": "stood", "teach": "taught",
+        "draw": "drew drawn", "drive": "drove driven", "find": "found discover discovers discovered discovery",
+        "fly": "flew flown", "hold": "held",
+        "keep": "kept", "lead": "led", "leave": "left", "lose": "lost", "make": "made", "meet": "met", "run": "ran",
+        "sell": "sold", "send": "sent", "speak": "spoke spoken", "spend": "spent", "stand": "stood", "teach": "taught",
         "think": "thought", "win": "won", "write": "wrote written", "grow": "grew grown", "fall": "fell fallen",
         "rise": "rose risen", "bring": "brought", "catch": "caught", "die": "died death dead dying",
         "person": "people", "child": "children", "man": "men", "woman": "women", "axis": "axes",
@@ -109,7 +110,7 @@ def stems(text: str) -> frozenset[str]:
     return frozenset().union(*(_stems_of_word(found[0]) for found in _WORD.finditer(text)))
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=16_384)
 def _stems_of_word(raw: str) -> tuple[str, ...]:
     return tuple(stem(part) for part in (raw, *_pieces(raw)))
 
@@ -119,7 +120,7 @@ def says_number(raw: str) -> bool:
     return raw[:1].isdigit() or raw.lower() in _COUNTS
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=16_384)
 def stem(raw: str) -> str:
     """What the forms of a word have in common. Crude on purpose: it only has to be the same on both sides."""
     word = raw.lower().replace("’", "'").removesuffix("'s").rstrip(".'-/:")
@@ -159,5 +160,6 @@ def _is_particular(raw: str, begins: bool) -> bool:
 
 def _pieces(raw: str) -> list[str]:
     """The words inside a compound: ROS_DOMAIN_ID, FixedUpdate, best-effort."""
-    pieces = [part for run in _PARTS.findall(raw) for part in _CAMEL.split(run)]
+    whole = raw.replace("’", "'").removesuffix("'s")
+    pieces = [part for run in _PARTS.findall(whole) for part in _CAMEL.split(run)]
     return pieces if len(pieces) > 1 else []
