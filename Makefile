@@ -71,7 +71,7 @@ scoreboard: $(READY) ## Every figure of trust on public sets, with two baselines
 	$(CLEAN_ENV) $(BIN)/python -m bench.followups
 	$(CLEAN_ENV) $(BIN)/python -m bench.scoreboard
 
-reliability: $(READY) ## Every fault and what came of it, into docs/RELIABILITY.md (ten minutes)
+reliability: $(READY) ## Every fault and what came of it, into docs/RELIABILITY.md (twenty minutes)
 	mkdir -p .cache && rm -f .cache/outcomes.jsonl
 	$(CLEAN_ENV) RELIABILITY_OUTCOMES=$(CURDIR)/.cache/outcomes.jsonl $(BIN)/python -m pytest -q tests/faults --timeout 600
 	$(BIN)/python tools/reliability.py .cache/outcomes.jsonl

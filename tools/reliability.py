@@ -36,6 +36,8 @@ _PARTS = {
     "all at once, while one dependency fails and all others are well.",
     "While readers ask": "Four readers ask in sessions of their own, before, during and after the fault.",
     "Processes killed": "`kill -9`, in the middle of answers and of an ingest.",
+    "While a book is ingested": "What an ingest needs fails in its middle, or it is killed; then it is run again. "
+    "*Slowest* is the time until the run ended, *recovery* that of the next one.",
     "Stopping": "SIGTERM with open streams.",
     "Disk full": "",
     "Clock": "",

@@ -17,6 +17,7 @@ from uuid import UUID, uuid4
 import asyncpg
 import orjson
 
+from chapterverse.clock import trusts_its_clock
 from chapterverse.errors import ConversationsUnavailable
 from chapterverse.migrations import migrate
 from chapterverse.models import ConversationThread, Message
@@ -102,8 +103,8 @@ class Conversations:
         return await self._job(_ARCHIVE_LOCK, after, _ARCHIVE)
 
     async def purge(self, older_than: timedelta) -> int:
-        """Delete older turns, and threads that have none left; how many turns. One worker at a time does it."""
-        return await self._job(_PURGE_LOCK, older_than, _PURGE_TURNS, _PURGE_THREADS)
+        """Delete older turns and empty threads, unless the clock is in doubt; how many turns. One worker at a time."""
+        return await self._job(_PURGE_LOCK, older_than, _PURGE_TURNS, _PURGE_THREADS, by_trusted_clock=True)
 
     async def probe(self) -> None:
         """Raise `ConversationsUnavailable` unless the database answers; when it does, all calls are let through."""
@@ -125,12 +126,13 @@ class Conversations:
             except (TimeoutError, *_LOST):
                 pool.terminate()
 
-    async def _job(self, lock: int, age: timedelta, *statements: str) -> int:
+    async def _job(self, lock: int, age: timedelta, *statements: str, by_trusted_clock: bool = False) -> int:
         """Run the statements unless another worker does so right now; how many rows the first one touched."""
 
         async def work(connection: Any) -> int:
             async with connection.transaction():
-                if not await connection.fetchval("SELECT pg_try_advisory_xact_lock($1)", lock):
+                free = await connection.fetchval("SELECT pg_try_advisory_xact_lock($1)", lock)
+                if not free or (by_trusted_clock and not await trusts_its_clock(connection)):
                     return 0
                 touched = [_count(await connection.execute(statement, age)) for statement in statements]
                 return touched[0]

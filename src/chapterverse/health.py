@@ -1,15 +1,16 @@
 """Whether each dependency can be used now: real probes, limited in time, remembered for a moment.
 
-Owns what "healthy" means. Never costs paid tokens, never tells a secret.
+Owns what "healthy" means. Never costs paid tokens, never tells a secret. Where workers share what they find
+(`api.shared_health`), a server that all of them use is probed by one of them at a time.
 """
 
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, Protocol
 
 from chapterverse import __version__
 from chapterverse.errors import ChapterverseError
@@ -23,6 +24,15 @@ REMEMBER_SECONDS: Final = 1.5  # so that a busy orchestrator's questions cost no
 
 
 @dataclass(frozen=True, slots=True)
+class Remote:
+    """A server that other hosts use as well, and how it is asked: whoever has the same finds the same."""
+
+    url: str = field(repr=False)  # perhaps with a password
+    key: str = field(default="", repr=False)
+    part: str = ""  # the collection or model
+
+
+@dataclass(frozen=True, slots=True)
 class Dependency:
     """Something that answers need. Without a vital one nothing can be served."""
 
@@ -32,6 +42,22 @@ class Dependency:
     probe: Callable[[], Awaitable[None]]
     vital: bool
     also_as: str = ""  # the name that the seeds give it
+    remote: Remote | None = None  # None: of this host or process alone
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a probe found."""
+
+    state: ServiceStatus
+    began: float  # when it began, by this process's monotonic clock: it tells nothing of what happened later
+
+
+class Shared(Protocol):
+    """Where workers tell each other what their probes found."""
+
+    async def see(self, dependency: Dependency, probe: Callable[[], Awaitable[Seen]]) -> Seen:
+        """What another worker found just now, or what this one finds. Never fails."""
 
 
 @dataclass(slots=True)
@@ -40,21 +66,31 @@ class Health:
 
     dependencies: tuple[Dependency, ...]
     patience: float = PROBE_SECONDS
+    shared: Shared | None = None
     _answer: HealthResponse | None = None
-    _asked: float = 0.0  # when its probes began: it tells nothing of what happened later
+    _began: float = 0.0  # when the first of its probes did
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def check(self) -> HealthResponse:
-        """The state of everything, at most `REMEMBER_SECONDS` old when it was asked for."""
+        """The state of everything, at most `REMEMBER_SECONDS` old when it was asked for; of a server that another
+        worker probes right now, `PROBE_SECONDS` more."""
         fresh = time.monotonic() - REMEMBER_SECONDS
         async with self._lock:
-            if self._answer is None or self._asked < fresh:
-                asked = time.monotonic()
-                self._answer, self._asked = await self._ask(), asked
+            if self._answer is None or self._began < fresh:
+                now = time.monotonic()
+                seen = await asyncio.gather(*(self._see(dependency) for dependency in self.dependencies))
+                self._began = min((one.began for one in seen), default=now)
+                self._answer = self._sum_up([one.state for one in seen])
             return self._answer
 
-    async def _ask(self) -> HealthResponse:
-        states = await asyncio.gather(*(_probe(dependency, self.patience) for dependency in self.dependencies))
+    async def _see(self, dependency: Dependency) -> Seen:
+        async def probe() -> Seen:
+            began = time.monotonic()
+            return Seen(await _probe(dependency, self.patience), began)
+
+        return await self.shared.see(dependency, probe) if self.shared and dependency.remote else await probe()
+
+    def _sum_up(self, states: Sequence[ServiceStatus]) -> HealthResponse:
         services: dict[str, ServiceStatus] = {}
         worst = "healthy"
         for dependency, state in zip(self.dependencies, states, strict=True):

@@ -27,6 +27,7 @@ from chapterverse.api.pages import Contents
 from chapterverse.api.rates import RateLimits
 from chapterverse.api.request_id import RequestIds
 from chapterverse.api.request_log import RequestLog
+from chapterverse.api.shared_health import SharedHealth
 from chapterverse.api.streaming import HEARTBEAT_SECONDS
 from chapterverse.config import Settings
 from chapterverse.health import Health
@@ -74,7 +75,8 @@ def create_app(
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with opening(settings) as services, open_mcp(app):
             app.state.services = services
-            app.state.health = Health((*services.dependencies, *rates.dependencies))
+            shared = SharedHealth(rates.redis.ask) if rates.redis else None
+            app.state.health = Health((*services.dependencies, *rates.dependencies), shared=shared)
             if serves:
                 _settle_memory()
             yield

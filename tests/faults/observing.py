@@ -5,6 +5,7 @@ all is well again. Never judges: the table in `test_dependencies` does.
 """
 
 import asyncio
+import itertools
 import json
 import time
 from collections.abc import Awaitable, Callable
@@ -15,6 +16,7 @@ from uuid import uuid4
 import httpx2
 
 QUESTION = "What is a node in ROS 2?"
+_NUMBERS = itertools.count(1)
 SELECTION = "A node is a process that performs computation. Nodes talk over topics."
 PATIENCE = 40.0  # seconds: more than any request may take
 WELL_PATIENCE = 180.0  # seconds until all is well at last; how long it took is judged by who asked
@@ -73,14 +75,14 @@ class Doors:
         self._http = http
 
     async def chat(self) -> str:
-        return _answer(await self._http.post("/chat", json={"query": QUESTION, "session_id": str(uuid4())}))
+        return _answer(await self._http.post("/chat", json={"query": _new_question(), "session_id": str(uuid4())}))
 
     async def selection(self) -> str:
         question = {"query": "What is a node?", "mode": "selected_text", "selected_text": SELECTION}
         return _answer(await self._http.post("/chat", json=question))
 
     async def stream(self) -> str:
-        answer = await self._http.post("/chat/stream", json={"query": QUESTION})
+        answer = await self._http.post("/chat/stream", json={"query": _new_question()})
         if answer.status_code != 200:
             return _answer(answer)
         events = [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: ")]
@@ -89,7 +91,7 @@ class Doors:
         return str(ends[0]["error_code"]) if ends[0]["type"] == "error" else _done(ends[0])
 
     async def search(self) -> str:
-        answer = await self._http.post("/search", json={"query": QUESTION})
+        answer = await self._http.post("/search", json={"query": _new_question()})
         return "found" if answer.status_code == 200 and answer.json()["results"] else _answer(answer)
 
     async def session(self) -> str:
@@ -178,6 +180,11 @@ async def _until_well(doors: Doors) -> None:
             await asyncio.sleep(0.05)
         while await doors.chat() != "answered":  # noqa: ASYNC110
             await asyncio.sleep(0.05)
+
+
+def _new_question() -> str:
+    """One that nobody asked before: the vectors of those are remembered, and no service is asked for them."""
+    return f"{QUESTION} ({next(_NUMBERS)})"
 
 
 def _answer(answer: httpx2.Response) -> str:

@@ -23,6 +23,8 @@ WORDS: Final = {  # what each fault is
     "flap": "fails and comes back every 0.7 s",
     "killed": "kill -9 of its processes",
     "stopped": "SIGSTOP of its processes",
+    "held up": "SIGSTOP of its processes for 0.2 s in every 0.4 s",
+    "broken": "its files overwritten with garbage, and kill -9 of its processes",
 }
 
 

@@ -1,21 +1,25 @@
 """The clock of the machine is set forward and back while readers ask: for a server, its workers and its Postgres.
 
 libfaketime stands between the processes and the clock; where Debian's package is not installed this is left out. What
-single parts do is tested beside them: `test_rates` (limits on a clock that is never set), `test_database` (the order
-of turns).
+single parts do is tested beside them: `test_rates` and `test_shared_health` (times in Redis from before its clock was
+set back), `test_database` (the order of turns), `tests/test_clock.py` (what is deleted for its age).
 """
 
 import asyncio
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
+import asyncpg
 import pytest
 
+from chapterverse.postgres import EmbeddedPostgres
 from tests.faults.observing import World, until_well
 from tests.faults.outcomes import FULL, Outcome, record
-from tests.faults.processes import end, start
+from tests.faults.processes import Server, end, start, until, working_in
 from tests.faults.readers import Readers
 from tests.faults.worlds import copied_book
+from tests.served import free_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -23,15 +27,33 @@ LIBRARY = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
 JUMPS = ("+1d", "-1d", "+0")  # from the true time; the last sets it right again
 
 
-@pytest.mark.skipif(not FULL or LIBRARY is None, reason="`make reliability`, with Debian's libfaketime")
-async def test_readers_do_not_notice_that_the_clock_jumps(example_home: Path, postgres_root: Path) -> None:
-    home = copied_book(example_home, postgres_root / "clock")
-    clock = postgres_root / "clock.rc"
-    clock.write_text("+0\n")
-    clock.chmod(0o644)
+needs_faketime = pytest.mark.skipif(not FULL or LIBRARY is None, reason="`make reliability`, with Debian's libfaketime")
+
+
+@pytest.fixture
+def clock(postgres_root: Path) -> Iterator[Path]:
+    """The file that tells all processes how far their clock is off."""
+    path = postgres_root / "clock.rc"
+    set_clock(path, "+0")
+    path.chmod(0o644)
+    yield path
+    path.unlink()
+
+
+def set_clock(clock: Path, off: str) -> None:
+    clock.write_text(f"{off}\n")
+
+
+def start_by(clock: Path, home: Path, port: int = 0) -> Server:
     # Time that only goes forward, which counts waits and limits, is never set on a real machine either.
     faked = {"FAKETIME_TIMESTAMP_FILE": clock, "FAKETIME_NO_CACHE": 1, "DONT_FAKE_MONOTONIC": 1, "LD_PRELOAD": LIBRARY}
-    server = start(home, **{name: str(value) for name, value in faked.items()})  # type: ignore[arg-type]
+    return start(home, port=port, **{name: str(value) for name, value in faked.items()})
+
+
+@needs_faketime
+async def test_readers_do_not_notice_that_the_clock_jumps(example_home: Path, postgres_root: Path, clock: Path) -> None:
+    home = copied_book(example_home, postgres_root / "clock")
+    server = start_by(clock, home)
     try:
         await asyncio.to_thread(server.wait_until_ready)
         await until_well(World("database", server.url, ()))
@@ -39,7 +61,7 @@ async def test_readers_do_not_notice_that_the_clock_jumps(example_home: Path, po
             await readers.answered()
             began = time.monotonic()
             for jump in JUMPS:
-                clock.write_text(f"{jump}\n")
+                set_clock(clock, jump)
                 await readers.answered(2)
             recovery = time.monotonic() - began
             await readers.stop()
@@ -51,3 +73,46 @@ async def test_readers_do_not_notice_that_the_clock_jumps(example_home: Path, po
     record(Outcome("Clock", "jumps", done, str(told), slowest, recovery, lost))
     assert set(told.outcomes) == {"answered"}, told
     assert lost == 0, "turns are kept in the order in which they were stored"
+
+
+@needs_faketime
+async def test_a_date_400_days_ahead_deletes_nothing(example_home: Path, postgres_root: Path, clock: Path) -> None:
+    """A server tidies up as soon as it starts: by a wrong date every conversation is older than it is kept."""
+    home, port = copied_book(example_home, postgres_root / "calendar"), free_port()
+    server = start_by(clock, home, port)
+    try:
+        await asyncio.to_thread(server.wait_until_ready)
+        await until_well(World("database", server.url, ()))
+        async with Readers(server.url, 4) as readers:
+            await readers.answered(2)
+            await readers.stop()
+            await tidied(home, "doubted_at IS NULL")
+            began = time.monotonic()
+            for date, state in (("+400d", "doubted_at IS NOT NULL"), ("+0", "doubted_at IS NULL")):
+                await asyncio.to_thread(end, server)
+                set_clock(clock, date)
+                server = start_by(clock, home, port)
+                await asyncio.to_thread(server.wait_until_ready)
+                await tidied(home, state)
+                assert await readers.lost() == 0
+            recovery = time.monotonic() - began
+            told = readers.told
+    finally:
+        await asyncio.to_thread(end, server)
+    done = "started with a date 400 days ahead, and again with the right one (libfaketime: server and Postgres)"
+    record(Outcome("Clock", "a wrong date", done, f"{told}; all of them kept", max(told.slowest.values()), recovery))
+
+
+async def tidied(home: Path, state: str) -> None:
+    """Wait until somebody tidied up, and found the clock like that."""
+    # Joined, not started: by us it would have the clock of this machine.
+    await until(lambda: working_in(home / "postgres" / "data"), what="the start of Postgres")
+    postgres = EmbeddedPostgres(home / "postgres")
+    connection = await asyncpg.connect(await postgres.start())
+    try:
+        async with asyncio.timeout(120):
+            while not await connection.fetchval(f"SELECT 1 FROM housekeeping WHERE {state}"):  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+    finally:
+        await connection.close()
+        await postgres.stop()

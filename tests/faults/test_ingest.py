@@ -1,20 +1,30 @@
-"""A Qdrant server that is lost in the middle of an ingest: the published book is whole, the next run completes it."""
+"""An ingest that loses what it needs, or its life, in the middle: the book stays whole, and the next run completes it.
+
+What an ingest needs that is not on its own disk: a Qdrant server, or a service of embeddings. Each is slow from the
+beginning, so that there is a middle.
+"""
 
 import asyncio
 import json
+import signal
 import time
+from collections.abc import Callable
 from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
 from chapterverse.config import Settings
 from tests.contract.qdrant_server import qdrant_server
-from tests.faults.outcomes import FULL, Outcome, record
+from tests.embeddings.stub import KEY, EmbeddingStub
+from tests.faults.observing import Fault
+from tests.faults.outcomes import FULL, WORDS, Outcome, record
 from tests.faults.processes import command, environment, until
 from tests.faults.proxy import Proxy, to_port
-from tests.faults.worlds import entered, fill
+from tests.faults.worlds import by_proxy, entered, fill, flapping, lying
 
 pytestmark = [
     pytest.mark.slow,
@@ -22,43 +32,125 @@ pytestmark = [
     pytest.mark.skipif(not FULL, reason="`make reliability`"),
 ]
 
+PAGES = {"Qdrant server": 30, "embeddings": 120}  # passages are embedded here slowly, by the stub at once
+KILL = "killed"
+TYPED = {5, 6, 7, 10}  # the exit codes of EmbeddingError, RetrievalUnavailable, QdrantConnectionError, IngestionError
 
-async def test_a_qdrant_server_lost_in_the_middle_of_an_ingest(tmp_path: Path) -> None:
-    home, book = tmp_path / "home", tmp_path / "book"
-    book.mkdir()
-    for number in range(30):
-        text = " ".join(f"Part {part} of machine {number} weighs {part * number} grams." for part in range(60))
-        (book / f"{number}.md").write_text(f"# Machine {number}\n\n{text}\n")
+
+@dataclass
+class Ingest:
+    """A book of many pages, where its passages go, and the process that takes them there."""
+
+    home: Path
+    book: Path
+    pages: int
+    settings: dict[str, Any] = field(default_factory=dict)
+    process: "asyncio.subprocess.Process | None" = None
+
+    def write(self) -> None:
+        self.book.mkdir()
+        for number in range(self.pages):
+            text = " ".join(f"Part {part} of machine {number} weighs {part * number} grams." for part in range(60))
+            (self.book / f"{number}.md").write_text(f"# Machine {number}\n\n{text}\n")
+
+    async def run(self) -> tuple[int, str, str]:
+        """Exit code and what was said."""
+        self.process = await asyncio.create_subprocess_exec(
+            *command("ingest", "--json", str(self.book)),
+            env=environment(self.home, **self.settings),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        out, err = await self.process.communicate()
+        assert self.process.returncode is not None
+        return self.process.returncode, out.decode(), err.decode()
+
+    def journal(self) -> int:
+        """Bytes of vectors that are not published yet."""
+        path = self.home / "unpublished-vectors.sqlite-wal"
+        return path.stat().st_size if path.exists() else 0
+
+
+async def qdrant(stack: AsyncExitStack, ingest: Ingest) -> Proxy:
+    url = await entered(stack, qdrant_server())
+    proxy = await stack.enter_async_context(Proxy(to_port(urlsplit(url).port or 0)))
+    ingest.settings |= {"qdrant_url": f"http://127.0.0.1:{proxy.port}", "qdrant_collection_name": "ingests"}
+    return proxy
+
+
+async def embeddings(stack: AsyncExitStack, ingest: Ingest) -> Proxy:
+    stub = await stack.enter_async_context(EmbeddingStub())
+    proxy = await stack.enter_async_context(Proxy(to_port(urlsplit(stub.url).port or 0)))
+    ingest.settings |= {
+        "embeddings": "cohere",
+        "cohere_api_key": KEY,
+        "cohere_base_url": f"http://127.0.0.1:{proxy.port}",
+    }
+    return proxy
+
+
+def fault_of(ingest: Ingest, proxy: Proxy, name: str) -> Fault:
+    async def kill() -> None:
+        assert ingest.process
+        ingest.process.send_signal(signal.SIGKILL)
+
+    known = (*by_proxy(proxy), lying(proxy), flapping(proxy), Fault(KILL, kill, lambda: proxy.become("pass")))
+    return next(fault for fault in known if fault.name == name)
+
+
+Place = Callable[[AsyncExitStack, Ingest], Any]
+PLACES: dict[str, Place] = {"Qdrant server": qdrant, "embeddings": embeddings}
+CASES = [
+    *(("Qdrant server", name) for name in ("refuse", "hang", "lie", "flap", KILL)),
+    *(("embeddings", name) for name in ("refuse", "hang", "lie", "flap", KILL)),
+]
+
+
+@pytest.mark.parametrize(("place", "name"), CASES, ids=[f"{place}: {name}" for place, name in CASES])
+async def test_an_ingest_that_loses_something_in_the_middle(tmp_path: Path, place: str, name: str) -> None:
+    pages = PAGES[place]
+    ingest = Ingest(tmp_path / "home", tmp_path / "book", pages)
+    ingest.write()
     async with AsyncExitStack() as stack:
-        url = await entered(stack, qdrant_server())
-        proxy = await stack.enter_async_context(Proxy(to_port(urlsplit(url).port or 0)))
-        direct = Settings.load(chapterverse_home=home, qdrant_url=url, qdrant_collection_name="ingests")
-        await fill(direct)
-        settings = {"qdrant_url": f"http://127.0.0.1:{proxy.port}", "qdrant_collection_name": "ingests"}
-
-        async def ingest() -> tuple[int, str, str]:
-            run = await asyncio.create_subprocess_exec(
-                *command("ingest", "--json", str(book)), env=environment(home, **settings), stdout=-1, stderr=-1
-            )
-            out, err = await run.communicate()
-            assert run.returncode is not None
-            return run.returncode, out.decode(), err.decode()
-
-        journal = home / "unpublished-vectors.sqlite-wal"
-        running = asyncio.create_task(ingest())
-        await until(lambda: running.done() or (journal.exists() and journal.stat().st_size > 50_000), what="vectors")
-        await proxy.become("refuse")
-        failed, _, told = await running
-        assert failed in (6, 10), told  # RetrievalUnavailable, IngestionError
-        assert "Traceback" not in told
-        await proxy.become("pass")
+        proxy = await PLACES[place](stack, ingest)
+        settings = Settings.load(chapterverse_home=ingest.home, **ingest.settings)
+        await fill(settings)
+        await proxy.become("slow")
+        running = asyncio.create_task(ingest.run())
+        await until(lambda: running.done() or ingest.journal() > 50_000, what="vectors")
+        assert not running.done(), running.result()
+        fault = fault_of(ingest, proxy, name)
+        await fault.inflict()
         began = time.monotonic()
-        code, out, told_again = await ingest()
-        assert code == 0, told_again
+        try:
+            code, _, told = await running
+        finally:
+            await fault.heal()
+        slowest = time.monotonic() - began
+        if name == KILL:
+            assert code == -signal.SIGKILL
+        else:
+            assert code in TYPED or (name == "flap" and code == 0), told
+            assert "Traceback" not in told
+        began = time.monotonic()
+        again, out, told_again = await ingest.run()
+        assert again == 0, told_again
+        recovery = time.monotonic() - began
         ledger = json.loads(out)
-    assert ledger["added"] == 30
-    added = sum(row["chunks"] for row in ledger["pages"])
-    assert ledger["passages_embedded"] < added, "what was embedded before is taken from the journal"
-    told = f"exit code {failed}: {told.strip().splitlines()[0]}; then 30 of 30 pages added"
-    done = "connections refused in the middle of an ingest; then run again"
-    record(Outcome("Processes killed", "Qdrant server during an ingest", done, told, None, time.monotonic() - began))
+    assert ledger["added"] + ledger["unchanged"] >= pages
+    if code != 0:
+        assert ledger["added"] == pages
+        added = sum(row["chunks"] for row in ledger["pages"] if row["outcome"] == "added")
+        assert ledger["passages_embedded"] < added, "what was embedded before is taken from the journal"
+    said = "killed" if name == KILL else f"exit code {code}: {(told.strip().splitlines() or ['done'])[0]}"
+    how = "kill -9 of the ingest" if name == KILL else WORDS[name]
+    record(
+        Outcome(
+            "While a book is ingested",
+            f"{place}: {name}",
+            how,
+            f"{said}; then all {pages} pages are there",
+            slowest,
+            recovery,
+        )
+    )

@@ -5,12 +5,15 @@ operator runs them, in processes of their own, with readers who go on asking.
 """
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import time
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +21,10 @@ import httpx2
 import pytest
 
 from tests.conftest import EXAMPLE_BOOK
+from tests.faults.observing import World, until_well
 from tests.faults.outcomes import FULL, HELD_UP, Outcome, record
 from tests.faults.processes import Server, children, command, end, environment, runs, serving, start, until, working_in
+from tests.faults.proxy import Proxy, to_port
 from tests.faults.readers import CONNECTION_LOST, REFUSED, Readers
 from tests.faults.test_dependencies import make_database
 from tests.faults.worlds import copied_book
@@ -51,14 +56,16 @@ async def in_the_middle(stub: LlmStub) -> None:
     await until(lambda: stub.words_sent > words + 5, what="an answer")
 
 
-async def judge(readers: Readers, fault: str, done: str, recovery: float, *, down: bool = False) -> None:
-    """Nothing acknowledged is lost; nobody is told anything but an answer, or finds the connection broken."""
+async def judge(
+    readers: Readers, fault: str, done: str, recovery: float, *, also: Collection[str] = (CONNECTION_LOST,)
+) -> None:
+    """Nothing acknowledged is lost; nobody is told anything but an answer, and what else may be."""
     await readers.stop()
     lost, told = await readers.lost(), readers.told
     slowest = max(told.slowest.values())
     record(Outcome(PART, fault, done, str(told), slowest, recovery, lost))
     assert not told.untyped, told.untyped
-    assert set(told.outcomes) <= {"answered", CONNECTION_LOST, *((REFUSED,) if down else ())} | HELD_UP, told
+    assert set(told.outcomes) <= {"answered", *also} | HELD_UP, told
     assert slowest <= LONGEST
     assert lost == 0
 
@@ -106,7 +113,7 @@ async def test_a_server_that_is_started_again_has_everything(home: Path) -> None
                 await asyncio.to_thread(server.wait_until_ready)
                 await readers.answered()
                 done = "the server killed in the middle of answers, and started again by its supervisor"
-                await judge(readers, "the server", done, time.monotonic() - again, down=True)
+                await judge(readers, "the server", done, time.monotonic() - again, also=(CONNECTION_LOST, REFUSED))
         finally:
             await asyncio.to_thread(end, server)
     assert not working_in(home / "postgres" / "data"), "the last user stops Postgres"
@@ -128,7 +135,7 @@ async def test_workers_end_with_their_supervisor(home: Path, postgres_url: str) 
             await asyncio.to_thread(server.wait_until_ready)
             await readers.answered()
             done = "the parent of two workers killed: they finish and end; started again"
-            await judge(readers, "the supervisor", done, time.monotonic() - again, down=True)
+            await judge(readers, "the supervisor", done, time.monotonic() - again, also=(CONNECTION_LOST, REFUSED))
     finally:
         await asyncio.to_thread(end, server)
 
@@ -140,10 +147,76 @@ async def ended(server: Server) -> None:
     await until(lambda: not any(map(runs, offspring)), what="the end of its processes")
 
 
+def index_processes(home: Path) -> list[int]:
+    return [int(path.name.split("-")[0]) for path in (home / "index" / "readers").glob("*-*")]
+
+
+def postgres_processes(home: Path) -> list[int]:
+    return working_in(home / "postgres" / "data")
+
+
+@pytest.mark.skipif(not FULL, reason="`make reliability`")
+@pytest.mark.parametrize(("name", "find"), [("Postgres", postgres_processes), ("index", index_processes)])
+async def test_what_an_answer_rests_on_is_killed_in_its_middle(
+    home: Path, name: str, find: Callable[[Path], list[int]]
+) -> None:
+    """The answer is finished and stored: the passages are at hand, and Postgres is started again."""
+    with serving_llm() as stub:
+        server = start(home, **asking(stub))
+        try:
+            await asyncio.to_thread(server.wait_until_ready)
+            await until_well(World("database", server.url, ()))
+            async with Readers(server.url, 4) as readers:
+                await readers.answered()
+                for _ in range(3):
+                    await in_the_middle(stub)
+                    for pid in find(home):
+                        with contextlib.suppress(ProcessLookupError):  # it ended with the one killed before it
+                            os.kill(pid, signal.SIGKILL)
+                    hit = time.monotonic()
+                    await readers.answered()
+                done = f"the embedded {name} killed in the middle of answers, three times"
+                await judge(readers, f"the embedded {name}", done, time.monotonic() - hit, also=())
+        finally:
+            await asyncio.to_thread(end, server)
+
+
+@pytest.mark.skipif(not FULL, reason="`make reliability`")
+async def test_a_language_model_lost_in_the_middle_of_answers(home: Path, postgres_url: str) -> None:
+    """What was verified until then is the answer, or the question is asked again; else a typed error."""
+    database_url = await make_database(postgres_url, "model_lost")
+    with serving_llm() as stub:
+        settings = asking(stub)
+        async with Proxy(to_port(stub.port)) as proxy:
+            server = start(
+                home, database_url=database_url, **settings | {"openai_base_url": f"http://127.0.0.1:{proxy.port}/v1"}
+            )
+            try:
+                await asyncio.to_thread(server.wait_until_ready)
+                async with Readers(server.url, 4) as readers:
+                    await readers.answered()
+                    for _ in range(3):
+                        await in_the_middle(stub)
+                        await proxy.become("cut")
+                        await proxy.become("pass")
+                        hit = time.monotonic()
+                        await readers.answered()
+                    done = "its connections cut in the middle of answers, three times"
+                    await judge(
+                        readers,
+                        "the language model",
+                        done,
+                        time.monotonic() - hit,
+                        also={"agent_unavailable", "truncated"},
+                    )
+            finally:
+                await asyncio.to_thread(end, server)
+
+
 # ── ingest ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-PAGES = 20 if FULL else 12
-KILLS = 5 if FULL else 2
+PAGES = 40 if FULL else 20
+MOMENTS = (0, 1, 65, 129) if FULL else (0, 1)  # vectors that are kept when a run is killed: 64 are embedded together
 
 
 def test_an_ingest_killed_anywhere_leaves_a_whole_book(home: Path, tmp_path: Path, database_url: str) -> None:
@@ -153,9 +226,9 @@ def test_an_ingest_killed_anywhere_leaves_a_whole_book(home: Path, tmp_path: Pat
         (book / "ros2" / f"extra-{number}.md").write_text(page(number), "utf-8")
     with serving(home, database_url=database_url) as server:
         before = pages(server)
-        for number in range(KILLS):
+        for vectors in MOMENTS:
             run = ingest(home, book)
-            kill_after(run, home, journal_bytes=20_000 * number)
+            kill_after(run, home, vectors)
             assert pages(server) in (before, before + PAGES)
             assert found(server, "What is a node in ROS 2?")
         began = time.monotonic()
@@ -170,8 +243,9 @@ def test_an_ingest_killed_anywhere_leaves_a_whole_book(home: Path, tmp_path: Pat
     outcomes = {row["url"]: row["outcome"] for row in ledger["pages"]}
     assert len(outcomes) == before + PAGES and "failed" not in outcomes.values()
     added = sum(row["chunks"] for row in ledger["pages"] if row["outcome"] == "added")
-    assert ledger["passages_embedded"] < added, "what was embedded before the kills is taken from the journal"
-    done = f"an ingest killed at {KILLS} moments, then run to its end while a server serves the book"
+    # None is added if the last run had published in the moment when it was killed.
+    assert ledger["passages_embedded"] < added or not added, "what was embedded before is taken from the journal"
+    done = f"an ingest killed at {len(MOMENTS)} moments, then run to its end while a server serves the book"
     record(Outcome(PART, "an ingest", done, "every search found the book whole", None, recovery))
 
 
@@ -186,15 +260,23 @@ def ingest(home: Path, book: Path) -> "subprocess.Popen[bytes]":
     )
 
 
-def kill_after(run: "subprocess.Popen[bytes]", home: Path, journal_bytes: int) -> None:
-    """Kill a run once it has embedded so much, or as soon as it starts to write where that is nothing."""
-    journal = home / "unpublished-vectors.sqlite-wal"
-    deadline = time.monotonic() + 100
-    while run.poll() is None and not (journal.exists() and journal.stat().st_size >= journal_bytes):
+def kill_after(run: "subprocess.Popen[bytes]", home: Path, vectors: int) -> None:
+    """Kill a run once it has kept so many vectors, or as soon as it starts to write where that is none."""
+    journal = home / "unpublished-vectors.sqlite"
+    deadline = time.monotonic() + 200
+    while run.poll() is None and not (journal.exists() and kept(journal) >= vectors):
         assert time.monotonic() < deadline, "the run embeds nothing"
         time.sleep(0.005)
     run.kill()
     run.wait(30)
+
+
+def kept(journal: Path) -> int:
+    """How many vectors a journal holds for good: those of a transaction that was ended."""
+    address = f"file:{journal}?mode=ro"
+    with contextlib.suppress(sqlite3.Error), contextlib.closing(sqlite3.connect(address, uri=True)) as database:
+        return int(database.execute("SELECT count(*) FROM vectors").fetchone()[0])
+    return 0  # it has just been made, or removed
 
 
 def pages(server: Server) -> int:

@@ -80,7 +80,7 @@ async def storm(name: str, world: World, fault: Fault) -> None:
             Outcome("While readers ask", f"{name}: {fault.name}", WORDS[fault.name], str(told), slowest, recovery, lost)
         )
         assert not told.untyped, told.untyped
-        may_be_told = MAY_BE_TOLD[name] if fault.name != "slow" else set()
+        may_be_told = MAY_BE_TOLD[name] if fault.name not in ("slow", "held up") else set()
         assert set(told.outcomes) <= {"answered"} | may_be_told | HELD_UP, told
         assert slowest <= REQUEST + MARGIN
         assert recovery <= RECOVERY

@@ -30,6 +30,8 @@ from tests.served import free_port
 
 T = TypeVar("T")
 FLAP_SECONDS = 0.7
+HELD_SECONDS = 0.2
+GARBAGE = b"\xff\x00 no engine wrote this "
 EVERY: tuple[Mode, ...] = ("refuse", "cut", "garbage", "hang", "slow")
 CHAPTER = Path(__file__).parents[2] / "examples" / "book" / "ros2"
 
@@ -67,16 +69,16 @@ def lying(proxy: Proxy) -> Fault:
     return Fault("lie", lambda: proxy.become("lie"), lambda: proxy.become("pass"))
 
 
-def on_and_off(inflict: Step, heal: Step) -> Fault:
+def on_and_off(inflict: Step, heal: Step, name: str = "flap", seconds: float = FLAP_SECONDS) -> Fault:
     """A dependency that fails and comes back, again and again."""
     flapping: list[asyncio.Task[None]] = []
 
     async def flap() -> None:
         while True:
             await inflict()
-            await asyncio.sleep(FLAP_SECONDS)
+            await asyncio.sleep(seconds)
             await heal()
-            await asyncio.sleep(FLAP_SECONDS)
+            await asyncio.sleep(seconds)
 
     async def begin() -> None:
         flapping.append(asyncio.create_task(flap()))
@@ -87,7 +89,7 @@ def on_and_off(inflict: Step, heal: Step) -> Fault:
         await asyncio.wait([task])
         await heal()
 
-    return Fault("flap", begin, cease)
+    return Fault(name, begin, cease)
 
 
 def flapping(proxy: Proxy) -> Fault:
@@ -111,6 +113,33 @@ def by_signal(name: str, number: signal.Signals, find: Callable[[], list[int]], 
                 os.kill(pid, signal.SIGCONT)
 
     return Fault(name, inflict, heal, shows)
+
+
+def by_signals(faults: tuple[Fault, Fault], files: Callable[[], list[Path]]) -> tuple[Fault, ...]:
+    """More faults of an engine's processes, made of being killed and being stopped."""
+    killed, stopped = faults
+    return (
+        on_and_off(killed.inflict, killed.heal),
+        on_and_off(stopped.inflict, stopped.heal, "held up", HELD_SECONDS),
+        broken(killed, files),
+    )
+
+
+def broken(killed: Fault, files: Callable[[], list[Path]]) -> Fault:
+    """An engine whose files hold garbage, so that what is started instead of its killed processes cannot read them."""
+    kept: dict[Path, bytes] = {}
+
+    async def inflict() -> None:
+        for path in files():
+            kept[path] = path.read_bytes()
+            path.write_bytes(GARBAGE * (len(kept[path]) // len(GARBAGE) + 1))
+        await killed.inflict()
+
+    async def heal() -> None:
+        for path in list(kept):
+            path.write_bytes(kept.pop(path))
+
+    return Fault("broken", inflict, heal)
 
 
 async def fill(settings: Settings) -> None:
@@ -188,8 +217,13 @@ async def edge(stack: AsyncExitStack, home: Path, database_url: str) -> World:
         by_signal("killed", signal.SIGKILL, children, shows=False),
         by_signal("stopped", signal.SIGSTOP, children, shows=False),
     )
-    more = (on_and_off(faults[0].inflict, faults[0].heal),)
-    return World("qdrant", await served(stack, home, database_url=database_url), faults, more=more)
+
+    def files() -> list[Path]:
+        # Not those that a copy which is in use shares by hard links: a generation never changes.
+        current = home / "index" / "generations" / (home / "index" / "CURRENT").read_text()
+        return [path for path in current.rglob("*") if path.is_file() and path.stat().st_nlink == 1]
+
+    return World("qdrant", await served(stack, home, database_url=database_url), faults, more=by_signals(faults, files))
 
 
 async def embedded_postgres(stack: AsyncExitStack, home: Path, _: str) -> World:
@@ -200,8 +234,11 @@ async def embedded_postgres(stack: AsyncExitStack, home: Path, _: str) -> World:
         by_signal("killed", signal.SIGKILL, lambda: working_in(data), shows=False),
         by_signal("stopped", signal.SIGSTOP, lambda: working_in(data), shows=True),
     )
-    more = (on_and_off(faults[0].inflict, faults[0].heal),)
-    return World("database", await served(stack, home), faults, rests=True, more=more)
+
+    def files() -> list[Path]:
+        return [data / "global" / "pg_control"]
+
+    return World("database", await served(stack, home), faults, rests=True, more=by_signals(faults, files))
 
 
 def copied_book(book: Path, home: Path) -> Path:

@@ -1,6 +1,7 @@
 """An ingest run on the real embedded index: what counts as changed, what is kept, and that nothing is half done."""
 
 import asyncio
+import itertools
 import os
 import signal
 import subprocess
@@ -12,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from chapterverse.book import PageRecord
+from chapterverse.book import Manifest, PageRecord
 from chapterverse.embeddings import Vectors
-from chapterverse.errors import EmbeddingError, EmbeddingMismatchError, IngestionError
+from chapterverse.errors import EmbeddingError, EmbeddingMismatchError, IngestionError, QdrantTimeoutError
 from chapterverse.index import HybridQuery
 from chapterverse.index.edge import EdgeIndex
 from chapterverse.ingestion.document import Document, Failed, Fetched, Skipped, Unchanged
@@ -210,6 +211,23 @@ async def test_another_model_is_refused_and_reembedding_helps(workshop: Workshop
         "a.md": "unchanged",
         "b.md": "unchanged",
     }
+
+
+async def test_a_book_that_loads_slowly_is_waited_for(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    await ingest([Shelf({"a.md": "# A\n\nApples are red."})], workshop)
+    late = iter([QdrantTimeoutError("still loading")] * 3)
+    manifest = EdgeIndex.manifest
+
+    async def slowly(index: EdgeIndex) -> Manifest:
+        for failure in late:
+            raise failure
+        return await manifest(index)
+
+    monkeypatch.setattr(EdgeIndex, "manifest", slowly)
+    assert outcomes(await reembed(workshop)) == {"a.md": "changed"}
+    late = itertools.repeat(QdrantTimeoutError("still loading"))
+    with pytest.raises(QdrantTimeoutError):
+        await reembed(workshop)
 
 
 async def test_two_runs_at_once(workshop: Workshop) -> None:

@@ -122,6 +122,19 @@ def test_the_limit_is_one_for_all(hosts: Hosts) -> None:
     assert statuses == {200: LIMIT, 429: 4 * 5 - LIMIT}
 
 
+def test_shared_servers_are_probed_by_one_worker_for_all(hosts: Hosts) -> None:
+    """The time that a probe took is that of one probe: all workers tell the same to the microsecond."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        with ThreadPoolExecutor(4) as askers:
+            told = list(askers.map(lambda worker: worker.ask("GET", "/health")[1]["services"], hosts.workers))
+        times = {name: {services[name]["latency_ms"] for services in told} for name in ("qdrant", "database")}
+        if all(len(found) == 1 for found in times.values()):
+            break
+        assert time.monotonic() < deadline, times  # they did not fall into one period, all this time
+        time.sleep(0.1)
+
+
 def test_a_conversation_goes_on_at_any_worker(hosts: Hosts) -> None:
     session: str | None = None
     asked = []

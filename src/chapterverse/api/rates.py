@@ -38,6 +38,11 @@ class RateLimits:
         """Redis, where it is used; without it questions are still answered."""
         return (Dependency("redis", "Redis", "REDIS_URL is set", self.probe, vital=False),) if self._shared else ()
 
+    @property
+    def redis(self) -> "RedisWindow | None":
+        """The way to Redis, for whoever keeps something else there."""
+        return self._shared
+
     async def take(self, client: str, allowed: int) -> None:
         """Count a request; raise `RateLimited`, with the time until the next one is taken, when it is one too many."""
         seconds = await self._count(client, allowed)

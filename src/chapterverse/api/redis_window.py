@@ -1,7 +1,8 @@
 """The moving window in Redis, for all workers together: one call counts everybody who asks at the same moment.
 
-Owns the script, the calls and their time. Time is Redis's own, so that hosts whose clocks differ count alike. Whatever
-fails is `InternalError`; who counts then is the part of `rates`. Imported only where `REDIS_URL` is set.
+Owns the script, the calls and their time; `shared_health` asks Redis by it as well. Time is Redis's own, so that hosts
+whose clocks differ count alike. Whatever fails is `InternalError`; who counts then is the part of `rates`. Imported
+only where `REDIS_URL` is set.
 """
 
 import asyncio
@@ -55,7 +56,7 @@ class RedisWindow:
         self._calling: asyncio.Task[None] | None = None
         self._redis: Redis = Redis.from_url(
             url.replace("redis+unix://", "unix://"),
-            socket_timeout=None,  # `_in_time` limits it
+            socket_timeout=None,  # `ask` limits it
             retry=Retry(NoBackoff(), 1),  # a connection that a restart of Redis broke is opened again at once
         )
 
@@ -69,7 +70,22 @@ class RedisWindow:
 
     async def probe(self) -> None:
         """Raise unless Redis answers."""
-        await self._in_time("PING")
+        await self.ask("PING")
+
+    async def ask(self, *command: Any, seconds: float = SECONDS) -> Any:
+        """What Redis answers to a command; raise `InternalError` if it does not, or not in time."""
+        asking = asyncio.ensure_future(self._redis.execute_command(*command))  # type: ignore[no-untyped-call]
+        try:
+            for _ in range(PIECES):
+                await asyncio.wait({asking}, timeout=seconds / PIECES)
+            if not asking.done():
+                raise InternalError(f"Redis did not answer within {seconds:g} seconds.")
+            return asking.result()
+        except (RedisError, OSError, ValueError) as failure:  # ValueError: bytes that are no number
+            raise InternalError(f"Redis failed ({type(failure).__name__}).") from failure
+        finally:
+            asking.cancel()
+            await asyncio.wait({asking})
 
     async def close(self) -> None:
         """Give the connections back."""
@@ -97,21 +113,7 @@ class RedisWindow:
     async def _count(self, batch: list[_Asked]) -> list[int]:
         keys = [f"chapterverse:{client}" for client, *_ in batch]
         limits = [allowed for _, allowed, _ in batch]
-        waits = await self._in_time("EVAL", _SCRIPT, len(keys), *keys, self._window, *limits)
+        waits = await self.ask("EVAL", _SCRIPT, len(keys), *keys, self._window, *limits)
         if not isinstance(waits, list) or len(waits) != len(batch) or not all(isinstance(wait, int) for wait in waits):
             raise InternalError("Redis answers what it was not asked.")
         return waits
-
-    async def _in_time(self, *command: Any) -> Any:
-        asking = asyncio.ensure_future(self._redis.execute_command(*command))  # type: ignore[no-untyped-call]
-        try:
-            for _ in range(PIECES):
-                await asyncio.wait({asking}, timeout=SECONDS / PIECES)
-            if not asking.done():
-                raise InternalError(f"Redis did not answer within {SECONDS:g} seconds.")
-            return asking.result()
-        except (RedisError, OSError, ValueError) as failure:  # ValueError: bytes that are no number
-            raise InternalError(f"Redis failed ({type(failure).__name__}).") from failure
-        finally:
-            asking.cancel()
-            await asyncio.wait({asking})

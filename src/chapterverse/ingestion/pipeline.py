@@ -9,7 +9,7 @@ import hashlib
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import BrokenExecutor, Executor
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +19,7 @@ from chapterverse.book import Chunk, Manifest, Page, PageRecord
 from chapterverse.confidence import calibrate
 from chapterverse.embeddings import Embedder
 from chapterverse.embeddings.wordpiece import WINDOW, count_tokens
-from chapterverse.errors import EmbeddingMismatchError, IngestionError
+from chapterverse.errors import EmbeddingMismatchError, IngestionError, QdrantTimeoutError
 from chapterverse.index import Index, IndexWriter
 from chapterverse.ingestion.chunking import cut
 from chapterverse.ingestion.composing import compose
@@ -31,6 +31,7 @@ from chapterverse.ingestion.sources import Source
 from chapterverse.ingestion.vector_journal import VectorJournal
 
 RECIPE: Final = "2"  # raise it when readers or chunking give other pages or chunks for the same document
+LOOKS: Final = 12  # at an index that is still loading: a minute
 BATCH: Final = 64  # passages embedded together: some seconds of work, so that little is lost and progress is seen
 
 
@@ -83,7 +84,7 @@ async def ingest(sources: Sequence[Source], workshop: Workshop, *, fresh: bool =
 async def reembed(workshop: Workshop) -> Ledger:
     """Make the index anew from its own stored pages, with the embedding model of the settings."""
     ledger = Ledger(("the stored book",))
-    await workshop.index.manifest()  # says so when there is no book
+    await _require_book(workshop.index)
     async with workshop.index.writer() as current:
         records = dict(current.records)
     async with _run(workshop, ledger, fresh=True) as run:
@@ -98,7 +99,7 @@ async def reembed(workshop: Workshop) -> Ledger:
 
 async def recalibrate(workshop: Workshop) -> Manifest:
     """Fit the map from cosine to relevance anew, for the book as it is."""
-    await workshop.index.manifest()  # says so when there is no book
+    await _require_book(workshop.index)
     ledger = Ledger(("the stored book",))
     async with _run(workshop, ledger, fresh=False) as run:
         require_same_model(run.writer.manifest, workshop.embedder)
@@ -121,6 +122,15 @@ def require_same_model(manifest: Manifest | None, embedder: Embedder) -> None:
             f"The book was embedded with {manifest.fingerprint.model}, the settings say {embedder.fingerprint.model}. "
             "Re-embed it first with: chapterverse ingest --reembed"
         )
+
+
+async def _require_book(index: Index) -> None:
+    """Say so when there is no book. One that a busy machine is slow to load is waited for, longer than a search can."""
+    for _ in range(LOOKS - 1):
+        with suppress(QdrantTimeoutError):
+            await index.manifest()
+            return
+    await index.manifest()
 
 
 @asynccontextmanager
