@@ -3,7 +3,6 @@
 import json
 import socket
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -21,18 +20,6 @@ pytestmark = pytest.mark.slow
 
 SESSION = "0b9f4d3e-6a53-4d0c-9d53-2f1a7f1f3a10"
 ANSWER = "".join(SENTENCES)
-
-
-@pytest.fixture(scope="module")
-def script() -> Scripted:
-    return Scripted()
-
-
-@pytest.fixture(scope="module")
-def server(script: Scripted) -> Iterator[Served]:
-    settings = Settings.load(api_rate_limit=10_000)
-    with serve(settings, heartbeat=0.05, opening=without_engines(), answering=script) as served:
-        yield served
 
 
 def events_of(text: str) -> list[dict[str, Any]]:

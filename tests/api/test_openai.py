@@ -36,18 +36,6 @@ ANSWER = "".join(SENTENCES).replace("[1]", "[^1]") + NOTE
 
 
 @pytest.fixture(scope="module")
-def script() -> Scripted:
-    return Scripted()
-
-
-@pytest.fixture(scope="module")
-def server(script: Scripted) -> Iterator[Served]:
-    settings = Settings.load(api_rate_limit=10_000)
-    with serve(settings, heartbeat=0.05, opening=without_engines(), answering=script) as served:
-        yield served
-
-
-@pytest.fixture(scope="module")
 def client(server: Served) -> Iterator[openai.OpenAI]:
     with knocking(server) as client:
         yield client

@@ -89,6 +89,12 @@ def visiting(browser: Browser, url: str, path: str = "/", asks: str = "", **opti
     assert complaints == []
 
 
+def ask(page: Page, question: str) -> None:
+    """Type a question and send it."""
+    page.get_by_label("Your question").fill(question)
+    page.keyboard.press("Enter")
+
+
 def shoot(page: Page, name: str) -> None:
     """Keep a picture of the state, to be looked at."""
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)

@@ -1,23 +1,16 @@
 """What axe finds wrong for readers with a screen reader, a keyboard or weak eyes: nothing, in any state."""
 
-from collections.abc import Iterator
 from importlib.resources import files
 
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.browser.chromium import open_browser, visiting
+from tests.browser.chromium import visiting
 from tests.served import Served
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
-
-
-@pytest.fixture(scope="module")
-def browser(example_server: Served) -> Iterator[Browser]:
-    with open_browser() as opened:
-        yield opened
 
 
 def faults(page: Page) -> list[str]:

@@ -1,13 +1,12 @@
 """From the address to a page that can be used: how many requests, none of them twice, and how long."""
 
-from collections.abc import Iterator
 from statistics import median
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.browser.chromium import open_browser, visiting
+from tests.browser.chromium import visiting
 from tests.served import Served
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -21,12 +20,6 @@ WATCH = """new MutationObserver((_, watch) => {
     window.usable = performance.now();
     watch.disconnect();
 }).observe(document, { childList: true, subtree: true });"""
-
-
-@pytest.fixture(scope="module")
-def browser(example_server: Served) -> Iterator[Browser]:
-    with open_browser() as opened:
-        yield opened
 
 
 def load(page: Page, url: str) -> tuple[float, list[str]]:

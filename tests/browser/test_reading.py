@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.chromium import in_view, open_browser, shoot, visiting
+from tests.browser.chromium import ask, in_view, open_browser, shoot, visiting
 from tests.served import Served
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -25,11 +25,6 @@ def browser(example_server: Served) -> Iterator[Browser]:
 def page(browser: Browser, example_server: Served) -> Iterator[Page]:
     with visiting(browser, example_server.url) as page:
         yield page
-
-
-def ask(page: Page, question: str) -> None:
-    page.get_by_label("Your question").fill(question)
-    page.keyboard.press("Enter")
 
 
 def select(page: Page, paragraph: str) -> None:

@@ -12,7 +12,7 @@ from chapterverse.api.examples import SUMMARY
 from chapterverse.api.web import asset_path
 from chapterverse.book import page_id_for
 from chapterverse.errors import CollectionNotFoundError
-from tests.browser.chromium import in_view, open_browser, shoot, visiting
+from tests.browser.chromium import ask, in_view, shoot, visiting
 from tests.browser.shelf import Shelf, odd_page, scripted_server
 from tests.scripted import SENTENCES, Scripted, wait_until
 from tests.served import Served
@@ -20,17 +20,6 @@ from tests.served import Served
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 BOOK = odd_page()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with open_browser() as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def scripted() -> Scripted:
-    return Scripted()
 
 
 @pytest.fixture(scope="module")
@@ -43,11 +32,6 @@ def server(scripted: Scripted) -> Iterator[Served]:
 def page(browser: Browser, server: Served) -> Iterator[Page]:
     with visiting(browser, server.url) as page:
         yield page
-
-
-def ask(page: Page, question: str) -> None:
-    page.get_by_label("Your question").fill(question)
-    page.keyboard.press("Enter")
 
 
 @pytest.mark.parametrize(

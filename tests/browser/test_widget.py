@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from chapterverse.api.web import joined
 from chapterverse.models import Event
 from tests.api.stream_snapshot import QUESTION, SNAPSHOT, events_of
-from tests.browser.chromium import open_browser, shoot, visiting
+from tests.browser.chromium import shoot, visiting
 from tests.browser.hosts import Host, hosting
 from tests.browser.shelf import Shelf, scripted_server
 from tests.browser.test_access import AXE
@@ -45,20 +45,11 @@ class Replay(Scripted):
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with open_browser() as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def scripted() -> Scripted:
-    return Scripted()
-
-
-@pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
     folder = tmp_path_factory.mktemp("site")
     shutil.copytree(HOST_PAGES, folder, dirs_exist_ok=True)
+    lines = (folder / "hostile.html").read_text("utf-8").splitlines()
+    (folder / "hostile-without.html").write_text("\n".join(line for line in lines if "<script" not in line), "utf-8")
     with hosting(folder) as host:
         yield host
 

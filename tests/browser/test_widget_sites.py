@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from chapterverse.config import Settings
 from chapterverse.ingestion.options import SourceOptions
 from tests.api.stream_snapshot import ingest_into
-from tests.browser.chromium import open_browser, shoot, visiting
+from tests.browser.chromium import shoot, visiting
 from tests.browser.generators import build
 from tests.browser.hosts import Host, hosting
 from tests.browser.test_widget import STYLES, ask, faults, launcher
@@ -51,12 +51,6 @@ class Site:
     @property
     def url(self) -> str:
         return self.host.url
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with open_browser() as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module", params=GENERATORS)

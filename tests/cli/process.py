@@ -39,6 +39,15 @@ def chapterverse(
     )
 
 
+def assert_refused(home: Path, arguments: list[str], code: int, told: str) -> None:
+    """The command fails with this exit code, says this on standard error, and nothing anywhere else."""
+    shown = chapterverse(home, *arguments)
+    assert shown.returncode == code, shown.stderr
+    assert told in shown.stderr
+    assert "Traceback" not in shown.stderr
+    assert shown.stdout == ""
+
+
 class Terminal:
     """A process on a terminal of 100 columns. `with` it; `screen` is all that it has shown."""
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.process import chapterverse
+from tests.cli.process import assert_refused, chapterverse
 from tests.conftest import EXAMPLE_BOOK
 
 pytestmark = pytest.mark.slow
@@ -40,11 +40,7 @@ def test_search_prints_data_to_stdout_and_the_rest_to_stderr(example_home: Path)
 def test_errors_name_the_fix_and_have_their_exit_code(
     tmp_path: Path, arguments: list[str], code: int, told: str
 ) -> None:
-    shown = chapterverse(tmp_path, *arguments)
-    assert shown.returncode == code, shown.stderr
-    assert told in shown.stderr
-    assert "Traceback" not in shown.stderr
-    assert shown.stdout == ""
+    assert_refused(tmp_path, arguments, code, told)
 
 
 def test_a_bad_setting_is_refused_by_name(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.process import Terminal, chapterverse
+from tests.cli.process import Terminal, assert_refused, chapterverse
 from tests.llm_stub import Hangs, Quotes, serving_llm
 
 pytestmark = pytest.mark.slow
@@ -146,8 +146,4 @@ def test_ctrl_c_reports_what_was_done(example_home: Path, questions: Path, tmp_p
 def test_errors_name_the_fix_and_have_their_exit_code(
     tmp_path: Path, arguments: list[str], code: int, told: str
 ) -> None:
-    shown = chapterverse(tmp_path, *arguments)
-    assert shown.returncode == code, shown.stderr
-    assert told in shown.stderr
-    assert "Traceback" not in shown.stderr
-    assert shown.stdout == ""
+    assert_refused(tmp_path, arguments, code, told)

@@ -5,8 +5,7 @@ Owns their layout. Never reads the book.
 
 import time
 from collections.abc import Callable
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
@@ -18,20 +17,20 @@ from chapterverse.ingestion.ledger import OUTCOMES, Ledger
 from chapterverse.ingestion.pipeline import Progress
 from chapterverse.models import ChunkResult, SearchResult
 from chapterverse.terminal import err, out, printable
+from chapterverse.terminal.bars import WithBar
 
 PLAIN_EVERY: Final = 5.0  # seconds between two progress lines where there is no terminal
 SHOWN_REASONS: Final = 12  # of pages skipped or failed; the ledger file has all
 SNIPPET: Final = 240  # characters of a passage
 
 
-class IngestProgress:
+class IngestProgress(WithBar):
     """A bar with rate and time left on a terminal, a plain line every few seconds elsewhere."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._started = clock()
         self._said = clock()
-        self._bar: Bar | None = None
         if err.is_terminal:
             self._bar = Bar(
                 TextColumn("{task.description}"),
@@ -45,17 +44,6 @@ class IngestProgress:
                 transient=True,
             )
             self._task = self._bar.add_task("reading", total=None, passages=0, rate=0.0)
-
-    def __enter__(self) -> Self:
-        if self._bar:
-            self._bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._bar:
-            self._bar.stop()
 
     def __call__(self, progress: Progress) -> None:
         """Show where the run is."""

@@ -4,8 +4,7 @@ Owns their layout. Tables are data and go to stdout; progress and where files ar
 """
 
 import time
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
@@ -17,6 +16,7 @@ from chapterverse.evaluation.measures import right
 from chapterverse.evaluation.page import told
 from chapterverse.evaluation.report import Report, failing
 from chapterverse.terminal import err, out, printable, show_note, show_warning
+from chapterverse.terminal.bars import WithBar
 
 PLAIN_EVERY: Final = 5.0  # seconds between two progress lines where there is no terminal
 SHOWN_FAILING: Final = 10
@@ -24,31 +24,19 @@ _LABEL: Final = 50  # columns
 _COLOURS: Final = {"better": "green", "worse": "red", "different": "yellow"}
 
 
-class EvaluationProgress:
+class EvaluationProgress(WithBar):
     """A bar on a terminal, a plain line every few seconds elsewhere."""
 
     def __init__(self, expected: int) -> None:
         self._expected = expected
         self._done = self._wrong = 0
         self._told_at = time.monotonic()
-        self._bar: Bar | None = None
         if err.is_terminal:
             columns = (TextColumn("asking"), BarColumn(bar_width=24), MofNCompleteColumn())
             wrong = TextColumn("questions · {task.fields[wrong]} went wrong ·")
             rest = (TimeElapsedColumn(), TextColumn("· left"), TimeRemainingColumn())
             self._bar = Bar(*columns, wrong, *rest, console=err, transient=True)
             self._task = self._bar.add_task("asking", total=expected, wrong=0)
-
-    def __enter__(self) -> Self:
-        if self._bar:
-            self._bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._bar:
-            self._bar.stop()
 
     def __call__(self, case: Case) -> None:
         """Show that one more is done."""

@@ -1,0 +1,21 @@
+"""A server that says what a test tells it to say."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from chapterverse.config import Settings
+from tests.scripted import Scripted, without_engines
+from tests.served import Served, serve
+
+
+@pytest.fixture(scope="module")
+def script() -> Scripted:
+    return Scripted()
+
+
+@pytest.fixture(scope="module")
+def server(script: Scripted) -> Iterator[Served]:
+    settings = Settings.load(api_rate_limit=10_000)
+    with serve(settings, heartbeat=0.05, opening=without_engines(), answering=script) as served:
+        yield served
