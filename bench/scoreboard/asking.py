@@ -17,9 +17,9 @@ from bench.results import ROOT
 from bench.retrieval.vectors import VectorCache
 from bench.scoreboard.baselines import Baselines
 from bench.sets.shape import PublicSet, write
-from chapterverse.book import Fingerprint
 from chapterverse.config import Settings
 from chapterverse.embeddings import Embedder, Vectors
+from chapterverse.embeddings.relay import Relay
 from chapterverse.errors import RetrievalUnavailable
 from chapterverse.evaluation.cases import Case
 from chapterverse.evaluation.questions import Question
@@ -41,26 +41,12 @@ _UNREAD: Final = ("web", "api", "terminal", "cli", "evaluation", "__pycache__") 
 Cases = dict[str, list[Case]]  # by system, in the order of the set
 
 
-class KeptVectors(Embedder):
+class KeptVectors(Relay):
     """The product's embedder, each passage embedded once and kept for the next run."""
 
     def __init__(self, embedder: Embedder, vectors: VectorCache) -> None:
-        self._embedder, self._vectors = embedder, vectors
-
-    @property
-    def fingerprint(self) -> Fingerprint:
-        """As the embedder's."""
-        return self._embedder.fingerprint
-
-    @property
-    def window(self) -> int:
-        """As the embedder's."""
-        return self._embedder.window
-
-    @property
-    def engine(self) -> str:
-        """As the embedder's."""
-        return self._embedder.engine
+        super().__init__(embedder)
+        self._vectors = vectors
 
     async def embed_query(self, text: str) -> Vectors:
         """A question of the calibration."""
@@ -69,13 +55,6 @@ class KeptVectors(Embedder):
     async def embed_passages(self, texts: Sequence[str]) -> Vectors:
         """Passages, those that are new embedded."""
         return await self._vectors.passages(texts)
-
-    async def probe(self) -> None:
-        """As the embedder's."""
-        await self._embedder.probe()
-
-    async def close(self) -> None:
-        """Whoever opened the embedder closes it."""
 
 
 def code_digest() -> str:

@@ -18,8 +18,9 @@ def fit_of_sources(question: str, sources: Sequence[SourceCitation], texts: Mapp
 
     All that was read is given, passages or a selection, because a word counts by how rare it is there."""
     quotes = [_plain(source.quote) for source in sources]
-    matches = compare(understand(question), candidates(list(_passages(texts))))
-    return max((score_by_words(one) for one in matches if _is_quoted(one.candidate.text, quotes)), default=0.0)
+    read = candidates(list(_passages(texts)))
+    quoted = [candidate for candidate in read if _is_quoted(candidate.text, quotes)]
+    return max(map(score_by_words, compare(understand(question), quoted, among=read)), default=0.0)
 
 
 def _passages(texts: Mapping[int, ChunkResult] | str) -> Iterator[IssuedPassage]:

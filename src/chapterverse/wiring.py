@@ -9,10 +9,13 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from pydantic import SecretStr
+
 from chapterverse.config import OPENAI_URL, RETRIEVAL_SECONDS, Settings
 from chapterverse.embeddings import Embedder
+from chapterverse.embeddings.memory import RememberingEmbedder
 from chapterverse.errors import ConfigurationError
-from chapterverse.health import Dependency
+from chapterverse.health import Dependency, Remote
 from chapterverse.index import Index
 from chapterverse.services import Engines, Services
 
@@ -31,8 +34,10 @@ async def open_engines(settings: Settings) -> AsyncIterator[Engines]:
         index, index_why = choose_index(settings)
         closing.push_async_callback(index.close)
         dependencies = (
-            Dependency("qdrant", index.engine, index_why, index.probe, vital=True),
-            Dependency("embeddings", embedder.engine, embedder_why, embedder.probe, vital=True, also_as="cohere"),
+            Dependency("qdrant", index.engine, index_why, index.probe, True, remote=remote_index(settings)),
+            Dependency(
+                "embeddings", embedder.engine, embedder_why, embedder.probe, True, "cohere", remote_embedder(settings)
+            ),
         )
         yield Engines(settings, embedder, index, dependencies)
 
@@ -47,16 +52,19 @@ async def open_services(settings: Settings, *, at_once: bool = False) -> AsyncIt
         closing.push_async_callback(conversations.close)
         if at_once:
             await closing.enter_async_context(_starting(engines.index.probe(), conversations.probe()))
+        embedder = RememberingEmbedder(engines.embedder)
         # In a thread, so that what starts meanwhile is attended to.
-        model, model_why = await asyncio.to_thread(choose_model, settings, engines.embedder)
+        model, model_why = await asyncio.to_thread(choose_model, settings, embedder)
         closing.push_async_callback(model.close)
         dependencies = (
             *engines.dependencies,
-            Dependency("llm", model.engine, model_why, model.probe, vital=True, also_as="gemini"),
-            Dependency("database", database, database_why, conversations.probe, vital=False),
+            Dependency("llm", model.engine, model_why, model.probe, True, "gemini", remote_model(settings)),
+            Dependency(
+                "database", database, database_why, conversations.probe, False, remote=remote_database(settings)
+            ),
         )
         judge = open_judge(closing)
-        yield Services(settings, engines.embedder, engines.index, dependencies, model, conversations, judge)
+        yield Services(settings, embedder, engines.index, dependencies, model, conversations, judge)
 
 
 @asynccontextmanager
@@ -148,6 +156,44 @@ def open_judge(closing: AsyncExitStack) -> "Judge":
     encoder = CrossEncoder("verifier")
     closing.callback(encoder.close)
     return Verifier(encoder)
+
+
+# ── which server each engine asks, where it is one that other hosts ask as well ──────────────────────────────────────
+
+
+def remote_embedder(settings: Settings) -> Remote | None:
+    """The service of embeddings; None where they are made here."""
+    match _embedding_engine(settings)[0]:
+        case "cohere":
+            return Remote(settings.cohere_base_url, _secret(settings.cohere_api_key), settings.cohere_model)
+        case "openai":
+            return Remote(settings.openai_base_url, _secret(settings.openai_api_key), settings.openai_embedding_model)
+    return None
+
+
+def remote_index(settings: Settings) -> Remote | None:
+    """The Qdrant server; None where the index is embedded."""
+    if not settings.qdrant_url:
+        return None
+    return Remote(settings.qdrant_url, _secret(settings.qdrant_api_key), settings.qdrant_collection_name)
+
+
+def remote_model(settings: Settings) -> Remote | None:
+    """The service of the language model; None where answers are extracted here."""
+    if settings.gemini_api_key:
+        return Remote(settings.gemini_base_url, _secret(settings.gemini_api_key), settings.gemini_model)
+    if settings.openai_api_key:
+        return Remote(settings.openai_base_url, _secret(settings.openai_api_key), settings.openai_model)
+    return None
+
+
+def remote_database(settings: Settings) -> Remote | None:
+    """The Postgres server; None where it is embedded."""
+    return Remote(_secret(settings.database_url)) if settings.database_url else None
+
+
+def _secret(value: SecretStr | None) -> str:
+    return value.get_secret_value() if value else ""
 
 
 def _embedding_engine(settings: Settings) -> tuple[str, str]:

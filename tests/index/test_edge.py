@@ -150,7 +150,7 @@ async def test_a_child_that_cannot_be_started_is_said(index: EdgeIndex, monkeypa
 
 
 async def test_a_hung_child_costs_one_timeout(directory: Path) -> None:
-    index = EdgeIndex(directory, timeout=1.0)
+    index = EdgeIndex(directory, timeout=2.0)
     await publish(index, "first")
     await index.probe()
     (pid,) = children(directory)
@@ -158,11 +158,12 @@ async def test_a_hung_child_costs_one_timeout(directory: Path) -> None:
     start = time.monotonic()
     with pytest.raises(QdrantTimeoutError):
         await index.search(ask("text"))
-    assert 1.0 <= time.monotonic() - start < 1.5
+    assert 2.0 <= time.monotonic() - start < 3.9, "less than two"
     await until_gone(pid)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
-            with contextlib.suppress(QdrantTimeoutError):  # on a busy machine a new start takes longer than a second
+            # Its end may not be noticed yet, and on a busy machine a new start takes longer than a search may.
+            with contextlib.suppress(QdrantTimeoutError, QdrantConnectionError):
                 assert len(await index.search(ask("text"))) == 2
                 break
     await index.close()

@@ -11,7 +11,7 @@ COSINES = st.floats(-1, 1)
 SCORES = st.floats(0, 50)
 
 
-def order(branches: Branches, weight: float = 0.5) -> list[str]:
+def order(branches: Branches[str], weight: float = 0.5) -> list[str]:
     return [candidate.id for candidate in fuse(branches, weight)]
 
 

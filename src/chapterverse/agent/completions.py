@@ -7,6 +7,7 @@ list of models, is the vendor's client as it is. Never retries and never reads w
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import aclosing, suppress
 from functools import cached_property
 from typing import Any, Final, cast
 
@@ -17,9 +18,10 @@ from openai import AsyncOpenAI, Omit
 from openai.resources.chat import AsyncChat, AsyncCompletions
 from openai.types.chat import ChatCompletionChunk
 
+from chapterverse.connections import fast_transport
+
 _END: Final = b"[DONE]"
 _DRAIN_SECONDS: Final = 0.1  # for the rest of an answer that is over
-_MOST_WAITING: Final = 256  # pieces that were read and not taken yet
 _NOT_OF_THE_BODY: Final = ("extra_headers", "extra_query", "extra_body", "timeout")
 
 
@@ -27,7 +29,7 @@ class CompletionsClient(AsyncOpenAI):
     """The vendor's client, but streams are read here."""
 
     def __init__(self, *, api_key: str, base_url: str, timeout: httpx2.Timeout) -> None:
-        self.http = openai.DefaultAsyncHttpxClient(timeout=timeout)
+        self.http = openai.DefaultAsyncHttpxClient(timeout=timeout, transport=fast_transport())
         super().__init__(api_key=api_key, base_url=base_url, max_retries=0, timeout=timeout, http_client=self.http)
 
     @cached_property
@@ -83,43 +85,31 @@ class Stream:
     aclose = close
 
     async def _read(self) -> AsyncIterator[ChatCompletionChunk]:
-        """The chunks. A task of its own takes in what arrives, so that what arrived together is found together."""
-        arrived: asyncio.Queue[bytes] = asyncio.Queue(_MOST_WAITING)
-        taking_in = asyncio.create_task(self._take_in(arrived))
-        rest, is_last = b"", False
+        """The chunks. What arrived together while the last ones were worked on is found together."""
+        rest = b""
         try:
-            while not is_last:
-                pieces = [await arrived.get()]
-                while not arrived.empty():
-                    pieces.append(arrived.get_nowait())
-                is_last = not pieces[-1]
-                *lines, rest = b"".join([rest, *pieces]).split(b"\n")
-                events = [line.removeprefix(b"data:").strip() for line in lines if line.startswith(b"data:")]
-                ended = next((at for at, event in enumerate(events) if event.startswith(_END)), None)
-                for value in together(_values(events[:ended])):
-                    if value.get("error"):
-                        raise openai.APIError("the model failed", self.response.request, body=value["error"])
-                    yield ChatCompletionChunk.construct(**value)
-                if ended is not None:  # the rest is read, so that the connection can be used again
-                    await asyncio.wait([taking_in], timeout=_DRAIN_SECONDS)
-                    return
-            await taking_in  # raises what broke it off
+            async with aclosing(self.response.aiter_bytes()) as pieces:
+                async for piece in pieces:
+                    *lines, rest = (rest + piece).split(b"\n")
+                    events = [line.removeprefix(b"data:").strip() for line in lines if line.startswith(b"data:")]
+                    ended = next((at for at, event in enumerate(events) if event.startswith(_END)), None)
+                    for value in together(_values(events[:ended])):
+                        if value.get("error"):
+                            raise openai.APIError("the model failed", self.response.request, body=value["error"])
+                        yield ChatCompletionChunk.construct(**value)
+                    if ended is not None:
+                        await _drain(pieces)
+                        return
         finally:
-            taking_in.cancel()
-            await asyncio.wait([taking_in])
             await self.response.aclose()
 
-    async def _take_in(self, arrived: "asyncio.Queue[bytes]") -> None:
-        """All pieces, and an empty one at the end, unless nobody waits for it any more."""
-        this = asyncio.current_task()
-        assert this is not None
-        try:
-            async for piece in self.response.aiter_bytes():
-                if piece:
-                    await arrived.put(piece)
-        finally:
-            if not this.cancelling():
-                await arrived.put(b"")
+
+async def _drain(pieces: AsyncIterator[bytes]) -> None:
+    """Read the rest of an answer that is over, so that the connection can be used again; it is no loss if it cannot."""
+    with suppress(TimeoutError, httpx2.HTTPError):
+        async with asyncio.timeout(_DRAIN_SECONDS):
+            async for _ in pieces:
+                pass
 
 
 def _values(events: Iterable[bytes]) -> Iterator[dict[str, Any]]:

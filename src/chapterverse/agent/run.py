@@ -9,6 +9,7 @@ import random
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final, cast
 
 from agents import (
@@ -145,7 +146,8 @@ async def _try(
 ) -> AsyncGenerator[Event, None]:
     """One run from the start; what earlier tries found is handed over again."""
     run = Runner.run_streamed(
-        _agent(task, model, may_search=max_turns > 1),
+        # With one call for the answer there is none left to search with: then no tool is offered.
+        _agent(_instructions(task), model, may_search=task.search is not None and max_turns > 1),
         cast(list[TResponseInputItem], _input(task, model, course.searches)),
         context=course,
         max_turns=max_turns,
@@ -194,16 +196,19 @@ async def _written(run: RunResultStreaming, model: LanguageModel, end: float) ->
             yield event.data.delta
 
 
-def _agent(task: Task, model: LanguageModel, *, may_search: bool) -> Agent[_Course]:
-    """With one call for the answer there is none left to search with: then no tool is offered."""
+def _instructions(task: Task) -> str:
     if task.search is None:
-        instructions = selection_prompt(not_in_selection(topic_of_question(task.question)))
-    else:
-        instructions = answer_prompt(NOT_IN_BOOK)
+        return selection_prompt(not_in_selection(topic_of_question(task.question)))
+    return answer_prompt(NOT_IN_BOOK)
+
+
+@lru_cache(maxsize=16)
+def _agent(instructions: str, model: LanguageModel, may_search: bool) -> Agent[_Course]:
+    """Runs share it: the SDK never changes an agent, and takes long to make one."""
     return Agent(
         name="chapterverse",
         instructions=instructions,
-        tools=[_search_tool()] if task.search is not None and may_search else [],
+        tools=[_search_tool()] if may_search else [],
         model=model.model,
         model_settings=model.settings,
     )

@@ -30,7 +30,7 @@ class Task:
     search: Search | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class LanguageModel:
     """A model that can be asked, and how it wants to be asked."""
 

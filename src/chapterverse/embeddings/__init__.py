@@ -1,6 +1,6 @@
 """The Protocol of an embedding model. One file per engine beside it; vendors stop there.
 
-Owns the contract. Never chooses an engine (wiring does) and never caches (ingestion does).
+Owns the contract. Never chooses an engine (wiring does).
 """
 
 from collections.abc import Sequence

@@ -84,12 +84,10 @@ def _place(claim: Sequence[Token], statement: Statement, subject: frozenset[str]
     options: list[tuple[int, tuple[int, ...]]] = []
     filled: list[int] = []
     seen: dict[str, int] = {}
-    directed = any(token.lower == "from" for token in claim)
-    denied = any(key in STRICT for token in claim for key in token.keys)
     naming = bool(subject)  # the claim may begin with the name of what the statement points back to
     for at, token in enumerate(claim):
         if not token.claims:
-            if directed and token.lower == "to" and at + 1 < len(claim):
+            if token.lower == "to" and at + 1 < len(claim) and any(other.lower == "from" for other in claim):
                 where = tuple(place for place, other in enumerate(statement.tokens) if other.lower == "to")
                 options.extend([(at, where)] if where else [])
             continue
@@ -107,11 +105,15 @@ def _place(claim: Sequence[Token], statement: Statement, subject: frozenset[str]
             options.append((at, where))
         elif _known(token, claim[at - 1] if at else None, statement, subject, bool(filled)):
             filled.append(at)
-        elif token.lower not in ADDABLE or denied:
+        elif token.lower not in ADDABLE or _denies(claim):
             return f"“{token.lower}” is not in it"
     if filled and statement.form == "sentence" and options and filled[-1] > options[0][0]:
         return "a word from elsewhere stands inside it"
     return _Placed(options, tuple(filled))
+
+
+def _denies(claim: Sequence[Token]) -> bool:
+    return any(key in STRICT for token in claim for key in token.keys)
 
 
 def _known(token: Token, before: Token | None, statement: Statement, subject: frozenset[str], going: bool) -> bool:
@@ -176,7 +178,7 @@ def wording_fault(claim: Sequence[Token], path: Sequence[tuple[int, int]], state
     for one, other in ((PAST, PRESENT), (PRESENT, PAST)):
         if mine & one and not mine & other and theirs & other and not theirs & one:
             return "it is said of another time"
-    denied = any(key in STRICT for token in claim for key in token.keys)
+    denied = _denies(claim)
     for at, place in path:
         token, same = claim[at], statement.tokens[place]
         if denied and token.kind == "guard" and token.keys[0] != same.keys[0]:

@@ -7,6 +7,7 @@ whether one sentence bears out another.
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from chapterverse.grounding.lexicon import (
@@ -67,10 +68,11 @@ for _phrase, _as in PHRASES:
 def tokens(text: str) -> list[Token]:
     """The tokens of a text, in order."""
     found = list(_merge(list(_scan(text))))
-    return [
-        token._replace(gap=text[found[at - 1].end : token.start] if at else text[: token.start])
-        for at, token in enumerate(found)
-    ]
+    last = 0
+    for at, (lower, kind, keys, start, end, _) in enumerate(found):
+        found[at] = Token(lower, kind, keys, start, end, text[last:start])
+        last = end
+    return found
 
 
 def _scan(text: str) -> Iterator[Token]:
@@ -131,22 +133,27 @@ def _words(raw: str, start: int, end: int) -> Iterator[Token]:
 
 
 def _word(raw: str, start: int, end: int) -> Token:
+    return Token(*_meaning(raw), start, end)
+
+
+@lru_cache(maxsize=16_384)
+def _meaning(raw: str) -> tuple[str, Kind, tuple[str, ...]]:
+    """What a word is, wherever it stands: in small letters, its kind and its keys."""
     lower = unicodedata.normalize("NFC", raw).lower()
     if lower in NUMBER_WORDS or lower in ORDINAL_WORDS:
-        return Token(lower, "number", ("#" + (NUMBER_WORDS.get(lower) or ORDINAL_WORDS[lower]),), start, end)
+        return lower, "number", ("#" + (NUMBER_WORDS.get(lower) or ORDINAL_WORDS[lower]),)
     if lower in FREE and raw not in _SHOUTED:
-        return Token(lower, "free", (), start, end)
+        return lower, "free", ()
     same = SYNONYMS.get(lower, lower)
     if same in LINKS:
-        return Token(lower, "link", ("+" + same,), start, end)
+        return lower, "link", ("+" + same,)
     if same in GUARDS:
-        keys = ("!may", "!can") if same == "may" else ("!" + same,)  # what may be so, can be so
-        return Token(lower, "guard", keys, start, end)
+        return lower, "guard", ("!may", "!can") if same == "may" else ("!" + same,)  # what may be so, can be so
     forms = _forms(lower)
     for form in forms:
         if form in GUARD_VERBS:
-            return Token(lower, "guard", ("!" + form,), start, end)
-    return Token(lower, "word", (*forms, "`" + raw), start, end)
+            return lower, "guard", ("!" + form,)
+    return lower, "word", (*forms, "`" + raw)
 
 
 def _symbol(raw: str, start: int, end: int) -> Token:

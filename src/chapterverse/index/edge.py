@@ -15,7 +15,7 @@ from typing import Any
 
 from chapterverse.book import Hit, Manifest, Page
 from chapterverse.errors import ChapterverseError, QdrantTimeoutError
-from chapterverse.index import HybridQuery, IndexWriter, Vectors
+from chapterverse.index import HybridQuery, IndexWriter, Vectors, frames
 from chapterverse.index.edge_child import EdgeChild
 from chapterverse.index.generations import current_name
 from chapterverse.index.points import chunk_from_payload, page_from_payload
@@ -182,5 +182,5 @@ def _hit(row: dict[str, Any]) -> Hit:
         chunk=chunk_from_payload(row["payload"]),
         similarity=row["similarity"],
         score=row["score"],
-        vector=None if vector is None else tuple(vector),
+        vector=None if vector is None else frames.read_vector(vector),
     )

@@ -14,7 +14,7 @@ import qdrant_edge as qe
 
 from chapterverse.book import Manifest
 from chapterverse.errors import ChapterverseError, EmbeddingMismatchError, RetrievalUnavailable
-from chapterverse.index import Filters, fusion
+from chapterverse.index import Filters, frames, fusion
 from chapterverse.index.filters import Clause, exact_clauses, prefix_clause, prefix_scope
 from chapterverse.index.points import DENSE, MANIFEST_ID, PAGE_BODY, SPARSE, Payload, is_point_id, manifest_from_payload
 from chapterverse.index.sparse import WordWeights
@@ -96,8 +96,15 @@ class ShardReader:
         filter_ = render(self._clauses(Filters(**query["filters"])))
         words = self._weights.question(query["text"]) if weight < 1 else None
         ranked = fusion.fuse(self._branches(vector, weight, words, depth, filter_), weight)
-        picked = fusion.pick(ranked, query["min_similarity"], limit, self._payloads)
-        vectors = self._vectors([candidate.id for candidate, _ in picked]) if query["with_vectors"] else {}
+        vectors: dict[int, str] = {}
+
+        def fetch(ids: Sequence[int]) -> dict[int, Payload]:
+            wanted: list[int | uuid.UUID | str] = [uuid.UUID(int=id_) for id_ in ids]
+            records = self._shard.retrieve(wanted, True, [DENSE] if query["with_vectors"] else False)
+            if query["with_vectors"]:
+                vectors.update((_number(record.id), frames.pack_vector(dense_of(record))) for record in records)
+            return {_number(record.id): dict(record.payload or {}) for record in records}
+
         return [
             {
                 "payload": payload,
@@ -105,7 +112,7 @@ class ShardReader:
                 "score": candidate.score,
                 "vector": vectors.get(candidate.id),
             }
-            for candidate, payload in picked
+            for candidate, payload in fusion.pick(ranked, query["min_similarity"], limit, fetch)
         ]
 
     def recall(self, chunk_ids: Sequence[str], vector: list[float]) -> list[Payload]:
@@ -157,7 +164,7 @@ class ShardReader:
         words: qe.SparseVector | None,
         depth: int,
         filter_: qe.Filter | None,
-    ) -> fusion.Branches:
+    ) -> fusion.Branches[int]:
         """Search by meaning, by words or by both, in one batch, with true cosines for what words found."""
         requests: list[qe.QueryRequest] = []
         by_meaning = qe.Query.Nearest(vector, using=DENSE)
@@ -171,7 +178,7 @@ class ShardReader:
         if not requests:
             return fusion.Branches()
         found = [
-            {str(point.id): point.score for point in points}
+            {_number(point.id): point.score for point in points}
             for points in self._shard.query_batch(qe.QueryBatchRequest(requests))
         ]
         sparse, cosines = found[-2:] if words is not None else ({}, {})
@@ -193,9 +200,10 @@ class ShardReader:
     def _payloads(self, ids: Sequence[str]) -> dict[str, Payload]:
         return {str(record.id): dict(record.payload or {}) for record in self._shard.retrieve(list(ids), True, False)}
 
-    def _vectors(self, ids: Sequence[str]) -> dict[str, Any]:
-        records = self._shard.retrieve(list(ids), False, [DENSE])
-        return {str(record.id): dense_of(record) for record in records}
+
+def _number(id_: "qe.PointId") -> int:
+    """A point's id as what is fastest to look up. All our ids are UUIDs; they order as their texts do."""
+    return id_.int if isinstance(id_, uuid.UUID) else int(id_)
 
 
 def dense_of(record: qe.Record) -> Any:

@@ -17,8 +17,8 @@ from typing import Final
 
 import numpy as np
 
-from chapterverse.book import Fingerprint
 from chapterverse.embeddings import Embedder, Vectors
+from chapterverse.embeddings.relay import Relay
 
 SLICE: Final = 8  # passages handed to a worker at once: half a second of work, so that all are busy to the end
 
@@ -44,31 +44,17 @@ def shared_out(embedder: Embedder, crew: Executor | None) -> Embedder:
     return CrewEmbedder(embedder, crew) if crew and isinstance(embedder, LocalEmbedder) else embedder
 
 
-class CrewEmbedder:
-    """An embedder whose passages are embedded by a crew; all else is done by the embedder it stands for."""
+class CrewEmbedder(Relay):
+    """An embedder whose passages are embedded by a crew; whoever opened the crew ends it."""
 
     def __init__(self, embedder: Embedder, crew: Executor) -> None:
-        self._embedder = embedder
+        super().__init__(embedder)
         self._crew = crew
-
-    @property
-    def fingerprint(self) -> Fingerprint:
-        """Of the same weights."""
-        return self._embedder.fingerprint
-
-    @property
-    def window(self) -> int:
-        """Of the same model."""
-        return self._embedder.window
 
     @property
     def engine(self) -> str:
         """For people."""
         return f"{self._embedder.engine}, in worker processes"
-
-    async def embed_query(self, text: str) -> Vectors:
-        """The vector of a question, made here."""
-        return await self._embedder.embed_query(text)
 
     async def embed_passages(self, texts: Sequence[str]) -> Vectors:
         """The vectors of passages, in their order."""
@@ -76,13 +62,6 @@ class CrewEmbedder:
         slices = [list(texts[start : start + SLICE]) for start in range(0, len(texts), SLICE)]
         made = await asyncio.gather(*(loop.run_in_executor(self._crew, _embed, part) for part in slices))
         return np.concatenate(made) if made else np.empty((0, self.fingerprint.dimension), np.float32)
-
-    async def probe(self) -> None:
-        """Ask the model for real."""
-        await self._embedder.probe()
-
-    async def close(self) -> None:
-        """Nothing of its own to let go of: whoever opened the crew ends it."""
 
 
 def _begin() -> None:
