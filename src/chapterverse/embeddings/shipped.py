@@ -30,10 +30,12 @@ class Model:
         import onnxruntime as ort  # 11 MB that a server with remote engines may never need
 
         _check(path, sha256)
+        _share_memory()
         options = ort.SessionOptions()
         options.intra_op_num_threads = 1
         options.inter_op_num_threads = 1
         options.log_severity_level = 3  # errors only
+        options.add_session_config_entry("session.use_env_allocators", "1")
         self._session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
         self._words = _word_table(WORDS, WORDS_SHA256)
 
@@ -41,6 +43,15 @@ class Model:
         """What the model says. Raises whatever onnxruntime does: its errors have no base of their own."""
         said: list[Any] = self._session.run(None, {**inputs, "words": self._words})
         return said
+
+
+@cache
+def _share_memory() -> None:
+    """Let all models take what they work in from one arena: each would keep its own, and they seldom run together."""
+    import onnxruntime as ort
+
+    memory = ort.OrtMemoryInfo("Cpu", ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT)
+    ort.create_and_register_allocator(memory, None)
 
 
 @cache

@@ -5,9 +5,11 @@ Owns the score of one sentence and what rules it out. Never chooses between sent
 
 import math
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import islice, takewhile
 from typing import Final
 
 from chapterverse.extractive.candidates import Candidate
@@ -76,14 +78,11 @@ _DEFINES = (
 class Terms:
     """The words of a text, to look other words up in."""
 
-    __slots__ = ("_akin", "_stems")
+    __slots__ = ("_long", "_stems")
 
     def __init__(self, text: str) -> None:
         self._stems = stems(text)
-        self._akin: dict[str, list[str]] = {}  # by their first letters
-        for term in self._stems:
-            if len(term) >= _HEAD and term.isalpha():
-                self._akin.setdefault(term[:_HEAD], []).append(term)
+        self._long = tuple(sorted(term for term in self._stems if len(term) >= _HEAD and term.isalpha()))
 
     def has(self, word: Word) -> bool:
         """The word itself, all parts of a compound, or, for plain words, one that differs in its last letters."""
@@ -93,7 +92,9 @@ class Terms:
             return True
         if word.particular or len(word.stem) < _HEAD:
             return False
-        return any(_akin(word.stem, term) for term in self._akin.get(word.stem[:_HEAD], ()))
+        head = word.stem[:_HEAD]
+        near = islice(self._long, bisect_left(self._long, head), None)
+        return any(_akin(word.stem, term) for term in takewhile(lambda term: term.startswith(head), near))
 
     def any_of(self, wanted: Iterable[str]) -> bool:
         """Whether one of these stems is there."""

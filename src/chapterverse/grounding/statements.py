@@ -84,13 +84,13 @@ class Statement:
     points_back: bool  # begins with a word for something that was named before it
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)  # some 80 kB each
 def statements(text: str, context: str = "") -> tuple[Statement, ...]:
     """The statements of a passage in order. Headings state nothing; they are known to what stands under them."""
     return tuple(_read(text, context))
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def vocabulary(text: str, context: str = "") -> frozenset[str]:
     """The keys of everything that a passage states."""
     return frozenset(key for statement in statements(text, context) for key in (*statement.places, *statement.known))
@@ -154,7 +154,7 @@ def _statement(text: str, span: tuple[int, int], form: Form, above: Sequence[str
     for at, token in enumerate(found):
         for key in token.keys:
             places.setdefault(key, []).append(at)
-    headings = [[token for token in tokens(heading) if token.claims] for heading in above]
+    known, pairs = _headings(tuple(above))
     return Statement(
         start=span[0],
         end=span[1],
@@ -165,16 +165,21 @@ def _statement(text: str, span: tuple[int, int], form: Form, above: Sequence[str
         places={key: tuple(where) for key, where in places.items()},
         head=head(found, parts),
         points_back=points_back(found),
-        known=frozenset(key for heading in headings for token in heading if token.kind == "word" for key in token.keys),
-        pairs=frozenset(
-            (one, other)
-            for heading in headings
-            for left, right in pairwise(heading)
-            for one in left.keys
-            for other in right.keys
-        ),
+        known=known,
+        pairs=pairs,
         lead=frozenset(_lead(_main(found, parts))),
         first=first,
+    )
+
+
+@lru_cache(maxsize=512)
+def _headings(above: tuple[str, ...]) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
+    """Keys of the headings above a statement, and their neighbours; all statements under them share these."""
+    headings = [[token for token in tokens(heading) if token.claims] for heading in above]
+    known = (key for heading in headings for token in heading if token.kind == "word" for key in token.keys)
+    neighbours = (pair for heading in headings for pair in pairwise(heading))
+    return frozenset(known), frozenset(
+        (one, other) for left, right in neighbours for one in left.keys for other in right.keys
     )
 
 

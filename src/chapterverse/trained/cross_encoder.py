@@ -49,7 +49,8 @@ class CrossEncoder:
 
     def __init__(self, name: Name, threads: int | None = None) -> None:
         self._name: Name = name
-        self._pool = ThreadPoolExecutor(threads or os.cpu_count() or 1, name)
+        # Half of the cores: with all of them ten questions at once were answered more slowly, in more memory.
+        self._pool = ThreadPoolExecutor(threads or max(1, (os.cpu_count() or 1) // 2), name)
         self._loading = Lock()
         self._loaded: tuple[Model, WordPiece] | None = None
 
