@@ -6,6 +6,7 @@ fail once the answer is written. Never decides whether to answer.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from chapterverse.extractive import IssuedPassage, candidates, compare, score_by_words, understand
 from chapterverse.models import ChunkResult, SourceCitation
@@ -36,6 +37,7 @@ def _is_quoted(sentence: str, quotes: Sequence[str]) -> bool:
     return any(words in quote or quote in words for quote in quotes)
 
 
+@lru_cache(maxsize=4096)
 def _plain(text: str) -> str:
     """The words alone: a quoted row still has its bars."""
     return f" {' '.join(_WORDS.findall(text.lower()))} "

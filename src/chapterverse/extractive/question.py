@@ -5,6 +5,7 @@ Owns the reading of questions. Never sees a passage.
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal
 
 from chapterverse.extractive.words import EMPTY, Word, stem, words
@@ -135,6 +136,7 @@ class Question:
         return frozenset(word.stem for word in self.words if word.is_number)
 
 
+@lru_cache(maxsize=256)
 def understand(text: str) -> Question:
     """Take a question apart."""
     if text.isupper() and not EMPTY.isdisjoint(text.lower().split()):

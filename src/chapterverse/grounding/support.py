@@ -103,6 +103,8 @@ def _whole(claim: Sequence[Token], passages: Sequence[Passage]) -> Evidence | No
             surplus = abs(len(statement.tokens) - len(claim))
             if best is None or surplus < best[0]:
                 best = surplus, Evidence(passage, start, statement.end, antecedent)
+            if not surplus:
+                break  # no other can be closer
         if best:
             return best[1]
     return None
