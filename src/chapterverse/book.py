@@ -8,7 +8,7 @@ Offsets are in characters (Unicode code points), 0-based, end exclusive, and alw
 
 import hashlib
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -146,4 +146,4 @@ class Hit:
     chunk: Chunk
     similarity: float  # cosine clipped to [0, 1], whatever decided the rank
     score: float  # what decided the rank, comparable inside one search only
-    vector: tuple[float, ...] | None = None  # the chunk's dense vector when it was asked for
+    vector: Sequence[float] | None = None  # the chunk's dense vector when it was asked for

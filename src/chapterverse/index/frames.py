@@ -41,6 +41,6 @@ def pack_vector(vector: Iterable[float]) -> str:
     return b64encode(array("f", vector).tobytes()).decode("ascii")
 
 
-def read_vector(packed: str) -> tuple[float, ...]:
+def read_vector(packed: str) -> "array[float]":
     """The vector that was packed."""
-    return tuple(array("f", b64decode(packed)))
+    return array("f", b64decode(packed))
