@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx2
@@ -24,14 +23,6 @@ from tests.scripted import Scripted, without_engines
 from tests.served import free_port, serve
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture
-def redis() -> Iterator[RedisServer]:
-    server = RedisServer(free_port())
-    server.start()
-    yield server
-    server.stop()
 
 
 async def taken(limits: RateLimits, client: str, times: int, allowed: int) -> int:

@@ -4,7 +4,7 @@ import asyncio
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -20,20 +20,11 @@ from chapterverse.errors import QdrantConnectionError
 from chapterverse.health import PROBE_SECONDS, REMEMBER_SECONDS, Dependency, Health, Remote
 from chapterverse.wiring import remote_database, remote_embedder, remote_index, remote_model
 from tests.redis_server import RedisServer, needs_redis
-from tests.served import free_port
 
 SERVER = Remote("https://qdrant.test:6333", "key", "book")
 NAME = name_of(SERVER)
 GENEROUS = 30.0  # seconds for one call to Redis, where a busy machine must change nothing
 pytestmark = [needs_redis, pytest.mark.slow]
-
-
-@pytest.fixture
-def redis() -> Iterator[RedisServer]:
-    server = RedisServer(free_port())
-    server.start()
-    yield server
-    server.stop()
 
 
 class Probe:

@@ -124,7 +124,3 @@ def _openai_settings(model: str) -> ModelSettings:
         temperature=None if _THINKS.match(model) else 0.0,
         reasoning=Reasoning(effort="none") if _NEED_NOT_THINK.match(model) else None,
     )
-
-
-async def _nothing() -> None:
-    """The embedder belongs to whoever opened it."""
