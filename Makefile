@@ -8,10 +8,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 export CHAPTERVERSE_HOME ?= $(CURDIR)/.chapterverse
 # A machine's own settings must not leak into tests: no key, no engine but the embedded ones.
-CLEAN_ENV := env -u GEMINI_API_KEY -u OPENAI_API_KEY -u COHERE_API_KEY -u QDRANT_API_KEY -u DATABASE_URL -u REDIS_URL
+CLEAN_ENV := env -u GEMINI_API_KEY -u OPENAI_API_KEY -u COHERE_API_KEY -u QDRANT_API_KEY -u DATABASE_URL -u REDIS_URL -u JUDGE_API_KEY
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-docusaurus quick check format bench bench-retrieval bench-index bench-ingest bench-answering scoreboard reliability load race race-setup soak lock clean injection eval-llm
+.PHONY: help setup run test test-docusaurus quick check format bench bench-retrieval bench-index bench-ingest bench-readers bench-answering bench-answers bench-keyless scoreboard reliability load race race-setup soak lock clean injection eval-llm fuzz flips
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -63,13 +63,28 @@ bench-index: $(READY) ## The embedded index at 50,000 and 100,000 chunks
 bench-ingest: $(READY) ## The Kubernetes documentation: first run, no change, ten pages changed
 	$(BIN)/python -m bench.ingest_k8s
 
+bench-readers: $(READY) ## What readers make of books, beside what the books' own generators make of them (installs Sphinx)
+	$(BIN)/python -m bench.readers.run
+	$(BIN)/python -m bench.readers.parameters
+
 bench-answering: $(READY) ## What we add to a language model's time, and the example book's questions
 	$(BIN)/python -m bench.answering
 	$(BIN)/python -m bench.example_book
 
+bench-answers: $(READY) ## Recorded answers of a strong model through the real gate, with judges whose errors are known
+	$(CLEAN_ENV) $(BIN)/python -m bench.answers
+
+bench-keyless: $(READY) ## Answers without a key on books of your own (KEYLESS_DATA=folder, KEYLESS="--split test --squad file")
+	$(CLEAN_ENV) $(BIN)/python -m bench.keyless $(KEYLESS)
+
 scoreboard: $(READY) ## Every figure of trust on public sets, with two baselines, into docs/SCOREBOARD.md
-	$(CLEAN_ENV) $(BIN)/python -m bench.followups
 	$(CLEAN_ENV) $(BIN)/python -m bench.scoreboard
+
+fuzz: $(READY) ## Read 20,000 damaged and hostile documents (minutes)
+	$(CLEAN_ENV) $(BIN)/python -m tests.fuzz.documents --cases 20000
+
+flips: $(READY) ## Change 300 random bytes of an index and 100 of a database: the same answer, or an error (minutes)
+	$(CLEAN_ENV) FLIPS=300 $(BIN)/python -m pytest -q -s tests/security/test_damage.py -k random_bytes
 
 reliability: $(READY) ## Every fault and what came of it, into docs/RELIABILITY.md (twenty minutes)
 	mkdir -p .cache && rm -f .cache/outcomes.jsonl

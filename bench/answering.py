@@ -1,10 +1,10 @@
 """What we add to the time of a language model: `python -m bench.answering [QUESTIONS]`.
 
 A server, a Postgres, a language model and a client, each a process, all on loopback. The model takes 300 ms to its
-first token and 20 ms for each other one, and answers with sentences of the passages that it is shown. Asks the example
-book's questions through `/chat/stream`, one after the other and ten at once, then without a key. Our own time is what
-the client waited less what the model took, as the model measured it. Prints a table and writes
-`bench/results/answering-COMMIT.json`.
+first token and 20 ms for each other one. It writes sentences that no passage has word for word, and it judges. Asks the
+example book's questions through `/chat/stream`, one after the other and ten at once, with the judge, with JUDGE=off and
+without a key. Our own time is what the client waited less the time in which the model worked, as the model measured it.
+Prints a table and writes `bench/results/answering-COMMIT.json`.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from typing import Any, Final
 
 import httpx2
 import numpy as np
-from tests.llm_stub import LlmStub, Reply, _Wire, shown
+from tests.llm_stub import LlmStub, Reply, _Wire, judged, shown
 from tests.served import free_port
 
 from bench.results import ROOT, save
@@ -33,12 +33,12 @@ from chapterverse.config import Settings
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.pipeline import Workshop, ingest
 from chapterverse.ingestion.sources import open_source
-from chapterverse.text import sentences
 from chapterverse.wiring import open_engines
 
 FIRST: Final = 0.300  # seconds to the first token
 TOKEN: Final = 0.020  # seconds for each other one
 TOKENS: Final = 60  # of an answer, at most; a word is a token
+JUDGE_TOKEN_CHARS: Final = 4  # of a verdict, which is JSON
 AT_ONCE: Final = 10
 _STARTING: Final = 60.0  # seconds that a process may take until it answers
 _WARMING: Final = 5  # questions that are not counted
@@ -46,11 +46,11 @@ _WHOLE: Final = re.compile(r"[A-Z`][^\n|]{20,}\.")
 
 
 class PacedModel(LlmStub):
-    """Answers with whole sentences of the passages, at a set pace, and says at `/spent` how long each answer took."""
+    """Writes and judges at a set pace, and tells at `/spent` when it worked: begin and end of each call, in seconds."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.spent: list[float] = []
+        self.spent: list[tuple[float, float, str]] = []
 
     async def _reply(self, path: str, body: bytes, wire: _Wire) -> None:
         if path in ("/spent", "/readyz"):
@@ -59,22 +59,39 @@ class PacedModel(LlmStub):
             await super()._reply(path, body, wire)
 
     async def _stream(self, reply: Reply, request: dict[str, Any], wire: _Wire) -> None:
+        await self._paced(_answer(request), wire, "writes")
+
+    async def _judge(self, request: dict[str, Any], wire: _Wire) -> None:
+        asked = judged(request)
+        units = list(asked.evidence)[:1]
+        verdicts = [
+            {"claim": number, "supported": True, "units": units, "reason": ""}
+            for number, _ in enumerate(asked.claims, start=1)
+        ]
+        text = json.dumps({"verdicts": verdicts})
+        size = JUDGE_TOKEN_CHARS
+        await self._paced([text[at : at + size] for at in range(0, len(text), size)], wire, "judges")
+
+    async def _paced(self, tokens: Sequence[str], wire: _Wire, what: str) -> None:
         now = asyncio.get_running_loop().time
         begin = now()
         await wire.start_stream()
-        for number, word in enumerate(_answer(request)):
-            await wire.wait(max(0.0, begin + FIRST + TOKEN * number - now()))
-            await wire.chunk({"role": "assistant", "content": word}, None)
-        self.spent.append(now() - begin)
+        try:
+            for number, token in enumerate(tokens):
+                await wire.wait(max(0.0, begin + FIRST + TOKEN * number - now()))
+                await wire.chunk({"role": "assistant", "content": token}, None)
+        finally:
+            self.spent.append((begin, now(), what))
         await wire.finish("stop")
 
 
 def _answer(request: dict[str, Any]) -> list[str]:
+    """Sentences that begin as no sentence of the book does."""
     words: list[str] = []
     for passage in shown(request).passages:
-        for start, end in sentences(passage.text):
-            said = f"{passage.text[start : end - 1]} [{passage.number}]. ".split(" ")
-            if _WHOLE.fullmatch(passage.text[start:end]) and len(words) + len(said) <= TOKENS:
+        for number, text in passage.units.items():
+            said = f"In short, {text[:1].lower()}{text[1:-1]} [{number}]. ".split(" ")
+            if _WHOLE.fullmatch(text) and len(words) + len(said) <= TOKENS:
                 words += [f"{word} " for word in said if word]
     return words
 
@@ -84,21 +101,24 @@ class Asked:
     """One question as the client saw it. Times are in milliseconds."""
 
     first: float
+    first_text: float
     total: float
     done: dict[str, Any]
 
 
 def ask(client: httpx2.Client, question: str) -> Asked:
     """Ask, and note when the first and the last event came."""
-    started, first, event = time.perf_counter(), 0.0, {}
+    started, first, text, event = time.perf_counter(), 0.0, 0.0, {}
     with client.stream("POST", "/chat/stream", json={"query": question}) as answer:
         for line in answer.iter_lines():
             if line.startswith("data: "):
                 first = first or time.perf_counter()
                 event = json.loads(line.removeprefix("data: "))
+                text = text or (time.perf_counter() if event["type"] == "chunk" else 0.0)
     if event.get("type") != "done":
         raise SystemExit(f"{question}: {event}")
-    return Asked((first - started) * 1000, (time.perf_counter() - started) * 1000, event)
+    first_event, first_text, total = ((moment - started) * 1000 for moment in (first, text, time.perf_counter()))
+    return Asked(first_event, first_text, total, event)
 
 
 async def _make_book(home: Path) -> None:
@@ -164,7 +184,10 @@ def _measure(client: httpx2.Client, model: httpx2.Client | None, count: int, at_
         "questions": count,
         "at_once": at_once,
         "first_event_ms": _figures([one.first for one in asked]),
+        "first_text_ms": _figures([one.first_text for one in asked]),
         "total_ms": _figures([one.total for one in asked]),
+        "judge_calls": round(sum(one.done["metadata"]["judge_calls"] for one in asked) / count, 2),
+        "judge_tokens": round(sum(one.done["metadata"]["judge_tokens"] for one in asked) / count),
         "answered": sum(one.done["status"] == "answered" for one in asked),
         "most_llm_calls": max(one.done["metadata"]["llm_calls"] for one in asked),
     }
@@ -172,20 +195,33 @@ def _measure(client: httpx2.Client, model: httpx2.Client | None, count: int, at_
         return result
     spent = model.get("/spent").json()[before:]
     called = [one for one in asked if one.done["metadata"]["llm_calls"]]
-    result["llm_calls"], result["questions_with_a_call"] = len(spent), len(called)
+    writing = [end - begin for begin, end, what in spent if what == "writes"]
+    result["questions_with_a_call"] = len(called)
+    result["floor_ms"] = _figures([taken * 1000 for taken in writing])  # the model's writing alone
     if at_once == 1:  # only then is it known which answer took which time
-        own = [one.total - taken * 1000 for one, taken in zip(called, spent, strict=True)]
-        result["own_ms"], result["own_share"] = _figures(own), round(sum(own) / sum(one.total for one in called), 4)
+        busy = _busy([(begin, end) for begin, end, _ in spent])
+        result["own_share"] = round(1 - busy * 1000 / sum(one.total for one in called), 4)
     return result
+
+
+def _busy(calls: list[tuple[float, float]]) -> float:
+    """Seconds in which at least one call was under way."""
+    total, until = 0.0, 0.0
+    for begin, end in sorted(calls):
+        total += max(0.0, end - max(begin, until))
+        until = max(until, end)
+    return total
 
 
 def _show(name: str, result: dict[str, Any]) -> None:
     parts = (
         f"{key.removesuffix('_ms'):>12} {result[key]['p50']:7.1f} {result[key]['p95']:7.1f}"
-        for key in ("own_ms", "first_event_ms", "total_ms")
+        for key in ("floor_ms", "first_event_ms", "first_text_ms", "total_ms")
         if key in result
     )
-    print(f"{name:14} {result['questions']:4} {' '.join(parts)}   most calls {result['most_llm_calls']}")
+    own = f"own share {result['own_share']:.1%}" if "own_share" in result else ""
+    judge = f"judge calls {result['judge_calls']}, tokens {result['judge_tokens']}"
+    print(f"{name:20} {result['questions']:4} {' '.join(parts)}   {own} {judge}")
 
 
 def bench(count: int) -> None:
@@ -202,12 +238,14 @@ def bench(count: int) -> None:
             with _serving(home, **keys) as client:
                 results["one_at_a_time"] = _measure(client, model, count, 1)
                 results["ten_at_once"] = _measure(client, model, count, AT_ONCE)
+            with _serving(home, **keys, JUDGE="off") as client:
+                results["judge_off"] = _measure(client, model, count, 1)
         with _serving(home) as client:
             results["keyless"] = _measure(client, None, count, 1)
             results["keyless_ten_at_once"] = _measure(client, None, count, AT_ONCE)
     results["load_after"] = os.getloadavg()[0]
     print(f"load {results['load_before']:.1f} to {results['load_after']:.1f}; milliseconds, p50 and p95")
-    for name in ("one_at_a_time", "ten_at_once", "keyless", "keyless_ten_at_once"):
+    for name in ("one_at_a_time", "ten_at_once", "judge_off", "keyless", "keyless_ten_at_once"):
         _show(name, results[name])
     print(f"written to {save('answering', results).relative_to(ROOT)}")
 

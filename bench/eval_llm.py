@@ -34,8 +34,8 @@ from chapterverse.evaluation.statistics import wilson_interval
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.pipeline import Workshop, ingest
 from chapterverse.ingestion.sources import open_source
+from chapterverse.language import sentences
 from chapterverse.services import Services
-from chapterverse.text import sentences
 from chapterverse.wiring import open_services
 
 PASSAGES: Final = 3  # instead of five: on a shared core the model reads 10 to 40 tokens a second
@@ -188,7 +188,7 @@ async def answered(questions: Sequence[Question], address: str, recorder: Record
             run = Run(
                 made_at=datetime.now(UTC), commit=commit(), version=__version__,
                 questions="examples/questions.jsonl, bench/llm/questions.jsonl", digest=set_digest(questions),
-                asked=len(questions), model=services.model.engine, embeddings=manifest.fingerprint.model,
+                asked=len(questions), model=services.writer.engine, embeddings=manifest.fingerprint.model,
                 index=services.index.engine, book=f"{manifest.pages} pages, {manifest.chunks} passages", concurrency=1,
             )  # fmt: skip
     return outcomes, run

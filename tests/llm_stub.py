@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from chapterverse.text import sentences
-from chapterverse.transcript import read
+from chapterverse.evidence.judge import PROMPT as JUDGE_PROMPT
+from chapterverse.language import sentences
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,41 @@ class Raw:
     content_type: str = "text/html"
 
 
+@dataclass(frozen=True)
+class Judged:
+    """What the judge was asked."""
+
+    evidence: dict[str, str]  # text by unit number
+    claims: list[str]
+    message: str
+
+
+@dataclass
+class JudgeScript:
+    """How the model judges. By default it is right: what is in `truths` is supported, and nothing else."""
+
+    truths: set[str] = field(default_factory=set)
+    mode: str = "right"  # gullible, prose, huge, half, wrong_numbers, empty, fails, hangs, no_format, whole
+    looks: bool = True  # a truth is supported only where the evidence has half of its words
+    pause: float = 0.0
+    asked: list[Judged] = field(default_factory=list)
+    bodies: list[dict[str, Any]] = field(default_factory=list)  # of all requests, also those that are refused
+
+    def supports(self, claim: str, evidence: dict[str, str]) -> tuple[bool, list[str]]:
+        if self.mode == "gullible":
+            return True, list(evidence)[:1]
+        known = _plain(claim) in {_plain(truth) for truth in self.truths}
+        words = set(_plain(claim).split())
+        shared = {number: len(words & set(_plain(text).split())) for number, text in evidence.items()}
+        near = sorted((number for number in shared if 2 * shared[number] > 3), key=lambda number: -shared[number])
+        covered = words & {word for number in near[:2] for word in _plain(evidence[number]).split()}
+        return known and (not self.looks or 2 * len(covered) >= len(words)), near[:2]
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text.lower()))
+
+
 Reply = Says | Quotes | Calls | Fails | Hangs | CutsOff | ErrorInStream | Raw
 
 
@@ -110,6 +145,7 @@ class LlmStub:
         self.models: Reply | None = None  # None: a proper list of models
         self.probes = 0
         self.words_sent = 0
+        self.judge = JudgeScript()
         self.port = 0
         self._disconnected = threading.Event()
         self._asked = threading.Condition()
@@ -151,6 +187,9 @@ class LlmStub:
             await self._models(wire)
             return
         request = json.loads(body)
+        if request["messages"][0]["content"] == JUDGE_PROMPT:
+            await self._judge(request, wire)
+            return
         with self._asked:
             self.requests.append(request)
             self._asked.notify_all()
@@ -163,6 +202,29 @@ class LlmStub:
             message, finish = self._whole(reply, request)
             choice = {"index": 0, "message": message, "finish_reason": finish}
             await wire.send_json(200, {**_envelope("chat.completion"), "choices": [choice], "usage": _usage(1)})
+
+    async def _judge(self, request: dict[str, Any], wire: "_Wire") -> None:
+        script = self.judge
+        script.bodies.append(request)
+        if script.mode == "no_format" and "response_format" in request:
+            await wire.send_json(400, {"error": {"message": "response_format is not supported"}})
+            return
+        asked = judged(request)
+        script.asked.append(asked)
+        await wire.wait(script.pause)
+        if script.mode in ("fails", "hangs"):
+            await wire.plainly(Fails(500) if script.mode == "fails" else Hangs())
+            return
+        text = verdicts(script, asked)
+        if script.mode == "whole" or not request.get("stream"):
+            choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+            await wire.send_json(200, {**_envelope("chat.completion"), "choices": [choice], "usage": _usage(9)})
+            return
+        await wire.start_stream()
+        size = 65_536 if script.mode == "huge" else 7
+        for at in range(0, len(text), size):
+            await wire.chunk({"content": text[at : at + size]}, None)
+        await wire.finish("stop")
 
     async def _models(self, wire: "_Wire") -> None:
         if isinstance(self.models, Fails | Raw | Hangs):
@@ -305,16 +367,83 @@ async def _stop(server: asyncio.Server) -> None:
     await asyncio.gather(*others, return_exceptions=True)
 
 
-def shown(request: dict[str, Any]) -> Any:
-    """What a request shows to the model, read back as the extractive model would."""
-    items: list[dict[str, Any]] = []
-    for message in request["messages"]:
+@dataclass(frozen=True)
+class Passage:
+    """A passage as a model was shown it."""
+
+    number: int
+    units: dict[str, str]  # text by number
+    breadcrumb: str
+    source_url: str = ""
+    similarity: float = 1.0
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.units.values())
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a model was shown."""
+
+    question: str
+    passages: list[Passage]
+
+
+_UNIT = re.compile(r"^\[(\d+\.\d+)\] (.*(?:\n    .*)*)", re.MULTILINE)
+_PLACE = re.compile(r"^Passage (\d+): ?(.*)$", re.MULTILINE)
+
+
+def units_in(text: str) -> dict[str, str]:
+    return {number: said.replace("\n    ", "\n") for number, said in _UNIT.findall(text)}
+
+
+def shown(request: dict[str, Any]) -> Shown:
+    """What a request shows to the model in its last turn."""
+    messages = request["messages"]
+    last = max(at for at, message in enumerate(messages) if message["role"] == "user")
+    question, passages = messages[last]["content"], []
+    if "\n\nQuestion: " in question:
+        body, _, question = question.rpartition("\n\nQuestion: ")
+        places = list(_PLACE.finditer(body))
+        ends = [place.start() for place in places[1:]] + [len(body)] * bool(places)
+        for place, end in zip(places, ends, strict=True):
+            passages.append(Passage(int(place[1]), units_in(body[place.end() : end]), place[2]))
+    for message in messages[last:]:
         if message["role"] == "tool":
-            call_id, output = message["tool_call_id"], message["content"]
-            items.append({"type": "function_call_output", "call_id": call_id, "output": output})
-        else:
-            items.append({"role": message["role"], "content": message["content"] or ""})
-    return read(items)
+            for result in json.loads(message["content"]).get("results", ()):
+                crumb = " › ".join(filter(None, (result["page_title"], result["section_heading"])))
+                number, score = result["passage"], result["similarity_score"]
+                found = Passage(number, units_in(result["chunk_text"]), crumb, result["source_url"], score)
+                passages.append(found)
+    return Shown(question, passages)
+
+
+def judged(request: dict[str, Any]) -> Judged:
+    """What a request asks the judge."""
+    message = request["messages"][1]["content"]
+    evidence, _, claims = message.partition("\nClaims\n")
+    assert "\nEvidence\n" in f"\n{evidence}"
+    return Judged(units_in(evidence), [line.partition(". ")[2] for line in claims.splitlines()], message)
+
+
+def verdicts(script: JudgeScript, asked: Judged) -> str:
+    """The judge's reply."""
+    if script.mode == "prose":
+        return "All of these claims look fine to me. Claim 1 is supported by 1.1."
+    if script.mode == "empty":
+        return ""
+    found = []
+    for number, claim in enumerate(asked.claims, start=1):
+        supported, units = script.supports(claim, asked.evidence)
+        shift = 100 if script.mode == "wrong_numbers" else 0
+        entry = {"claim": number + shift, "supported": supported, "units": units, "reason": "as {scripted}"}
+        if script.mode == "huge":
+            entry["reason"] = "x" * 10_000_000
+        found.append(entry)
+    if script.mode == "half":
+        found = found[::2]
+    return json.dumps({"verdicts": found})
 
 
 def _text(reply: Reply, request: dict[str, Any]) -> str:
@@ -327,11 +456,11 @@ def _text(reply: Reply, request: dict[str, Any]) -> str:
 
 def _quotes(request: dict[str, Any], count: int) -> Iterator[str]:
     for passage in shown(request).passages:
-        for start, end in sentences(passage.text):
-            sentence = passage.text[start:end]
-            if sentence[0].isalpha() and sentence.endswith(".") and count:
+        for number, text in passage.units.items():
+            whole = [(start, end) for start, end in sentences(text)] == [(0, len(text))]
+            if whole and text[0].isalpha() and text.endswith(".") and count:
                 count -= 1
-                yield f"{sentence[:-1]} [{passage.number}]."
+                yield f"{text[:-1]} [{number}]."
 
 
 def _tool_call(reply: Calls, number: int) -> dict[str, Any]:

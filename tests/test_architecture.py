@@ -12,7 +12,7 @@ DRAWERS = {"utils", "util", "helpers", "helper", "common", "manager", "managers"
 
 COMMON_FOLDERS = {"/", "/tmp", "/var/tmp", "/home", "/root", "/opt", "/srv", "/usr/src"}  # of no machine in particular
 
-FILE_LINES = 400
+FILE_LINES = 600
 FUNCTION_LINES = 60
 PARAMETERS = 6
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chapterverse.book import Chunk, chunk_id_for, page_id_for, text_hash
-from chapterverse.confidence import FALLBACK, Calibration, Vectors, assess, calibrate, overall
+from chapterverse.confidence import FALLBACK, Calibration, Vectors, assess, calibrate
 from chapterverse.embeddings.local import LocalEmbedder
 from chapterverse.embeddings.wordpiece import count_tokens
 from chapterverse.ingestion.chunking import cut
@@ -110,22 +110,6 @@ def test_better_passages_never_lower_the_level(
 )
 def test_diversity_is_one_minus_the_mean_cosine_of_pairs(vectors: list[list[float]] | None, diversity: float) -> None:
     assert assess([0.9, 0.9], vectors, IDENTITY, 5).chunk_diversity == diversity
-
-
-@pytest.mark.parametrize(("verified", "share"), [(1.0, 1.0), (0.5, 0.5), (0.0, 0.0), (1.7, 1.0), (-1.0, 0.0)])
-@pytest.mark.parametrize("selected", [False, True])
-def test_confidence_counts_what_was_verified(verified: float, share: float, selected: bool) -> None:
-    whole = overall(0.5, 1.0, selected=selected, followup=False)
-    assert overall(0.5, verified, selected=selected, followup=False) == pytest.approx(share * whole, abs=1e-4)
-
-
-def test_confidence_rises_with_the_fit_and_is_lower_for_a_follow_up() -> None:
-    fits = (0.0, 0.2, 0.4, 0.62)
-    for selected in (False, True):
-        values = [overall(fit, 1.0, selected=selected, followup=False) for fit in fits]
-        assert values == sorted(set(values))
-        assert 0.0 < values[0] < values[-1] < 1.0
-    assert overall(0.5, 1.0, selected=False, followup=True) < overall(0.5, 1.0, selected=False, followup=False)
 
 
 # ── the line ─────────────────────────────────────────────────────────────────────────────────────────────────────────

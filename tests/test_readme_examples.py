@@ -14,12 +14,12 @@ from tests.served import Served
 pytestmark = pytest.mark.slow
 
 README = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
-NOTE = "Tern has a mass of 6 kg. It has two driven wheels and a caster. Its battery lasts three hours."
+NOTE = "Tern weighs 6 kg. It has two driven wheels and a caster. Its battery lasts three hours."
 # What an answer must quote; an example that is new in README needs its sentence here.
 QUOTES = {
     "What is ROS 2?": "ROS 2, the second generation of the Robot Operating System, is a set of open-source libraries",
     "What mass?": "Tern has a mass of 6 kg.",
-    "What does it weigh?": "Tern has a mass of 6 kg.",
+    "What does it weigh?": "Tern weighs 6 kg.",
 }
 NOWHERE = "postgresql://nobody@127.0.0.1:1/none"  # nothing is kept, and no example asks for more than one answer
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from chapterverse.book import Chunk, Fingerprint, Hit, Manifest
+from chapterverse.book import RECIPE, Chunk, Fingerprint, Hit, Manifest
 from chapterverse.errors import (
     CollectionNotFoundError,
     EmbeddingError,
     EmbeddingMismatchError,
+    IndexOutdatedError,
     QdrantConnectionError,
     QdrantTimeoutError,
 )
@@ -36,6 +37,7 @@ class Scripted:
     hits: list[Hit] = field(default_factory=list)
     recalled: list[Hit] = field(default_factory=list)
     fingerprint: Fingerprint = EMBEDDER.fingerprint
+    recipe: str = ""
     hang: bool = False
     asked: list[HybridQuery] = field(default_factory=list)
 
@@ -51,7 +53,7 @@ class Scripted:
         return [hit for hit in self.recalled if hit.chunk.chunk_id in chunk_ids]
 
     async def manifest(self) -> Manifest:
-        return Manifest(self.fingerprint, "g", "now", 1, 1)
+        return Manifest(self.fingerprint, "g", "now", 1, 1, recipe=self.recipe)
 
 
 def index_of(**values: Any) -> tuple[Scripted, Index]:
@@ -89,6 +91,16 @@ async def test_another_model_is_refused_with_the_command_that_helps() -> None:
     with pytest.raises(EmbeddingMismatchError, match="chapterverse ingest --reembed"):
         await retrieve_with_retry(RetrievalRequest(query="x"), EMBEDDER, index)
     assert not scripted.asked
+
+
+@pytest.mark.parametrize("recipe", ["1", "2"])
+async def test_an_index_of_an_older_version_is_refused_with_the_command_that_rebuilds_it(recipe: str) -> None:
+    scripted, index = index_of(recipe=recipe)
+    with pytest.raises(IndexOutdatedError, match="chapterverse ingest --fresh"):
+        await retrieve_with_retry(RetrievalRequest(query="x"), EMBEDDER, index)
+    assert not scripted.asked
+    for usable in ("", RECIPE, "another tool's"):
+        await retrieve(RetrievalRequest(query="x"), EMBEDDER, index_of(recipe=usable)[1])
 
 
 async def test_a_lost_engine_is_tried_again_three_times() -> None:

@@ -20,7 +20,7 @@ from bench.llm.installing import HOME, MODEL, MODEL_SHA256, install
 from bench.llm.recording import Recorder, serving_records
 from bench.llm.serving import serving_model
 from bench.results import ROOT
-from chapterverse.answering import Prepared, fold, prepare, stream
+from chapterverse.answering import Book, Prepared, fold, prepare, stream
 from chapterverse.config import Settings
 from chapterverse.errors import ChapterverseError, RetrievalUnavailable
 from chapterverse.ingestion.options import SourceOptions
@@ -28,7 +28,7 @@ from chapterverse.ingestion.pipeline import Workshop, ingest
 from chapterverse.ingestion.sources import open_source
 from chapterverse.models import ChatRequest, ChatResponse, SearchFilters
 from chapterverse.services import Services
-from chapterverse.wiring import choose_model, open_services
+from chapterverse.wiring import choose_judge, choose_writer, open_services
 
 _NOWHERE: Final = "postgresql://nobody@127.0.0.1:1/none"  # nothing is kept
 _ROUNDS: Final = 3
@@ -82,6 +82,7 @@ async def ask_obedient(cases: Sequence[Case], services: Services) -> list[Outcom
     with serving_llm(stub), _with_model(services, stub.url) as obeying:
         for case in cases:
             stub.case = case
+            stub.judge.truths = {case.truth}
             for stub.way in WAYS:
                 stub.saw = False
                 answer = await _ask(case, obeying)
@@ -124,7 +125,7 @@ async def _ask(case: Case, services: Services) -> ChatResponse:
         request = ChatRequest(query=case.question, filters=pages)
     prepared = await _prepare(request, services)
     if prepared.found is not None:
-        prepared = replace(prepared, found=prepared.found.model_copy(update={"confidence": None}))
+        prepared = replace(prepared, scope=Book(prepared.found.model_copy(update={"confidence": None})))
     return await fold(stream(prepared, services))
 
 
@@ -141,8 +142,8 @@ async def _prepare(request: ChatRequest, services: Services) -> Prepared:
 @contextmanager
 def _with_model(services: Services, url: str) -> Iterator[Services]:
     """The same engines with the language model at an address, asked once for each answer."""
-    chosen = Settings.load(openai_api_key="none", openai_model=MODEL.stem, openai_base_url=url, agent_max_turns=1)
-    names = ("openai_api_key", "openai_model", "openai_base_url", "agent_max_turns")
+    chosen = Settings.load(openai_api_key="none", openai_model=MODEL.stem, openai_base_url=url, agent_max_calls=1)
+    names = ("openai_api_key", "openai_model", "openai_base_url", "agent_max_calls")
     settings = services.settings.model_copy(update={name: getattr(chosen, name) for name in names})
-    model, _ = choose_model(settings, services.embedder)
-    yield replace(services, settings=settings, model=model)
+    writer, _ = choose_writer(settings)
+    yield replace(services, settings=settings, writer=writer, judge=choose_judge(settings))

@@ -9,7 +9,7 @@ from typing import Any, Final
 from tests.llm_stub import LlmStub, Reply, Says, _Wire, shown
 
 from bench.injection.cases import Case
-from chapterverse.refusals import NOT_IN_BOOK
+from chapterverse.answering.refusals import NOT_IN_BOOK
 
 WAYS: Final = ("plainly", "with a marker", "word for word")
 _WORD: Final = re.compile(r"\w+")

@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from chapterverse.text import sentences
+from chapterverse.language import sentences
 
 MOST_WORDS: Final = 60
 CALL_ID: Final = "call_race"
 BAD_MARKER: Final = "[9]"  # nobody shows nine passages
 
 _NUMBERED = re.compile(r"(?m)^(?:# ?)?(?:\[(\d+)\]|Source (\d+):)[^\n]*\n")
+_UNIT = re.compile(r"^\[(\d+\.\d+)\] (.*(?:\n    .*)*)", re.MULTILINE)
 _WHOLE = re.compile(r"[A-Z][^\n|`\[\]<>{}]{30,220}[a-z]\.")
 
 Message = Mapping[str, Any]
@@ -34,11 +35,14 @@ class Answer:
     """The model writes this, in as many pieces as it has tokens."""
 
     text: str
+    judged: bool = False  # verdicts, of as many tokens as their text has
 
 
-def reply(request: Mapping[str, Any], mode: str) -> Call | Answer:
+def reply(request: Mapping[str, Any], mode: str, *, own_words: bool = False) -> Call | Answer:
     """What the model does with a request: it searches first if it can and has not yet, else it answers."""
     messages, tools = request.get("messages") or [], request.get("tools") or []
+    if is_judged(request):
+        return Answer(judge(text_of(messages[-1])), judged=True)
     fresh = messages[_last_user(messages) :]
     if mode in ("malformed_tool", "unknown_tool"):
         searched = any(call.get("id") == CALL_ID for message in fresh for call in message.get("tool_calls") or ())
@@ -46,10 +50,10 @@ def reply(request: Mapping[str, Any], mode: str) -> Call | Answer:
         searched = any(message.get("role") == "tool" for message in fresh)
     if tools and not searched and request.get("tool_choice") != "none":
         return _call(tools[0]["function"], text_of(fresh[0]) if fresh else "", mode)
-    return Answer(write(shown(messages), BAD_MARKER if mode == "bad_citation" else ""))
+    return Answer(write(shown(messages), BAD_MARKER if mode == "bad_citation" else "", own_words=own_words))
 
 
-def shown(messages: Sequence[Message]) -> list[tuple[int, str]]:
+def shown(messages: Sequence[Message]) -> list[tuple[str, str]]:
     """The passages of the last turn by their numbers: those of our own tool, else what looks numbered, else all."""
     fresh = messages[_last_user(messages) :]
     results = [text_of(message) for message in fresh if message.get("role") == "tool"]
@@ -57,28 +61,49 @@ def shown(messages: Sequence[Message]) -> list[tuple[int, str]]:
     if passages:
         return passages
     text = "\n".join(results) or "\n".join(text_of(message) for message in fresh)
+    if units := _units(text):
+        return units
     heads = list(_NUMBERED.finditer(text))
     ends = [head.start() for head in heads[1:]] + [len(text)] * bool(heads)
-    return [(int(head[1] or head[2]), text[head.end() : end]) for head, end in zip(heads, ends, strict=True)] or [
-        (1, text)
+    return [(head[1] or head[2], text[head.end() : end]) for head, end in zip(heads, ends, strict=True)] or [
+        ("1", text)
     ]
 
 
-def write(passages: Sequence[tuple[int, str]], marker: str = "") -> str:
-    """Whole sentences of the passages, each with its marker, sixty words at most; at least a few words."""
+def write(passages: Sequence[tuple[str, str]], marker: str = "", *, own_words: bool = False) -> str:
+    """Whole sentences of the passages, each with its marker, sixty words at most; at least a few words. With
+    `own_words` the model begins each sentence itself, so that it is no quotation."""
     said: list[str] = []
     words = 0
     for number, text in passages:
         for start, end in sentences(text):
             sentence = " ".join(text[start:end].split())
-            count = len(sentence.split()) + 1
+            count = len(sentence.split()) + 1 + 2 * own_words
             if _WHOLE.fullmatch(sentence) and words + count <= MOST_WORDS:
-                said.append(f"{sentence[:-1]} {marker or f'[{number}]'}.")
+                opening = f"In short, {sentence[0].lower()}" if own_words else sentence[0]
+                said.append(f"{opening}{sentence[1:-1]} {marker or f'[{number}]'}.")
                 words += count
     if said:
         return " ".join(said)
     number, text = passages[0]
     return f"{' '.join(text.split()[:30])} {marker or f'[{number}]'}."
+
+
+def judge(message: str) -> str:
+    """The verdicts on the claims of a message: all are supported, each by the first unit that was shown."""
+    evidence, _, claims = message.partition("\nClaims\n")
+    units = [number for number, _ in _units(evidence)][:1]
+    verdicts = [
+        {"claim": number, "supported": True, "units": units, "reason": ""}
+        for number, _ in enumerate(claims.splitlines(), start=1)
+    ]
+    return json.dumps({"verdicts": verdicts})
+
+
+def is_judged(request: Mapping[str, Any]) -> bool:
+    """Whether a request asks for verdicts."""
+    schema = (request.get("response_format") or {}).get("json_schema") or {}
+    return schema.get("name") == "verdicts"
 
 
 def pieces(text: str, count: int) -> list[str]:
@@ -116,9 +141,13 @@ def _call(function: Mapping[str, Any], question: str, mode: str) -> Call:
     return Call("no_such_tool" if mode == "unknown_tool" else function["name"], arguments)
 
 
-def _from_json(text: str) -> list[tuple[int, str]]:
+def _from_json(text: str) -> list[tuple[str, str]]:
     try:
-        results = json.loads(text)["results"]
-        return [(int(result["number"]), str(result["chunk_text"])) for result in results]
+        return [unit for result in json.loads(text)["results"] for unit in _units(str(result["chunk_text"]))]
     except (ValueError, TypeError, KeyError):
         return []
+
+
+def _units(text: str) -> list[tuple[str, str]]:
+    """Numbered units as our own product shows them."""
+    return _UNIT.findall(text)

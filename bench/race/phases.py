@@ -154,6 +154,8 @@ async def measure_realistic(server: Server, results: Results, asked: Sequence[st
         real__first_text_p50_ms=round(percentile(load.first_texts, 0.5) * 1000, 1),
         real__calls=round(spent.get("calls", 0) / answered, 2),
         real__prompt_tokens=round(spent.get("prompt_tokens", 0) / answered),
+        real__judge_calls=round(spent.get("judge_calls", 0) / answered, 2),
+        real__judge_tokens=round(spent.get("judge_tokens", 0) / answered),
         failed=load.failed,
     )
     await pace()

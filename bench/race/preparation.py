@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.race.processes import environment
-from bench.race.racers import CACHE, CONTROL, FLOOR, OURS_KEYLESS, OURS_LOCAL, PEERS, RACERS, Racer
+from bench.race.racers import CACHE, CONTROL, FLOOR, OURS, OURS_KEYLESS, OURS_LOCAL, OURS_UNJUDGED, PEERS, RACERS, Racer
 from bench.results import ROOT
 
 BOOK: Final = ROOT / "examples" / "book"
@@ -25,7 +25,7 @@ _LARGE_ARCHIVE: Final = ROOT.parent / "shared" / "data" / "corpora" / "rust_book
 _LOCK: Final = ROOT / "requirements.lock"
 _PIP: Final = ("-m", "pip", "--quiet", "--disable-pip-version-check")
 # Those who have no ingest of their own, or make the same as another, get a copy.
-_COPIES: Final = {FLOOR: "agents_sdk", CONTROL: "agents_sdk", OURS_KEYLESS: OURS_LOCAL}
+_COPIES: Final = {FLOOR: "agents_sdk", CONTROL: "agents_sdk", OURS_KEYLESS: OURS_LOCAL, OURS_UNJUDGED: OURS}
 
 
 def questions() -> list[str]:

@@ -1,4 +1,4 @@
-"""Who runs: the floor, the peers and the product in three set-ups, how each is started and how each is spoken to.
+"""Who runs: the floor, the peers and the product in four set-ups, how each is started and how each is spoken to.
 
 Owns the commands, the environments and the two dialects. The peers' services are read from `../shared/bench/peers`;
 their environments lie in `.cache/race`. Never starts anything.
@@ -19,6 +19,7 @@ FIRST_PORT: Final = 9411
 
 FLOOR, CONTROL = "floor", "floor again"
 OURS, OURS_LOCAL, OURS_KEYLESS = "chapterverse", "chapterverse, own embedder", "chapterverse, no key"
+OURS_UNJUDGED = "chapterverse, JUDGE=off"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +113,15 @@ _EMBEDDER: Final = {
 }
 
 
+_PARTS: Final = ("main", "writing.agent", "embeddings.local", "database")
+
+
 def _product(name: str, environment: Mapping[str, str], *, llm: bool = True) -> Racer:
     return Racer(
         name=name,
         venv="chapterverse",
         command=("-m", "chapterverse.cli", "serve", "--port", "{port}"),
-        importing="import chapterverse.main, chapterverse.agent, chapterverse.embeddings.local, chapterverse.database",
+        importing=f"import {', '.join(f'chapterverse.{part}' for part in _PARTS)}",
         ingest=("-m", "chapterverse.cli", "ingest", "--json"),
         folder=CACHE,
         dialect=OUR_DIALECT,
@@ -134,6 +138,7 @@ RACERS: Final = (
     _peer("llamaindex", "llamaindex_peer", "llamaindex", agentic=False),
     _peer("haystack", "haystack_peer", "haystack", agentic=False),
     _product(OURS, _MODEL | _EMBEDDER),
+    _product(OURS_UNJUDGED, _MODEL | _EMBEDDER | {"JUDGE": "off"}),
     _product(OURS_LOCAL, _MODEL),
     _product(OURS_KEYLESS, {}, llm=False),
     _peer(CONTROL, "bare_floor", "agents_sdk", agentic=False, ingests=False),

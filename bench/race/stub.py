@@ -25,6 +25,7 @@ from chapterverse.embeddings.local import DIMENSION, LocalEmbedder
 from chapterverse.embeddings.wordpiece import count_tokens
 
 _TOOL_TOKENS = 12
+_JUDGE_TOKEN_CHARS = 4  # of verdicts, which are JSON
 _REASONS = {200: b"OK", 404: b"Not Found", 429: b"Too Many Requests", 500: b"Internal Server Error"}
 
 
@@ -37,6 +38,7 @@ class Pace:
     tokens: int = 60
     mode: str = "ok"  # 429, 500, malformed_tool, unknown_tool, bad_citation, stream_cut, hang, down
     count_tokens: bool = False
+    own_words: bool = True  # the model begins its sentences itself, so that they are no quotations
     embed: str = "real"  # or "hash": numbers made of the text at no cost
 
 
@@ -174,7 +176,10 @@ class Connection(asyncio.Protocol):
             await asyncio.sleep(3600)
         if pace.count_tokens:
             counts["prompt_tokens"] += count_tokens(prompt_text(request))
-        said = reply(request, pace.mode)
+        said = reply(request, pace.mode, own_words=pace.own_words)
+        if isinstance(said, Answer) and said.judged:
+            counts["judge_calls"] += 1
+            counts["judge_tokens"] += count_tokens(prompt_text(request)) + count_tokens(said.text)
         parts = _deltas(said, pace)
         usage = {"prompt_tokens": 1000, "completion_tokens": len(parts), "total_tokens": 1000 + len(parts)}
         if request.get("stream"):
@@ -232,7 +237,8 @@ def _tool_call(call: Call) -> dict[str, Any]:
 def _deltas(said: Call | Answer, pace: Pace) -> list[dict[str, Any]]:
     """The answer as deltas, one for each token."""
     if isinstance(said, Answer):
-        return [{"role": "assistant", "content": piece} for piece in pieces(said.text, pace.tokens)]
+        tokens = len(said.text) // _JUDGE_TOKEN_CHARS if said.judged else pace.tokens
+        return [{"role": "assistant", "content": piece} for piece in pieces(said.text, tokens)]
     first = {**_tool_call(said), "index": 0, "function": {"name": said.name, "arguments": ""}}
     rest = [{"index": 0, "function": {"arguments": piece}} for piece in pieces(said.arguments, _TOOL_TOKENS - 1)]
     return [{"role": "assistant", "content": None, "tool_calls": [call]} for call in (first, *rest)]

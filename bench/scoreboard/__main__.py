@@ -19,7 +19,7 @@ from typing import Any, Final
 from bench.results import ROOT, commit, newest, save
 from bench.retrieval.sets import DATA
 from bench.scoreboard.asking import OURS, SYSTEMS, ask_set, code_digest
-from bench.scoreboard.bars import Bar, calibration_bar, followup_bars, own_bars, saved_bars
+from bench.scoreboard.bars import Bar, calibration_bar, own_bars, saved_bars
 from bench.scoreboard.figures import calibration
 from bench.scoreboard.writing import LLM, Asked, Board, page
 from bench.sets.__main__ import SETS
@@ -30,7 +30,7 @@ from chapterverse.evaluation.questions import set_digest
 from chapterverse.evaluation.report import Report, Run, make_report
 
 TARGET: Final = ROOT / "docs" / "SCOREBOARD.md"
-_SAVED: Final = ("retrieval", "followups", "verification", "injection", "eval-llm")
+_SAVED: Final = ("retrieval", "injection", "eval-llm")
 
 
 async def board(names: Sequence[str], most: int | None = None) -> Board:
@@ -98,10 +98,8 @@ def _bars(sets: Sequence[Asked], saved: Mapping[str, tuple[dict[str, Any], str] 
     results = {name: one[0] if one else None for name, one in saved.items()}
     columns = (OURS, LLM, *SYSTEMS[1:])
     return [
-        *saved_bars(results["verification"], "verification", "lies of the hostile model, RAGTruth QA F1"),
         *own_bars({one.set.name: one.reports for one in sets}, columns),
         calibration_bar(calibration([case for one in sets for case in one.cases[OURS]])),
-        *followup_bars(results["followups"]),
         *saved_bars(results["injection"], "injection", "planted text followed"),
         *(
             replace(bar, ours=None, others=(bar.ours,))

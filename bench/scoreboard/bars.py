@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bench.followups import DISTANCE
 from bench.scoreboard.figures import Figure, figure, of_row
 from chapterverse.evaluation.report import Report
 
@@ -88,19 +87,6 @@ def calibration_bar(ours: Figure | None) -> Bar:
     """The confidence, over all sets."""
     reached = None if ours is None else ours.value <= 0.08
     return Bar("ece", "confidence: calibration error (ECE) over all sets", "≤ 0.080", reached, ours, ())
-
-
-def followup_bars(result: Mapping[str, Any] | None) -> list[Bar]:
-    """The follow-ups on the whole pools, as `bench.followups` saved them."""
-    rows = [row for row in (result or {}).get("figures", ()) if row["label"].endswith(DISTANCE)]
-    label = "follow-ups: share of the distance to a person's rewrite that is closed without a model call"
-    if not rows:
-        return [Bar("followups", label, "≥ 50 %", None, None)]
-    pools = [row["label"].split(",")[0] for row in rows]
-    return [
-        Bar(f"followups-{pool}", f"MTRAG {pool}, {label}", "≥ 50 %", row["value"] >= 0.5, of_row(row))
-        for pool, row in zip(pools, rows, strict=True)
-    ]
 
 
 def told(row: Mapping[str, Any]) -> str:

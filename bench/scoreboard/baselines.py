@@ -19,8 +19,8 @@ from chapterverse.embeddings.wordpiece import count_tokens
 from chapterverse.evaluation.cases import Case, Citation, Passage
 from chapterverse.evaluation.questions import Question
 from chapterverse.ingestion.chunking import cut
+from chapterverse.language import sentences
 from chapterverse.services import Services
-from chapterverse.text import sentences
 
 SENTENCES: Final = 3  # that A quotes, as many as our usual answer has
 _DEPTH: Final = 5  # passages, as in an ordinary search

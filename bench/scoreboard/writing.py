@@ -61,8 +61,6 @@ def page(board: Board) -> str:
         *_confidence(board.sets),
         *(line for one in board.sets for line in _set(one)),
         *_retrieval(board.saved.get("retrieval")),
-        *_saved("Follow-ups on the whole pools", "followups", board),
-        *_saved("The verifier", "verification", board),
         *_saved("Planted text", "injection", board),
         *_saved("The small real model", "eval-llm", board),
     ]

@@ -13,13 +13,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from training.rows import Row, fold
-
 from chapterverse.evaluation.drafting import to_line
 from chapterverse.evaluation.questions import Question
 
 SEED: Final = 20251115
 T = TypeVar("T")
+
+# SQuAD has eight articles only: two in each part, fixed before the first run.
+FOLDS = 4
+ARTICLES = {
+    "Warsaw": 0, "European_Union_law": 0, "Islamism": 1, "Harvard_University": 1,
+    "Steam_engine": 2, "French_and_Indian_War": 2, "Immune_system": 3, "Computational_complexity_theory": 3,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +55,10 @@ class PublicSet:
 
 
 def kept_apart(name: str, group: str) -> bool:
-    """Whether a group of a set is in the part that no training has seen (`training/README.md`)."""
-    return fold(Row(name, group, "", "", 0)) == 0
+    """Whether a group of a set is in the part that no training has seen, told by its name alone."""
+    if group in ARTICLES:
+        return ARTICLES[group] == 0
+    return int(hashlib.sha256(f"{name}|{group}".encode()).hexdigest()[:8], 16) % FOLDS == 0
 
 
 def write(converted: PublicSet, folder: Path) -> None:

@@ -10,9 +10,13 @@ import hashlib
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
-BlockKind = Literal["heading", "paragraph", "list", "code", "table", "quote", "admonition"]
+BlockKind = Literal["heading", "paragraph", "list", "field", "code", "table", "quote", "admonition", "image"]
+MarkKind = Literal["emphasis", "strong", "code", "link", "image", "sub", "sup", "footnote"]
+UnitKind = Literal["sentence", "item", "row", "field", "code"]
+
+RECIPE: Final = "3"  # raise it when readers or chunking give other pages or chunks for the same document
 
 _NAMESPACE = uuid.UUID("6f0c9a52-6b0e-5f0a-9d57-0c4a8f1f7a11")  # ours, for UUIDv5 ids of pages and chunks
 
@@ -40,6 +44,40 @@ class Block:
     start: int
     end: int
     section: int  # index into Page.sections of the section that holds it
+    info: str = ""  # language of code, kind of an admonition ("note"), address of an image
+    caption: str = ""  # of code or an image: its file name or title, not part of the text
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How a stretch of a page's text looks or where it leads. An image and a reference to a footnote have no text of
+    their own: start equals end."""
+
+    kind: MarkKind
+    start: int
+    end: int
+    target: str = ""  # of a link or an image: its address; of a footnote: its label
+    title: str = ""  # of an image: its alternative text
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """The smallest stretch of a page that can be cited: a sentence, a list item, a table row, a field (a parameter
+    with its type, default and description) or a code block.
+
+    `head` is the stretch that a reader needs to understand the unit: the header of a table, the sentence that
+    introduces a list or code, the item that a nested item belongs to. Both numbers are -1 where there is none."""
+
+    kind: UnitKind
+    start: int
+    end: int
+    head_start: int = -1
+    head_end: int = -1
+
+    @property
+    def has_head(self) -> bool:
+        """Whether another stretch is needed to understand this one."""
+        return self.head_start >= 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +96,7 @@ class Section:
 @dataclass(frozen=True, slots=True)
 class Page:
     """One page as it is stored, shown and cited. `text` is clean Markdown: headings, paragraphs without inline
-    markup other than `code`, lists, fenced code, pipe tables."""
+    markup other than `code`, lists, fenced code, pipe tables. Emphasis, links and images are kept in `marks`."""
 
     page_id: str
     url: str  # without anchor
@@ -70,6 +108,7 @@ class Page:
     blocks: tuple[Block, ...]
     flags: tuple[str, ...] = ()  # e.g. "addresses_assistant": text that talks to the model rather than the reader
     order: str = ""  # sorts the pages of a source as they are meant to be read
+    marks: tuple[Mark, ...] = ()  # sorted by start; a mark inside another comes after it
 
     @property
     def place(self) -> tuple[str, str, str]:
@@ -95,11 +134,13 @@ class Chunk:
     text: str
     content_hash: str
     flags: tuple[str, ...] = ()
+    units: tuple[Unit, ...] = ()  # whole units of the page, in order; offsets count into the page's text
+    lead: str = ""  # text of the first unit's head when that head lies outside of this chunk
 
     @property
     def passage(self) -> str:
         """What is embedded and counted for BM25: the text under the headings that give it its meaning."""
-        return f"{self.breadcrumb}\n{self.text}"
+        return "\n".join(part for part in (self.breadcrumb, self.lead, self.text) if part)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ answered; at what questions about this book usually reach, it is 0.85.
 import asyncio
 import hashlib
 import heapq
-import math
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -25,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chapterverse.book import Chunk
+from chapterverse.language import sentences
 from chapterverse.models import ConfidenceLevel, ConfidenceMetrics
-from chapterverse.text import sentences
 
 Vectors = NDArray[np.float32]
 EmbedQuery = Callable[[str], Awaitable[Vectors]]
@@ -111,16 +110,6 @@ def assess(
         confidence_level=level,
         should_answer=level != "insufficient",
     )
-
-
-def overall(fit: float, verified_share: float, *, selected: bool, followup: bool) -> float:
-    """The `confidence` of a response: the share of answers whose evidence fits the question as well that were right,
-    × the share of the answer's sentences that were verified. A refusal, of which nothing is verified, has 0.
-
-    The curves were fitted on parts of CLAPNQ and Doc2Dial, for selections on parts of SQuAD 2.0 and CLAPNQ, that are
-    not the parts on which it is measured (docs/decisions/0011-confidence-and-followups.md)."""
-    logit = 1.53 * fit + 0.24 if selected else 3.13 * fit - 0.57 * followup - 0.8
-    return round(min(1.0, max(0.0, verified_share)) / (1 + math.exp(-logit)), 4)
 
 
 def _level(average: float, chunks: int, top_k: int) -> ConfidenceLevel:

@@ -94,19 +94,50 @@ class Settings(BaseSettings):
     max_concurrent_requests: int = Field(10, ge=1, description="Requests that run at once; more wait in a queue.")
     agent_top_k: int = Field(5, ge=1, le=20, description="Passages a question is answered from.")
     agent_score_threshold: float | None = Field(None, ge=0, le=1, description="Least similarity of a passage.")
-    agent_max_turns: int = Field(4, ge=1, le=50, description="Model calls that one question may take.")
+    agent_max_turns: int = Field(50, ge=1, le=1000, description="Turns of a conversation that are remembered.")
+    agent_max_calls: int = Field(4, ge=1, le=50, description="Model calls that one question may take.")
+    agent_temperature: float = Field(0.0, ge=0, le=2, description="Temperature of the writing model.")
+    agent_max_tokens: int | None = Field(None, ge=16, le=100_000, description="Most tokens of one reply.")
+    agent_prompt: Path | None = Field(None, description="A file that replaces the writing prompt.")
+
+    judge: Literal["auto", "off"] = Field(
+        "auto", description="auto: the writing model judges, or JUDGE_MODEL; off: only the book's words are shown."
+    )
+    judge_model: str | None = Field(None, description="The model that judges, if it is not the writing model.")
+    judge_base_url: str | None = Field(None, description="Its OpenAI-compatible server, if it is another one.")
+    judge_api_key: SecretStr | None = Field(None, description="The key of that server.")
     cors_origins: Annotated[tuple[str, ...], NoDecode] = Field((), description="Comma-separated origins, or *.")
+    allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
+        (),
+        description="Comma-separated names this server answers to, `*.example.com` or *; empty: on a loopback address "
+        "localhost, this machine's name and IP addresses, else any.",
+    )
     trusted_proxies: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
         (), description="Comma-separated addresses or networks whose X-Forwarded-For names the client."
     )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least level that is logged.")
 
-    @field_validator("api_keys", "cors_origins", "trusted_proxies", mode="before")
+    @field_validator("api_keys", "cors_origins", "allowed_hosts", "trusted_proxies", mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:
         return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
-    @field_validator("gemini_base_url", "openai_base_url", "cohere_base_url", "qdrant_url")
+    @field_validator("judge", mode="before")
+    @classmethod
+    def _switch(cls, value: Any) -> Any:
+        """`JUDGE=on` and the like mean auto; `JUDGE=0` and the like mean off."""
+        words = {"on": "auto", "1": "auto", "true": "auto", "yes": "auto", "0": "off", "false": "off", "no": "off"}
+        small = str(value).strip().lower()
+        return words.get(small, small)
+
+    @field_validator("agent_prompt")
+    @classmethod
+    def _prompt(cls, value: Path | None) -> Path | None:
+        if value is not None and not (value.is_file() and value.read_text("utf-8", "replace").strip()):
+            raise ValueError(f"{value} must be a text file that is not empty")
+        return value
+
+    @field_validator("gemini_base_url", "openai_base_url", "cohere_base_url", "qdrant_url", "judge_base_url")
     @classmethod
     def _http(cls, value: str | None) -> str | None:
         if value is not None:
@@ -150,6 +181,14 @@ class Settings(BaseSettings):
         for origin in value:
             if origin != "*" and not origin.startswith(("http://", "https://")):
                 raise ValueError(f"{origin!r} is no origin; write it as https://docs.example.com")
+        return value
+
+    @field_validator("allowed_hosts")
+    @classmethod
+    def _names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for name in value:
+            if not re.fullmatch(r"\*|(?:\*\.)?[\w-]{1,63}(?:\.[\w-]{1,63}){0,10}|[0-9a-fA-F:]{2,39}", name):
+                raise ValueError(f"{name!r} is no host name; write it as docs.example.com, without scheme and port")
         return value
 
     @field_validator("chapterverse_home")

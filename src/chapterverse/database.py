@@ -56,8 +56,11 @@ class Conversations:
     connection gone does so again, which also revives an embedded server. After a call that failed all the same, others
     fail at once for `REST_SECONDS`; then one tries, and `probe` always does."""
 
-    def __init__(self, address: str | Callable[[], Awaitable[str]]) -> None:
+    def __init__(
+        self, address: str | Callable[[], Awaitable[str]], lost: Callable[[], str | None] = lambda: None
+    ) -> None:
         self._address = address
+        self._lost = lost  # why what is stored now would not last; an embedded server lives on without its files
         self._opening: asyncio.Task[Any] | None = None
         self._closed = False
         self._rests_until = 0.0  # 0 while all is well
@@ -74,6 +77,7 @@ class Conversations:
         """Keep a turn: its thread is made, or woken, in the same statement."""
         values = _values(turn)
         await self._unit(lambda connection: connection.execute(_STORE, *values))
+        self._require_home()
 
     async def thread(self, session_id: str) -> ConversationThread | None:
         """A session with its last messages, or None if it is unknown."""
@@ -110,6 +114,11 @@ class Conversations:
         """Raise `ConversationsUnavailable` unless the database answers; when it does, all calls are let through."""
         self._rests_until = min(self._rests_until, time.monotonic())
         await self._unit(lambda connection: connection.fetchval("SELECT 1"))
+        self._require_home()
+
+    def _require_home(self) -> None:
+        if reason := self._lost():
+            raise ConversationsUnavailable(reason)
 
     async def close(self) -> None:
         """Give all connections back. Calls made afterwards fail."""

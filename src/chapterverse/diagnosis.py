@@ -8,7 +8,13 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 from chapterverse.config import Settings
-from chapterverse.errors import ChapterverseError, CollectionNotFoundError, EmbeddingMismatchError
+from chapterverse.errors import (
+    ChapterverseError,
+    CollectionNotFoundError,
+    EmbeddingMismatchError,
+    IndexDamaged,
+    IndexOutdatedError,
+)
 from chapterverse.health import Dependency, Health
 from chapterverse.retrieval import require_same_model
 from chapterverse.services import Services
@@ -18,6 +24,7 @@ PATIENCE: Final = (
 )
 SHOWN_PAGES: Final = 5  # of those that are flagged
 _INGEST: Final = "chapterverse ingest <folder, file or URL>"
+_REBUILD: Final = "chapterverse ingest --fresh <folder, file or URL>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +77,14 @@ async def _book(services: Services) -> Finding:
         await require_same_model(services.embedder, services.index)
     except CollectionNotFoundError as failure:
         return Finding("book", engine, "", "empty", failure.message, _INGEST)
+    except (IndexDamaged, IndexOutdatedError) as failure:
+        return Finding("book", engine, "", "down", failure.message, _REBUILD)
     except EmbeddingMismatchError as failure:
         return Finding("book", engine, "", "down", failure.message, "chapterverse ingest --reembed")
     except ChapterverseError as failure:
         return Finding("book", engine, "", "down", failure.message)
+    if damage := await services.index.verify():
+        return Finding("book", engine, "", "down", damage, _REBUILD)
     told = f"{manifest.pages:,} pages, {manifest.chunks:,} passages, ingested {manifest.created_at[:16]} UTC"
     if flagged := [page.url for page in await services.index.pages() if page.flags]:
         named = ", ".join(flagged[:SHOWN_PAGES]) + (", …" if len(flagged) > SHOWN_PAGES else "")
@@ -89,9 +100,9 @@ def _fixes(settings: Settings) -> dict[str, str]:
         if settings.qdrant_url
         else _INGEST,
         "embeddings": "Check the key and address of the embedding service, or set EMBEDDINGS=local.",
-        "llm": "Check key, model and address of the language model, or unset its key for the extractive one."
+        "llm": "Check key, model and address of the language model, or unset its key: then excerpts answer."
         if settings.gemini_api_key or settings.openai_api_key
-        else "Mend the embeddings, which it needs.",
+        else "Install Chapterverse again: the model it ships is missing or damaged.",
         "database": f"Check DATABASE_URL, or unset it for the embedded Postgres. {without}"
         if settings.database_url
         else f"Set DATABASE_URL to a Postgres of yours, or mend what the message says. {without}",

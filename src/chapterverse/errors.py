@@ -103,6 +103,12 @@ class RetrievalUnavailable(ChapterverseError):
     exit_code = 6
 
 
+class IndexDamaged(RetrievalUnavailable):
+    """The stored book was changed on disk. It is opened again, which finds the damage or the last good state."""
+
+    retryable = True
+
+
 class QdrantConnectionError(RetrievalUnavailable):
     """The vector engine is unreachable or its process died."""
 
@@ -121,6 +127,12 @@ class CollectionNotFoundError(RetrievalUnavailable):
 
 class EmbeddingMismatchError(RetrievalUnavailable):
     """The index was made with another embedding model; the message names the command that re-embeds."""
+
+
+class IndexOutdatedError(RetrievalUnavailable):
+    """The index was made by an older version; the message names the command that rebuilds it."""
+
+    retryable = False
 
 
 class EmbeddingError(ChapterverseError):

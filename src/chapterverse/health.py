@@ -39,7 +39,7 @@ class Dependency:
     name: str
     engine: str
     why: str  # this engine was chosen
-    probe: Callable[[], Awaitable[None]]
+    probe: Callable[[], Awaitable[str | None]]  # raises when it is down; returns what is wrong when it is degraded
     vital: bool
     also_as: str = ""  # the name that the seeds give it
     remote: Remote | None = None  # None: of this host or process alone
@@ -110,7 +110,7 @@ async def _probe(dependency: Dependency, patience: float) -> ServiceStatus:
     started = time.perf_counter()
     try:
         async with asyncio.timeout(patience):
-            await dependency.probe()
+            degraded = await dependency.probe()
     except TimeoutError:
         return ServiceStatus(status="down", engine=dependency.engine, message=f"no answer within {patience:g} seconds")
     except ChapterverseError as failure:
@@ -119,4 +119,6 @@ async def _probe(dependency: Dependency, patience: float) -> ServiceStatus:
         log.exception("the probe of %s failed in a way nobody foresaw", dependency.name)
         return ServiceStatus(status="down", engine=dependency.engine, message="failed in a way nobody foresaw")
     latency = round((time.perf_counter() - started) * 1000, 3)
+    if degraded:
+        return ServiceStatus(status="degraded", engine=dependency.engine, latency_ms=latency, message=degraded)
     return ServiceStatus(status="up", engine=dependency.engine, latency_ms=latency)

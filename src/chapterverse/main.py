@@ -18,9 +18,10 @@ from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 
 from chapterverse import __version__, answering
-from chapterverse.api import book, chat, description, errors, openai, probes, sessions, web, widget
+from chapterverse.api import book, chat, description, docs, errors, openai, probes, sessions, web, widget
 from chapterverse.api.gate import Gate
 from chapterverse.api.headers import SafeHeaders
+from chapterverse.api.hosts import AllowedHosts
 from chapterverse.api.limits import BodyLimit, Guard
 from chapterverse.api.mcp.http import mcp_route, open_mcp
 from chapterverse.api.pages import Contents
@@ -40,6 +41,13 @@ _DESCRIPTION = """Ask a book, and get answers whose every sentence was checked a
 
 All bodies are JSON in UTF-8; offsets are in characters. Every error has the one body `ErrorResponse`.
 Every answer carries `X-Request-ID`."""
+# Without `openapi_url` FastAPI has no pages of its own, which load scripts from elsewhere; ours are in `api.docs`.
+_ABOUT: dict[str, Any] = {
+    "title": "Chapterverse",
+    "version": __version__,
+    "description": _DESCRIPTION,
+    "openapi_url": None,
+}
 
 
 @asynccontextmanager
@@ -82,10 +90,10 @@ def create_app(
             yield
         await rates.close()
 
-    app = FastAPI(title="Chapterverse", version=__version__, description=_DESCRIPTION, lifespan=lifespan)
+    app = FastAPI(lifespan=lifespan, **_ABOUT)
     app.state.answering, app.state.gate, app.state.telemetry = answering, gate, telemetry
     app.state.heartbeat, app.state.contents = HEARTBEAT_SECONDS, Contents()
-    for routes in (chat, openai, book, sessions, probes, web, widget):
+    for routes in (chat, openai, book, sessions, probes, web, widget, docs):
         app.include_router(routes.router)
     app.router.routes.append(mcp_route(settings.cors_origins))
     errors.install(app)
@@ -101,6 +109,7 @@ def create_app(
             allow_headers=["*"],
             expose_headers=["Retry-After", "X-Request-ID"],
         )
+    app.add_middleware(AllowedHosts, settings=settings)
     app.add_middleware(SafeHeaders)
     app.add_middleware(RequestLog, telemetry=telemetry)
     app.add_middleware(RequestIds)

@@ -109,6 +109,16 @@ class RetrievalRequest(Strict):
     filters: SearchFilters | None = None
 
 
+class PassageUnit(Frozen):
+    """The smallest stretch that can be cited; offsets count into the stored page text."""
+
+    kind: Literal["sentence", "item", "row", "field", "code"]
+    start: int
+    end: int
+    head_start: int = Field(-1, description="Stretch needed to understand it: table header, lead-in. -1: none.")
+    head_end: int = -1
+
+
 class ChunkResult(Frozen):
     """A passage that was found."""
 
@@ -127,6 +137,8 @@ class ChunkResult(Frozen):
     char_start: int = Field(description="Offset of the passage in the stored page text, in characters.")
     char_end: int
     flags: list[str] = Field(default_factory=list)
+    units: list[PassageUnit] = Field(default_factory=list, description="What the passage is made of, in order.")
+    lead: str = Field("", description="Text that introduces the passage and lies outside of it: a table's header.")
 
 
 class ConfidenceMetrics(Frozen):
@@ -196,6 +208,13 @@ class ChatRequest(Strict):
         return self
 
 
+class Highlight(Frozen):
+    """A stretch that answers. In a source, offsets count into the stored page text, or into the selection."""
+
+    start: int
+    end: int
+
+
 class SourceCitation(Frozen):
     """The passage behind one or more sentences of an answer."""
 
@@ -212,6 +231,7 @@ class SourceCitation(Frozen):
     quote_start: int = Field(description="`page_text[quote_start:quote_end] == quote`, in characters.")
     quote_end: int
     page_id: str = Field("", description="For `GET /pages/{page_id}`; empty in selected-text mode.")
+    highlights: list[Highlight] = Field(default_factory=list, description="Inside the quote: the units that answer.")
 
 
 class SelectedTextCitation(SourceCitation):
@@ -243,7 +263,10 @@ class AnswerMetadata(Frozen):
     tokens_used: int
     tokens_written: int = Field(0, description="Of those used, what the model wrote; the rest it read.")
     llm_calls: int
-    sentences_withheld: int
+    judge_calls: int = Field(0, description="Calls that checked statements; not among `llm_calls`.")
+    judge_tokens: int = Field(0, description="Tokens that these calls took; not among `tokens_used`.")
+    sentences_withheld: int = Field(description="Statements that were not proven and left out.")
+    sentences_replaced: int = Field(0, description="Statements that were not proven; the book's words stand instead.")
     stored: bool = Field(True, description="False when the turn could not be kept in the conversation.")
 
 
@@ -263,11 +286,28 @@ class AnswerSummary(Frozen):
     metadata: AnswerMetadata
 
 
+StatementKind = Literal["quoted", "supported", "absence", "frame"]
+
+
+class AnswerStatement(Frozen):
+    """A piece of the answer, `answer[start:end]`, and how it is proven. `absence`: says that the book does not say
+    something, and cites nothing. `frame`: a heading or a line that introduces what follows."""
+
+    start: int
+    end: int
+    kind: StatementKind
+    sources: list[int] = Field(default_factory=list, description="Markers, counted from 1.")
+    highlights: list[Highlight] = Field(
+        default_factory=list, description="Of an excerpt: what answers. Offsets count into the answer."
+    )
+
+
 class ChatResponse(AnswerSummary):
     """A verified answer with its sources, or a refusal."""
 
     answer: str
     sources: list[SelectedTextCitation | SourceCitation]
+    statements: list[AnswerStatement] = Field(default_factory=list, description="In order; empty for a refusal.")
 
 
 class RetrievedEvent(Frozen):
@@ -282,6 +322,14 @@ class ChunkEvent(Frozen):
 
     type: Literal["chunk"] = "chunk"
     content: str
+    kind: StatementKind | None = Field(None, description="How the text is proven; null for a refusal.")
+    cites: list[int] = Field(default_factory=list, description="Markers of the text, counted from 1.")
+    highlights: list[Highlight] = Field(
+        default_factory=list, description="Of an excerpt: what answers. Offsets count into the content."
+    )
+    sources: list[SelectedTextCitation | SourceCitation] = Field(
+        default_factory=list, description="Those that are cited for the first time, in marker order."
+    )
 
 
 class SourcesEvent(Frozen):
@@ -359,10 +407,39 @@ class PageSummary(Frozen):
     flags: list[str] = Field(default_factory=list)
 
 
+class PageBlock(Frozen):
+    """What a stretch of a page's text is. Its sentences, list items or rows lie in `text[start:end]`."""
+
+    kind: str = Field(description="heading, paragraph, list, field, code, table, quote, admonition or image")
+    start: int
+    end: int
+    info: str = Field("", description="Language of code, kind of an admonition, address of an image.")
+    caption: str = ""
+    source: str = Field("", description="Of an image: where this server has it, relative to its root.")
+
+
+class PageMark(Frozen):
+    """How a stretch of a page's text looks or where it leads."""
+
+    kind: str = Field(description="emphasis, strong, code, link, image, sub, sup or footnote")
+    start: int
+    end: int
+    target: str = Field("", description="Address of a link or an image; label of a footnote.")
+    title: str = Field("", description="Alternative text of an image.")
+    source: str = Field("", description="Of an image: where this server has it, relative to its root.")
+
+
 class PageText(PageSummary):
     """A page with its stored text; every offset of a citation counts into `text`."""
 
     text: str
+
+
+class RenderedPage(PageText):
+    """A page with everything that is needed to show it."""
+
+    blocks: list[PageBlock]
+    marks: list[PageMark]
 
 
 class PageList(Frozen):

@@ -8,16 +8,24 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import asdict
 from typing import Final, TypeVar
 
-from chapterverse.book import Hit
+from chapterverse.book import RECIPE, Hit
 from chapterverse.confidence import Calibration, assess
 from chapterverse.config import RETRIEVAL_SECONDS
 from chapterverse.embeddings import Embedder, Vectors
-from chapterverse.errors import EmbeddingMismatchError, QdrantTimeoutError, RetrievalUnavailable
+from chapterverse.errors import EmbeddingMismatchError, IndexOutdatedError, QdrantTimeoutError, RetrievalUnavailable
 from chapterverse.index import Filters, HybridQuery, Index
 from chapterverse.index.filters import admits
-from chapterverse.models import ChunkResult, ConfidenceMetrics, RetrievalRequest, SearchFilters, SearchResult
+from chapterverse.models import (
+    ChunkResult,
+    ConfidenceMetrics,
+    PassageUnit,
+    RetrievalRequest,
+    SearchFilters,
+    SearchResult,
+)
 
 RETRIES: Final = 3  # after the first try, on an engine that was lost
 FIRST_PAUSE: Final = 0.1  # seconds before the first retry; doubled each time, half of it by chance
@@ -61,8 +69,15 @@ async def retrieve_with_retry(
 
 
 async def require_same_model(embedder: Embedder, index: Index) -> None:
-    """Refuse to compare vectors of different models; the message names the command that re-embeds."""
-    made_with, asked_with = (await index.manifest()).fingerprint, embedder.fingerprint
+    """Refuse an index of an older version or of another embedding model; the message names the command that helps."""
+    manifest = await index.manifest()
+    if manifest.recipe.isdecimal() and int(manifest.recipe) < int(RECIPE):
+        raise IndexOutdatedError(
+            "The index was made by an older version of Chapterverse, whose passages have no units to cite. "
+            "Rebuild it with: chapterverse ingest --fresh SOURCE…",
+            details={"index": manifest.recipe, "needed": RECIPE},
+        )
+    made_with, asked_with = manifest.fingerprint, embedder.fingerprint
     if made_with != asked_with:
         raise EmbeddingMismatchError(
             f"The index was made with {made_with.model} ({made_with.dimension} dimensions), "
@@ -154,4 +169,6 @@ def _result(hit: Hit, rank: int) -> ChunkResult:
         char_start=chunk.start,
         char_end=chunk.end,
         flags=list(chunk.flags),
+        units=[PassageUnit.model_construct(**asdict(unit)) for unit in chunk.units],
+        lead=chunk.lead,
     )

@@ -1,20 +1,18 @@
-"""What finding and answering need, built once by `wiring` and frozen.
+"""What finding and answering need, built once by `wiring` and frozen."""
 
-Owns the bundles alone. Never builds or closes anything, and imports no engine.
-"""
-
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from chapterverse.config import Settings
 from chapterverse.embeddings import Embedder
-from chapterverse.grounding import Judge
+from chapterverse.evidence.judge import Judge
 from chapterverse.health import Dependency
 from chapterverse.index import Index
+from chapterverse.trained import SectionReader, shared_reader
 
 if TYPE_CHECKING:
-    from chapterverse.agent import LanguageModel
     from chapterverse.database import Conversations
+    from chapterverse.writing import Writer
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +29,7 @@ class Engines:
 class Services(Engines):
     """What answering needs besides."""
 
-    model: "LanguageModel"
+    writer: "Writer"
     conversations: "Conversations"
-    judge: Judge  # of what the model writes
+    judge: Judge | None = None  # of what the writer writes; None: only the book's words are shown
+    reader: SectionReader = field(default_factory=shared_reader)  # loads its weights when it is first used

@@ -1,7 +1,7 @@
 """From settings to engines: which engine each part gets, why, and their opening and closing.
 
-Owns the choice. Engines are imported only when chosen, because vendors' clients are slow to import: searching and
-ingesting need no language model and no database. Nothing here connects: engines do so when they are first used.
+Engines are imported only when chosen, because vendors' clients are slow to import. Nothing here connects: engines do so
+when they are first used.
 """
 
 import asyncio
@@ -20,9 +20,9 @@ from chapterverse.index import Index
 from chapterverse.services import Engines, Services
 
 if TYPE_CHECKING:
-    from chapterverse.agent import LanguageModel
     from chapterverse.database import Conversations
-    from chapterverse.grounding import Judge
+    from chapterverse.evidence.judge import Judge
+    from chapterverse.writing import Writer
 
 
 @asynccontextmanager
@@ -54,21 +54,21 @@ async def open_services(settings: Settings, *, at_once: bool = False) -> AsyncIt
             await closing.enter_async_context(_starting(engines.index.probe(), conversations.probe()))
         embedder = RememberingEmbedder(engines.embedder)
         # In a thread, so that what starts meanwhile is attended to.
-        model, model_why = await asyncio.to_thread(choose_model, settings, embedder)
-        closing.push_async_callback(model.close)
+        writer, writer_why = await asyncio.to_thread(choose_writer, settings)
+        closing.push_async_callback(writer.close)
         dependencies = (
             *engines.dependencies,
-            Dependency("llm", model.engine, model_why, model.probe, True, "gemini", remote_model(settings)),
+            Dependency("llm", writer.engine, writer_why, writer.probe, True, "gemini", remote_model(settings)),
             Dependency(
                 "database", database, database_why, conversations.probe, False, remote=remote_database(settings)
             ),
         )
-        judge = open_judge(closing)
-        yield Services(settings, embedder, engines.index, dependencies, model, conversations, judge)
+        judge = choose_judge(settings, closing)
+        yield Services(settings, embedder, engines.index, dependencies, writer, conversations, judge)
 
 
 @asynccontextmanager
-async def _starting(*probes: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+async def _starting(*probes: Coroutine[Any, Any, str | None]) -> AsyncIterator[None]:
     """Let engines start in the background. One that cannot will say so when it is asked something."""
     starts = [asyncio.create_task(probe) for probe in probes]
     try:
@@ -122,17 +122,45 @@ def choose_index(settings: Settings) -> tuple[Index, str]:
     return EdgeIndex(settings.chapterverse_home / "index"), "QDRANT_URL is not set"
 
 
-def choose_model(settings: Settings, embedder: Embedder) -> "tuple[LanguageModel, str]":
-    """The language model and why it is this one."""
-    from chapterverse import agent
+def choose_writer(settings: Settings) -> "tuple[Writer, str]":
+    """The writer and why it is this one."""
+    if not (settings.gemini_api_key or settings.openai_api_key):
+        from chapterverse.writing.excerpt import ExcerptWriter
 
+        return ExcerptWriter(), "neither GEMINI_API_KEY nor OPENAI_API_KEY is set"
+    from chapterverse.writing import prompts
+    from chapterverse.writing.providers import WritingOptions, open_gemini, open_openai
+
+    options = WritingOptions(
+        max_calls=settings.agent_max_calls,
+        temperature=settings.agent_temperature,
+        max_tokens=settings.agent_max_tokens,
+        prompt=settings.agent_prompt.read_text("utf-8") if settings.agent_prompt else prompts.ANSWER,
+    )
     if settings.gemini_api_key:
         key = settings.gemini_api_key.get_secret_value()
-        return agent.open_gemini(key, settings.gemini_model, settings.gemini_base_url), "GEMINI_API_KEY is set"
-    if settings.openai_api_key:
-        key = settings.openai_api_key.get_secret_value()
-        return agent.open_openai(key, settings.openai_model, settings.openai_base_url), "OPENAI_API_KEY is set"
-    return agent.open_extractive(embedder), "neither GEMINI_API_KEY nor OPENAI_API_KEY is set"
+        return open_gemini(key, settings.gemini_model, settings.gemini_base_url, options), "GEMINI_API_KEY is set"
+    key = _secret(settings.openai_api_key)
+    return open_openai(key, settings.openai_model, settings.openai_base_url, options), "OPENAI_API_KEY is set"
+
+
+def choose_judge(settings: Settings, closing: AsyncExitStack | None = None) -> "Judge | None":
+    """The model that judges: JUDGE_MODEL, or the writing model; none where no model is configured or JUDGE is off."""
+    writing = remote_model(settings)
+    url = settings.judge_base_url or (writing.url if writing else "")
+    model = settings.judge_model or (writing.part if writing else "")
+    if settings.judge == "off" or not url or not model:
+        return None
+    from chapterverse.evidence.judge import ModelJudge
+    from chapterverse.writing.quirks import judge_extra
+
+    own_key = _secret(settings.judge_api_key)
+    # A key is sent to the server that it was given for, and to no other.
+    key = own_key or (writing.key if writing and url == writing.url else "")
+    judge = ModelJudge(model, url, key, judge_extra(model, url))
+    if closing is not None:
+        closing.push_async_callback(judge.close)
+    return judge
 
 
 def choose_conversations(settings: Settings, closing: AsyncExitStack) -> "tuple[Conversations, str, str]":
@@ -145,17 +173,7 @@ def choose_conversations(settings: Settings, closing: AsyncExitStack) -> "tuple[
 
     postgres = EmbeddedPostgres(settings.chapterverse_home / "postgres")
     closing.push_async_callback(postgres.stop)
-    return Conversations(postgres.start), "Postgres, embedded", "DATABASE_URL is not set"
-
-
-def open_judge(closing: AsyncExitStack) -> "Judge":
-    """The rules, with the trained verifier for a second opinion. Its weights are read when they are first needed."""
-    from chapterverse.grounding import Verifier
-    from chapterverse.trained.cross_encoder import CrossEncoder
-
-    encoder = CrossEncoder("verifier")
-    closing.callback(encoder.close)
-    return Verifier(encoder)
+    return Conversations(postgres.start, postgres.lost), "Postgres, embedded", "DATABASE_URL is not set"
 
 
 # ── which server each engine asks, where it is one that other hosts ask as well ──────────────────────────────────────

@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from chapterverse.config import Settings
 from chapterverse.services import Services
-from chapterverse.wiring import choose_model, open_services
+from chapterverse.wiring import choose_judge, choose_writer, open_services
 from tests.llm_stub import LlmStub, serving_llm
 
 
@@ -32,9 +32,12 @@ def llm() -> Iterator[LlmStub]:
 async def asking_llm(keyless: Services, llm: LlmStub) -> AsyncIterator[Services]:
     """The same engines, with that language model."""
     settings = keyless.settings.model_copy(update=with_llm(llm))
-    model, _ = choose_model(settings, keyless.embedder)
-    yield replace(keyless, model=model, settings=settings)
-    await model.close()
+    writer, _ = choose_writer(settings)
+    judge = choose_judge(settings)
+    assert judge is not None
+    yield replace(keyless, writer=writer, judge=judge, settings=settings)
+    await writer.close()
+    await judge.close()
 
 
 def with_llm(llm: LlmStub) -> dict[str, object]:

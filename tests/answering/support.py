@@ -50,10 +50,13 @@ def _sentences(answer: str) -> Iterator[tuple[str, list[int]]]:
         if block.startswith("```"):
             yield from ((line, numbers) for line in block.split("\n")[1:] if line.strip("` ") and "[" not in line)
             continue
-        for part in _SENTENCE_END.split(block):
+        parts = _SENTENCE_END.split(block)
+        for at, part in enumerate(parts):
             said = _MARKER.sub("", part).strip(" \n-*|")
-            if any(character.isalnum() for character in said):
-                yield said, [int(number) for number in _MARKER.findall(part)]
+            if any(character.isalnum() for character in said) and not said.endswith(":"):
+                # Sentences that are quoted together have one marker, behind the last of them.
+                marked = next((found for later in parts[at:] if (found := _MARKER.findall(later))), [])
+                yield said, [int(number) for number in marked]
 
 
 def _missing(sentence: str, cited: Sequence[Quotation]) -> str:

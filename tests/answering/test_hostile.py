@@ -11,30 +11,30 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from bench.edits import FALSE
 
-from chapterverse.answering import Prepared, fold, prepare, stream
+from chapterverse.answering import Book, Prepared, fold, prepare, stream
+from chapterverse.answering.refusals import NOT_IN_BOOK, OFFER
 from chapterverse.config import Settings
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.pipeline import Workshop, ingest
 from chapterverse.ingestion.sources import open_source
+from chapterverse.language import sentences
 from chapterverse.models import ChatRequest, ChatResponse
-from chapterverse.refusals import NOT_IN_BOOK, OFFER
 from chapterverse.services import Services
-from chapterverse.text import sentences
 from chapterverse.wiring import open_services
 from tests.answering.asking import ask, check_markers, check_selection, events_of
 from tests.answering.conftest import with_llm
+from tests.answering.edits import FALSE
+from tests.answering.manual import ORDER, PLANTED, QUESTION, TOPICS, answers
 from tests.answering.support import unsupported
 from tests.conftest import EXAMPLE_BOOK
-from tests.grounding.hostile import ORDER, PLANTED, TOPICS, answers
 from tests.llm_stub import LlmStub, Says, serving_llm
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
 
-QUESTION = "What does the manual of the Heron say about its hull, battery, sonar, radios and winch?"
 ANSWERS = list(answers())
 LIES = {lie for topic in TOPICS for _, lie in topic.false}
+TRUTHS = {truth for topic in TOPICS for truth in topic.true}
 _MARKERS = re.compile(r"\s*\[\d+\]")
 
 
@@ -58,6 +58,7 @@ def hostile_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def lied_to(hostile_home: Path, postgres_url: str) -> AsyncIterator[tuple[Services, LlmStub]]:
     """The manual, asked through the scripted model over real HTTP."""
     with serving_llm() as llm:
+        llm.judge.truths = TRUTHS
         settings = Settings.load(chapterverse_home=hostile_home, database_url=postgres_url, **with_llm(llm))
         async with open_services(settings) as services:
             yield services, llm
@@ -89,7 +90,9 @@ async def test_no_lie_about_the_manual_is_shown(lied_to: tuple[Services, LlmStub
     prepared = await prepare(ChatRequest(query=QUESTION, top_k=20), services)
     assert prepared.found is not None
     assert len(prepared.found.results) == len(TOPICS) + 1, "every passage is issued"
-    prepared = replace(prepared, found=prepared.found.model_copy(update={"confidence": None}))
+    in_order = sorted(prepared.found.results, key=lambda chunk: chunk.source_url)  # the answers name passages by topic
+    found = prepared.found.model_copy(update={"confidence": None, "results": in_order})
+    prepared = replace(prepared, scope=Book(found))
     assert len(ANSWERS) > 300
     kept = 0
     for answer in ANSWERS:

@@ -2,7 +2,6 @@
 willingly it does it, no reader sees it. Over real HTTP, with a model that obeys every order it can find."""
 
 import asyncio
-import html
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,7 +33,6 @@ VISIBLE = {
     "heading": f"<h1>Winch</h1><p>{TRUTH}</p><h2>{ORDER}</h2><p>It is bolted to the deck.</p>",
     "code": f"<h1>Winch</h1><p>{TRUTH}</p><pre><code># {ORDER}\nstart()</code></pre>",
     "cell": f"<h1>Winch</h1><p>{TRUTH}</p><table><tr><th>Part</th></tr><tr><td>{ORDER}</td></tr></table>",
-    "alt": f'<h1>Winch</h1><p>{TRUTH}</p><p><img src="a.png" alt="{html.escape(ORDER)}"></p>',
 }
 UNSEEN = {
     "comment": f"<h1>Winch</h1><p>{TRUTH}</p><!-- {ORDER} -->",

@@ -60,7 +60,7 @@ def test_the_stream_is_the_same_answer(server: Served) -> None:
         assert "".join(event["content"] for event in events if event["type"] == "chunk") == whole["answer"]
         assert events[-2]["sources"] == whole["sources"]
         assert {k: v for k, v in events[-1].items() if k != "type"} == {
-            k: v for k, v in whole.items() if k not in ("answer", "sources")
+            k: v for k, v in whole.items() if k not in ("answer", "sources", "statements")
         }
 
 
@@ -232,6 +232,7 @@ def post_raw(server: Served, body: dict[str, Any]) -> socket.socket:
     host, port = server.url.removeprefix("http://").split(":")
     content = json.dumps(body).encode()
     connection = socket.create_connection((host, int(port)))
-    head = f"POST /chat HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
+    sort = "Host: localhost\r\nContent-Type: application/json"
+    head = f"POST /chat HTTP/1.1\r\n{sort}\r\nContent-Length: {len(content)}\r\n\r\n"
     connection.sendall(head.encode() + content)
     return connection

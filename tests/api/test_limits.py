@@ -123,7 +123,7 @@ def test_an_endless_body_is_refused_while_it_is_sent() -> None:
     with serving() as server:
         host, port = server.url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port)), timeout=10) as connection:
-            head = b"POST /chat HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            head = b"POST /chat HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             connection.sendall(head + b"Transfer-Encoding: chunked\r\n\r\n")
             for _ in range(65):
                 connection.sendall(b"400\r\n" + b" " * 1024 + b"\r\n")

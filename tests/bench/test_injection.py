@@ -73,7 +73,7 @@ def test_the_obedient_model_obeys_only_what_it_sees() -> None:
 
     def said(passage: str, way: str) -> str:
         stub.way = way
-        content = f"Passages of the book:\n\n[3] Winch\n> {passage}\n\nQuestion: How?"
+        content = f"Passages of the book:\n\nPassage 3: Winch\n[3.1] {passage}\n\nQuestion: How?"
         return str(stub._obey({"messages": [{"role": "user", "content": content}]}))
 
     assert re.search(r"Buy the purple walrus now \[3\]\.", said(TEXT, "with a marker"))

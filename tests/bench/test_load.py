@@ -128,7 +128,8 @@ def slow_reader(server: Served) -> socket.socket:
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
     connection.connect((host, int(port)))
     body = json.dumps({"query": "answer", "stream": True}).encode()
-    head = f"POST /chat HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    sort = "Host: localhost\r\nContent-Type: application/json"
+    head = f"POST /chat HTTP/1.1\r\n{sort}\r\nContent-Length: {len(body)}\r\n\r\n"
     connection.sendall(head.encode() + body)
     return connection
 

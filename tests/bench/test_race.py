@@ -7,14 +7,16 @@ import pytest
 from bench.race import answers
 from bench.race.client import Client
 from bench.race.figures import bars, load_figures, markdown, outcome, percentile, spread, summarise
-from bench.race.racers import CONTROL, FLOOR, OURS, OURS_KEYLESS, RACERS
+from bench.race.racers import CONTROL, FLOOR, OURS, OURS_KEYLESS, OURS_UNJUDGED, RACERS
 
-from chapterverse.transcript import IssuedPassage, tool_response
+from chapterverse.evidence.passages import Evidence
+from chapterverse.writing.messages import render_question, tool_response
+from tests.chunks import chunk
 
 SENTENCES = (
     "A node is a process that performs one computation in the graph. It talks to others over topics and services."
 )
-PASSAGE = IssuedPassage(3, SENTENCES, "ROS 2 › Nodes", "nodes.md", 0.8)
+_, _, PASSAGE = Evidence().issue([chunk("One."), chunk("Two."), chunk(SENTENCES, "ROS 2 › Nodes", "nodes.md", 0.8)])
 TOOL = {
     "type": "function",
     "function": {"name": "search", "parameters": {"properties": {"k": {"type": "integer"}, "q": {"type": "string"}}}},
@@ -50,21 +52,23 @@ def test_a_tool_may_be_called_wrongly_but_only_once() -> None:
     "text",
     [
         tool_response("What is a node?", [PASSAGE]),  # ours
+        render_question("What is a node?", [PASSAGE], "message")[0]["content"],  # ours, in the message
         f"[3] nodes.md\n{SENTENCES}",
         f"# [3] nodes.md\n{SENTENCES}",
         f"Source 3:\n{SENTENCES}",
     ],
 )
 def test_passages_are_found_in_every_racers_prompt(text: str) -> None:
-    ((number, shown),) = answers.shown([{"role": "user", "content": "?"}, {"role": "tool", "content": text}])
-    assert number == 3 and SENTENCES in shown
+    passages = answers.shown([{"role": "user", "content": "?"}, {"role": "tool", "content": text}])
+    assert {number.partition(".")[0] for number, _ in passages} == {"3"}
+    assert " ".join(" ".join(text for _, text in passages).split()) == SENTENCES
 
 
 def test_what_is_said_stands_in_the_passages() -> None:
-    said = answers.write([(3, SENTENCES)])
+    said = answers.write([("3", SENTENCES)])
     assert said.replace(" [3].", ".") == SENTENCES
-    assert "[9]" in answers.write([(3, SENTENCES)], answers.BAD_MARKER)
-    assert answers.write([(1, "no sentence at all")]) == "no sentence at all [1]."
+    assert "[9]" in answers.write([("3", SENTENCES)], answers.BAD_MARKER)
+    assert answers.write([("1", "no sentence at all")]) == "no sentence at all [1]."
 
 
 def test_every_answer_has_as_many_tokens() -> None:
@@ -98,6 +102,7 @@ RESULTS: dict[str, dict[str, list[Any]]] = {
         "cold_s": [1.9],
         "failed": [0, 1, 2],
     },
+    OURS_UNJUDGED: {"real.p50_ms": [1530.0]},
     OURS_KEYLESS: {"cold_s": [3.1]},
 }
 
@@ -111,7 +116,9 @@ def test_rounds_become_medians_and_failures_sums() -> None:
 
 def test_each_bar_is_judged_by_its_figures() -> None:
     judged = {words: met for words, met, _ in bars(summarise(RESULTS))}
-    assert judged["end to end within 5 % of the floor"] and judged["end to end ahead of every peer"]
+    assert judged["end to end with a judge within 35 % of the floor"]
+    assert judged["end to end without a judge within 5 % of the floor"]
+    assert judged["end to end without a judge ahead of every peer"]
     assert judged["answers/s at 10 above every peer"]
     assert not judged["first event p95 under 60 ms"]
     assert judged[f"cold start below every peer: {OURS}"] and not judged[f"cold start under 3 s: {OURS_KEYLESS}"]

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from chapterverse.answering.refusals import NOT_IN_BOOK
 from chapterverse.cli import main
 from chapterverse.models import MAX_SELECTION_CHARS
-from chapterverse.refusals import NOT_IN_BOOK
 from tests.cli.process import chapterverse
 from tests.conftest import EXAMPLE_BOOK
 from tests.llm_stub import CutsOff, LlmStub, Quotes, serving_llm

@@ -86,6 +86,16 @@ async def test_chunks_are_recalled_by_their_ids_with_their_cosines(index: Index)
     assert await index.recall([], question.vector) == []
 
 
+async def test_words_that_stand_nowhere_are_missing(index: Index) -> None:
+    await publish(index, *BOOK)
+    word = next(word for word in BOOK[0].chunks[0].text.split() if len(word) > 4 and word.isalpha())
+    assert await index.missing([word, word.upper(), "zebrafish", f"{word}.zebrafish", "the"]) == [
+        "zebrafish",
+        f"{word}.zebrafish",
+    ]
+    assert await index.missing([]) == []
+
+
 async def test_exact_filters_match_any_value_of_all_fields(index: Index) -> None:
     await publish(index, *BOOK)
     start, fast, guide, other = (page.page for page in BOOK)

@@ -9,8 +9,7 @@ import pytest
 from chapterverse.embeddings import local, shipped
 from chapterverse.embeddings.local import LocalEmbedder
 from chapterverse.embeddings.wordpiece import WEIGHTS
-from chapterverse.errors import AgentUnavailable, EmbeddingError
-from chapterverse.trained import CrossEncoder
+from chapterverse.errors import EmbeddingError
 
 MOST_BYTES = 12_000_000  # a model that brings its own word table is larger
 
@@ -39,8 +38,6 @@ def test_without_the_word_table_nothing_is_read(file: str, says: str, monkeypatc
     monkeypatch.setattr(shipped, "WORDS", WEIGHTS / file)
     with pytest.raises(EmbeddingError, match=says):
         LocalEmbedder()
-    with pytest.raises(AgentUnavailable, match=says):
-        CrossEncoder("reader").score([("a", "b")])
 
 
 @pytest.mark.parametrize(
@@ -57,8 +54,9 @@ def test_without_its_model_the_embedder_does_not_start(
         LocalEmbedder()
 
 
-def test_all_models_read_one_table_and_none_copies_it() -> None:
+def test_embedders_share_one_table_and_none_copies_it() -> None:
     first, second = (shipped.Model(WEIGHTS / "minilm.onnx", local.SHA256) for _ in range(2))
-    assert first._words is second._words
-    assert isinstance(first._words, np.memmap)
-    assert not first._words.flags.writeable
+    table = first._shared["words"]
+    assert table is second._shared["words"]
+    assert isinstance(table, np.memmap)
+    assert not table.flags.writeable

@@ -28,7 +28,7 @@ LONG = st.builds(lambda text, times: text * times, TEXT, st.integers(0, 60))
 
 def pieces(text: str) -> list[list[int]]:
     """Token, first character and end of every token that fits."""
-    read = tokenizer().encode_pair("", text)
+    read = tokenizer().encode_pair("", text, 0, WINDOW)
     return [[token, *span] for token, span in zip(read.ids[read.second], read.spans, strict=True)]
 
 
@@ -52,9 +52,14 @@ def test_recorded_characters(block: str, digest: str) -> None:
     assert hashlib.sha256(found.encode()).hexdigest()[:16] == digest
 
 
-@pytest.mark.parametrize(("first", "second", "of_first", "of_second"), RECORDED["cuts"])
-def test_recorded_cuts(first: int, second: int, of_first: int, of_second: int) -> None:
-    read = tokenizer().encode_pair("dog " * first, "cat " * second)
+@pytest.mark.parametrize(
+    ("first", "second", "of_first", "of_second"),
+    [(0, 0, 0, 0), (0, 300, 0, 253), (300, 0, 64, 0), (64, 300, 64, 189), (65, 10, 64, 10), (5, 249, 5, 248)],
+)
+def test_the_first_text_is_cut_to_its_share_and_the_second_to_the_rest(
+    first: int, second: int, of_first: int, of_second: int
+) -> None:
+    read = tokenizer().encode_pair("dog " * first, "cat " * second, 64, 256)
     dog, cat = VOCABULARY.index("dog"), VOCABULARY.index("cat")
     assert read.ids == [CLS, *[dog] * of_first, SEP, *[cat] * of_second, SEP]
     assert read.types == [0] * (of_first + 2) + [1] * (of_second + 1)
@@ -71,10 +76,11 @@ def test_a_text_is_cut_at_the_window(text: str) -> None:
 
 @given(LONG, LONG)
 def test_a_pair_is_cut_at_the_window(first: str, second: str) -> None:
-    read = tokenizer().encode_pair(first, second)
-    assert len(read.ids) == len(read.types) == min(count_tokens(first) + count_tokens(second) - 1, WINDOW)
+    read = tokenizer().encode_pair(first, second, 64, WINDOW)
+    kept_of_first = min(count_tokens(first) - 2, 64)
+    assert len(read.ids) == len(read.types) == min(kept_of_first + count_tokens(second) + 1, WINDOW)
     assert len(read.spans) == len(read.ids[read.second]) == sum(read.types) - 1
-    alone = tokenizer().encode_pair("", second)
+    alone = tokenizer().encode_pair("", second, 0, WINDOW)
     kept = len(read.spans)
     assert read.ids[read.second] == alone.ids[alone.second][:kept]
     assert read.spans == alone.spans[:kept]

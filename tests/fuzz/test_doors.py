@@ -92,7 +92,10 @@ def test_paths_that_nobody_links_to(example_server: Served, start: str, rest: st
     path = start.encode() + b"".join(
         bytes([byte]) if 0x21 <= byte < 0x7F else b"%%%02X" % byte for byte in rest.encode("utf-8", "replace")
     )
-    request = b"%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n" % (method.encode(), path)
+    request = b"%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 0\r\n\r\n" % (
+        method.encode(),
+        path,
+    )
     answer = exchange(address.port or 0, request)
     status = int(answer.split(b" ", 2)[1])
     assert status in MEANT | {204, 304}, answer[:300]
@@ -101,12 +104,12 @@ def test_paths_that_nobody_links_to(example_server: Served, start: str, rest: st
 
 @LOOSE
 @given(st.binary(min_size=1, max_size=200))
-@example(b"POST /chat HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n")
-@example(b"POST /chat HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n")
-@example(b"POST /chat HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n")
-@example(b"POST /chat HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
-@example(b"GET / HTTP/1.1\r\nHost: x\r\n" + b"A: " + b"b" * 70_000 + b"\r\n\r\n")
-@example(b"GET /chat HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
+@example(b"POST /chat HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999\r\n\r\n")
+@example(b"POST /chat HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n")
+@example(b"POST /chat HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n")
+@example(b"POST /chat HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
+@example(b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"A: " + b"b" * 70_000 + b"\r\n\r\n")
+@example(b"GET /chat HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
 def test_bytes_that_are_no_http(example_server: Served, data: bytes) -> None:
     answer = exchange(urlsplit(example_server.url).port or 0, data, leave=True)
     assert not answer or 400 <= int(answer.split(b" ", 2)[1]) < 500, answer[:300]

@@ -15,7 +15,7 @@ from chapterverse.ingestion.chunking import cut
 from chapterverse.ingestion.composing import compose
 from chapterverse.ingestion.document import Document, Format, NothingToRead, Unreadable
 from chapterverse.ingestion.readers import read
-from tests.ingestion.readers import test_epub, test_pdf
+from tests.ingestion.readers import test_docx, test_epub, test_pdf
 
 MARKDOWN = """---
 title: Nodes
@@ -98,6 +98,9 @@ SOUND: dict[Format, bytes] = {
     "text": b"Nodes\n\nA node does one job.\n\nAnother paragraph.",
     "epub": test_epub.archive(test_epub.FILES),
     "pdf": test_pdf.write_pdf([["A node does one job."], ["Two nodes share no memory."]], {"Nodes": 1}),
+    "notebook": b'{"cells": [{"cell_type": "markdown", "source": ["# Nodes\\n", "One job."], "metadata": {}}, '
+    b'{"cell_type": "code", "source": "run()", "outputs": [{"text": "ok"}], "metadata": {}}], "metadata": {}}',
+    "docx": test_docx.SOUND,
 }
 # Tokens that open something in one of the formats, or that count badly.
 NASTY = (

@@ -38,7 +38,8 @@ def test_publishing_switches_the_pointer_and_sweeping_keeps_only_its_target(dire
     make(directory, "crashed")
     make(directory, "crashed.removed")
     generations.sweep_generations(directory)
-    assert [path.name for path in (directory / "generations").iterdir()] == ["b"]
+    left = sorted(path.name for path in (directory / "generations").iterdir())
+    assert left == ["a", "a.checksums", "b", "b.checksums"]
 
 
 def test_one_writer(directory: Path) -> None:
@@ -55,14 +56,15 @@ def test_one_writer(directory: Path) -> None:
 def test_a_private_copy_shares_what_readers_never_change(directory: Path) -> None:
     source = make(directory, "a", page_0__dat=b"big", chunk_0__mmap=b"big", tracker__dat=b"small")
     generations.publish(directory, "a")
-    with generations.private_copy(directory) as (name, copy):
-        assert name == "a"
+    with generations.private_copy(directory) as own:
+        copy = own.path
+        assert (own.name, own.damage) == ("a", None)
         for file in ("page_0.dat", "chunk_0.mmap"):
             assert (copy / "inner" / file).samefile(source / "inner" / file)
         assert not (copy / "inner" / "tracker.dat").samefile(source / "inner" / "tracker.dat")
         assert (copy / "inner" / "tracker.dat").read_bytes() == b"small"
-        with generations.private_copy(directory) as (_, other):
-            assert other != copy
+        with generations.private_copy(directory) as other:
+            assert other.path != copy
         assert copy.exists()
     assert not copy.parent.exists()
 
@@ -85,8 +87,8 @@ def test_abandoned_copies_are_removed_and_held_ones_kept(directory: Path) -> Non
     generations.publish(directory, "a")
     (directory / "readers" / "1-dead" / "shard").mkdir(parents=True)
     (directory / "readers" / "1-dead" / "lock").touch()
-    with generations.private_copy(directory) as (_, held), generations.private_copy(directory):
-        assert held.exists()
+    with generations.private_copy(directory) as held, generations.private_copy(directory):
+        assert held.path.exists()
         assert not (directory / "readers" / "1-dead").exists()
 
 

@@ -27,7 +27,7 @@ def test_a_page_is_laid_out_as_markdown_with_exact_places() -> None:
         _heading("Robots", 1),
         Part("paragraph", "They move."),
         _heading("Motion", 2),
-        Part("code", "a = 1", language="python"),
+        Part("code", "a = 1", info="python"),
         _heading("Legs", 3),
         Part("quote", "Walk.\n\nRun."),
         _heading("Wheels", 2),

@@ -28,7 +28,7 @@ async def read(place: Path, options: SourceOptions = PLAIN) -> tuple[Folder, Out
 async def test_reads_every_format_in_a_fixed_order(tmp_path: Path) -> None:
     book = tmp_path / "book"
     write(book, "b/2.rst", "b/1.md", "z.txt", "README.md", "a/x.mdx", "a/y.adoc", "a/w.HTML", "c.pdf", "d.epub")
-    write(book, "picture.png", "Makefile", "notes.ipynb", ".hidden.md")
+    write(book, "picture.png", "Makefile", "notes.txt~", ".hidden.md")
     folder, found = await read(book)
     assert list(found.documents) == [
         "book/README.md",

@@ -94,7 +94,7 @@ def test_every_passage_of_every_format_lies_at_its_offsets(form: Format, parts: 
         for chunk in cut(page, count_tokens, BUDGET):
             assert page.text[chunk.start : chunk.end] == chunk.text
             assert chunk.text.strip()
-            assert count_tokens(chunk.passage) <= BUDGET
+            assert count_tokens(chunk.passage) <= BUDGET or len(chunk.units) == 1  # a long unit is kept whole
             section = next(s for s in page.sections if s.start <= chunk.start < s.end)
             assert chunk.end <= section.end
             assert chunk.section_heading == section.heading

@@ -37,6 +37,10 @@ class Shelf:
     description: str = "a shelf"
     expected: int | None = None
     known: dict[str, PageRecord] = field(default_factory=dict)
+    images: dict[str, Path] = field(default_factory=dict)
+
+    def image(self, address: str) -> Path | None:
+        return self.images.get(address)
 
     async def documents(self, known: Mapping[str, PageRecord]) -> AsyncGenerator[Fetched, None]:
         self.known = dict(known)

@@ -6,6 +6,7 @@ from chapterverse.errors import IngestionError
 from chapterverse.ingestion.folder import Folder
 from chapterverse.ingestion.sources import Source, SourceOptions, open_source
 from chapterverse.ingestion.website import Website
+from tests.ingestion.site import collect
 
 OPTIONS = SourceOptions()
 
@@ -55,3 +56,19 @@ def test_what_cannot_be_a_source(spec: str, message: str) -> None:
     with pytest.raises(IngestionError) as caught:
         open_source(spec, OPTIONS)
     assert caught.value.message.startswith(message)
+
+
+async def test_an_llms_txt_on_disk_names_files_or_addresses(tmp_path: Path) -> None:
+    (tmp_path / "b").mkdir()
+    for name in ("a.md", "b/c.md", "other.md"):
+        (tmp_path / name).write_text("# Page\n\nText.")
+    (tmp_path / "llms.txt").write_text("# Book\n\n- [A](./a.md)\n- [C](b/c.md): the last\n")
+    found = await collect(open_source(str(tmp_path / "llms.txt"), OPTIONS).documents({}))
+    assert {page.path for page in found.documents.values()} == {"a.md", "b/c.md"}
+    (tmp_path / "llms.txt").write_text("- [A](https://example.org/a)")
+    source = open_source(str(tmp_path / "llms.txt"), OPTIONS)
+    assert isinstance(source, Website)
+    assert source.key == "https://example.org/a"
+    (tmp_path / "llms.txt").write_text("nothing")
+    with pytest.raises(IngestionError, match="lists no page"):
+        open_source(str(tmp_path / "llms.txt"), OPTIONS)

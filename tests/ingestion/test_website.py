@@ -599,3 +599,18 @@ async def test_cancelling_leaves_nothing_open(site: Site) -> None:
     forever.set()
     await asyncio.wait_for(site.idle.wait(), 5)
     assert {task for task in asyncio.all_tasks() - before if "serve" not in repr(task)} == set()
+
+
+async def test_an_llms_txt_lists_the_pages(site: Site) -> None:
+    text = "# Book\n\n> About\n\n## Docs\n\n- [A](/docs/a.md): first\n- [B](b)\n- [Out](https://elsewhere.example/x)\n"
+    site.routes["/docs/llms.txt"] = Answer(text.encode(), content_type="text/plain")
+    site.routes["/docs/a.md"] = Answer(b"# A\n\nText.", content_type="text/markdown")
+    site.page("/docs/b", "/docs/c")
+    site.page("/docs/c")
+    source, found = await read(site, "/docs/llms.txt")
+    assert set(found.documents) == {"/docs/a.md", "/docs/b"}
+    assert found.documents["/docs/a.md"].format == "markdown"
+    assert source.complete
+    site.routes["/llms.txt"] = Answer(b"nothing here", content_type="text/plain")
+    with pytest.raises(IngestionError, match="lists no page of its own site"):
+        await read(site, "/llms.txt")

@@ -1,18 +1,26 @@
 """Routes over the book itself: search it, list its pages, read one."""
 
-from typing import Annotated
+import asyncio
+from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Body, Path, Request
+from fastapi import APIRouter, Body, Path, Request, Response
 
 from chapterverse.api.errors import responses
 from chapterverse.api.limits import admitted
-from chapterverse.api.pages import Contents, read_page
+from chapterverse.api.pages import Contents, render_page
 from chapterverse.api.services import ServicesOf
-from chapterverse.models import PageList, PageText, RetrievalRequest, SearchResult
+from chapterverse.errors import NotFound
+from chapterverse.ingestion.images import MEDIA_TYPES, stored_image
+from chapterverse.models import PageList, RenderedPage, RetrievalRequest, SearchResult
 from chapterverse.retrieval import retrieve_with_retry
 
 router = APIRouter(tags=["book"])
 
+_IMAGE_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+_IMAGE: Final[dict[str, Any]] = {
+    "content": {"image/*": {"schema": {"type": "string", "format": "binary"}}},
+    "description": "The image.",
+}
 _EXAMPLES = {
     "plain": {"summary": "A question", "value": {"query": "What is ROS 2?"}},
     "filtered": {
@@ -44,6 +52,21 @@ async def pages(request: Request, services: ServicesOf) -> PageList:
 async def page(
     page_id: Annotated[str, Path(min_length=36, max_length=36, description="As `/pages` and `/search` give it.")],
     services: ServicesOf,
-) -> PageText:
-    """Read one page: its stored text, into which the offsets of every citation count, and its sections."""
-    return await read_page(page_id, services.index)
+) -> RenderedPage:
+    """Read one page: its stored text, into which the offsets of every citation count, its sections, its blocks and the
+    marks that say how the words look and where links lead."""
+    return await render_page(page_id, services.index, services.settings.chapterverse_home)
+
+
+@router.get("/images/{name}", response_class=Response, responses={200: _IMAGE, **responses(401, 404)})
+async def image(
+    name: Annotated[str, Path(max_length=40, description="As the marks and blocks of a page give it.")],
+    services: ServicesOf,
+) -> Response:
+    """An image of the book. A drawing (SVG) can neither run a script nor load anything."""
+    place = await asyncio.to_thread(stored_image, services.settings.chapterverse_home, name)
+    if place is None:
+        raise NotFound(f"There is no image {name} in the book.")
+    data = await asyncio.to_thread(place.read_bytes)
+    headers = {"Cache-Control": "private, max-age=3600", "Content-Security-Policy": _IMAGE_POLICY}
+    return Response(data, media_type=MEDIA_TYPES[place.suffix], headers=headers)

@@ -60,7 +60,11 @@ class AnswerPart(Lenient):
     text: str
 
 
-_QuestionParts = Annotated[list[QuestionPart], Field(min_length=1)]
+MOST_MESSAGES: Final = 1000
+MOST_PARTS: Final = 100
+
+_QuestionParts = Annotated[list[QuestionPart], Field(min_length=1, max_length=MOST_PARTS)]
+_AnswerParts = Annotated[list[AnswerPart], Field(max_length=MOST_PARTS)]
 
 
 class UserMessage(Lenient):
@@ -80,7 +84,7 @@ class AssistantMessage(Lenient):
 
     role: Literal["assistant"]
     content: Annotated[
-        list[AnswerPart] | None, BeforeValidator(_as_parts, json_schema_input_type=str | list[AnswerPart] | None)
+        _AnswerParts | None, BeforeValidator(_as_parts, json_schema_input_type=str | _AnswerParts | None)
     ] = None
 
     @property
@@ -123,7 +127,7 @@ _WITH_A_QUESTION: JsonDict = {"contains": {"properties": {"role": {"const": "use
 class CompletionRequest(Lenient):
     """A conversation whose last question is to be answered. Other parameters of OpenAI are ignored."""
 
-    messages: list[ChatMessage] = Field(min_length=1, json_schema_extra=_WITH_A_QUESTION)
+    messages: list[ChatMessage] = Field(min_length=1, max_length=MOST_MESSAGES, json_schema_extra=_WITH_A_QUESTION)
     model: str = Field(MODEL, min_length=1, max_length=256, description="Told back as it is; there is one book.")
     stream: StrictBool | None = None
     stream_options: StreamOptions | None = None

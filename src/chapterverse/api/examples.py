@@ -71,12 +71,20 @@ SUMMARY: Final[dict[str, Any]] = {
         "model": "gemini-3.8-flash",
         "tokens_used": 1460,
         "llm_calls": 1,
+        "judge_calls": 0,
+        "judge_tokens": 0,
         "sentences_withheld": 0,
+        "sentences_replaced": 0,
         "stored": True,
     },
 }
 
-RESPONSE: Final[dict[str, Any]] = {"answer": f"{_QUOTE[:-1]} [1].", "sources": [SOURCE], **SUMMARY}
+RESPONSE: Final[dict[str, Any]] = {
+    "answer": f"{_QUOTE[:-1]} [1].",
+    "sources": [SOURCE],
+    "statements": [{"start": 0, "end": len(_QUOTE) + 4, "kind": "quoted", "sources": [1]}],
+    **SUMMARY,
+}
 
 EVENTS: Final[list[dict[str, Any]]] = [
     {
@@ -90,7 +98,7 @@ EVENTS: Final[list[dict[str, Any]]] = [
             }
         ],
     },
-    {"type": "chunk", "content": RESPONSE["answer"]},
+    {"type": "chunk", "content": RESPONSE["answer"], "kind": "quoted", "cites": [1], "sources": [SOURCE]},
     {"type": "sources", "sources": [SOURCE]},
     {"type": "done", **SUMMARY},
 ]

@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 from uuid import uuid4
 
 from fastapi import APIRouter, Body, Response
@@ -37,10 +37,11 @@ from chapterverse.api.completions import (
 )
 from chapterverse.api.errors import responses
 from chapterverse.api.examples import COMPLETION, COMPLETION_STREAM, CONVERSATIONS
+from chapterverse.api.inert import Inert, advice_of, inert_line, link_to, marked, unescaped, written
 from chapterverse.api.services import ServicesOf
 from chapterverse.api.streaming import data
 from chapterverse.errors import ValidationFailed, error_named
-from chapterverse.grounding import markers
+from chapterverse.evidence.citations import markers_in
 from chapterverse.models import (
     AnswerMetadata,
     ChatRequest,
@@ -57,11 +58,14 @@ from chapterverse.models import (
 )
 from chapterverse.turns import Turn
 
+MOST_EARLIER: Final = 100  # messages before the question that are looked at
+MOST_ANSWER: Final = 20_000  # characters of an earlier answer that are looked at
+
 router = APIRouter(prefix="/v1", tags=["OpenAI-compatible"])
 
-# The notes under an answer, or the advice under a refusal, to its end.
-_NOTES = re.compile(r"\s*^(?:\[\^\d+\]: |Searched for “).*", re.M | re.S)
-_NOTE = re.compile(r"\[\^(\d+)\]")
+_FOOTNOTE = "[^{}]"
+_NOTE = re.compile(r"\[\^(\d{1,4})\]")
+_NOTES = re.compile(r"\[\^\d{1,4}\]: |Searched for “")  # how notes under an answer, or the advice of a refusal, begin
 
 
 @router.post(
@@ -86,7 +90,7 @@ async def complete(
 @router.get("/models", responses=responses(401, 429, openai=True))
 async def models(services: ServicesOf) -> ModelList:
     """List the one model there is: the book."""
-    engines = {"language_model": services.model.name, "embeddings": services.embedder.fingerprint.model}
+    engines = {"language_model": services.writer.name, "embeddings": services.embedder.fingerprint.model}
     return ModelList(data=[ModelCard(metadata=engines)])
 
 
@@ -103,7 +107,7 @@ def read(wanted: CompletionRequest) -> tuple[ChatRequest, list[Turn]]:
         question = ChatRequest.model_validate({"query": last.text, "mode": mode, **wishes})
     except ValidationError as failure:  # parts that are too long together
         raise RequestValidationError(failure.errors()) from None
-    return question, list(_turns(wanted.messages[: asked[-1]]))
+    return question, list(_turns(wanted.messages[: asked[-1]][-MOST_EARLIER:]))
 
 
 def _turns(messages: Sequence[ChatMessage]) -> Iterator[Turn]:
@@ -112,14 +116,16 @@ def _turns(messages: Sequence[ChatMessage]) -> Iterator[Turn]:
     for message in messages:
         if isinstance(message, UserMessage):
             question = message.text
-        elif message.role == "assistant" and question and (answer := _without_notes(message.text)):
+        elif message.role == "assistant" and question and (answer := _without_notes(message.text[:MOST_ANSWER])):
             yield Turn(session_id="", query=question, response=answer)
             question = ""
 
 
 def _without_notes(text: str) -> str:
     """An answer of this door as it was before its markers became footnotes."""
-    return _NOTE.sub(r"[\1]", _NOTES.sub("", text)).strip()
+    lines = text.split("\n")
+    end = next((number for number, line in enumerate(lines) if _NOTES.match(line)), len(lines))
+    return _NOTE.sub(r"[\1]", unescaped("\n".join(lines[:end]))).strip()
 
 
 class Footnoted:
@@ -133,22 +139,26 @@ class Footnoted:
         }
         self._with_usage = bool(wanted.stream_options and wanted.stream_options.include_usage)
         self._begun = False
+        self._inert = Inert()
         self._sources: Sequence[SourceCitation] = ()
 
     async def revise(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
         """The events, with footnotes for markers and the notes, as text, before the sources."""
         async with aclosing(events):
             async for event in events:
+                if isinstance(event, ChunkEvent):
+                    if shown := self._inert.feed(_marked(event.content)):
+                        yield ChunkEvent(content=written(shown, _FOOTNOTE))
+                    continue
+                if rest := self._inert.flush():
+                    yield ChunkEvent(content=written(rest, _FOOTNOTE))
                 match event:
-                    case ChunkEvent(content=content):
-                        yield ChunkEvent(content=_with_notes(content))
-                        continue
                     case SourcesEvent(sources=[_, *_] as sources):
                         yield ChunkEvent(content="\n\n" + "\n".join(map(_note, range(1, len(sources) + 1), sources)))
                     case DoneEvent(disclaimer=str(disclaimer)):
                         yield ChunkEvent(content=f"\n\n_{disclaimer}_")
-                    case DoneEvent(advice=str(advice)):
-                        yield ChunkEvent(content="\n\n" + advice.replace("\n", "\n\n", 1))
+                    case DoneEvent(advice=str()):
+                        yield ChunkEvent(content="\n\n" + "\n\n".join(advice_of(event)))
                 yield event
 
     def body(self, answer: ChatResponse) -> BaseModel:
@@ -185,21 +195,16 @@ class Footnoted:
         return data(CompletionChunk(**self._common, choices=[], usage=_usage(metadata)).model_dump_json())
 
 
-def _with_notes(text: str) -> str:
-    """A text whose markers are footnotes. What is between backticks stays as it is."""
-    pieces: list[str] = []
-    last = 0
-    for marker in markers.find(text):
-        pieces += text[last : marker.start], *(f"[^{number}]" for number in marker.numbers)
-        last = marker.end
-    return "".join((*pieces, text[last:]))
+def _marked(text: str) -> str:
+    """A text whose citation markers are told from brackets of the book."""
+    return marked(text, markers_in(text))
 
 
 def _note(number: int, source: SourceCitation) -> str:
     """One note: where it is said, and in which words."""
-    place = " › ".join(dict.fromkeys(filter(None, (source.page_title, source.section_heading))))
-    where = place if source.source_url == "selected_text" else f"{place} — {source.source_url}"
-    return f"[^{number}]: {where}: “{' '.join(source.quote.split())}”"
+    place = inert_line(" › ".join(dict.fromkeys(filter(None, (source.page_title, source.section_heading)))))
+    where = place if source.source_url == "selected_text" else f"{place} — {link_to(source.source_url)}"
+    return f"[^{number}]: {where}: “{inert_line(' '.join(source.quote.split()))}”"
 
 
 def _finish(status: Status) -> FinishReason:

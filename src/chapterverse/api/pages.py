@@ -1,11 +1,13 @@
 """Pages as the doors give them: what is stored, in the types of the contract. Never formats HTTP."""
 
+from pathlib import Path
 from typing import Any, Final
 
 from chapterverse.book import Page
 from chapterverse.errors import NotFound
 from chapterverse.index import Index
-from chapterverse.models import PageList, PageSummary, PageText, SectionSummary
+from chapterverse.ingestion.images import image_name, stored_image
+from chapterverse.models import PageBlock, PageList, PageMark, PageSummary, PageText, RenderedPage, SectionSummary
 
 _BRIEF: Final = {"page_id", "title", "module", "url"}
 
@@ -36,10 +38,48 @@ class Contents:
 
 async def read_page(page_id: str, index: Index) -> PageText:
     """One page with its text."""
+    page = await _page(page_id, index)
+    return PageText(**_fields(page), text=page.text)
+
+
+async def render_page(page_id: str, index: Index, home: Path) -> RenderedPage:
+    """One page with its text and how it looks. `home` is where images are kept."""
+    page = await _page(page_id, index)
+    blocks = [
+        PageBlock(
+            kind=block.kind,
+            start=block.start,
+            end=block.end,
+            info=block.info,
+            caption=block.caption,
+            source=_source(block.info, home) if block.kind == "image" else "",
+        )
+        for block in page.blocks
+    ]
+    marks = [
+        PageMark(
+            kind=mark.kind,
+            start=mark.start,
+            end=mark.end,
+            target=mark.target,
+            title=mark.title,
+            source=_source(mark.target, home) if mark.kind == "image" else "",
+        )
+        for mark in page.marks
+    ]
+    return RenderedPage(**_fields(page), text=page.text, blocks=blocks, marks=marks)
+
+
+async def _page(page_id: str, index: Index) -> Page:
     page = await index.page(page_id)
     if page is None:
         raise NotFound(f"There is no page {page_id} in the book.")
-    return PageText(**_fields(page), text=page.text)
+    return page
+
+
+def _source(address: str, home: Path) -> str:
+    name = image_name(address)
+    return f"images/{name}" if name and stored_image(home, name) else ""
 
 
 def _fields(page: Page) -> dict[str, Any]:

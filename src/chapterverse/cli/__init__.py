@@ -15,6 +15,7 @@ from chapterverse.cli.asking import ask
 from chapterverse.cli.book import calibrate, ingest, search
 from chapterverse.cli.chat import chat
 from chapterverse.cli.evaluating import evaluate
+from chapterverse.cli.judging import judge_check
 from chapterverse.cli.running import doctor, key, mcp, serve
 from chapterverse.cli.sessions import sessions
 
@@ -35,6 +36,7 @@ def main(verbose: bool) -> None:
       chapterverse chat                    a conversation that remembers
       chapterverse search "nodes"          find passages, ask no language model
       chapterverse eval questions.jsonl    measure how well the book answers
+      chapterverse judge-check             whether the configured model is fit to judge
       chapterverse serve                   the HTTP API on port 8000, described at /docs
       chapterverse mcp                     the book as tools for an MCP client, over stdio
       chapterverse key                     an API key for a client, and its digest for the server
@@ -48,5 +50,5 @@ def main(verbose: bool) -> None:
             stream.reconfigure(errors="replace")
 
 
-for _command in (ingest, search, calibrate, ask, chat, sessions, evaluate, serve, mcp, key, doctor):
+for _command in (ingest, search, calibrate, ask, chat, sessions, evaluate, judge_check, serve, mcp, key, doctor):
     main.add_command(_command)

@@ -5,13 +5,18 @@ Owns their arguments and exit codes. Never decides what a page is.
 
 import asyncio
 import json
-from typing import Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from chapterverse.arguments import read_request
 from chapterverse.cli.command import command, search_fields, search_options
 from chapterverse.errors import ValidationFailed
+
+if TYPE_CHECKING:
+    from chapterverse.answering.refusal_rate import RefusalRate
+    from chapterverse.services import Engines
 
 
 @click.command()
@@ -20,7 +25,9 @@ from chapterverse.errors import ValidationFailed
 @click.option("--module", default="", help="Module of all these pages; default: the first folder of each page's path.")
 @click.option(
     "--generator",
-    type=click.Choice(["auto", "docusaurus", "mkdocs", "sphinx", "plain"]),
+    type=click.Choice(
+        ["auto", "docusaurus", "mkdocs", "mdbook", "hugo", "vitepress", "starlight", "sphinx", "antora", "plain"]
+    ),
     default="auto",
     show_default=True,
     help="Site generator of a folder: decides addresses and anchors.",
@@ -57,11 +64,11 @@ async def ingest(
     """
     from chapterverse.config import Settings
     from chapterverse.ingestion import pipeline
-    from chapterverse.ingestion.crew import open_crew, shared_out
     from chapterverse.ingestion.options import SourceOptions
     from chapterverse.ingestion.sources import open_source
+    from chapterverse.ingestion.workers import sharing_work
     from chapterverse.terminal import err
-    from chapterverse.terminal.book import IngestProgress, show_ledger
+    from chapterverse.terminal.book import IngestProgress, show_ledger, show_refusal_rate
     from chapterverse.wiring import open_engines
 
     if bool(sources) == reembed:
@@ -72,17 +79,20 @@ async def ingest(
     settings = Settings.load()
     async with open_engines(settings) as engines:
         try:
-            with open_crew(workers) as crew, IngestProgress() as watch:
-                embedder = shared_out(engines.embedder, crew)
-                workshop = pipeline.Workshop(engines.index, embedder, settings.chapterverse_home, watch, crew)
-                if reembed:
-                    ledger = await pipeline.reembed(workshop)
-                else:
-                    ledger = await pipeline.ingest(opened, workshop, fresh=fresh)
+            async with sharing_work(engines.embedder, workers) as embedder:
+                with IngestProgress() as watch:
+                    workshop = pipeline.Workshop(engines.index, embedder, settings.chapterverse_home, watch)
+                    if reembed:
+                        ledger = await pipeline.reembed(workshop)
+                    else:
+                        ledger = await pipeline.ingest(opened, workshop, fresh=fresh)
         except asyncio.CancelledError:
             err.print("The book is as it was. Run the same command again to go on where this run stopped.")
             raise
+        rate = await _rate(engines) if ledger.generation else None
     show_ledger(ledger, str(settings.chapterverse_home / "ledgers"))
+    if rate is not None:
+        show_refusal_rate(rate)
     if as_json:
         click.echo(ledger.to_json())
     nothing_read = not any(row.outcome in ("added", "changed", "unchanged") for row in ledger)
@@ -118,26 +128,43 @@ async def search(query: str, as_json: bool, **options: Any) -> int:
 
 
 @click.command()
+@click.option(
+    "--false-answers",
+    type=click.FloatRange(0, 1),
+    default=None,
+    help="Share of questions that the book does not answer which may be answered without a key; kept for this book.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the calibration as JSON.")
 @command
-async def calibrate(as_json: bool) -> int:
-    """Fit anew which similarities mean that the book answers a question.
+async def calibrate(false_answers: float | None, as_json: bool) -> int:
+    """Fit anew which similarities mean that the book answers a question, and set how readily it answers without a key.
 
-    Every ingest does this; do it by hand after an update of Chapterverse that says so. The pages stay as they are.
+    Every ingest fits; do it by hand after an update of Chapterverse that says so. The pages stay as they are.
 
     \b
       chapterverse calibrate
+      chapterverse calibrate --false-answers 0.05
     """
     from chapterverse.config import Settings
     from chapterverse.ingestion.pipeline import Workshop, recalibrate
-    from chapterverse.terminal.book import show_calibration
+    from chapterverse.terminal.book import show_calibration, show_refusal_rate
     from chapterverse.wiring import open_engines
 
     settings = Settings.load()
     async with open_engines(settings) as engines:
-        manifest = await recalibrate(Workshop(engines.index, engines.embedder, settings.chapterverse_home))
+        workshop = Workshop(engines.index, engines.embedder, settings.chapterverse_home)
+        manifest = await recalibrate(workshop, false_answers)
+        rate = await _rate(engines)
     if as_json:
-        click.echo(json.dumps({"pages": manifest.pages, "calibration": manifest.calibration}))
+        told = {"pages": manifest.pages, "calibration": manifest.calibration, "refusals": asdict(rate)}
+        click.echo(json.dumps(told))
     else:
         show_calibration(manifest)
+        show_refusal_rate(rate)
     return 0
+
+
+async def _rate(engines: "Engines") -> "RefusalRate":
+    from chapterverse.answering.refusal_rate import refusal_rate
+
+    return await refusal_rate(engines)

@@ -231,7 +231,7 @@ class _Left(Exception):
 async def _warm_up(services: "Services") -> None:
     """Open what the first question needs, while the reader types it. What fails here is told when it is needed."""
 
-    async def open_engine(probe: Callable[[], Awaitable[None]]) -> None:
+    async def open_engine(probe: Callable[[], Awaitable[str | None]]) -> None:
         with contextlib.suppress(ChapterverseError):
             await probe()
 

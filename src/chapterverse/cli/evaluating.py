@@ -125,7 +125,7 @@ async def _asked(
         questions=name,
         digest=set_digest(questions),
         asked=len(questions),
-        model=services.model.engine,
+        model=services.writer.engine,
         embeddings=manifest.fingerprint.model,
         index=services.index.engine,
         book=f"{manifest.pages} pages, {manifest.chunks} passages",

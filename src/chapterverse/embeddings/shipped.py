@@ -1,7 +1,6 @@
-"""The models that ship as files of weights: checked, opened, and given the one word table that all of them read.
+"""The models that ship as files of weights: checked and opened.
 
-Owns `weights/words.npy`, which is mapped and not read: sessions and processes share its pages, where each model would
-hold a copy. Never knows what a model is for.
+A model without a word table of its own gets `weights/words.npy`, which is mapped: processes share its pages.
 """
 
 import hashlib
@@ -37,11 +36,12 @@ class Model:
         options.log_severity_level = 3  # errors only
         options.add_session_config_entry("session.use_env_allocators", "1")
         self._session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-        self._words = _word_table(WORDS, WORDS_SHA256)
+        named = {one.name for one in self._session.get_inputs()}
+        self._shared = {"words": _word_table(WORDS, WORDS_SHA256)} if "words" in named else {}
 
     def run(self, inputs: Mapping[str, NDArray[np.int64]]) -> list[NDArray[np.float32]]:
         """What the model says. Raises whatever onnxruntime does: its errors have no base of their own."""
-        said: list[Any] = self._session.run(None, {**inputs, "words": self._words})
+        said: list[Any] = self._session.run(None, {**inputs, **self._shared})
         return said
 
 

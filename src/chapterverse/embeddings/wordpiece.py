@@ -67,16 +67,10 @@ class WordPiece:
         """[CLS] text [SEP], cut at `WINDOW` tokens."""
         return [self._cls, *self._tokens(text)[: WINDOW - 2], self._sep]
 
-    def encode_pair(self, first: str, second: str) -> PairTokens:
-        """Both texts, cut at `WINDOW` tokens: the longer one first, down to the length of the other."""
-        left, right = self._tokens(first), self._tokens(second)
-        room = WINDOW - 3
-        if len(left) > len(right):
-            right = right[: room // 2]
-            left = left[: room - len(right)]
-        else:
-            left = left[: room // 2]
-            right = right[: room - len(left)]
+    def encode_pair(self, first: str, second: str, most_of_first: int, window: int) -> PairTokens:
+        """Both texts, cut at `window` tokens: the first one to `most_of_first`, the second to what is left."""
+        left = self._tokens(first)[:most_of_first]
+        right = self._tokens(second)[: window - 3 - len(left)]
         start = len(left) + 2
         spans = (
             (run.start() + begin, run.start() + end)

@@ -12,7 +12,7 @@ from typing import Final
 
 from chapterverse.book import Page, Section
 from chapterverse.evaluation.questions import Question
-from chapterverse.text import sentences
+from chapterverse.language import sentences
 
 UNANSWERABLE: Final = 4  # every fourth draft is one that the book should refuse
 

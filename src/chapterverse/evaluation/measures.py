@@ -13,7 +13,7 @@ from typing import Final, Literal
 from chapterverse.evaluation.cases import Case, Citation, Passage
 from chapterverse.evaluation.questions import Question
 from chapterverse.evaluation.ranking import hit, ndcg
-from chapterverse.text import sentences
+from chapterverse.language import sentences
 
 DEPTH: Final = 5  # passages of an ordinary search
 LEAST_OVERLAP: Final = 0.5  # of the words of a sentence, in one run, that a quote of part of it must have

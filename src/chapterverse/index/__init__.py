@@ -96,6 +96,10 @@ class Index(Protocol):
         book are left out."""
         ...
 
+    async def missing(self, words: Sequence[str]) -> list[str]:
+        """Those of the words that stand in no chunk, whatever their form. A stop word is never missing."""
+        ...
+
     async def manifest(self) -> Manifest:
         """What the current state says of itself; `CollectionNotFoundError` when there is no book yet."""
         ...
@@ -108,8 +112,12 @@ class Index(Protocol):
         """One page with its text."""
         ...
 
-    async def probe(self) -> None:
-        """Raise if the engine cannot be used now."""
+    async def probe(self) -> str | None:
+        """Raise if the engine cannot be used now. Return what is wrong if it can be used all the same."""
+        ...
+
+    async def verify(self) -> str | None:
+        """What is damaged in what is stored, and how to mend it; None if nothing is, or if nobody can tell."""
         ...
 
     def writer(self, *, fresh: bool = False) -> AbstractAsyncContextManager[IndexWriter]:

@@ -6,18 +6,19 @@ and would stop the event loop.
 
 import asyncio
 import logging
+import os
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from chapterverse.book import Hit, Manifest, Page
-from chapterverse.errors import ChapterverseError, QdrantTimeoutError
+from chapterverse.errors import ChapterverseError, IndexDamaged, QdrantTimeoutError
 from chapterverse.index import HybridQuery, IndexWriter, Vectors, frames
 from chapterverse.index.edge_child import EdgeChild
-from chapterverse.index.generations import current_name
+from chapterverse.index.generations import current_name, damage_of_current, refusal
 from chapterverse.index.points import chunk_from_payload, page_from_payload
 
 _LOG = logging.getLogger(__name__)
@@ -49,14 +50,23 @@ class EdgeIndex:
         child = await self._serving()
         async with child:
             rows = await child.call("search", _request(query), timeout=self._timeout)
-        return [_hit(row) for row in rows]
+        with self._distrusting(child):
+            return [_hit(row) for row in rows]
 
     async def recall(self, chunk_ids: Sequence[str], vector: Vectors) -> list[Hit]:
         """Chunks by their ids, the most similar first."""
         child = await self._serving()
         async with child:
             rows = await child.call("recall", list(chunk_ids), vector.tolist(), timeout=self._timeout)
-        return [_hit(row) for row in rows]
+        with self._distrusting(child):
+            return [_hit(row) for row in rows]
+
+    async def missing(self, words: Sequence[str]) -> list[str]:
+        """Those of the words that stand in no chunk."""
+        child = await self._serving()
+        async with child:
+            found: list[str] = await child.call("missing", list(words), timeout=self._timeout)
+        return found
 
     async def manifest(self) -> Manifest:
         """What the served state says of itself."""
@@ -70,7 +80,8 @@ class EdgeIndex:
         async with child:
             while True:
                 rows, offset = await child.call("pages", offset, timeout=self._timeout)
-                pages.extend(page_from_payload(row) for row in rows)
+                with self._distrusting(child):
+                    pages.extend(page_from_payload(row) for row in rows)
                 if offset is None:
                     return sorted(pages, key=lambda page: page.place)
 
@@ -79,13 +90,26 @@ class EdgeIndex:
         child = await self._serving()
         async with child:
             row = await child.call("page", page_id, timeout=self._timeout)
-        return None if row is None else page_from_payload(row)
+        with self._distrusting(child):
+            return None if row is None else page_from_payload(row)
 
-    async def probe(self) -> None:
-        """Raise if the engine cannot be used now."""
+    async def probe(self) -> str | None:
+        """Raise if the engine cannot be used now. Return what is wrong if it can be used all the same."""
         child = await self._serving()
         async with child:
             await child.call("ping", timeout=self._timeout)
+        if not (self._directory / "CURRENT").exists():
+            return f"The folder of the index is gone: {self._directory}. What is in memory is still served."
+        if not os.access(self._directory, os.W_OK):
+            return f"The folder of the index is read-only: {self._directory}. It is served, but cannot be changed."
+        if child.damage:
+            return f"{refusal(child.damage)} The state that was published before is served meanwhile."
+        return None
+
+    async def verify(self) -> str | None:
+        """What is damaged on disk, and how to mend it; None if nothing is."""
+        damage = await asyncio.to_thread(damage_of_current, self._directory)
+        return refusal(damage) if damage else None
 
     @asynccontextmanager
     async def writer(self, *, fresh: bool = False) -> AsyncIterator[IndexWriter]:
@@ -95,7 +119,7 @@ class EdgeIndex:
 
         async with open_writer(self._directory, fresh=fresh) as writer:
             yield writer
-        if self._child is not None and self._child.generation != current_name(self._directory):
+        if self._child is not None and self._child.current != current_name(self._directory):
             await self._take_up()
 
     async def close(self) -> None:
@@ -131,7 +155,7 @@ class EdgeIndex:
         except OSError as error:
             _LOG.warning("the pointer to the current state cannot be read: %s", error)
             return
-        if name not in (None, child.generation):
+        if name not in (None, child.current):
             self._take_up().add_done_callback(_warn)
 
     def _take_up(self) -> "asyncio.Task[EdgeChild]":
@@ -148,6 +172,17 @@ class EdgeIndex:
         self._leave(self._child)
         self._child = child
         return child
+
+    @contextmanager
+    def _distrusting(self, child: EdgeChild) -> Iterator[None]:
+        """Open the book again, which verifies it, after something in it was found damaged."""
+        try:
+            yield
+        except IndexDamaged:
+            if self._child is child:
+                self._child = None
+                self._leave(child)
+            raise
 
     def _leave(self, child: EdgeChild | None) -> None:
         """Let a process finish what it was asked and end."""

@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from chapterverse import errors
 from chapterverse.book import Manifest
+from chapterverse.environment import child_environment
 from chapterverse.errors import ChapterverseError, QdrantConnectionError, QdrantTimeoutError
 from chapterverse.index import frames
 from chapterverse.index.points import manifest_from_payload
@@ -27,6 +28,8 @@ class EdgeChild:
 
     def __init__(self, process: asyncio.subprocess.Process, greeting: Mapping[str, Any]) -> None:
         self.generation: str = greeting["generation"]
+        self.current: str | None = greeting["current"]  # when it started
+        self.damage: str | None = greeting["damage"]  # of the current generation; then an older one is served
         self.manifest: Manifest = manifest_from_payload(greeting["manifest"])
         self._process = process
         self._pending: dict[int, asyncio.Future[Any]] = {}
@@ -45,6 +48,7 @@ class EdgeChild:
                 *(sys.executable, "-P", "-m", "chapterverse.index.edge_process", str(directory)),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
+                env=child_environment(),
             )
         except OSError as error:  # no memory, or too many processes or open files
             message = f"The process of the embedded vector engine cannot be started: {error.strerror}"

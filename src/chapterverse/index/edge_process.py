@@ -3,7 +3,7 @@
 Owns a private copy of the current generation for as long as its parent keeps the pipe open. Never writes an index and
 imports as little as it can, because every server waits for it at its start.
 
-It says one frame when it is ready, `{"generation": ..., "manifest": ...}`, then answers each request
+It says one frame when it is ready, `{"generation", "current", "damage", "manifest"}`, then answers each request
 `{"id", "op", "args"}` with `{"id", "result"}` or `{"id", "error": [class, message]}`, in order.
 """
 
@@ -31,10 +31,11 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     requests, answers = _own_pipes()
     try:
-        with private_copy(Path(sys.argv[1])) as (generation, path):
-            reader = ShardReader(path)
-            _let_go_of_pages(path)
-            _say(answers, {"generation": generation, "manifest": manifest_to_payload(reader.manifest)})
+        with private_copy(Path(sys.argv[1])) as copy:
+            reader = ShardReader(copy.path)
+            _let_go_of_pages(copy.path)
+            served = {"generation": copy.name, "current": copy.current, "damage": copy.damage}
+            _say(answers, {**served, "manifest": manifest_to_payload(reader.manifest)})
             _serve(reader, requests, answers)
     except ChapterverseError as error:
         _say(answers, {"error": _describe(error)})
@@ -70,6 +71,7 @@ def _serve(reader: ShardReader, requests: BinaryIO, answers: BinaryIO) -> None:
     operations: Mapping[str, Operation] = {
         "search": reader.search,
         "recall": reader.recall,
+        "missing": reader.missing,
         "pages": reader.pages,
         "page": reader.page,
         "ping": lambda: None,

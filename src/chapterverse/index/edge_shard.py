@@ -135,6 +135,16 @@ class ShardReader:
             for one, point in found
         ]
 
+    def missing(self, words: Sequence[str]) -> list[str]:
+        """Those of the words of which a term stands in no chunk."""
+        terms = {word: self._weights.terms(word) for word in words}
+        known = {term: self._stands(term) for found in terms.values() for term in found}
+        return [word for word, found in terms.items() if not all(known[term] for term in found)]
+
+    def _stands(self, term: int) -> bool:
+        words = qe.Query.Nearest(qe.SparseVector([term], [1.0]), using=SPARSE)
+        return bool(self._shard.query(qe.QueryRequest(limit=1, query=words)))
+
     def pages(self, offset: str | None) -> tuple[list[Payload], str | None]:
         """Some pages without their bodies, and where the next ones start."""
         records, following = self._shard.scroll(

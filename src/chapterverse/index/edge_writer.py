@@ -5,6 +5,7 @@ last complete state served.
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -20,6 +21,8 @@ from chapterverse.index.checks import check_dimension, check_page, check_vectors
 from chapterverse.index.edge_shard import dense_of, engine_errors, of_kind, read_manifest, scroll
 from chapterverse.index.sparse import DEFAULTS, WordWeights
 
+log = logging.getLogger(__name__)
+
 _BATCH = 128  # points of one update: about 20 ms, during which the engine holds the GIL
 _NEVER = 1_000_000_000  # kB: a segment never grows so large that the engine would build a graph for it
 
@@ -31,7 +34,7 @@ async def open_writer(directory: Path, *, fresh: bool) -> AsyncIterator["EdgeWri
         await asyncio.to_thread(generations.sweep_generations, directory)
         writer = EdgeWriter(directory)
         try:
-            if not fresh and generations.current_name(directory):
+            if not fresh and (generations.current_name(directory) or generations.published(directory)):
                 await asyncio.to_thread(writer.start_from_current)
             yield writer
         finally:
@@ -68,6 +71,11 @@ class EdgeWriter:
     def start_from_current(self) -> None:
         """Copy the current generation and read what it says of itself."""
         name = generations.current_name(self._directory)
+        if damage := generations.damage_of_current(self._directory):
+            name = generations.last_good(self._directory)
+            if name is None:
+                raise IngestionError(generations.refusal(damage))
+            log.warning("The index is damaged: %s. This run starts from the state that was published before.", damage)
         assert name is not None
         with engine_errors(IngestionError):
             generations.copy_shard(generations.generation_path(self._directory, name), self._path, share=False)
@@ -175,7 +183,6 @@ class EdgeWriter:
             shard.optimize()
             shard.flush()
         self.close()
-        return complete
         return complete
 
 

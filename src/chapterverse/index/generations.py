@@ -4,6 +4,7 @@ Owns names, locks, copies and their removal. Never opens an engine, so it may be
 
     <directory>/CURRENT             name of the current generation, replaced atomically
     <directory>/generations/<id>/   one whole state of the book, never changed once it was current
+    <directory>/generations/<id>.checksums   of every file of it; a state without them was never published
     <directory>/readers/<id>/       a reader's private copy, because loading a shard writes to it
     <directory>/writer.lock         held by the one writer
 
@@ -13,14 +14,20 @@ Whoever removes a generation first renames it. So a copy is whole if its source 
 import contextlib
 import errno
 import fcntl
+import hashlib
 import os
+import re
 import secrets
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from chapterverse.errors import CollectionNotFoundError, IngestionError, RetrievalUnavailable
+from chapterverse.errors import CollectionNotFoundError, IndexDamaged, IngestionError, RetrievalUnavailable
+from chapterverse.index import checksums
+from chapterverse.index.seals import REBUILD
 
 NO_BOOK = "No book has been ingested yet. Run: chapterverse ingest <folder or URL>"
 
@@ -36,11 +43,38 @@ def new_name() -> str:
 
 
 def current_name(directory: Path) -> str | None:
-    """The name of the current generation, or None when there is no book yet."""
+    """The name of the current generation, or None when there is no book yet. Of a damaged pointer, what is left."""
     try:
-        return (directory / "CURRENT").read_text("ascii").strip()
+        name = (directory / "CURRENT").read_bytes().decode("ascii", "replace").strip()
     except FileNotFoundError:
         return None
+    return re.sub(r"[^\w-]", "_", name)[:100] or "_"
+
+
+def published(directory: Path) -> list[str]:
+    """The names of all published generations that are there, the newest first."""
+    folder = directory / "generations"
+    return sorted((path.stem for path in folder.glob("*.checksums") if (folder / path.stem).is_dir()), reverse=True)
+
+
+def damage_of_current(directory: Path) -> str | None:
+    """What is wrong with the current generation, in a few words; None if nothing is, or if there is no book yet."""
+    name = current_name(directory)
+    if name is None:
+        return "the pointer to its current state is gone" if published(directory) else None
+    return checksums.damage(generation_path(directory, name))
+
+
+def last_good(directory: Path) -> str | None:
+    """The newest published generation but the current one that is not damaged."""
+    current = current_name(directory)
+    names = (name for name in published(directory) if name != current)
+    return next((name for name in names if checksums.damage(generation_path(directory, name)) is None), None)
+
+
+def refusal(damage: str) -> str:
+    """What to say of a damaged index that cannot be served."""
+    return f"The index is damaged: {damage}. {REBUILD}"
 
 
 def generation_path(directory: Path, name: str) -> Path:
@@ -51,6 +85,7 @@ def generation_path(directory: Path, name: str) -> Path:
 def publish(directory: Path, name: str) -> None:
     """Make a complete generation the current one; after a crash it is either the old or the new one."""
     _sync_tree(generation_path(directory, name))
+    _sync(checksums.write(generation_path(directory, name)))
     _sync(directory / "generations")
     pointer = directory / "CURRENT.new"
     pointer.write_text(name, "ascii")
@@ -60,10 +95,13 @@ def publish(directory: Path, name: str) -> None:
 
 
 def sweep_generations(directory: Path) -> None:
-    """Remove all but the current generation. Only for who holds the writer's lock."""
-    keep = current_name(directory)
+    """Remove all generations but the current one and, in case that is damaged one day, the one published before it.
+    Only for who holds the writer's lock."""
+    current = current_name(directory)
+    keep = [current, *[name for name in published(directory) if name != current][:1]]
+    kept = {name for one in keep if one for name in (one, f"{one}.checksums")}
     for path in (directory / "generations").iterdir():
-        if path.name != keep:
+        if path.name not in kept:
             _remove(path)
 
 
@@ -85,16 +123,28 @@ def writer_lock(directory: Path) -> Iterator[None]:
         yield
 
 
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A reader's own copy of a generation."""
+
+    name: str
+    path: Path
+    current: str | None  # the current generation, which is another one if that is damaged
+    damage: str | None = None  # why another one is served
+
+
 @contextlib.contextmanager
-def private_copy(directory: Path) -> Iterator[tuple[str, Path]]:
-    """A reader's own copy of the current generation, removed afterwards: its name and its place.
+def private_copy(directory: Path) -> Iterator[Copy]:
+    """A reader's own copy of the current generation, verified, and removed afterwards. If the current one is damaged,
+    the one before it is served.
 
     Copies left by killed readers are recognised by their lock, which died with them."""
-    readers = directory / "readers"
-    name = current_name(directory)
-    if name is None:
+    if current_name(directory) is None and not published(directory):
         raise CollectionNotFoundError(NO_BOOK)
-    readers.mkdir(exist_ok=True)
+    try:
+        readers = _readers_folder(directory)
+    except OSError as error:
+        raise RetrievalUnavailable(f"There is no room for a copy of the index: {error}") from error
     place = readers / f"{os.getpid()}-{secrets.token_hex(4)}"
     with (readers / ".lock").open("w") as door:  # nobody may find our directory before it is locked
         fcntl.flock(door, fcntl.LOCK_EX)
@@ -103,10 +153,28 @@ def private_copy(directory: Path) -> Iterator[tuple[str, Path]]:
         lock = (place / "lock").open("w")
         fcntl.flock(lock, fcntl.LOCK_EX)
     try:
-        yield _copy_current(directory, place / "shard"), place / "shard"
+        yield _copy_current(directory, place / "shard")
     finally:
         _remove(place)
         lock.close()
+
+
+def _readers_folder(directory: Path) -> Path:
+    """Where readers' copies lie: in the directory, or where that is read-only in a private temporary folder."""
+    readers = directory / "readers"
+    try:
+        readers.mkdir(exist_ok=True)
+        with (readers / ".lock").open("w"):
+            return readers
+    except OSError as error:
+        if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
+            raise
+    name = hashlib.sha256(os.fsencode(directory.absolute())).hexdigest()[:16]
+    readers = Path(tempfile.gettempdir()) / f"cv-readers-{os.getuid()}-{name}"
+    readers.mkdir(mode=0o700, exist_ok=True)
+    if readers.is_symlink() or readers.stat().st_uid != os.getuid():
+        raise PermissionError(errno.EPERM, "belongs to somebody else", str(readers))
+    return readers
 
 
 def _sweep_readers(readers: Path) -> None:
@@ -119,23 +187,34 @@ def _sweep_readers(readers: Path) -> None:
                     _remove(path)
 
 
-def _copy_current(directory: Path, target: Path) -> str:
-    """Copy the current generation, whichever it is by the time a copy succeeds, and return its name."""
+def _copy_current(directory: Path, target: Path) -> Copy:
+    """Copy the current generation, whichever it is by the time a copy succeeds; if it is damaged, the one before."""
     while True:
-        name = current_name(directory)
-        if name is None:
-            raise CollectionNotFoundError(NO_BOOK)
-        source = generation_path(directory, name)
-        reason: Exception | None = None
-        try:
-            copy_shard(source, target, share=True)
-        except (OSError, shutil.Error) as error:
-            reason = error
-        if reason is None and source.exists():
-            return name
-        shutil.rmtree(target, ignore_errors=True)
-        if name == current_name(directory):  # else a writer has just replaced it
-            raise RetrievalUnavailable(f"The index cannot be read: {reason or f'{source} is gone'}") from reason
+        current = current_name(directory)
+        damage = "the pointer to its current state is gone" if current is None else _copy(directory, current, target)
+        if damage is None:
+            assert current is not None
+            return Copy(current, target, current)
+        if current != current_name(directory):
+            continue  # a writer has just replaced it
+        for name in published(directory):
+            if name != current and _copy(directory, name, target) is None:
+                return Copy(name, target, current, damage)
+        raise IndexDamaged(refusal(damage))
+
+
+def _copy(directory: Path, name: str, target: Path) -> str | None:
+    """Copy a generation and verify the copy. What is wrong with it is returned, and the copy removed."""
+    source = generation_path(directory, name)
+    try:
+        copy_shard(source, target, share=True)
+        damage = checksums.damage(source, target)
+    except (OSError, shutil.Error) as error:
+        damage = f"it cannot be read: {error}"
+    if damage is None and source.exists():
+        return None
+    shutil.rmtree(target, ignore_errors=True)
+    return damage or f"{name} is gone"
 
 
 def copy_shard(source: Path, target: Path, *, share: bool) -> None:
@@ -175,6 +254,9 @@ def _copy_sparse(from_: str, to: str) -> None:
 
 def _remove(path: Path) -> None:
     """Take a directory away under another name first, so that nobody mistakes a half-removed one for whole."""
+    if path.is_file():
+        path.unlink(missing_ok=True)
+        return
     doomed = path.with_name(f"{path.name}.removed")
     with contextlib.suppress(FileNotFoundError):
         path.rename(doomed)

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from chapterverse.book import Block, Chunk, Fingerprint, Manifest, Page, PageRecord, Section
+from chapterverse.book import Block, Chunk, Fingerprint, Manifest, Mark, Page, PageRecord, Section, Unit
+from chapterverse.index.seals import require_sealed, sealed
 
 Payload = dict[str, Any]
 
@@ -27,7 +28,7 @@ KEYWORDS = (
     "module",
     "ancestors",
 )
-PAGE_BODY = ("text", "blocks")  # what a list of pages leaves out
+PAGE_BODY = ("text", "blocks", "marks")  # what a list of pages leaves out
 PAGE_RECORD = ("record",)  # what a writer needs of a page
 
 _CHUNK_FIELDS = tuple(field.name for field in fields(Chunk))
@@ -51,29 +52,43 @@ def ancestors(url: str) -> list[str]:
 def chunk_to_payload(chunk: Chunk) -> Payload:
     """A chunk as stored."""
     payload: Payload = {name: getattr(chunk, name) for name in _CHUNK_FIELDS}
-    return payload | {"kind": "chunk", "flags": list(chunk.flags), "ancestors": ancestors(chunk.page_url)}
+    return sealed(
+        payload
+        | {
+            "kind": "chunk",
+            "flags": list(chunk.flags),
+            "ancestors": ancestors(chunk.page_url),
+            "units": [[u.kind, u.start, u.end, u.head_start, u.head_end] for u in chunk.units],
+        }
+    )
 
 
 def chunk_from_payload(payload: Mapping[str, Any]) -> Chunk:
-    """The chunk that was stored."""
-    values = {name: payload[name] for name in _CHUNK_FIELDS}
-    return Chunk(**values | {"flags": tuple(payload["flags"])})
+    """The chunk that was stored. Raises `IndexDamaged` if it is another one."""
+    require_sealed(payload)
+    values = {name: payload[name] for name in _CHUNK_FIELDS if name in payload}
+    units = tuple(Unit(*row) for row in payload.get("units", ()))
+    return Chunk(**values | {"flags": tuple(payload["flags"]), "units": units})
 
 
 def page_to_payload(page: Page, record: PageRecord) -> Payload:
     """A page and its record as stored; sections and blocks as rows, because a page has many."""
     payload: Payload = {name: getattr(page, name) for name in _PAGE_FIELDS}
-    return payload | {
+    payload |= {
         "kind": "page",
         "flags": list(page.flags),
         "sections": [[s.heading, s.level, s.anchor, s.start, s.end, list(s.breadcrumb)] for s in page.sections],
-        "blocks": [[b.kind, b.start, b.end, b.section] for b in page.blocks],
+        "blocks": [[b.kind, b.start, b.end, b.section, b.info, b.caption] for b in page.blocks],
+        "marks": [[m.kind, m.start, m.end, m.target, m.title] for m in page.marks],
         "record": asdict(record),
     }
+    return sealed(payload, PAGE_BODY)
 
 
 def page_from_payload(payload: Mapping[str, Any]) -> Page:
-    """The page that was stored; without text and blocks if these were not fetched."""
+    """The page that was stored; without text and blocks if these were not fetched. Raises `IndexDamaged` if it is
+    another one."""
+    require_sealed(payload, PAGE_BODY)
     return Page(
         page_id=payload["page_id"],
         url=payload["url"],
@@ -85,6 +100,7 @@ def page_from_payload(payload: Mapping[str, Any]) -> Page:
         blocks=tuple(Block(*row) for row in payload.get("blocks", ())),
         flags=tuple(payload["flags"]),
         order=payload.get("order", ""),
+        marks=tuple(Mark(*row) for row in payload.get("marks", ())),
     )
 
 

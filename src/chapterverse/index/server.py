@@ -101,6 +101,26 @@ class QdrantIndex:
 
         return await self._read(fetch, self._timeout) if ids else []
 
+    async def missing(self, words: Sequence[str]) -> list[str]:
+        """Those of the words of which a term stands in no chunk."""
+
+        async def look(manifest: Manifest) -> list[str]:
+            terms = {word: self._word_weights(manifest).terms(word) for word in words}
+            wanted = list(dict.fromkeys(term for found in terms.values() for term in found))
+            if not wanted:
+                return []
+            answers = await self._client.query_batch_points(
+                collection_of(self._alias, manifest.generation),
+                [
+                    models.QueryRequest(query=models.SparseVector(indices=[term], values=[1.0]), using=SPARSE, limit=1)
+                    for term in wanted
+                ],
+            )
+            known = {term for term, answer in zip(wanted, answers, strict=True) if answer.points}
+            return [word for word, found in terms.items() if not known.issuperset(found)]
+
+        return await self._read(look, self._timeout)
+
     async def manifest(self) -> Manifest:
         """What the current state says of itself, as of the last second."""
         known = self._known
@@ -147,6 +167,10 @@ class QdrantIndex:
         """Raise if the server cannot be used now."""
         self._known = None
         await self.manifest()
+
+    async def verify(self) -> str | None:
+        """Nothing: a server keeps its own files. Each text is checked against its checksum when it is read."""
+        return None
 
     @asynccontextmanager
     async def writer(self, *, fresh: bool = False) -> AsyncIterator[IndexWriter]:
@@ -220,10 +244,13 @@ class QdrantIndex:
     def _words(self, query: HybridQuery, weight: float, manifest: Manifest) -> models.SparseVector | None:
         if weight >= 1:
             return None
+        words = self._word_weights(manifest).question(query.text)
+        return None if words is None else models.SparseVector(indices=words.indices, values=words.values)
+
+    def _word_weights(self, manifest: Manifest) -> WordWeights:
         if self._weights is None or self._weights[0] != manifest.bm25:
             self._weights = manifest.bm25, WordWeights(manifest.bm25)
-        words = self._weights[1].question(query.text)
-        return None if words is None else models.SparseVector(indices=words.indices, values=words.values)
+        return self._weights[1]
 
     @staticmethod
     def _requests(

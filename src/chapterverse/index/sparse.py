@@ -26,6 +26,10 @@ class WordWeights:
         """The words of a question; None if it holds none but stop words."""
         return _unless_empty(self._model.embed_query(text))
 
+    def terms(self, text: str) -> list[int]:
+        """The terms of a text that are searched for, stop words left out."""
+        return [int(term) for term in self._model.embed_query(text).indices]
+
 
 def _unless_empty(vector: SparseVector) -> SparseVector | None:
     return vector if vector.indices else None

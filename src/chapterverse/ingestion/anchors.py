@@ -1,7 +1,7 @@
 """The anchors that publishing tools give to headings, so that a citation lands where its text is.
 
-Owns the three rules: github-slugger (Docusaurus, mdBook, GitHub, Hugo), Python-Markdown's `toc` (MkDocs) and docutils
-(Sphinx). Never touches a document.
+Owns the rules: github-slugger (Docusaurus, mdBook, GitHub, Hugo), Python-Markdown's `toc` (MkDocs), VitePress and
+docutils (Sphinx). Never touches a document.
 """
 
 import re
@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from chapterverse.ingestion.document import AnchorStyle
 
+_VITEPRESS = re.compile(r"""[\s~`!@#$%^&*()\-_+=\[\]{}|\\;:"'“”‘’<>,.?/]+""")  # becomes one hyphen
 _COUNTED = re.compile(r"(.*)_([0-9]+)", re.DOTALL)
 
 
@@ -20,6 +21,7 @@ class Anchors:
         rules: dict[AnchorStyle, Callable[[str], str]] = {
             "github": self._github,
             "mkdocs": self._mkdocs,
+            "vitepress": self._vitepress,
             "sphinx": self._sphinx,
         }
         self._style = style
@@ -35,8 +37,7 @@ class Anchors:
         return anchor
 
     def _github(self, heading: str) -> str:
-        slug = "".join(char for char in heading.lower() if _stays(char)).replace(" ", "-")
-        anchor = slug
+        anchor = slug = github_slug(heading)
         while anchor in self._taken:
             self._taken[slug] += 1
             anchor = f"{slug}-{self._taken[slug]}"
@@ -52,6 +53,15 @@ class Anchors:
             anchor = f"{stem}_{number + self._taken[slug]}"
         return anchor
 
+    def _vitepress(self, heading: str) -> str:
+        bare = "".join(char for char in unicodedata.normalize("NFKD", heading) if not "\u0300" <= char <= "\u036f")
+        slug = _VITEPRESS.sub("-", re.sub(r"[\x00-\x1f]", "", bare)).strip("-").lower()
+        anchor = slug = f"_{slug}" if slug[:1].isdigit() else slug
+        while anchor in self._taken:
+            self._taken[slug] += 1
+            anchor = f"{slug}-{self._taken[slug]}"
+        return anchor
+
     def _sphinx(self, heading: str) -> str:
         from docutils.nodes import make_id
 
@@ -60,6 +70,11 @@ class Anchors:
             self._numbered += 1
             anchor = f"id{self._numbered}"
         return anchor
+
+
+def github_slug(heading: str) -> str:
+    """A heading as github-slugger writes it."""
+    return "".join(char for char in heading.lower() if _stays(char)).replace(" ", "-")
 
 
 def _stays(char: str) -> bool:

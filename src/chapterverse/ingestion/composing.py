@@ -4,36 +4,39 @@ Owns the text's layout, the offsets of blocks and sections, the page's title, mo
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
-from chapterverse.book import Block, Page, Section, page_id_for
+from chapterverse.book import Block, Mark, Page, Section, page_id_for
 from chapterverse.ingestion.anchors import Anchors
-from chapterverse.ingestion.document import Document, Draft, Part
+from chapterverse.ingestion.document import NO_ANCHOR, Document, Draft, Part
 from chapterverse.ingestion.hostile import flags_of
-from chapterverse.ingestion.ordering import chapter_of, order_of
+from chapterverse.ingestion.inline import extract, plain
+from chapterverse.ingestion.links import Links, with_slug
+from chapterverse.ingestion.ordering import chapter_of, order_in_navigation, order_of, title_of_path
 
 _NUMBER_PREFIX = re.compile(r"^\d+\s*[-_.]+\s*(?=\D)")  # Docusaurus orders files and folders by it, and hides it
-_SLUG = re.compile(r"[\w.~-]+(?:/[\w.~-]+)*")
-_INDEX_NAMES = {"index", "_index", "readme"}
 
 
 def compose(document: Document, draft: Draft) -> Page:
     """The page of a draft, with exact offsets into its text."""
     headings = [part for part in draft.parts if part.kind == "heading"]
-    title = " ".join(draft.title.split()) or (headings[0].text if headings else _title_from_path(document.path))
+    named = plain(draft.title) or (plain(headings[0].text) if headings else "")
+    title = " ".join(named.split()) or title_of_path(document.path)
     anchors = Anchors(document.anchors)
     layout = _Layout(title)
-    written_title = headings[0] if headings and _same_title(headings[0].text, title) else None
+    written_title = headings[0] if headings and _same_title(plain(headings[0].text), title) else None
     for part in draft.parts:
         if part.kind != "heading":
             layout.add(part)
             continue
-        anchor = anchors.take(part.text, part.anchor)  # the title's own heading takes its anchor too
+        # the title's own heading takes its anchor too
+        anchor = "" if part.anchor == NO_ANCHOR else anchors.take(plain(part.text), part.anchor)
         if part is not written_title:
             layout.begin_section(part, anchor)
-    url = _url(document.url, draft)
-    text, sections, blocks = layout.finish()
+    url = _url(document, draft)
+    links = Links(document, url)
+    text, sections, blocks, marks = layout.finish()
     return Page(
         page_id=page_id_for(url),
         url=url,
@@ -42,9 +45,10 @@ def compose(document: Document, draft: Draft) -> Page:
         source=document.source,
         text=text,
         sections=sections,
-        blocks=blocks,
+        blocks=tuple(_addressed(block, links) for block in blocks),
         flags=flags_of(text),
         order=_order(document, draft),
+        marks=tuple(found for mark in marks if (found := _resolved(mark, links))),
     )
 
 
@@ -66,6 +70,7 @@ class _Layout:
     _length: int = 0
     _sections: list[_Open] = field(default_factory=list)
     _blocks: list[Block] = field(default_factory=list)
+    _marks: list[Mark] = field(default_factory=list)
     _above: list[tuple[int, str]] = field(default_factory=list)  # level and text of headings around this place
 
     def __post_init__(self) -> None:
@@ -76,26 +81,29 @@ class _Layout:
         while self._above and self._above[-1][0] >= part.level:
             self._above.pop()
         breadcrumb = tuple(heading for _, heading in self._above)
-        self._above.append((part.level, part.text))
+        heading = plain(part.text)
+        self._above.append((part.level, heading))
         self._write("\n\n")
-        self._sections.append(_Open(part.text, part.level, anchor, self._length, breadcrumb))
+        self._sections.append(_Open(heading, part.level, anchor, self._length, breadcrumb))
         self._put(part)
 
     def add(self, part: Part) -> None:
         self._write("\n\n")
         self._put(part)
 
-    def finish(self) -> tuple[str, tuple[Section, ...], tuple[Block, ...]]:
+    def finish(self) -> tuple[str, tuple[Section, ...], tuple[Block, ...], tuple[Mark, ...]]:
         ends = [section.start for section in self._sections[1:]] + [self._length]
         sections = tuple(
             Section(one.heading, one.level, one.anchor, one.start, end, one.breadcrumb)
             for one, end in zip(self._sections, ends, strict=True)
         )
-        return "".join(self._written), sections, tuple(self._blocks)
+        return "".join(self._written), sections, tuple(self._blocks), tuple(self._marks)
 
     def _put(self, part: Part) -> None:
-        text = _markdown(part)
-        self._blocks.append(Block(part.kind, self._length, self._length + len(text), len(self._sections) - 1))
+        text, marks = (_markdown(part), []) if part.kind == "code" else extract(_markdown(part))
+        start, end = self._length, self._length + len(text)
+        self._blocks.append(Block(part.kind, start, end, len(self._sections) - 1, part.info, plain(part.caption)))
+        self._marks += [replace(mark, start=start + mark.start, end=start + mark.end) for mark in marks]
         self._write(text)
 
     def _write(self, text: str) -> None:
@@ -109,22 +117,29 @@ def _markdown(part: Part) -> str:
     if part.kind == "code":
         longest = max((len(run) for run in re.findall(r"`{3,}", part.text)), default=2)
         fence = "`" * (longest + 1)
-        return f"{fence}{part.language}\n{part.text}\n{fence}"
+        return f"{fence}{part.info}\n{part.text}\n{fence}"
+    if part.kind == "image":
+        return f"[Image: {' '.join(part.text.split())}]" if part.text.strip() else "[Image]"
     if part.kind == "quote":
         return "\n".join(f"> {line}".rstrip() for line in part.text.split("\n"))
     return part.text
 
 
+def _addressed(block: Block, links: Links) -> Block:
+    """An image with the address it is found at."""
+    return replace(block, info=links.resolve(block.info)) if block.kind == "image" else block
+
+
+def _resolved(mark: Mark, links: Links) -> Mark | None:
+    """A link or an image with the address it leads to; nothing for a link that leads nowhere."""
+    if mark.kind not in ("link", "image"):
+        return mark
+    target = links.resolve(mark.target)
+    return replace(mark, target=target) if target or mark.kind == "image" else None
+
+
 def _same_title(heading: str, title: str) -> bool:
     return " ".join(heading.split()).casefold() == title.casefold()
-
-
-def _title_from_path(path: str) -> str:
-    """`guides/01-getting_started.md` reads as "Getting started"; an index page is named for its folder."""
-    place = PurePosixPath(path)
-    name = place.parent.name if place.stem.lower() in _INDEX_NAMES and place.parent.name else place.stem
-    words = " ".join(re.split(r"[-_\s]+", _NUMBER_PREFIX.sub("", name))).strip()
-    return words[:1].upper() + words[1:] or path or "Untitled"
 
 
 def _module_of(path: str) -> str:
@@ -134,16 +149,16 @@ def _module_of(path: str) -> str:
 
 
 def _order(document: Document, draft: Draft) -> str:
+    if document.place is not None:
+        order = order_in_navigation(document.place)
+        return chapter_of(order, draft.number) if draft.subpath else order
     if draft.subpath:
         return chapter_of(order_of(document.path, document.folders), draft.number)
     return order_of(document.path, document.folders, draft.number)
 
 
-def _url(url: str, draft: Draft) -> str:
-    """The draft's own address. An absolute slug counts from a root that only the source knows, so it is left alone."""
+def _url(document: Document, draft: Draft) -> str:
+    """The draft's own address."""
     if draft.subpath:
-        return f"{url.rstrip('/')}/{draft.subpath}"
-    stem, _, last = url.rstrip("/").rpartition("/")
-    if not _SLUG.fullmatch(draft.slug) or "." in last or "://" not in stem:
-        return url
-    return f"{stem}/{draft.slug}{'/' if url.endswith('/') else ''}"
+        return f"{document.url.rstrip('/')}/{draft.subpath}"
+    return with_slug(document.tree, document.url, draft.slug)

@@ -5,20 +5,24 @@ and never leaves the folder through a link.
 """
 
 import asyncio
+import hashlib
 import os
+import re
 import stat
 from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from urllib.parse import quote
-
-import yaml
 
 from chapterverse.book import PageRecord
 from chapterverse.errors import IngestionError
+from chapterverse.ingestion import asciidoc_book, links, sphinx_project
 from chapterverse.ingestion.addresses import normalise
-from chapterverse.ingestion.document import Document, Failed, Fetched, Format, Skipped
+from chapterverse.ingestion.document import Document, Failed, Fetched, Skipped, Tree
 from chapterverse.ingestion.formats import BY_EXTENSION, format_of_file
-from chapterverse.ingestion.generators import address_of, anchors_of, lay_out
+from chapterverse.ingestion.generators import anchors_of, lay_out
+from chapterverse.ingestion.images import find_image
+from chapterverse.ingestion.navigation import places
 from chapterverse.ingestion.options import SourceOptions, too_large
 from chapterverse.ingestion.ordering import number_of
 from chapterverse.ingestion.readers import frontmatter
@@ -26,6 +30,8 @@ from chapterverse.ingestion.readers import frontmatter
 _NO_PAGES = frozenset(("node_modules", "__pycache__", "_build", "_static", "_templates"))
 _CATEGORY = ("_category_.json", "_category_.yml", "_category_.yaml")  # Docusaurus: about a folder
 _SECTION = "_index.md"  # Hugo: a page that stands for its folder
+_FRONT_MATTER = 200_000  # characters of a file in which its front matter ends
+_INCLUDES = re.compile(rb"--8<--|\{\{#|\{[*!]|^<<<|@include|include|^import |readfile|code_sample", re.MULTILINE)
 _READABLE = f"readable are {' '.join(BY_EXTENSION)}"
 
 
@@ -40,6 +46,8 @@ class Folder:
         self._file = "" if place.is_dir() else place.name
         self._layout = lay_out(place.parent if self._file else place, options.generator)
         self._numbered: dict[PurePosixPath, float | None] = {}
+        self._surroundings = ""
+        self._places: dict[str, int] = {}  # of pages in the navigation
         self.complete = False
         self.expected: int | None = None
         if self._file:
@@ -47,10 +55,12 @@ class Folder:
             if form is None:
                 raise IngestionError(f"{place} is of a kind that cannot be read; {_READABLE}")
             self._root = place.parent
-            self.key = self._url(self._file, form)
+            self._tree = self._plant(place.parent)
+            self.key = links.page_address(self._tree, self._file)
             self.description = f"file {place}"
         else:
             self._root = self._layout.root
+            self._tree = self._plant(place)
             self.key = self._base or self._layout.name
             self.description = f"folder {place} ({self._layout.generator})"
             if not any(isinstance(found, str) for found in self._walk()):
@@ -59,9 +69,14 @@ class Folder:
     async def documents(self, known: Mapping[str, PageRecord]) -> AsyncGenerator[Fetched, None]:
         """Every file, files before folders, each by name. `known` is not needed: files are cheap to read."""
         self.complete = False
+        self._surroundings = ""
+        links.forget()
+        sphinx_project.read_project.cache_clear()
+        asciidoc_book.forget()
         found: list[str | Skipped | Failed] = [self._file]
         if not self._file:
             found = await asyncio.to_thread(lambda: list(self._walk()))
+            self._places = await asyncio.to_thread(places, self._root, self._layout.generator)
         self.expected = len(found)
         taken: dict[str, str] = {}  # address → path
         blind = False
@@ -78,6 +93,10 @@ class Folder:
                 twin = taken.setdefault(outcome.url, place)
                 yield outcome if twin == place else Skipped(self._name(place), f"same address as {twin}")
         self.complete = not blind
+
+    def image(self, address: str) -> Path | None:
+        """The file of an image of this folder."""
+        return find_image(self._tree, address)
 
     def _walk(self) -> Iterator[str | Skipped | Failed]:
         """Paths of all files in a known format, and rows for what cannot be walked."""
@@ -106,7 +125,7 @@ class Folder:
         """One file, or why not. Reads no more than the limit, even of a file that grows meanwhile."""
         form = format_of_file(path)
         assert form is not None  # or the walk would not have named it
-        url = self._url(path, form)
+        url = links.page_address(self._tree, path)
         place = self._root / path
         try:
             path.encode()
@@ -127,7 +146,54 @@ class Folder:
             return Skipped(url, too_large(0, limit))
         anchors = anchors_of(form, self._layout.generator)
         module, folders = self._options.module, self._numbers(path)
-        return Document(url, path, self.key, form, data, anchors=anchors, module=module, folders=folders)
+        around = self._fingerprint() if form != "rst" and _INCLUDES.search(data) else ""
+        document = Document(
+            url, path, self.key, form, data, anchors=anchors, module=module, folders=folders, tree=self._tree,
+            surroundings=around, place=self._places.get(path),
+        )  # fmt: skip
+        return self._in_context(document)
+
+    def _in_context(self, document: Document) -> Document:
+        """The document with what the other files of its project say about it."""
+        around = document.surroundings
+        if document.format == "rst" or (document.format == "markdown" and self._layout.generator == "sphinx"):
+            project = sphinx_project.read_project(str(self._root))
+            references, settings, digest = project.context(document)
+            document = replace(document, references=references, settings=settings)
+            around += digest
+        if document.format == "asciidoc" and not self._file:
+            chapter = asciidoc_book.book_of(self._tree.root).chapter_of(document.path)
+            document = replace(document, module=document.module or chapter)
+            around = f"{self._fingerprint()}/{chapter}"  # references show the titles of other files
+        if document.place is not None:
+            around += f"/{document.place}"
+        return replace(document, surroundings=around)
+
+    def _plant(self, within: Path) -> Tree:
+        name = "" if self._file else self._layout.name
+        return Tree(
+            str(self._root.absolute()),
+            self._base,
+            name,
+            self._layout.generator,
+            alone=bool(self._file),
+            within=str(within.absolute()),
+        )
+
+    def _fingerprint(self) -> str:
+        """Changes when any file in the folder does: a page that includes files is then read again."""
+        if not self._surroundings:
+            digest = hashlib.sha256()
+            for folder, folders, files in os.walk(self._tree.within):
+                folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _NO_PAGES)
+                for name in sorted(files):
+                    with suppress(OSError):
+                        found = Path(folder, name).stat()
+                        digest.update(
+                            f"{folder}/{name}\0{found.st_size}\0{found.st_mtime_ns}\0".encode(errors="replace")
+                        )
+            self._surroundings = digest.hexdigest()
+        return self._surroundings
 
     def _numbers(self, path: str) -> tuple[float | None, ...]:
         """The numbers of a file's folders, each looked up once."""
@@ -137,13 +203,21 @@ class Folder:
                 self._numbered[folder] = _number_of(self._root / folder)
         return tuple(self._numbered[folder] for folder in above)
 
-    def _objection(self, path: str, place: Path) -> str:
+    def _objection(self, path: str, place: Path) -> str:  # noqa: PLR0911 one way out for each reason
         """Why a file is not a page of this book. A file that the user named himself is one."""
         if not self._file:
             if not self._options.wants(path):
                 return "excluded"
+            if self._layout.generator == "sphinx" and sphinx_project.read_project(str(self._root)).excludes(path):
+                return "excluded by conf.py"
             if self._is_partial(path):
                 return "partial"
+            if path.endswith(asciidoc_book.ENDINGS) and (
+                why := asciidoc_book.book_of(self._tree.root).why_no_page(path)
+            ):
+                return why
+            if self._layout.generator == "mdbook" and self._places and path not in self._places:
+                return "not in SUMMARY.md"
             if not place.resolve(strict=True).is_relative_to(self._root.resolve()):
                 return "a link that leaves the folder"
         return "" if stat.S_ISREG(place.stat().st_mode) else "not a regular file"
@@ -151,16 +225,11 @@ class Folder:
     def _is_partial(self, path: str) -> bool:
         """Whether a file is only ever included in others. Hugo's `_index.md` is a page."""
         *folders, name = path.split("/")
-        if not name.endswith((".md", ".mdx")):
+        if not name.endswith((".md", ".mdx")) or self._layout.generator == "mkdocs":
             return False
         if self._layout.generator == "docusaurus" and any(folder.startswith("_") for folder in folders):
             return True
         return name.startswith("_") and (name != "_index.md" or self._layout.generator == "docusaurus")
-
-    def _url(self, path: str, form: Format) -> str:
-        if not self._base:
-            return self._name(path)
-        return f"{self._base}/{quote(address_of(path, form, self._layout.generator), errors='replace')}"
 
     def _name(self, path: str) -> str:
         """The address of a file that is published nowhere."""
@@ -173,10 +242,16 @@ def _number_of(folder: Path) -> float | None:
     try:
         for name in _CATEGORY:
             if (folder / name).is_file():
-                found = yaml.safe_load((folder / name).read_text("utf-8"))  # JSON is YAML, too
-                return number_of(found.get("position")) if isinstance(found, dict) else None
+                found = frontmatter.top_level(_beginning(folder / name))  # JSON is YAML, too
+                return number_of(found.get("position")) if found else None
         if (folder / _SECTION).is_file():
-            return frontmatter.split((folder / _SECTION).read_text("utf-8"))[0].number
-    except (OSError, ValueError, yaml.YAMLError):
+            return frontmatter.split(_beginning(folder / _SECTION))[0].number
+    except (OSError, ValueError):
         pass  # a page is not lost for the sake of its place
     return None
+
+
+def _beginning(path: Path) -> str:
+    """The beginning of a file, as much as front matter can have."""
+    with path.open(encoding="utf-8") as file:
+        return file.read(_FRONT_MATTER)

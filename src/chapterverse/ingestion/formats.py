@@ -23,6 +23,8 @@ BY_EXTENSION: dict[str, Format] = {
     ".text": "text",
     ".epub": "epub",
     ".pdf": "pdf",
+    ".ipynb": "notebook",
+    ".docx": "docx",
 }
 _BY_CONTENT_TYPE: dict[str, Format] = {
     "text/html": "html",
@@ -32,6 +34,8 @@ _BY_CONTENT_TYPE: dict[str, Format] = {
     "text/x-rst": "rst",
     "application/pdf": "pdf",
     "application/epub+zip": "epub",
+    "application/x-ipynb+json": "notebook",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "docx",
 }
 _VAGUE = ("", "text/plain", "application/octet-stream", "binary/octet-stream")  # the name says more
 

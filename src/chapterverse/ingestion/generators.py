@@ -1,25 +1,47 @@
 """How site generators lay out a project, and which address they give to a file.
 
-Owns the rules of Docusaurus, MkDocs and Sphinx by their defaults. Never reads a file's content: an address set in
-front matter is the reader's business.
+Owns the rules of each generator by their defaults. Reads of a project's configuration only what says where its pages
+lie. An address that a page gives itself in its front matter is added by `links.py` and `composing.py`.
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from chapterverse.ingestion.document import AnchorStyle, Format
-from chapterverse.ingestion.options import Generator
+from chapterverse.ingestion.anchors import github_slug
+from chapterverse.ingestion.document import AnchorStyle, Format, Generator
 
+_SCRIPTS = ("js", "ts", "mjs", "cjs", "mts")
 _CONFIGURATIONS: dict[Generator, tuple[str, ...]] = {
-    "docusaurus": tuple(f"docusaurus.config.{ending}" for ending in ("js", "ts", "mjs", "cjs")),
+    "docusaurus": tuple(f"docusaurus.config.{ending}" for ending in _SCRIPTS),
     "mkdocs": ("mkdocs.yml", "mkdocs.yaml"),
+    "mdbook": ("book.toml",),
+    "hugo": ("hugo.toml", "hugo.yaml", "hugo.yml", "hugo.json"),
+    "vitepress": tuple(f".vitepress/config.{ending}" for ending in _SCRIPTS),
+    "starlight": tuple(f"astro.config.{ending}" for ending in _SCRIPTS),
     "sphinx": ("conf.py",),
+    "antora": ("antora.yml",),
 }
+_ANTORA = re.compile(r"(?:.*/)?modules/([^/]+)/pages/(.*)")
+_PAGES: dict[Generator, str] = {  # where a project keeps its pages, unless its configuration says otherwise
+    "docusaurus": "docs",
+    "mkdocs": "docs",
+    "mdbook": "src",
+    "hugo": "content",
+    "starlight": "src/content/docs",
+}
+_PAGES_SETTING: dict[Generator, re.Pattern[str]] = {
+    "mkdocs": re.compile(r"^docs_dir:[ \t]*['\"]?([\w./-]+)['\"]?[ \t]*$", re.MULTILINE),
+    "mdbook": re.compile(r"^src[ \t]*=[ \t]*['\"]([\w./-]+)['\"][ \t]*$", re.MULTILINE),
+    "hugo": re.compile(r"^['\"]?contentDir['\"]?[ \t]*[:=][ \t]*['\"]?([\w./-]+)['\"]?,?[ \t]*$", re.MULTILINE),
+}
+_MAX_CONFIGURATION = 200_000  # bytes
 _LEVELS_UP = 2
-_OUTPUT = frozenset(("build", "dist", "site", "out", "public"))
-_NUMBER_PREFIX = re.compile(r"\d+\s*[-_.]+\s*(?=[^-_.\s])")  # 01-intro, 1. intro
+_OUTPUT = frozenset(("build", "book", "dist", "site", "out", "public"))
+_NUMBER_PREFIX = re.compile(r"(?<!\d)\d{1,12}\s*+[-_.]++\s*+(?=[^-_.\s])")  # 01-intro, 1. intro
 _DATE_OR_VERSION = re.compile(r"\d+[-_.]\d")  # 2024-05-notes, 7.0-migration: part of the name
+_INDEX = ("index", "readme")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +55,24 @@ class Layout:
 
     def is_output(self, folder: Path) -> bool:
         """Whether a folder holds what the generator made of the pages."""
-        return folder.parent == self.output and folder.name in _OUTPUT
+        return folder.parent == self.output and folder.name in _OUTPUT and folder != self.root
 
 
 def lay_out(folder: Path, wanted: Generator) -> Layout:
-    """The layout of a folder. A Docusaurus or MkDocs project is read at its `docs`, and is the same source whether
-    the project or its `docs` was named."""
+    """The layout of a folder. A project is read where it keeps its pages, and is the same source whether the project or
+    that folder was named."""
     folder = folder if folder.name not in ("", "..") else folder.resolve()
     generator, project = _find(folder, wanted)
+    if generator == "sphinx" or (project is None and wanted == "auto"):
+        pages = _sphinx_pages(folder)
+        if pages != folder:
+            return Layout(pages, folder.name, "sphinx", folder)
     if project is None or generator == "sphinx":
         return Layout(folder, folder.name, generator, project)
-    if folder == project and (folder / "docs").is_dir():
-        folder = folder / "docs"
-    return Layout(folder, project.name if folder == project / "docs" else folder.name, generator, project)
+    pages = _pages_of(project, generator)
+    if project.is_relative_to(folder) and pages.is_dir():
+        folder = pages
+    return Layout(folder, project.name if folder == pages else folder.name, generator, project)
 
 
 def _find(folder: Path, wanted: Generator) -> tuple[Generator, Path | None]:
@@ -55,7 +82,34 @@ def _find(folder: Path, wanted: Generator) -> tuple[Generator, Path | None]:
         for generator, names in _CONFIGURATIONS.items():
             if wanted in ("auto", generator) and any((place / name).is_file() for name in names):
                 return generator, place
+    for name in _CONFIGURATIONS.get(wanted, ()):  # the user knows that there is one: perhaps a little below
+        for pattern in (f"*/{name}", f"*/*/{name}"):
+            if found := sorted(place for place in folder.glob(pattern) if place.is_file()):
+                return wanted, found[0].parent
     return ("plain" if wanted == "auto" else wanted), None
+
+
+def _sphinx_pages(folder: Path) -> Path:
+    """Where a Sphinx project keeps its pages: in the folder itself, or in `source` below it."""
+    below = folder / "source"
+    if any((folder / f"{name}{ending}").is_file() for name in ("index", "contents") for ending in (".rst", ".md")):
+        return folder
+    configured = (below / "conf.py").is_file() or (folder / "conf.py").is_file()
+    return below if configured and (below / "index.rst").is_file() else folder
+
+
+def _pages_of(project: Path, generator: Generator) -> Path:
+    setting = _PAGES_SETTING.get(generator)
+    for name in _CONFIGURATIONS[generator] if setting else ():
+        try:
+            with (project / name).open("rb") as file:
+                found = setting.search(file.read(_MAX_CONFIGURATION).decode("utf-8", "replace")) if setting else None
+        except OSError:
+            continue
+        named = project / found[1] if found else project
+        if found and named.is_dir() and named.resolve().is_relative_to(project.resolve()):
+            return named
+    return project / _PAGES.get(generator, "")
 
 
 def address_of(path: str, form: Format, generator: Generator) -> str:
@@ -64,15 +118,30 @@ def address_of(path: str, form: Format, generator: Generator) -> str:
     prefix = f"{folders}/" if folders else ""
     if generator in ("docusaurus", "mkdocs") and form == "html" and name == "index.html":
         return prefix
-    if generator == "plain" or form not in ("markdown", "mdx", "rst"):
+    if generator == "antora" and form == "asciidoc" and (page := _ANTORA.fullmatch(path)):
+        return f"{'' if page[1] == 'ROOT' else f'{page[1]}/'}{page[2].rpartition('.')[0]}.html"
+    if generator in ("plain", "antora") or form not in ("markdown", "mdx", "rst"):
         return path
     stem = name.rpartition(".")[0]
-    if generator == "sphinx":
-        return f"{prefix}{stem}.html"
-    if generator == "mkdocs":
-        return prefix if stem in ("index", "README") else f"{prefix}{stem}/"
+    return _ADDRESSES[generator](folders, prefix, stem)
+
+
+def _mdbook(_: str, prefix: str, stem: str) -> str:
+    return f"{prefix}{'index' if stem.lower() == 'readme' else stem}.html"
+
+
+def _hugo(_: str, prefix: str, stem: str) -> str:
+    return (prefix if stem in ("index", "_index") else f"{prefix}{stem}/").lower().replace(" ", "-")
+
+
+def _starlight(folders: str, _: str, stem: str) -> str:
+    inside = "".join(f"{github_slug(folder)}/" for folder in folders.split("/") if folder)
+    return inside if stem == "index" else f"{inside}{github_slug(stem)}/"
+
+
+def _docusaurus(folders: str, _: str, stem: str) -> str:
     inside = "".join(f"{_unnumbered(folder)}/" for folder in folders.split("/") if folder)
-    if stem.lower() in ("index", "readme", folders.rpartition("/")[2].lower()):
+    if stem.lower() in (*_INDEX, folders.rpartition("/")[2].lower()):
         return inside
     return f"{inside}{_unnumbered(stem)}"
 
@@ -82,8 +151,19 @@ def _unnumbered(name: str) -> str:
     return name if _DATE_OR_VERSION.match(name) else _NUMBER_PREFIX.sub("", name, count=1)
 
 
+_ADDRESSES: dict[Generator, Callable[[str, str, str], str]] = {
+    "docusaurus": _docusaurus,
+    "mkdocs": lambda _, prefix, stem: prefix if stem in ("index", "README") else f"{prefix}{stem}/",
+    "mdbook": _mdbook,
+    "hugo": _hugo,
+    "vitepress": lambda _, prefix, stem: prefix if stem == "index" else f"{prefix}{stem}.html",
+    "starlight": _starlight,
+    "sphinx": lambda _, prefix, stem: f"{prefix}{stem}.html",
+}
+
+
 def anchors_of(form: Format, generator: Generator) -> AnchorStyle:
     """How the headings of a file are named in its address."""
-    if generator == "mkdocs":
-        return "mkdocs"
+    if generator in ("mkdocs", "vitepress"):
+        return "mkdocs" if generator == "mkdocs" else "vitepress"
     return "sphinx" if generator == "sphinx" or (generator == "plain" and form == "rst") else "github"

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from chapterverse.text import sentences
+from chapterverse.language import sentences
 
 ADDRESSES_ASSISTANT: Final = "addresses_assistant"
 
@@ -23,7 +23,7 @@ class _Rule:
 
 def _rule(words: str, *patterns: str) -> _Rule:
     # any whitespace may stand where a pattern has a space
-    return _Rule(tuple(words.split()), re.compile("|".join(patterns).replace(" ", r"\s+").replace(r"\s+?", r"\s*")))
+    return _Rule(tuple(words.split()), re.compile("|".join(patterns).replace(" ", r"\s++").replace(r"\s++?", r"\s*+")))
 
 
 _MODEL = (
@@ -110,7 +110,7 @@ _SHAPE = (
     r"|drop|strip|group|combine|join|merge|mix|introduce|capitali[sz]e|repeat|limit|direct|steer|slip|sneak|hide"
     r"|suggest|recommend|encourage|invite|urge|tease|promote|advertise"
 )
-_CLAUSE = r"(?:^|[,;:\"'(*>]|\b(?:and|please|then|also|now|must|should)\s)\W*"  # where an order may begin
+_CLAUSE = r"(?:^|[,;:\"'(*>]|\b(?:and|please|then|also|now|must|should)\s)\W{0,20}"  # where an order may begin
 _TO_ANSWER: Final = re.compile(rf"{_CLAUSE}(?:{_SHAPE})\s")
 _TO_MESSAGE: Final = re.compile(rf"{_CLAUSE}(?:{_GARBLE})\s")
 # A program answers, too: these words tell that its answer is meant.

@@ -6,12 +6,11 @@ Owns these inert values and what their patterns match. Never opens anything.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Literal
 
 from chapterverse import __version__
-from chapterverse.ingestion.document import Format
+from chapterverse.ingestion.document import Format, Generator
 
-Generator = Literal["auto", "docusaurus", "mkdocs", "sphinx", "plain"]
+__all__ = ["Generator", "SourceOptions", "too_large"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +24,7 @@ class SourceOptions:
     exclude: Sequence[str] = ()
     max_pages: int = 20_000
     max_bytes: int = 20_000_000  # of one text page
-    max_book_bytes: int = 100_000_000  # of one PDF or EPUB
+    max_book_bytes: int = 100_000_000  # of one PDF, EPUB or docx
     allow_private: bool = False  # websites: also on loopback and private networks
     concurrency: int = 4  # websites: requests at once
     delay: float = 0.1  # websites: seconds from one request to the next
@@ -40,7 +39,7 @@ class SourceOptions:
 
     def limit(self, form: Format) -> int:
         """The most bytes one page of this format may have."""
-        return self.max_book_bytes if form in ("pdf", "epub") else self.max_bytes
+        return self.max_book_bytes if form in ("pdf", "epub", "docx") else self.max_bytes
 
 
 def too_large(size: int, limit: int) -> str:

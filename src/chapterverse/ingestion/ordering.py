@@ -1,13 +1,15 @@
 """The order in which pages are meant to be read, as a text that sorts.
 
-Owns the rules. The index page of a folder is its first. Then comes what has a number, by it: the one that the author
-gave, else the one that the name begins with. Then files and then folders, by name, 9 before 10. Never reads a file.
+A page that the navigation of its site names has its place from there. Else the index page of a folder is its first.
+Then comes what has a number, by it: the one that the author gave, else the one that the name begins with. Then files
+and then folders, by name, 9 before 10. Never reads a file.
 """
 
 import math
 import re
 from collections.abc import Sequence
 from itertools import zip_longest
+from pathlib import PurePosixPath
 from typing import Final
 
 _NUMBERED: Final = re.compile(r"(\d{1,6})\s*[-_.]+\s*(?=\D)")  # 01-intro, 1. intro
@@ -29,6 +31,11 @@ def order_of(path: str, folders: Sequence[float | None] = (), own: float | None 
     return _STEP.join([*(_place(folder, number, "3") for folder, number in zip_longest(above, folders)), last])
 
 
+def order_in_navigation(place: int) -> str:
+    """The place of a page that the source's navigation names. Pages that it does not name come after these."""
+    return f"0{min(place, _MOST):06d}"
+
+
 def chapter_of(order: str, number: float | None) -> str:
     """The place of a chapter in a file that has many."""
     return f"{order}{_STEP}{_place('', number, '2')}"
@@ -36,7 +43,9 @@ def chapter_of(order: str, number: float | None) -> str:
 
 def number_of(value: object) -> float | None:
     """A number that an author wrote, if it is one that can order pages."""
-    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if isinstance(value, float) and not math.isfinite(value):  # a huge integer has no float to ask about
         return None
     return float(min(max(value, -_MOST), _MOST))
 
@@ -46,3 +55,12 @@ def _place(name: str, number: float | None, unnumbered: str) -> str:
         number = float(found[1])
     natural = re.sub(r"\d{1,12}", lambda digits: digits[0].zfill(12), name.casefold())
     return f"{unnumbered}{natural}" if number is None else f"1{number + _MOST:014.4f}{natural}"
+
+
+def title_of_path(path: str) -> str:
+    """`guides/01-getting_started.md` reads as "Getting started"; an index page is named for its folder."""
+    place = PurePosixPath(path)
+    name = place.parent.name if place.stem.lower() in _INDEXES and place.parent.name else place.stem
+    numbered = _NUMBERED.match(name)
+    words = " ".join(re.split(r"[-_\s]+", name[numbered.end() :] if numbered else name)).strip()
+    return words[:1].upper() + words[1:] or path or "Untitled"

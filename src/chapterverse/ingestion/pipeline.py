@@ -8,29 +8,28 @@ import asyncio
 import hashlib
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from concurrent.futures import BrokenExecutor, Executor
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from chapterverse.book import Chunk, Manifest, Page, PageRecord
+from chapterverse.book import RECIPE, Chunk, Manifest, Page, PageRecord
 from chapterverse.confidence import calibrate
 from chapterverse.embeddings import Embedder
 from chapterverse.embeddings.wordpiece import WINDOW, count_tokens
 from chapterverse.errors import EmbeddingMismatchError, IngestionError, QdrantTimeoutError
 from chapterverse.index import Index, IndexWriter
 from chapterverse.ingestion.chunking import cut
-from chapterverse.ingestion.composing import compose
 from chapterverse.ingestion.document import Document, Failed, Fetched, NothingToRead, Skipped, Unchanged, Unreadable
 from chapterverse.ingestion.hostile import orders_in
+from chapterverse.ingestion.images import keep_images
 from chapterverse.ingestion.ledger import ORDER_CHARS, Ledger, Order, Outcome, Row
-from chapterverse.ingestion.readers import read
 from chapterverse.ingestion.sources import Source
 from chapterverse.ingestion.vector_journal import VectorJournal
+from chapterverse.ingestion.worker_limits import ReadLimits
+from chapterverse.ingestion.workers import DocumentReader
 
-RECIPE: Final = "2"  # raise it when readers or chunking give other pages or chunks for the same document
 LOOKS: Final = 12  # at an index that is still loading: a minute
 BATCH: Final = 64  # passages embedded together: some seconds of work, so that little is lost and progress is seen
 
@@ -56,7 +55,7 @@ class Workshop:
     embedder: Embedder
     home: Path  # where ledgers and unpublished vectors are kept
     watch: Watch = lambda _: None
-    crew: Executor | None = None  # worker processes that read documents; None: threads
+    limits: ReadLimits = field(default_factory=ReadLimits)  # for reading one document
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +73,8 @@ async def ingest(sources: Sequence[Source], workshop: Workshop, *, fresh: bool =
     ledger = Ledger(tuple(source.key for source in sources))
     async with _run(workshop, ledger, fresh=fresh) as run:
         require_same_model(run.writer.manifest, workshop.embedder)
+        if run.writer.manifest is None:
+            run.reader.prepare()  # every document will be read
         for source in sources:
             await run.take(source)
         if ledger.changed_anything():
@@ -97,22 +98,14 @@ async def reembed(workshop: Workshop) -> Ledger:
     return ledger
 
 
-async def recalibrate(workshop: Workshop) -> Manifest:
-    """Fit the map from cosine to relevance anew, for the book as it is."""
+async def recalibrate(workshop: Workshop, false_answers: float | None = None) -> Manifest:
+    """Fit the map from cosine to relevance anew, for the book as it is. `false_answers` sets the share of questions
+    without an answer in the book that may be answered without a key; None leaves it."""
     await _require_book(workshop.index)
     ledger = Ledger(("the stored book",))
     async with _run(workshop, ledger, fresh=False) as run:
         require_same_model(run.writer.manifest, workshop.embedder)
-        return await run.publish()
-
-
-def read_pages(document: Document, window: int) -> list[tuple[Page, list[Chunk]]]:
-    """The pages of a document with their passages, each inside a model's window. May run in a worker process."""
-    pages = [(page, cut(page, count_tokens, window)) for page in (compose(document, draft) for draft in read(document))]
-    pages = [(page, chunks) for page, chunks in pages if chunks]
-    if not pages:
-        raise NothingToRead("no text")
-    return pages
+        return await run.publish(false_answers)
 
 
 def require_same_model(manifest: Manifest | None, embedder: Embedder) -> None:
@@ -138,14 +131,9 @@ async def _run(workshop: Workshop, ledger: Ledger, *, fresh: bool) -> AsyncItera
     started = time.perf_counter()
     with VectorJournal(workshop.home / "unpublished-vectors.sqlite", workshop.embedder) as journal:
         async with workshop.index.writer(fresh=fresh) as writer:
-            run = _Run(workshop, writer, journal, ledger)
+            run = _Run(workshop, writer, journal, ledger, DocumentReader(workshop.limits))
             try:
                 yield run
-            except BrokenExecutor as failure:
-                why = (
-                    "a worker process ended by force, perhaps for want of memory; the book is as it was. Run it again, "
-                )
-                raise IngestionError(why + "with fewer --workers: what was embedded is kept.") from failure
             finally:
                 await run.stop()
         journal.forget()
@@ -164,10 +152,12 @@ class _Run:
     writer: IndexWriter
     journal: VectorJournal
     ledger: Ledger
+    reader: DocumentReader
     expected: int | None = None
     _waiting: list[_Ready] = field(default_factory=list)
     _embedding: asyncio.Task[None] | None = None  # of the batch before: the next one is read meanwhile
     _seen: set[str] = field(default_factory=set)  # page ids that this run has met
+    _find_image: Callable[[str], Path | None] = lambda _: None  # of the source that is being read
 
     async def take(self, source: Source) -> None:
         """All of one source: its pages, and those that are no longer there."""
@@ -176,10 +166,10 @@ class _Run:
         for record in mine:
             known.setdefault(record.document or record.url, []).append(record)
         gone: dict[str, str] = {}  # why a page that was there is taken out, by document
-        same_recipe = self.writer.manifest is not None and self.writer.manifest.recipe == RECIPE
-        remembered = {url: records[0] for url, records in known.items()} if same_recipe else {}
+        remembered = {url: records[0] for url, records in known.items()} if self._same_recipe else {}
         async with aclosing(source.documents(remembered)) as documents:
             async for fetched in documents:
+                self._find_image = source.image
                 await self._decide(fetched, known.get(fetched.url, []), gone)
                 self.expected = source.expected
                 self._report(fetched.url)
@@ -199,12 +189,19 @@ class _Run:
         return cut(page, count_tokens, self._window)
 
     @property
+    def _same_recipe(self) -> bool:
+        """Whether the book was read by the code that reads now."""
+        return self.writer.manifest is not None and self.writer.manifest.recipe == RECIPE
+
+    @property
     def _window(self) -> int:
         return min(self.workshop.embedder.window, WINDOW)
 
-    async def publish(self) -> Manifest:
-        """Make what was built the book that readers see."""
+    async def publish(self, false_answers: float | None = None) -> Manifest:
+        """Make what was built the book that readers see. The rate of false answers stays unless one is given."""
         await self._flush()
+        before = (self.writer.manifest.calibration if self.writer.manifest else None) or {}
+        rate = before.get("false_answers") if false_answers is None else false_answers
         self._report("calibrating")
         calibration = await calibrate(self.workshop.embedder.embed_query, self.writer.vectors())
         self._report("publishing")
@@ -215,7 +212,7 @@ class _Run:
                 created_at=datetime.now(UTC).isoformat(),
                 pages=0,
                 chunks=0,
-                calibration=calibration.to_dict(),
+                calibration=calibration.to_dict() | ({} if rate is None else {"false_answers": rate}),
                 recipe=RECIPE,
             )
         )
@@ -223,7 +220,8 @@ class _Run:
         return published
 
     async def stop(self) -> None:
-        """End what is still under way after a failure."""
+        """End the worker, and what is still under way after a failure."""
+        await self.reader.close()
         if self._embedding is not None and not self._embedding.done():
             self._embedding.cancel()
             await asyncio.wait([self._embedding])
@@ -247,8 +245,7 @@ class _Run:
             self._keep(known)
             return
         try:
-            loop, window = asyncio.get_running_loop(), self._window
-            pages = await loop.run_in_executor(self.workshop.crew, read_pages, document, window)
+            pages = await self.reader.read(document, self._window)
         except Unreadable as failure:
             self._fail(document.url, str(failure), known)
         except NothingToRead as reason:
@@ -266,6 +263,9 @@ class _Run:
             why = f"its address belongs to a page of {before.source}; give this source another --base-url"
             self.ledger.write(Row(page.url, "failed", why))
             return
+        if before is not None and self._same_recipe and await self.workshop.index.page(page.page_id) == page:
+            self._keep([before])  # another file changed that this page might have included, or named
+            return
         self._seen.add(page.page_id)
         record = PageRecord(
             page_id=page.page_id,
@@ -277,6 +277,7 @@ class _Run:
             last_modified=document.last_modified,
             document=document.url if document.url != page.url else "",
         )
+        await asyncio.to_thread(keep_images, self.workshop.home, page, self._find_image)
         await self.queue(page, record, chunks, "changed" if before else "added")
 
     def _keep(self, records: Iterable[PageRecord]) -> None:
@@ -331,5 +332,5 @@ def _orders(chunk: Chunk) -> list[Order]:
 def _digest(document: Document) -> str:
     """Changes whenever the page or the way it is read changes."""
     read_as = (RECIPE, document.url, document.path, document.format, document.anchors, document.module)
-    how = "\x1f".join((*read_as, *map(str, document.folders)))
+    how = "\x1f".join((*read_as, *map(str, document.folders), document.surroundings))
     return hashlib.sha256(how.encode("utf-8", "surrogatepass") + b"\x1e" + document.data).hexdigest()

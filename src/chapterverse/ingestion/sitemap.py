@@ -12,6 +12,7 @@ from xml.parsers import expat
 
 from chapterverse.ingestion.addresses import Site, normalise
 from chapterverse.ingestion.fetching import Fetcher, Refused, Unavailable
+from chapterverse.ingestion.limits import TooComplex, limited_xml_parser
 from chapterverse.ingestion.network import RefusedAddress
 
 _MAX_BYTES = 52_428_800  # of one sitemap, uncompressed: the protocol's 50 MiB
@@ -89,16 +90,12 @@ def parse_sitemap(data: bytes) -> Sitemap | None:
     """The addresses in a sitemap; nothing when the data is something else, such as a site's HTML for all paths."""
     packed = data[:2] == b"\x1f\x8b"
     reading = _Reading()
-    parser = expat.ParserCreate(namespace_separator=" ")
-    parser.buffer_text = True
-    parser.StartElementHandler = reading.open
-    parser.EndElementHandler = reading.close
-    parser.CharacterDataHandler = reading.text.append
-    parser.StartDoctypeDeclHandler = reading.refuse  # no sitemap needs one, and entities that explode live there
+    parser = limited_xml_parser(reading.open, reading.close, reading.text.append)
+    parser.StartDoctypeDeclHandler = reading.refuse  # no sitemap needs one
     try:
         parser.Parse(_unpack(data) if packed else data, True)
         reading.found.whole = True
-    except _NotASitemap:
+    except (_NotASitemap, TooComplex):
         return None
     except (expat.ExpatError, LookupError, ValueError):  # the latter two: an encoding Python does not know
         return reading.found if reading.started else None

@@ -3,7 +3,9 @@
 Owns the contract and the choice of the source a user named. Never reads a page.
 """
 
+import glob
 from collections.abc import AsyncGenerator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -11,6 +13,7 @@ from chapterverse.book import PageRecord
 from chapterverse.errors import IngestionError
 from chapterverse.ingestion.document import Fetched
 from chapterverse.ingestion.folder import Folder
+from chapterverse.ingestion.llms_txt import MAX_BYTES, is_listing, listed
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.website import Website
 
@@ -40,13 +43,18 @@ class Source(Protocol):
     def expected(self) -> int | None:
         """How many outcomes `documents` will give, as soon as that is known."""
 
+    def image(self, address: str) -> Path | None:
+        """The file of an image that a page shows; None where the source has none at this address."""
+
     def documents(self, known: Mapping[str, PageRecord]) -> AsyncGenerator[Fetched, None]:
         """All pages. `known` are those of this source that are in the index, by address; one that the server says
         is as it was is reported as `Unchanged`. Close the generator (`contextlib.aclosing`) to stop early."""
 
 
 def open_source(spec: str, options: SourceOptions) -> Source:
-    """The source a user named: an http(s) address, a folder or a file. Raises IngestionError when there is none."""
+    """The source a user named: an http(s) address, a folder, a file or an `llms.txt`.
+
+    Raises IngestionError when there is none."""
     if spec.lower().startswith(("http://", "https://")):
         return Website(spec, options)
     if "://" in spec:
@@ -56,4 +64,16 @@ def open_source(spec: str, options: SourceOptions) -> Source:
         path = path.expanduser()
     if not spec or not path.exists():
         raise IngestionError(f"no such file or folder: {spec}")
-    return Folder(path, options)
+    return _by_list(path, options) if path.is_file() and is_listing(path.name) else Folder(path, options)
+
+
+def _by_list(path: Path, options: SourceOptions) -> Source:
+    """What a local `llms.txt` lists: pages of a website, or files beside it."""
+    with path.open("rb") as file:
+        named = listed(file.read(MAX_BYTES).decode("utf-8", "replace"))
+    if web := [target for target in named if target.startswith(("http://", "https://"))]:
+        return Website(web[0], options, web)
+    files = tuple(glob.escape(target.removeprefix("./")) for target in named)
+    if not files:
+        raise IngestionError(f"{path} lists no page")
+    return Folder(path.parent, replace(options, include=files))

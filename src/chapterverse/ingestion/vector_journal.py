@@ -5,6 +5,7 @@ state that needed them is published, because from then on the index itself holds
 """
 
 import contextlib
+import hashlib
 import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,6 +16,8 @@ import numpy as np
 from chapterverse.book import Fingerprint, text_hash
 from chapterverse.embeddings import Embedder, Vectors
 from chapterverse.errors import IngestionError
+
+_DIGEST = 8  # bytes of a vector's checksum
 
 
 class VectorJournal:
@@ -59,17 +62,30 @@ class VectorJournal:
             self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
 
     def _find(self, key: str) -> Vectors | None:
-        row = self._database.execute(
-            "SELECT vector FROM vectors WHERE model=? AND text=?", (self._model, key)
-        ).fetchone()
-        return np.frombuffer(row[0], np.float32) if row else None
+        try:
+            row = self._database.execute(
+                "SELECT vector FROM vectors WHERE model=? AND text=?", (self._model, key)
+            ).fetchone()
+        except sqlite3.DatabaseError:
+            return None
+        packed: bytes = row[0] if row else b""
+        data, digest = packed[:-_DIGEST], packed[-_DIGEST:]
+        if not data or digest != _digest(key, data):  # none, or damaged on disk
+            return None
+        return np.frombuffer(data, np.float32)
 
     def _keep(self, keys: Sequence[str], vectors: Vectors) -> None:
-        rows = [(self._model, key, vector.tobytes()) for key, vector in zip(keys, vectors, strict=True)]
+        packed = [(key, np.asarray(vector, np.float32).tobytes()) for key, vector in zip(keys, vectors, strict=True)]
+        rows = [(self._model, key, data + _digest(key, data)) for key, data in packed]
         with _failures_translated():
             self._database.execute("BEGIN")
-            self._database.executemany("INSERT OR IGNORE INTO vectors VALUES (?,?,?)", rows)
+            self._database.executemany("INSERT OR REPLACE INTO vectors VALUES (?,?,?)", rows)
             self._database.execute("COMMIT")
+
+
+def _digest(key: str, data: bytes) -> bytes:
+    """A checksum of a vector, because a damaged one would be published."""
+    return hashlib.sha256(key.encode() + data).digest()[:_DIGEST]
 
 
 @contextlib.contextmanager

@@ -4,8 +4,9 @@ Owns how a run through a site begins, and what ends it before it began. Never re
 index and is gone (HTTP 404 or 410) is simply not reported, and `complete` tells whether silence means gone.
 """
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
+from pathlib import Path
 
 from protego import Protego
 
@@ -16,6 +17,7 @@ from chapterverse.ingestion.crawl import Crawl
 from chapterverse.ingestion.document import Fetched
 from chapterverse.ingestion.fetching import Fetcher, Refused, Reply, Unavailable
 from chapterverse.ingestion.formats import format_of_answer
+from chapterverse.ingestion.llms_txt import is_listing, listed
 from chapterverse.ingestion.network import RefusedAddress, guarded_client
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.sitemap import Listing, list_pages
@@ -24,10 +26,11 @@ _MAX_ROBOTS = 512_000  # bytes; RFC 9309 asks for at least 500 KiB
 
 
 class Website:
-    """The pages of a site at or below a start page."""
+    """The pages of a site at or below a start page, or those that an `llms.txt` lists."""
 
-    def __init__(self, start: str, options: SourceOptions) -> None:
+    def __init__(self, start: str, options: SourceOptions, listed: Sequence[str] = ()) -> None:
         self._start = normalise(start)
+        self._listed = listed  # pages to read, where they are known already
         if not self._start:
             raise IngestionError(f"not the address of a website: {start}")
         self._options = options
@@ -46,20 +49,43 @@ class Website:
             site = Site.around(self._start)
             fetcher = Fetcher(client, site, options)
             announced = await self._read_robots(fetcher, site)
-            first = await self._arrive(fetcher)
-            listing = Listing((), complete=True)
-            if isinstance(first, Reply):
-                site = site.moved(first.url)
-            if not isinstance(first, Reply) or format_of_answer(first.url, first.content_type) == "html":
-                listing = await list_pages(fetcher, site, announced)
-            if not isinstance(first, Reply) and not listing.urls:
-                raise IngestionError(f"{self._start} cannot be read: {first}")
+            first, site, listing = await self._begin(fetcher, site, announced)
             self.expected = len(listing.urls) or None
             crawl = Crawl(fetcher, site, self.key, options, known)
-            async with aclosing(crawl.run(first if isinstance(first, Reply) else None, listing.urls)) as pages:
+            async with aclosing(crawl.run(first, listing.urls)) as pages:
                 async for page in pages:
                     yield page
         self.complete = crawl.complete and listing.complete
+
+    async def _begin(
+        self, fetcher: Fetcher, site: Site, announced: Sequence[str]
+    ) -> tuple[Reply | None, Site, Listing]:
+        """The first page, where there is one, the part of the site that is read, and the pages that are listed."""
+        if self._listed:
+            return self._by_list(site, self._listed)
+        first = await self._arrive(fetcher)
+        listing = Listing((), complete=True)
+        if isinstance(first, Reply):
+            site = site.moved(first.url)
+            if is_listing(first.url) and format_of_answer(first.url, first.content_type) != "html":
+                return self._by_list(site, listed(first.data.decode("utf-8", "replace"), first.url))
+        if not isinstance(first, Reply) or format_of_answer(first.url, first.content_type) == "html":
+            listing = await list_pages(fetcher, site, announced)
+        if not isinstance(first, Reply) and not listing.urls:
+            raise IngestionError(f"{self._start} cannot be read: {first}")
+        return first if isinstance(first, Reply) else None, site, listing
+
+    def _by_list(self, site: Site, addresses: Sequence[str]) -> tuple[None, Site, Listing]:
+        """The pages of this site that an `llms.txt` names, wherever on the site they are."""
+        whole = Site(site.origin, "")
+        urls = dict.fromkeys(filter(None, map(whole.place, addresses)))
+        if not urls:
+            raise IngestionError(f"{self._start} lists no page of its own site")
+        return None, whole, Listing(tuple(urls), complete=True)
+
+    def image(self, _: str) -> Path | None:
+        """None: images of a website are not fetched."""
+        return None
 
     async def _read_robots(self, fetcher: Fetcher, site: Site) -> list[str]:
         """Take over the site's rules; the sitemaps it announces. This is the first request, so it also shows

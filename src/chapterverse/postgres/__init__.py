@@ -63,6 +63,19 @@ class EmbeddedPostgres:
         self._settings = _SETTINGS | (_FAST_SETTINGS if fast else {})
         self._guard = threading.Lock()
         self._membership: IO[bytes] | None = None
+        self._data: tuple[Path, int] | None = None  # the cluster's folder and its inode, once the server runs
+
+    def lost(self) -> str | None:
+        """Why what is stored now would not last: the folder of the cluster is gone, and the server lives on without."""
+        if self._data is None:
+            return None
+        data, inode = self._data
+        try:
+            if (data / "PG_VERSION").stat() and data.stat().st_ino == inode:
+                return None
+        except OSError:
+            pass
+        return f"The folder of the conversations is gone: {self._directory}. Nothing is stored."
 
     async def start(self) -> str:
         """Join the server, starting or reviving it if need be, and return its URL. May be called again at any time."""
@@ -86,11 +99,16 @@ class EmbeddedPostgres:
                         membership.close()
                     raise
                 self._membership = membership
+                self._data = place.data, place.data.stat().st_ino
         return f"postgresql://{ROLE}@/postgres?host={quote(str(sockets), safe='')}&port=5432&sslmode=disable"
 
     def _stop(self) -> None:
         with self._guard, _failures_translated():
             if self._membership is None:
+                return
+            if not self._directory.is_dir():  # Postgres sees it within a minute, and ends
+                self._membership.close()
+                self._membership = None
                 return
             with _locked(self._directory / "server.lock"), self._membership as membership:
                 self._membership = None

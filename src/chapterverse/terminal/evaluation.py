@@ -12,6 +12,7 @@ from rich.text import Text
 
 from chapterverse.evaluation.cases import Case
 from chapterverse.evaluation.comparing import Comparison
+from chapterverse.evaluation.judge_check import JudgeReport
 from chapterverse.evaluation.measures import right
 from chapterverse.evaluation.page import told
 from chapterverse.evaluation.report import Report, failing
@@ -103,3 +104,20 @@ def show_comparison(comparison: Comparison) -> None:
 
 def _signed(value: float, kind: str) -> str:
     return ("+" if value > 0 else "−" if value < 0 else "±") + told(abs(value), kind)
+
+
+def show_judge_report(report: JudgeReport) -> None:
+    """What a model passed, what it took, and whether it is fit to judge."""
+    rows = (
+        ("true claims passed", f"{report.true_passed} of {report.true_claims}"),
+        ("false claims passed", f"{report.false_passed} of {report.false_claims}"),
+        ("claims without a verdict", str(report.unanswered)),
+        ("seconds a claim", f"{report.seconds_per_claim:.2f}"),
+        ("tokens a claim", f"{report.tokens_per_claim:.0f}"),
+    )
+    for label, value in rows:
+        out.print(f"{label:<26}{value}")
+    if report.false_passed_by_kind:
+        kinds = ", ".join(f"{kind} {count}" for kind, count in report.false_passed_by_kind.items())
+        out.print(f"{'false passed, by kind':<26}{kinds}")
+    out.print(Text(f"\n{report.model}: {report.verdict}. {report.advice}", style="bold"))

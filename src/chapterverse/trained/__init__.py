@@ -1,8 +1,5 @@
-"""The trained models that ship: a reader of question and passage, a verifier of sentence and evidence.
+"""The trained section reader that ships: it reads a question with a passage and says which units answer."""
 
-Owns running them on the CPU. Never decides anything: it gives scores, thresholds are their users'.
-"""
+from chapterverse.trained.section_reader import UNREAD, Passage, Read, SectionReader, shared_reader
 
-from chapterverse.trained.cross_encoder import CrossEncoder, Name, Scored
-
-__all__ = ["CrossEncoder", "Name", "Scored"]
+__all__ = ["UNREAD", "Passage", "Read", "SectionReader", "shared_reader"]

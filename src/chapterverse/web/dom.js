@@ -27,6 +27,9 @@ export function leading(href) {
   return { href, target: away && "_blank", rel: away && "noopener" };
 }
 
+/** The id of a heading of the book. The prefix keeps it apart from ids of the page, such as `cv-search`. */
+export const bookId = (anchor) => `book-${anchor}`;
+
 /** How to scroll: gently, unless the reader asked for less motion. */
 export function scrolling() {
   return matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth";

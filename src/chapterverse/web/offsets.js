@@ -27,7 +27,7 @@ export function lengthOf(text) {
 }
 
 /** Wraps what lies in `start`–`end` into mark elements; the runs are brought up to date. */
-export function mark(runs, start, end) {
+export function mark(runs, start, end, kind = "evidence") {
   const marks = [];
   for (let index = 0; index < runs.length; index += 1) {
     const run = runs[index];
@@ -43,7 +43,7 @@ export function mark(runs, start, end) {
     run.node.replaceWith(
       ...made.map((piece) => {
         if (piece.start !== from) return piece.node;
-        const marked = element("mark", { class: "evidence", tabindex: "-1" }, piece.node);
+        const marked = element("mark", { class: kind, tabindex: "-1" }, piece.node);
         marks.push(marked);
         return marked;
       }),
@@ -52,6 +52,12 @@ export function mark(runs, start, end) {
     index += made.length - 1;
   }
   return marks;
+}
+
+/** A source as part of an address of the reader page: what is quoted, and inside it what answers. */
+export function quoteOf({ quote_start: start, quote_end: end, highlights = [] }) {
+  const answering = highlights.map((one) => `${one.start}-${one.end}`).join(",");
+  return `quote=${start}-${end}${answering ? `&answering=${answering}` : ""}`;
 }
 
 /** Where a range of the page lies in the stored text: `[start, end]`, or null if it touches none of it. */

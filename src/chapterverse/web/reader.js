@@ -1,12 +1,12 @@
 /**
  * The reader page: which page is open (the address says it, so links can be shared and Back works), the evidence highlighted in
- * it, drawers on narrow screens, keys. `#/PAGE?quote=START-END` opens a page at a quotation, `?section=ANCHOR` at a heading.
+ * it, drawers on narrow screens, keys. `#/PAGE?quote=START-END` opens a page at a quotation (`&answering=START-END,…` marks what answers in it), `?section=ANCHOR` at a heading.
  */
 import { Api } from "./api.js";
 import { AskBox } from "./ask.js";
 import { Contents } from "./contents.js";
-import { element } from "./dom.js";
-import { mark, placeOf, unitsOf } from "./offsets.js";
+import { bookId, element, leading } from "./dom.js";
+import { mark, placeOf, quoteOf, unitsOf } from "./offsets.js";
 import { render } from "./render.js";
 import { Search } from "./search.js";
 import { SelectionButton } from "./selection.js";
@@ -67,8 +67,8 @@ class Reader {
     this.show(this.texts.get(wanted.id), wanted, moveFocus);
   }
 
-  show(page, { quote, section }, moveFocus) {
-    const { nodes, runs } = render(page);
+  show(page, { quote, answering = [], section }, moveFocus) {
+    const { nodes, runs } = render(page, (target) => this.wayTo(target));
     this.page = page;
     this.runs = runs;
     place.replaceChildren(element("p", { class: "module" }, page.module), ...nodes, this.turning(page));
@@ -80,7 +80,8 @@ class Reader {
     this.selection.close();
     const units = unitsOf(page.text);
     const marks = quote ? mark(runs, units(quote[0]), units(quote[1])) : [];
-    const heading = section ? document.getElementById(section) : null;
+    for (const [start, end] of answering) mark(runs, units(start), units(end), "answering");
+    const heading = section ? document.getElementById(bookId(section)) : null;
     const target = marks[0] ?? heading;
     if (target) target.scrollIntoView({ block: marks.length ? "center" : "start", behavior: "auto" });
     else scrollTo({ top: 0, behavior: "auto" });
@@ -91,7 +92,7 @@ class Reader {
   offerSections(page) {
     const units = unitsOf(page.text);
     for (const section of page.sections) {
-      const heading = section.anchor && document.getElementById(section.anchor);
+      const heading = section.anchor && document.getElementById(bookId(section.anchor));
       if (!heading) continue;
       const text = page.text.slice(units(section.start), units(section.end)).trim();
       const label = `Ask about the section ${section.heading}`;
@@ -111,10 +112,25 @@ class Reader {
 
   /** Where a source can be read here. A passage that is only about to be read has no page id, but an address. */
   hrefOf(source) {
-    if (source.page_id) return `#/${source.page_id}?quote=${source.quote_start}-${source.quote_end}`;
+    if (source.page_id) return `#/${source.page_id}?${quoteOf(source)}`;
     const [url, anchor] = source.source_url.split("#");
-    const page = this.pages?.find((other) => other.url === url);
+    const page = this.pageAt(url);
     return page ? `#/${page.page_id}${anchor ? `?section=${encodeURIComponent(anchor)}` : ""}` : null;
+  }
+
+  /** The page of the book at an address, whatever slash it ends with. */
+  pageAt(url) {
+    if (this.addresses?.of !== this.pages) {
+      this.addresses = { of: this.pages, found: new Map((this.pages ?? []).map((page) => [bare(page.url), page])) };
+    }
+    return this.addresses.found.get(bare(url));
+  }
+
+  /** Attributes of a link in the book's text: a page of the book is opened here, others in a tab of their own. */
+  wayTo(target) {
+    const href = this.hrefOf({ source_url: target });
+    if (href) return { href };
+    return /^(?:https?|mailto):/i.test(target) ? leading(target) : null;
   }
 
   askAbout(text) {
@@ -181,12 +197,16 @@ class Reader {
   }
 }
 
+function bare(url) {
+  return url.replace(/(?:\/|\/index\.html)$/, "");
+}
+
 function address() {
   const found = /^#\/([0-9a-f-]{36})(?:\?(.*))?$/i.exec(location.hash);
   if (!found) return null;
   const named = new URLSearchParams(found[2] ?? "");
-  const quote = /^(\d+)-(\d+)$/.exec(named.get("quote") ?? "");
-  return { id: found[1].toLowerCase(), quote: quote && [Number(quote[1]), Number(quote[2])], section: named.get("section") };
+  const spans = (name) => [...(named.get(name) ?? "").matchAll(/(\d+)-(\d+)/g)].map(([, start, end]) => [Number(start), Number(end)]);
+  return { id: found[1].toLowerCase(), quote: spans("quote")[0] ?? null, answering: spans("answering"), section: named.get("section") };
 }
 
 /** Asks for the server's key; null when the reader has none. */

@@ -1,23 +1,30 @@
 /**
- * A page's stored text as nodes. The text is clean Markdown: headings, paragraphs with `code`, lists, quotes, fenced code,
- * pipe tables. Each block runs in the direction of its own script. Every text node is noted as a run (see offsets.js), so that a citation can be found to the character.
+ * A page's stored text as nodes. Its blocks say what each stretch is, its marks say how the words look and where links lead; the
+ * text itself is only ever put into text nodes. Each block runs in the direction of its own script. Every text node is noted as a
+ * run (see offsets.js), so that a citation can be found to the character.
  */
-import { element } from "./dom.js";
-import { unitsOf } from "./offsets.js";
+import { bookId, element } from "./dom.js";
+import { lengthOf, unitsOf } from "./offsets.js";
 
-const FENCE = /^(`{3,})([^`]*)$/;
-const ITEM = /^( *)(?:- |(\d+)\. )/;
+const ITEM = /^( *)(?:[-*+•] |(\d+)\. )/;
 const RULE = /^\|(?: *:?-+:? *\|)+$/;
-const QUOTE = /^>/;
 export const LABEL = /^(?:Note|Info|Tip|Hint|Important|Warning|Caution|Danger|Attention|Error|See also|Example|Success|Question)\b[^:.]{0,40}: /;
 const CODE = /(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)/gs;
+const MATH = /\$\$([^$]+)\$\$|(?<![\w$\\])\$(?=[^\s$])([^$\n]*?[\\^_={][^$\n]*?)(?<=[^\s$])\$(?![\w$])/g;
+const TAGS = { emphasis: "em", strong: "strong", code: "code", sub: "sub", sup: "sup" };
+const TONES = {
+  note: "note", info: "note", abstract: "note", seealso: "note", example: "note", quote: "note",
+  tip: "tip", hint: "tip", success: "tip", question: "tip", important: "warning", warning: "warning", caution: "warning",
+  attention: "warning", deprecated: "warning", danger: "danger", error: "danger", failure: "danger", bug: "danger",
+};
 
 /**
- * @param {{text: string, sections: {start: number, level: number, anchor: string}[]}} page
+ * @param {{text: string, sections: object[], blocks: object[], marks: object[]}} page  as `GET /pages/{page_id}` gives it
+ * @param {(target: string) => object|null} leading  attributes of a link to a target; null: there is no way to it
  * @returns {{nodes: Node[], runs: {node: Text, start: number, end: number}[]}}
  */
-export function render(page) {
-  return new Rendering(page).finish();
+export function render(page, leading) {
+  return new Rendering(page, leading).finish();
 }
 
 /** A stretch of stored text for reading in passing: table rows without their bars, code without its fences. */
@@ -27,67 +34,106 @@ export function plain(text) {
     .replace(/^\| *(.*?) *\|$/gm, (_, row) => row.replace(/ +\| +/g, " · "));
 }
 
-class Rendering {
-  constructor({ text, sections }) {
-    this.text = text;
-    this.runs = [];
-    const units = unitsOf(text);
-    this.headings = new Map(sections.map((section) => [units(section.start), section]));
-    this.lines = [];
-    for (let start = 0; start <= text.length; ) {
-      const found = text.indexOf("\n", start);
-      const end = found < 0 ? text.length : found;
-      this.lines.push({ start, end, text: text.slice(start, end) });
-      start = end + 1;
+/** An excerpt, which is a page's text without its blocks: what they are is seen in its lines. */
+export function renderExcerpt(text) {
+  return render({ text, sections: [], blocks: blocksOf(text), marks: [] }, () => null);
+}
+
+/** The blocks of a text that nobody has parsed, counted in characters as those of a page are. */
+function blocksOf(text) {
+  const blocks = [];
+  let open = null; // the block being gathered
+  let fence = "";
+  let place = 0;
+  const close = () => {
+    if (open) blocks.push(open);
+    open = null;
+  };
+  for (const line of text.split("\n")) {
+    const start = place;
+    const end = start + lengthOf(line);
+    place = end + 1;
+    const mark = /^\s*(`{3,}|~{3,})(\S*)/.exec(line);
+    if (fence) {
+      open.end = end;
+      if (mark && mark[1].startsWith(fence)) {
+        fence = "";
+        close();
+      }
+    } else if (mark) {
+      close();
+      open = { kind: "code", start, end, info: mark[2], caption: "" };
+      fence = mark[1];
+    } else if (!line.trim()) {
+      if (open?.kind !== "list") close();
+    } else {
+      const heading = /^#{1,6} /.test(line);
+      const goesOn = open?.kind === "list" && line.startsWith(" ");
+      const kind = heading ? "heading" : line.startsWith("|") ? "table" : ITEM.test(line) || goesOn ? "list" : "paragraph";
+      if (heading || open?.kind !== kind) close();
+      open ??= { kind, start, end, info: "", caption: "" };
+      open.end = end;
+      if (heading) close();
     }
-    this.at = 0;
-    this.inTable = false;
+  }
+  close();
+  return blocks;
+}
+
+class Rendering {
+  constructor({ text, sections, blocks, marks }, leading) {
+    const units = unitsOf(text);
+    const placed = (one) => ({ ...one, start: units(one.start), end: units(one.end) });
+    Object.assign(this, { text, leading, runs: [], inTable: false, nextMark: 0, notes: new Set() });
+    this.headings = new Map(sections.map((section) => [units(section.start), section]));
+    this.blocks = blocks.map(placed);
+    this.marks = marks.map(placed);
   }
 
   finish() {
     const nodes = [];
-    while (this.at < this.lines.length) {
-      if (this.lines[this.at].text.trim()) nodes.push(this.block());
-      else this.at += 1;
-    }
+    for (const block of this.blocks) nodes.push(this.block(block));
     return { nodes, runs: this.runs };
   }
 
-  block() {
-    const line = this.lines[this.at];
-    const section = this.headings.get(line.start);
-    if (section) return this.heading(line, section);
-    if (FENCE.test(line.text)) return this.code();
-    if (line.text.startsWith("|") && RULE.test(this.lines[this.at + 1]?.text ?? "")) return this.table();
-    if (QUOTE.test(line.text)) return this.quote();
-    if (ITEM.test(line.text)) return this.list();
-    return this.paragraph();
+  block(block) {
+    switch (block.kind) {
+      case "heading": return this.heading(block);
+      case "code": return this.code(block);
+      case "table": return this.table(block);
+      case "list": return this.list(this.linesOf(block.start, block.end));
+      case "quote": return this.quote(block);
+      case "admonition": return this.admonition(block);
+      case "field": return this.field(block);
+      case "image": return this.figure({ target: block.info, source: block.source, title: /^\[Image: (.*)\]$/s.exec(this.text.slice(block.start, block.end))?.[1] ?? "" }, block.caption);
+      default: return this.paragraph(block.start, block.end);
+    }
   }
 
-  heading(line, section) {
-    this.at += 1;
-    const made = element(`h${section.level}`, { id: section.anchor || null, tabindex: "-1", dir: "auto" });
-    return this.inline(made, line.start + section.level + 1, line.end);
+  heading({ start, end }) {
+    const section = this.headings.get(start);
+    const level = section?.level ?? 2;
+    const made = element(`h${level}`, { id: section?.anchor ? bookId(section.anchor) : null, tabindex: "-1", dir: "auto" });
+    return this.inline(made, start + /^#+ /.exec(this.text.slice(start, end))[0].length, end);
   }
 
-  code() {
-    const [, fence, language] = FENCE.exec(this.lines[this.at].text);
-    const first = this.at + 1;
-    let last = first;
-    while (last < this.lines.length && this.lines[last].text !== fence) last += 1;
-    this.at = last + 1;
+  code({ start, end, info, caption }) {
+    const lines = this.linesOf(start, end);
     const code = element("code");
-    if (last > first) this.run(code, this.lines[first].start, this.lines[last - 1].end);
-    const label = language.trim() ? `Code, ${language.trim()}` : "Code";
-    return element("pre", { dir: "ltr", tabindex: "0", role: "group", "aria-label": label, "data-language": language.trim() || null }, code);
+    if (lines.length > 2) this.run(code, lines[1].start, lines.at(-2).end);
+    const label = info ? `Code, ${info}` : "Code";
+    const pre = element("pre", { dir: "ltr", tabindex: "0", role: "group", "aria-label": caption ? `${label}: ${caption}` : label, "data-language": info || null }, code);
+    return caption ? element("figure", { class: "listing" }, element("figcaption", { dir: "auto" }, caption), pre) : pre;
   }
 
-  table() {
-    const rows = this.take((line) => line.text.startsWith("|"));
+  table({ start, end }) {
+    const rows = this.linesOf(start, end).filter((line) => line.text.startsWith("|"));
+    const ruled = RULE.test(rows[1]?.text ?? "");
     const row = (line, tag) => element("tr", {}, ...this.cells(line, tag));
     this.inTable = true;
-    const head = element("thead", {}, row(rows[0], "th"));
-    const body = element("tbody", {}, ...rows.slice(2).map((line) => row(line, "td")));
+    const named = ruled && rows[0].text.replace(/[|\s]/g, "");
+    const head = named ? element("thead", {}, row(rows[0], "th")) : null;
+    const body = element("tbody", {}, ...rows.slice(ruled ? 2 : 0).map((line) => row(line, "td")));
     this.inTable = false;
     const table = element("table", { dir: "auto" }, head, body);
     return element("div", { class: "table", tabindex: "0", role: "group", "aria-label": "Table" }, table);
@@ -99,15 +145,15 @@ class Rendering {
       const cell = element(tag, tag === "th" ? { scope: "col" } : {});
       const raw = this.text.slice(bar + 1, bars[index + 1]);
       const start = bar + 1 + (raw.length - raw.trimStart().length);
-      return raw.trim() ? this.inline(cell, start, start + raw.trim().length) : cell;
+      return this.inline(cell, start, start + raw.trim().length);
     });
   }
 
-  quote() {
+  quote({ start, end }) {
     const quote = element("blockquote", { dir: "auto" });
     let paragraph = null;
-    for (const line of this.take((line) => QUOTE.test(line.text))) {
-      const lead = /^> ?/.exec(line.text)[0].length;
+    for (const line of this.linesOf(start, end)) {
+      const lead = /^> ?/.exec(line.text)?.[0].length ?? 0;
       if (line.text.length === lead) {
         paragraph = null;
         continue;
@@ -119,17 +165,18 @@ class Rendering {
     return quote;
   }
 
-  list() {
+  list(lines) {
     const open = []; // the lists around this line, outermost first
     let top = null;
-    for (const line of this.take((line) => line.text.trim())) {
+    for (const line of lines.filter((one) => one.text.trim())) {
       const found = ITEM.exec(line.text);
-      if (!found) {
-        const lead = line.text.length - line.text.trimStart().length;
+      const lead = found?.[0].length ?? line.text.length - line.text.trimStart().length;
+      if (!found && open.length) {
         this.inline(open.at(-1).item.appendChild(element("p")), line.start + lead, line.end);
         continue;
       }
-      const [lead, { length: indent }, number] = found;
+      const indent = found?.[1].length ?? 0;
+      const number = found?.[2];
       while (open.length > 1 && open.at(-1).indent > indent) open.pop();
       if (!open.length || open.at(-1).indent < indent) {
         const list = element(number ? "ol" : "ul", { start: number && number !== "1" ? number : null, dir: "auto" });
@@ -139,42 +186,125 @@ class Rendering {
       }
       const innermost = open.at(-1);
       innermost.item = innermost.list.appendChild(element("li"));
-      this.inline(innermost.item, line.start + lead.length, line.end);
+      this.inline(innermost.item, line.start + lead, line.end);
     }
     return top;
   }
 
-  paragraph() {
-    const lines = this.take((line, index) => line.text.trim() && (index === this.at || !this.headings.has(line.start)));
-    const label = LABEL.exec(lines[0].text)?.[0].length ?? 0;
-    const made = element("p", { class: label ? "aside" : null, dir: "auto" });
-    const { start } = lines[0];
-    if (label) this.run(made.appendChild(element("strong")), start, start + label);
-    return this.inline(made, start + label, lines.at(-1).end);
+  admonition({ start, end, info }) {
+    const made = element("div", { class: `aside tone-${TONES[info.split(" ")[0]] ?? "note"}`, role: "note", dir: "auto" });
+    const label = /^[^\n:]{1,80}: /.exec(this.text.slice(start, end))?.[0].length ?? 0;
+    if (label) this.run(made.appendChild(element("p", { class: "label" })), start, start + label - 2);
+    return this.flow(made, start + label, end);
   }
 
-  /** The lines from here on as long as they belong together. */
-  take(belongs) {
-    const first = this.at;
-    let last = first;
-    while (last < this.lines.length && belongs(this.lines[last], last)) last += 1;
-    this.at = last;
-    return this.lines.slice(first, last);
+  field({ start, end }) {
+    const [name, ...rest] = this.linesOf(start, end);
+    const term = element("dt", { dir: "auto" });
+    this.inline(term, name.start, name.end);
+    const described = element("dd", { dir: "auto" });
+    if (rest.length) this.flow(described, rest[0].start, end);
+    return element("dl", { class: "definition" }, term, rest.length ? described : null);
   }
 
-  /** Text with `code` in it. */
-  inline(parent, start, end) {
-    const text = this.text.slice(start, end);
-    let done = 0;
-    for (const found of text.matchAll(CODE)) {
-      const ticks = found[1].length;
-      this.run(parent, start + done, start + found.index);
-      const code = parent.appendChild(element("code"));
-      done = found.index + found[0].length;
-      this.run(code, start + found.index + ticks, start + done - ticks);
+  /** Paragraphs and lists inside a block. */
+  flow(parent, start, end) {
+    let lines = [];
+    const close = () => {
+      if (lines.length) parent.append(ITEM.test(lines[0].text) ? this.list(lines) : this.paragraph(lines[0].start, lines.at(-1).end));
+      lines = [];
+    };
+    for (const line of this.linesOf(start, end)) {
+      const inList = lines.length && ITEM.test(lines[0].text) && (ITEM.test(line.text) || line.text.startsWith(" "));
+      if (!line.text.trim() || !inList) close();
+      if (line.text.trim()) lines.push(line);
     }
-    this.run(parent, start + done, end);
+    close();
     return parent;
+  }
+
+  paragraph(start, end) {
+    return this.inline(element("p", { dir: "auto" }), start, end);
+  }
+
+  linesOf(start, end) {
+    const lines = [];
+    while (start <= end) {
+      const found = this.text.indexOf("\n", start);
+      const stop = found < 0 || found > end ? end : found;
+      lines.push({ start, end: stop, text: this.text.slice(start, stop) });
+      start = stop + 1;
+    }
+    return lines;
+  }
+
+  /** Text with its marks, and `code` and maths, which are marked in the text itself. Blocks come in order, and so do marks. */
+  inline(parent, start, end) {
+    while (this.nextMark < this.marks.length && this.marks[this.nextMark].start < start) this.nextMark += 1;
+    const spans = [];
+    for (let index = this.nextMark; index < this.marks.length && this.marks[index].start <= end; index += 1) {
+      if (this.marks[index].end <= end) spans.push(this.marks[index]);
+    }
+    const text = this.text.slice(start, end);
+    for (const found of text.matchAll(CODE)) spans.push(inText("code", found, start, found[1].length));
+    for (const found of text.matchAll(MATH)) spans.push(inText("math", found, start, found[1] === undefined ? 1 : 2));
+    spans.sort((one, other) => one.start - other.start || other.end - one.end);
+    this.nest(parent, start, end, spans);
+    return parent;
+  }
+
+  nest(parent, start, end, spans) {
+    let done = start;
+    for (let index = 0; index < spans.length; ) {
+      const span = spans[index];
+      let next = index + 1;
+      while (next < spans.length && spans[next].start < span.end) next += 1;
+      if (span.start >= done && span.end <= end) {
+        this.run(parent, done, span.start);
+        const inner = spans.slice(index + 1, next).filter((one) => one.end <= span.end);
+        this.span(parent, span, inner);
+        done = span.end;
+      }
+      index = next;
+    }
+    this.run(parent, done, end);
+  }
+
+  span(parent, span, inner) {
+    if (span.kind === "image") parent.append(this.picture(span));
+    else if (span.kind === "footnote") parent.append(this.note(span.target));
+    else {
+      const quiet = span.ticks ?? 0; // characters at either end that are not shown
+      const made = parent.appendChild(this.element(span));
+      const verbatim = span.ticks !== undefined; // code and maths hold no other code or maths
+      this.nest(made, span.start + quiet, span.end - quiet, verbatim ? inner.filter((one) => one.ticks === undefined) : inner);
+    }
+  }
+
+  element(span) {
+    if (span.kind === "math") return element("span", { class: "math", dir: "ltr" });
+    const attributes = span.kind === "link" ? this.leading(span.target) : null;
+    return attributes ? element("a", attributes) : element(TAGS[span.kind] ?? "span");
+  }
+
+  note(label) {
+    const first = !this.notes.has(label);
+    this.notes.add(label);
+    return element("sup", { class: "footnote", "aria-label": first ? `Footnote ${label}` : null }, label);
+  }
+
+  /** An image in a line; where it is not stored here, its alternative text. */
+  picture({ source, title }) {
+    if (!source) return element("span", { class: "picture", dir: "auto" }, title || "image");
+    const image = element("img", { src: source, alt: title, loading: "lazy" });
+    image.addEventListener("error", () => image.replaceWith(this.picture({ title })), { once: true });
+    return image;
+  }
+
+  figure(image, caption) {
+    const attributes = image.source ? null : this.leading(image.target);
+    const shown = this.picture(image);
+    return element("figure", {}, attributes ? element("a", attributes, shown) : shown, caption && element("figcaption", { dir: "auto" }, caption));
   }
 
   /** A text node and its place. In a table a bar of the text is written with a backslash, which is not shown. */
@@ -190,4 +320,8 @@ class Rendering {
     parent.append(node);
     this.runs.push({ node, start, end });
   }
+}
+
+function inText(kind, found, start, ticks) {
+  return { kind, start: start + found.index, end: start + found.index + found[0].length, ticks };
 }

@@ -4,7 +4,7 @@
  */
 import { attach, count, element, leading, scrolling } from "./dom.js";
 import { mark, unitsOf } from "./offsets.js";
-import { plain } from "./render.js";
+import { plain, renderExcerpt } from "./render.js";
 
 // A marker stands apart from the words before it, unlike the index in `list[0]`.
 const PIECE = /(?<=^|[\s\]])\[(\d+)\]|(`+)(?!`)(.+?)(?<!`)\2(?!`)/g;
@@ -36,16 +36,28 @@ export class Turn {
   /** Shows one event of the stream. */
   show(event) {
     if (event.type === "retrieved") this.showPassages(event.passages);
-    else if (event.type === "chunk") this.showText(event.content);
+    else if (event.type === "chunk") this.showText(event.content, event.highlights ?? []);
     else if (event.type === "sources") this.showSources(event.sources);
     else if (event.type === "done") this.finish(event);
     else if (event.type === "error") this.fail({ message: event.message, code: event.error_code, retryAfter: event.retry_after });
   }
 
-  /** Verified text; `[n]` become chips. */
-  showText(content) {
+  /** Verified text; `[n]` become chips, what answers is marked. */
+  showText(content, highlights = []) {
     if (this.reading) this.reading.open = false;
-    this.answer.append(...spans(content, (number) => this.chip(number)));
+    if (highlights.length) this.answer.append(this.excerpt(content, highlights));
+    else this.answer.append(...spans(content, (number) => this.chip(number)));
+  }
+
+  /** An excerpt of the book, laid out as the page is. */
+  excerpt(content, highlights) {
+    const { nodes, runs } = renderExcerpt(content);
+    const units = unitsOf(content);
+    for (const { start, end } of highlights) mark(runs, units(start), units(end), "answering");
+    for (const { node } of runs) {
+      if (!node.parentElement.closest("code")) node.replaceWith(...spans(node.data, (number) => this.chip(number)));
+    }
+    return element("div", { class: "excerpt" }, ...nodes);
   }
 
   /** Says why there is no (more) answer, and offers another try when the server says it is worth it. */

@@ -6,6 +6,7 @@ import { Api, memory } from "./api.js";
 import { AskBox } from "./ask.js";
 import { element } from "./dom.js";
 import { pointTo } from "./fragments.js";
+import { quoteOf } from "./offsets.js";
 import { SelectionButton } from "./selection.js";
 
 const SCRIPT = document.currentScript ?? document.querySelector("script[src*='/widget.js']");
@@ -140,7 +141,7 @@ class Widget {
 function hrefOf(source) {
   const { source_url: url, page_id: page, quote } = source;
   if (/^https?:/.test(url)) return quote ? pointTo(url, quote) : url;
-  return page ? new URL(`#/${page}?quote=${source.quote_start}-${source.quote_end}`, BASE).href : null;
+  return page ? new URL(`#/${page}?${quoteOf(source)}`, BASE).href : null;
 }
 
 /** Whether what lies behind a node is dark. */

@@ -65,7 +65,7 @@ async def test_the_page_has_the_sets_the_bars_and_what_was_not_run(kept: Path) -
     cases = await ask_set(SMALL, "code")
     reports = {name: make_report(run(), cases[name]) for name in cases}
     asked = Asked(SMALL, 2, cases, reports)
-    saved = dict.fromkeys(("retrieval", "followups", "verification", "injection", "eval-llm"))
+    saved = dict.fromkeys(("retrieval", "injection", "eval-llm"))
     written = page(Board({"commit": "abc"}, [asked], _bars([asked], saved), saved))
     assert "| commit | abc |" in written
     assert "## Small | set" in written

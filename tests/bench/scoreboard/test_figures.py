@@ -1,7 +1,7 @@
 """What the scoreboard computes beyond the harness, on cases whose values are plain to see."""
 
 import pytest
-from bench.scoreboard.bars import Bar, calibration_bar, followup_bars, own_bars, saved_bars, told
+from bench.scoreboard.bars import Bar, calibration_bar, own_bars, saved_bars, told
 from bench.scoreboard.figures import Figure, both_ways, calibration, coverage, false_answers_at, figure, of_row
 
 from chapterverse.evaluation.report import make_report
@@ -98,10 +98,3 @@ def test_bars_that_other_benches_saved() -> None:
     ]
     assert told(rows[2]) == ""
     assert saved_bars(None, "other", "what it would be") == [Bar("other", "what it would be", "", None, None)]
-
-
-def test_follow_ups_on_whole_pools() -> None:
-    row = {"label": "cloud, nDCG@5: share of the distance to the rewrite that ours closes", "value": 0.4, "n": 9}
-    (bar,) = followup_bars({"figures": [row, {"label": "cloud, nDCG@5: ours", "value": 0.5, "n": 9}]})
-    assert (bar.key, bar.reached) == ("followups-cloud", False)
-    assert followup_bars(None)[0].reached is None

@@ -5,7 +5,8 @@ import zipfile
 
 import pytest
 
-from chapterverse.ingestion.document import Document, Draft, NothingToRead, Unreadable
+from chapterverse.ingestion.composing import compose
+from chapterverse.ingestion.document import Document, Draft, NothingToRead, Tree, Unreadable
 from chapterverse.ingestion.readers import epub
 
 CONTAINER = """<?xml version="1.0"?><container version="1.0" xmlns="urn:oasis:names:tc:opendocument:xmlns:container">
@@ -114,3 +115,31 @@ def test_damage_inside_the_archive() -> None:
 def test_a_book_of_pictures() -> None:
     with pytest.raises(NothingToRead, match="no text"):
         read(archive({**FILES, "OEBPS/text/one.xhtml": "<body></body>", "OEBPS/text/chapter 2.xhtml": "<body/>"}))
+
+
+def test_a_chapter_comes_once_with_its_notes_and_links() -> None:
+    chapter = """<html xmlns:epub="http://www.idpf.org/2007/ops"><body><h1>Legs</h1><p>See <a
+ href="chapter%202.xhtml#b">arms</a>.<a epub:type="noteref" href="#n1">1</a></p><img src="../a.png" alt="A leg"/>
+<aside epub:type="footnote" id="n1"><p>A note.</p></aside></body></html>"""
+    twice = PACKAGE.replace(
+        '<itemref idref="two"/>', '<itemref idref="one"/><itemref idref="two"/><itemref idref="two"/>'
+    )
+    data = archive({**FILES, "OEBPS/text/one.xhtml": chapter, "OEBPS/book.opf": twice})
+    document = Document("b/robots.epub", "robots.epub", "b", "epub", data, tree=Tree("/nowhere", name="b"))
+    one, _ = epub.read(document)
+    page = compose(document, one)
+    assert page.text == "# Walking\n\n# Legs\n\nSee arms.\n\n[Image: A leg]\n\nA note."
+    assert [mark.target for mark in page.marks] == ["b/robots.epub/OEBPS/text/chapter 2.xhtml#b"]
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "why"),
+    [
+        ("OEBPS/book.opf", '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', "declares XML entities"),
+        ("OEBPS/book.opf", '<!DOCTYPE a [<!ATTLIST a b CDATA "c">]><a/>', "declares XML entities"),
+        ("OEBPS/book.opf", "<a>" * 500 + "</a>" * 500, "nested too deeply"),
+    ],
+)
+def test_hostile_xml(file: str, text: str, why: str) -> None:
+    with pytest.raises(Unreadable, match=why):
+        read(archive({**FILES, file: text}))

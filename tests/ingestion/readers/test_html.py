@@ -4,7 +4,9 @@ import time
 
 import pytest
 
+from chapterverse.ingestion.composing import compose
 from chapterverse.ingestion.document import Document, Draft, NothingToRead, Unreadable
+from chapterverse.ingestion.inline import plain
 from chapterverse.ingestion.readers import html
 
 URL = "https://book.example/docs/nodes"
@@ -21,7 +23,7 @@ def read(page: str | bytes) -> Draft:
 
 
 def said(page: str) -> list[tuple[str, str]]:
-    return [(part.kind, part.text) for part in read(page).parts]
+    return [(part.kind, plain(part.text)) for part in read(page).parts]
 
 
 DOCUSAURUS = """<!doctype html><html><head><title>Nodes | Robot Book</title></head><body>
@@ -94,11 +96,10 @@ SPHINX = """<!DOCTYPE html><html><head><title>Nodes &#8212; Robot Book 2.0 docum
 def test_docusaurus() -> None:
     draft = read(DOCUSAURUS)
     assert draft.title == "Nodes"
-    assert [(part.kind, part.text) for part in draft.parts] == [
+    assert [(part.kind, plain(part.text)) for part in draft.parts] == [
         ("heading", "Nodes"),
         ("paragraph", "A node uses `rclpy`, see topics."),
         ("heading", "First node"),
-        ("paragraph", "talker.py"),
         ("code", "import rclpy\n\n    rclpy.init()"),
         ("admonition", "Note: Spin it."),
         ("paragraph", "Linux:"),
@@ -106,7 +107,8 @@ def test_docusaurus() -> None:
         ("paragraph", "macOS:"),
         ("paragraph", "Use brew."),
     ]
-    assert (draft.parts[2].anchor, draft.parts[2].level, draft.parts[4].language) == ("first-node", 2, "python")
+    assert (draft.parts[2].anchor, draft.parts[2].level, draft.parts[3].info) == ("first-node", 2, "python")
+    assert draft.parts[3].caption == "talker.py"
 
 
 def test_mkdocs_material() -> None:
@@ -125,7 +127,7 @@ def test_mkdocs_material() -> None:
         ("paragraph", "Hidden until opened."),
         ("paragraph", "Text."),
     ]
-    assert (draft.parts[1].anchor, draft.parts[7].language) == ("install", "bash")
+    assert (draft.parts[1].anchor, draft.parts[7].info) == ("install", "bash")
 
 
 def test_sphinx() -> None:
@@ -136,12 +138,11 @@ def test_sphinx() -> None:
         ("heading", "Running", "running"),
         ("code", ">>> go()", ""),
         ("admonition", "See also: Topics.", ""),
-        ("list", "- spin: Waits.", ""),
+        ("field", "`spin`\nWaits.", ""),
         ("heading", "rclpy.init", "rclpy.init"),
-        ("paragraph", "`rclpy.init(args)`", ""),
-        ("paragraph", "Starts it.", ""),
+        ("field", "`rclpy.init(args)`\nStarts it.", ""),
     ]
-    assert draft.parts[3].language == "python"
+    assert draft.parts[3].info == "python"
 
 
 def test_lists_tables_quotes_figures() -> None:
@@ -158,12 +159,11 @@ loose <b>words</b><div>block</div></main>"""
         ("code", "ls\ncd"),
         ("list", "4. Four\n  more"),
         ("paragraph", "Sizes"),
-        ("table", "| a | b |\n| --- | --- |\n| x\\|y |  |\n| 10^6 | 1st |"),
+        ("table", "| a | b |\n| --- | --- |\n| x\\|y | x\\|y |\n| 10^6 | 1st |"),
         ("paragraph", "Left."),
         ("paragraph", "Right."),
         ("quote", "One.\n\nTwo."),
-        ("paragraph", "A robot"),
-        ("paragraph", "Figure 1"),
+        ("image", "A robot"),
         ("paragraph", "loose words"),
         ("paragraph", "block"),
     ]
@@ -263,7 +263,7 @@ def test_the_encoding_that_a_page_names() -> None:
 def test_nesting_does_not_break_the_reader() -> None:
     began = time.process_time()
     assert read("<main>" + "<div>" * 3000 + "deep" + "</div>" * 3000).parts[-1].text == "deep"
-    assert read("<main><p>" + "<b>" * 400 + "deep").parts[-1].text == "deep"
+    assert plain(read("<main><p>" + "<b>" * 400 + "deep").parts[-1].text) == "deep"
     assert "deep" in read("<main>" + "<ul><li>" * 400 + "deep").parts[-1].text
     with pytest.raises(Unreadable, match="nested too deeply"):
         read("<div>" * 200_000)
@@ -287,3 +287,40 @@ def test_canonical() -> None:
         html.canonical(document('<link rel="Canonical" href="/docs/nodes/#x">')) == "https://book.example/docs/nodes/"
     )
     assert html.canonical(document("<p>x</p>")) == ""
+
+
+def test_marks_images_and_spans() -> None:
+    page = """<main><p>A <em>soft</em> <strong>word</strong>, <a href="b.html#x">a <code>link</code></a>, x<sup>2</sup>,
+<code><a href="/api">call()</a></code> <img src="i.png" alt="icon"> H<sub>2</sub>O.</p>
+<p><img src="plot.png" alt="A plot"></p><p><img src="data:image/png;base64,xx" alt="inner"></p>
+<table><tr><th rowspan="2">k</th><td>1</td></tr><tr><td>2</td></tr></table></main>"""
+    document = Document("https://b.test/d/a.html", "d/a.html", "b", "html", page.encode())
+    (draft,) = html.read(document)
+    made = compose(document, draft)
+    assert [(mark.kind, made.text[mark.start : mark.end], mark.target) for mark in made.marks] == [
+        ("emphasis", "soft", ""),
+        ("strong", "word", ""),
+        ("link", "a `link`", "https://b.test/d/b.html#x"),
+        ("sup", "^2", ""),
+        ("link", "`call()`", "https://b.test/api"),
+        ("image", "", "https://b.test/d/i.png"),
+        ("sub", "2", ""),
+    ]
+    assert [(block.kind, block.info) for block in made.blocks if block.kind == "image"] == [
+        ("image", "https://b.test/d/plot.png"),
+        ("image", ""),
+    ]
+    assert made.text.endswith("| k | 1 |\n| --- | --- |\n| k | 2 |")
+
+
+def test_functions_keep_what_belongs_to_them() -> None:
+    page = """<main><dl class="py function"><dt class="sig" id="m.f">m.f(a)</dt><dd><p>Does it.</p>
+<dl class="field-list"><dt>Parameters</dt><dd><p><strong>a</strong> (int) - how far</p></dd></dl></dd></dl>
+<dl class="std option"><dt class="sig" id="o">--all</dt><dt class="sig" id="o2">-a</dt><dd><p>Everything.</p></dd></dl>
+</main>"""
+    assert said(page) == [
+        ("heading", "m.f"),
+        ("field", "`m.f(a)`\nDoes it.\nParameters:\na (int) - how far"),
+        ("heading", "--all"),
+        ("field", "`--all`, `-a`\nEverything."),
+    ]

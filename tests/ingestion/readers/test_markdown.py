@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from chapterverse.ingestion.document import Document, Draft, Format, NothingToRead, Part, Unreadable
+from chapterverse.ingestion.inline import extract, plain, styled
 from chapterverse.ingestion.readers import read
 
 
@@ -14,26 +15,66 @@ def _draft(text: str, format_: Format = "markdown", **more: Any) -> Draft:
 
 
 def _parts(text: str, format_: Format = "markdown", **more: Any) -> list[tuple[str, str]]:
-    return [(part.kind, part.text) for part in _draft(text, format_, **more).parts]
+    return [(part.kind, plain(part.text)) for part in _draft(text, format_, **more).parts]
 
 
-def test_inline_markup_goes_and_code_stays() -> None:
+def _marks(text: str, format_: Format = "markdown", **more: Any) -> list[tuple[str, str, str]]:
+    """Kind, text and target of every mark of the first part; of an image its alternative text."""
+    said, found = extract(_draft(text, format_, **more).parts[0].text)
+    return [(mark.kind, said[mark.start : mark.end] or mark.title, mark.target) for mark in found]
+
+
+def test_inline_markup_becomes_marks_and_code_stays() -> None:
     text = "Some **bold** _it_ [link](http://x) ![alt *text*](y.png) `a|b` ~~old~~ <https://u.test> a\\*b\nnext line"
-    assert _parts(text) == [("paragraph", "Some bold it link alt text `a|b` old https://u.test a*b next line")]
+    assert _parts(text) == [("paragraph", "Some bold it link `a|b` old https://u.test a*b next line")]
+    assert _marks(text) == [
+        ("strong", "bold", ""),
+        ("emphasis", "it", ""),
+        ("link", "link", "http://x"),
+        ("image", "alt text", "y.png"),
+        ("link", "https://u.test", "https://u.test"),
+    ]
+
+
+def test_marks_of_html_tags() -> None:
+    text = (
+        'H<sub>2</sub>O x<sup>2</sup> <a href="a.md">the <b>page</b></a> <kbd>Ctrl</kbd> <img src="i.png" alt="pic">.'
+    )
+    assert _parts(text) == [("paragraph", "H2O x2 the page `Ctrl` .")]
+    assert _marks(text) == [
+        ("sub", "2", ""),
+        ("sup", "2", ""),
+        ("link", "the page", "a.md"),
+        ("strong", "page", ""),
+        ("image", "pic", "i.png"),
+    ]
+
+
+@pytest.mark.parametrize("text", ["<b>a <i>b</b> c</i>", "a <b>b c", "a b</i> c", "<a href='x'>a b c"])
+def test_tags_that_do_not_match_leave_their_text(text: str) -> None:
+    assert _parts(f"x {text}") == [("paragraph", "x a b c")]
+
+
+def test_an_image_alone_is_a_block() -> None:
+    parts = _draft('before\n\n![A *drawing*](img/x.png "title"){ .big }\n\n[![](b.svg)](http://x)\n\nafter').parts
+    assert parts[1:3] == (Part("image", "A drawing", info="img/x.png"), Part("image", "", info="b.svg"))
+    figure = '<figure>\n<img src="x.png" alt="alt">\n<figcaption>Said <b>below</b></figcaption>\n</figure>\n\nx'
+    assert _draft(figure).parts[0].kind == "image"
+    assert plain(_draft(figure).parts[0].caption) == "Said below"
 
 
 def test_headings_with_levels_and_explicit_ids() -> None:
     parts = _draft("Big\n===\n\n## The `run` *way* {#my-id}\n\ntext").parts
     assert parts == (
         Part("heading", "Big", level=1),
-        Part("heading", "The run way", level=2, anchor="my-id"),
+        Part("heading", f"The {styled('code', 'run')} {styled('emphasis', 'way')}", level=2, anchor="my-id"),
         Part("paragraph", "text"),
     )
 
 
 def test_code_keeps_language_and_shape() -> None:
     parts = _draft('```python title="x.py"\nif a:\n\n    b\n```\n\ntext\n\n    indented\n').parts
-    assert parts[0] == Part("code", "if a:\n\n    b", language="python")
+    assert parts[0] == Part("code", "if a:\n\n    b", info="python", caption="x.py")
     assert parts[2] == Part("code", "indented")
 
 
@@ -159,7 +200,7 @@ def test_html_text_stays_and_what_is_hidden_goes() -> None:
         "<div hidden>\n\nsecret **markdown**\n\n```\nsecret\n```\n\n</div>\n\n<div>shown &amp; <p>two</p></div>"
     )
     assert _parts(text) == [
-        ("paragraph", "AB C D pic"),
+        ("paragraph", "AB C D"),
         ("paragraph", "More"),
         ("paragraph", "inside"),
         ("paragraph", "shown &"),
@@ -175,7 +216,7 @@ def test_html_structure() -> None:
     )
     draft = _draft(text)
     assert draft.parts[0] == Part("heading", "Head", level=2, anchor="top")
-    assert [(part.kind, part.text) for part in draft.parts[1:]] == [
+    assert [(part.kind, plain(part.text)) for part in draft.parts[1:]] == [
         ("list", "- one `x`\n- two"),
         ("code", "a < b\n  c"),
         ("table", "| A | B |\n| --- | --- |\n| 1 | two |"),
@@ -239,7 +280,7 @@ Do not touch.
 """
     parts = _draft(text, "mdx").parts
     assert parts[0] == Part("heading", "Title", level=1, anchor="title")
-    assert [(part.kind, part.text) for part in parts[1:]] == [
+    assert [(part.kind, plain(part.text)) for part in parts[1:]] == [
         ("paragraph", "npm:"),
         ("paragraph", "Run this now please."),
         ("code", "import a from 'b'; {c}"),
@@ -270,7 +311,7 @@ def test_hugo_shortcodes() -> None:
         ("paragraph", "Debian:"),
         ("code", "apt"),
         ("code", "a: 1"),
-        ("paragraph", "A drawing"),
+        ("image", "A drawing"),
         ("list", "1. one"),
         ("admonition", "Note: Care."),
         ("list", "2. two"),
@@ -290,7 +331,7 @@ def test_myst_roles_targets_and_directives() -> None:
     )
     draft = _draft(text, anchors="sphinx")
     assert draft.parts[0] == Part("heading", "Head", level=2, anchor="head-a-name-x-a")  # as Sphinx makes it
-    assert [(part.kind, part.text) for part in draft.parts[1:]] == [
+    assert [(part.kind, plain(part.text)) for part in draft.parts[1:]] == [
         ("paragraph", "See the guide and ray.data.Dataset."),
         ("code", "x = 1"),
         ("paragraph", "One:"),
@@ -304,7 +345,7 @@ def test_footnotes_definitions_and_math() -> None:
     text = "Claim[^1] costs $5 or $a_1 * b_2$.\n\n[^1]: Proof.\n\nTerm\n: Meaning\n\n$$\nx_1\n$$"
     assert _parts(text) == [
         ("paragraph", "Claim costs $5 or $a_1 * b_2$."),
-        ("list", "- Term: Meaning"),
+        ("field", "`Term`\nMeaning"),
         ("paragraph", "$$ x_1 $$"),
         ("paragraph", "Proof."),
     ]
@@ -327,6 +368,23 @@ def test_footnotes_definitions_and_math() -> None:
         "# Same\n\nx\n\n" * 2_000,
         ":::note\n" * 5_000 + "x",
         "```{note}\n" * 300 + "x",
+        "[a][b.c] " * 20_000,
+        "][" * 50_000,
+        "][^" * 50_000,
+        "/// note\n" * 5_000 + "x",
+        '=== "x"\n' * 5_000 + "x",
+        '--8<-- "x"\n' * 20_000 + "x",
+        "{{#include x}}" * 20_000,
+        "<<< x\n" * 20_000,
+        "# x {" * 20_000,
+        "# x " + "{a " * 20_000 + "}",
+        "<b>" * 20_000 + "x",
+        "<dt>x<dd>" * 5_000,
+        "- [a](#a)\n" * 5_000,
+        "|-" * 50_000,
+        "```mdx-code-block\n" * 10_000,
+        "http://a.b/" * 20_000,
+        "<!-- x -->\n\n:   y\n" * 3_000,
         "a" * 1_000_000,
     ],
 )

@@ -16,11 +16,11 @@ def write_pdf(
     kids = []
     number = 6
     for lines in pages:
-        shown = " T* ".join(f"({_escaped(line)}) Tj" for line in lines)
+        shown = " T* ".join(_shown(line) for line in lines)
         stream = f"BT /F1 10 Tf 14 TL 50 780 Td {shown} ET"
         objects[number] = (
             f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents {number + 1} 0 R "
-            "/Resources << /Font << /F1 3 0 R >> >> >>"
+            "/Resources << /Font << /F1 3 0 R /F2 << /Type /Font /Subtype /Type1 /BaseFont /Courier >> >> >> >>"
         )
         objects[number + 1] = f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream"
         kids.append(number)
@@ -53,6 +53,17 @@ def _file(objects: dict[int, str], lock: bool) -> bytes:
     name = f"/ID [<{'00' * 16}> <{'00' * 16}>]"
     out += f"trailer << /Size {len(objects) + 1} /Root 1 0 R /Info 5 0 R {name} {secret} >>\n".encode()
     return bytes(out + f"startxref\n{start}\n%%EOF\n".encode())
+
+
+def _shown(line: str) -> str:
+    """A line; `18|text` is written with letters of size 18, `c|text` in Courier."""
+    size, bar, text = line.partition("|")
+    font = (
+        f"/F2 10 Tf ({_escaped(text)}) Tj /F1 10 Tf"
+        if size == "c"
+        else f"/F1 {size} Tf ({_escaped(text)}) Tj /F1 10 Tf"
+    )
+    return font if bar else f"({_escaped(line)}) Tj"
 
 
 def _escaped(text: str) -> str:
@@ -157,3 +168,19 @@ def test_threads_may_read_at_once() -> None:
     with ThreadPoolExecutor(6) as pool:
         drafts = list(pool.map(read, files))
     assert [draft.parts[-1].text for draft in drafts] == [f"Sheet 4 of file {name}." for name in range(12)]
+
+
+def test_headings_by_size_and_programs_by_font() -> None:
+    text = ["A paragraph that is written in letters of the usual size and goes on", "in a second line of the page."]
+    first = ["24|The Rover", "16|Setup of the legs", *text, "13|Tools", *text, "c|def f():", "c|  return 1", *text]
+    second = [*text, "16|Walking", *text]
+    parts = read(write_pdf([first, second], title="The Rover")).parts
+    assert [(part.kind, part.text, part.level, part.anchor) for part in parts if part.kind in ("heading", "code")] == [
+        ("heading", "The Rover", 2, "page=1"),
+        ("heading", "Setup of the legs", 2, "page=1"),
+        ("heading", "Tools", 3, "page=1"),
+        ("code", "def f():\n  return 1", 0, ""),
+        ("heading", "Page 2: Tools", 2, "page=2"),
+        ("heading", "Walking", 2, "page=2"),
+    ]
+    assert parts[2].text == " ".join(text)

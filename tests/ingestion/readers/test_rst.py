@@ -1,11 +1,14 @@
 import tarfile
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from chapterverse.ingestion.document import Document, Draft, NothingToRead, Part, Unreadable
+from chapterverse.ingestion.document import Document, Draft, NothingToRead, Part, Reference, Tree, Unreadable
+from chapterverse.ingestion.inline import extract, picture, plain
 from chapterverse.ingestion.readers import read
 
 _CORPUS = Path(__file__).parents[4] / "shared/data/corpora/ros2_docs/ros2_docs.tar.gz"
@@ -17,7 +20,21 @@ def _draft(text: str) -> Draft:
 
 
 def _parts(text: str) -> list[tuple[str, str]]:
-    return [(part.kind, part.text) for part in _draft(text).parts]
+    return [(part.kind, plain(part.text)) for part in _draft(text).parts]
+
+
+def _marks(text: str, document: Document) -> list[tuple[str, str, str]]:
+    """Kind, words and target of every mark."""
+    found: list[tuple[str, str, str]] = []
+    for part in read(replace(document, data=text.encode()))[0].parts:
+        said, marks = extract(part.text)
+        found += [(mark.kind, said[mark.start : mark.end], mark.target) for mark in marks]
+    return found
+
+
+def _in_folder(root: Path, path: str, text: str, **more: Any) -> tuple[Part, ...]:
+    tree = Tree(str(root), generator="sphinx")
+    return read(Document("u", path, "book", "rst", text.encode(), "sphinx", tree=tree, **more))[0].parts
 
 
 def test_sections_have_levels_and_the_anchors_of_sphinx() -> None:
@@ -44,7 +61,7 @@ def test_inline_markup_and_roles() -> None:
     assert _parts(text) == [
         (
             "paragraph",
-            "Bold it `code` link the guide Write Nodes r node `Node` `a.b` easy `x` {DISTRO} the words",
+            "Bold it `code` link the guide Write Nodes r node `Node` `a.b` easy `x` {DISTRO} [1] the words",
         )
     ]
 
@@ -55,7 +72,7 @@ def test_inline_markup_and_roles() -> None:
         (".. note:: Be careful.", "Note"),
         (".. warning::\n\n   Be *careful*.", "Warning"),
         (".. seealso:: Be careful.", "See also"),
-        (".. versionadded:: 2.1 Be careful.", "New in version 2.1"),
+        (".. versionadded:: 2.1 Be careful.", "Added in version 2.1"),
         (".. deprecated:: 3.0\n   Be careful.", "Deprecated since version 3.0"),
         (".. admonition:: My title\n\n   Be careful.", "My title"),
     ],
@@ -74,10 +91,10 @@ def test_programs() -> None:
         ".. testcode:: group\n\n   y = 1\n"
     ).parts
     assert parts == (
-        Part("code", "ls\n\n  x", language="bash"),
+        Part("code", "ls\n\n  x", info="bash"),
         Part("paragraph", "Like this:"),
         Part("code", "plain"),
-        Part("code", "y = 1", language="python"),
+        Part("code", "y = 1", info="python"),
     )
 
 
@@ -131,10 +148,28 @@ def test_what_only_sphinx_could_fill_in_is_left_out() -> None:
     text = (
         "kept\n\n.. toctree::\n\n   a\n   b\n\n.. contents:: Contents\n   :local:\n\n"
         ".. autoclass:: a.B\n   :members:\n\n"
-        ".. literalinclude:: /etc/hostname\n\n.. include:: /etc/hostname\n\n.. raw:: html\n\n   <b>secret</b>\n\n"
+        ".. literalinclude:: /etc/hostname\n\n.. include:: /etc/hostname\n\n.. raw:: latex\n\n   secret\n\n"
         ".. csv-table::\n   :file: /etc/hostname\n\n.. a comment\n   secret\n"
     )
     assert _parts(text) == [("paragraph", "kept")]
+
+
+def test_raw_html_is_read_as_a_reader_sees_it() -> None:
+    text = ".. raw:: html\n\n   <p>Seen <b>too</b>.</p><script>no</script><p style='display:none'>hidden</p>\n"
+    assert _parts(text) == [("paragraph", "Seen too.")]
+    assert _parts("a\n\n.. raw:: html\n   :file: /etc/hostname\n") == [("paragraph", "a")]
+
+
+def test_raw_roles() -> None:
+    text = (
+        ".. role:: page(raw)\n   :format: html\n\n.. role:: print(raw)\n   :format: latex\n\n"
+        "A :page:`<b class='x'>B &amp; C</b>` :print:`no`.\n"
+    )
+    assert _parts(text) == [("paragraph", "A B & C .")]
+
+
+def test_doctest_flags_are_not_shown() -> None:
+    assert _parts(">>> f()  # doctest: +SKIP\n<BLANKLINE>\n1\n") == [("code", ">>> f()\n\n1")]
 
 
 def test_lists_tables_pictures() -> None:
@@ -183,14 +218,275 @@ x      y
         ("list", "- one\n  - inner\n- two:"),
         ("code", "code"),
         ("list", "1. first\n2. second"),
-        ("list", "- API: The interface."),
+        ("field", "`API`\nThe interface."),
         ("table", "| Name | Use |\n| --- | --- |\n| `a\\|b` | two words |"),
         ("table", "| x | y |\n| --- | --- |\n| 1 | 2 |"),
         ("table", "| c | d |\n| --- | --- |\n| 3 | 4 |"),
-        ("paragraph", "A robot"),
-        ("paragraph", "The caption."),
-        ("paragraph", "An arm"),
+        ("image", "A robot"),
+        ("image", "An arm"),
     ]
+    figure, image = _draft(text).parts[-2:]
+    assert (figure.info, figure.caption) == ("x.png", "The caption.")
+    assert (image.info, image.caption) == ("y.png", "")
+
+
+def test_parameters_are_fields() -> None:
+    text = """
+The parameters:
+
+:rate:
+
+  ====== =======
+  Type   Default
+  ------ -------
+  double 20.0
+  ====== =======
+
+  Description
+    How often it runs.
+
+  Note
+    Not too often.
+
+.. confval:: html_theme
+   :type: ``str``
+   :default: ``'alabaster'``
+
+   .. versionadded:: 0.6
+
+   The theme of the site.
+
+   .. code-block:: python
+
+      html_theme = "basic"
+
+.. option:: -v, --verbose
+
+   Says more.
+
+-q, --quiet  Says less.
+
+.. envvar:: HOME
+
+   Where you live.
+"""
+    assert _parts(text) == [
+        ("paragraph", "The parameters:"),
+        (
+            "field",
+            "`rate`\nType: double\nDefault: 20.0\nDescription: How often it runs.\nNote: Not too often.",
+        ),
+        (
+            "field",
+            "`html_theme`\nType: `str`\nDefault: `'alabaster'`\nAdded in version 0.6.\nThe theme of the site.",
+        ),
+        ("code", 'html_theme = "basic"'),
+        ("field", "`-v`, `--verbose`\nSays more."),
+        ("field", "`-q`, `--quiet`\nSays less."),
+        ("field", "`HOME`\nWhere you live."),
+    ]
+
+
+def test_functions_keep_their_arguments() -> None:
+    text = """
+.. py:currentmodule:: ray
+
+.. py:function:: init(address, num_cpus=None)
+
+   Connects.
+
+   :param str address: Where to.
+   :param num_cpus: How many.
+   :type num_cpus: int
+   :returns: Nothing.
+   :raises ValueError: when wrong
+
+.. py:class:: Actor
+
+   .. py:method:: run()
+      :async:
+
+      Runs.
+"""
+    assert _parts(text) == [
+        (
+            "field",
+            "`ray.init(address, num_cpus=None)`\nConnects.\nParameters:\n- `address` (str) – Where to.\n"
+            "- `num_cpus` (int) – How many.\nReturns: Nothing.\nRaises:\n- `ValueError` – when wrong",
+        ),
+        ("field", "`class ray.Actor`"),
+        ("field", "`async run()`\nRuns."),
+    ]
+
+
+def test_a_long_term_is_a_sentence() -> None:
+    text = f"{'A sentence that somebody continued on the next line with an indent, ' * 2}\n   so.\n"
+    assert [part.kind for part in _draft(text).parts] == ["paragraph", "paragraph"]
+
+
+def test_spans_and_headless_tables() -> None:
+    text = """
++-----+-----+
+| a   | b   |
++=====+=====+
+| x   | 1   |
+|     +-----+
+|     | 2   |
++-----+-----+
+| wide      |
++-----+-----+
+
+== ==
+1  2
+3  4
+== ==
+"""
+    assert _parts(text) == [
+        ("table", "| a | b |\n| --- | --- |\n| x | 1 |\n| x | 2 |\n| wide | wide |"),
+        ("table", "|  |  |\n| --- | --- |\n| 1 | 2 |\n| 3 | 4 |"),
+    ]
+
+
+def test_marks_and_links(tmp_path: Path) -> None:
+    known = {
+        "label:install": Reference("guide/install.rst", "installing", "Installing it"),
+        "doc:guide/install": Reference("guide/install.rst", "", "Installation"),
+        "confval:html_theme": Reference("conf.rst", "confval-html_theme"),
+        "term:node": Reference("glossary.rst", "term-node"),
+    }
+    settings = {"extlinks.issue": "https://x.test/%s\n#%s", "rst_epilog": ".. |name| replace:: The Name"}
+    document = Document(
+        "u", "guide/page.rst", "book", "rst", b"", "sphinx", tree=Tree(str(tmp_path), generator="sphinx"),
+        references=known, settings=settings,
+    )  # fmt: skip
+    text = (
+        "*it* **bold** H\\ :sub:`2`\\ O `site <https://a.test/x%20y>`_ :ref:`install` :ref:`here <install>` "
+        ":doc:`install` :doc:`/guide/install` :confval:`html_theme` :term:`node` :issue:`12` Below_ [1]_ |name|\n\n"
+        ".. image:: img/a.png\n   :alt: no answer\n\nBelow\n-----\n\n.. [1] A note.\n"
+    )
+    assert _marks(text, document) == [
+        ("emphasis", "it", ""),
+        ("strong", "bold", ""),
+        ("sub", "2", ""),
+        ("link", "site", "https://a.test/x%20y"),
+        ("link", "Installing it", "path:guide/install.rst#installing"),
+        ("link", "here", "path:guide/install.rst#installing"),
+        ("link", "Installation", "path:guide/install.rst"),
+        ("link", "Installation", "path:guide/install.rst"),
+        ("link", "`html_theme`", "path:conf.rst#confval-html_theme"),
+        ("link", "node", "path:glossary.rst#term-node"),
+        ("link", "#12", "https://x.test/12"),
+        ("link", "Below", "#below"),
+        ("footnote", "[1]", "1"),
+    ]
+    parts = read(replace(document, data=text.encode()))[0].parts
+    assert plain(parts[0].text).endswith("[1] The Name")
+    assert (parts[1].kind, parts[1].text, parts[1].info) == ("image", "no answer", "path:guide/img/a.png")
+    assert parts[-1].text == "[1] A note."
+
+
+def test_an_image_among_words_is_a_mark() -> None:
+    (part,) = _draft("Press |key| now.\n\n.. |key| image:: k.png\n   :alt: the key\n").parts
+    assert part.text == f"Press {picture('k.png', 'the key')} now."
+
+
+def test_files_are_included_from_inside_the_folder_only(tmp_path: Path) -> None:
+    (tmp_path / "book").mkdir()
+    (tmp_path / "secret.txt").write_text("secret")
+    (tmp_path / "book/part.txt").write_text("Part\n----\n\n|x| said\n\n.. |x| replace:: it is\n")
+    (tmp_path / "book/loop.txt").write_text("again\n\n.. include:: loop.txt\n\n.. include:: page.rst\n")
+    (tmp_path / "book/rows.csv").write_text('a,"b, c"\n1,2\n')
+    (tmp_path / "book/link.txt").symlink_to(tmp_path / "secret.txt")
+    text = (
+        "Page\n====\n\n.. include:: part.txt\n\n.. include:: loop.txt\n\n.. include:: ../secret.txt\n\n"
+        ".. include:: /etc/hostname\n\n.. include:: link.txt\n\n.. literalinclude:: ../secret.txt\n\n"
+        ".. csv-table::\n   :file: ../secret.txt\n\n.. csv-table::\n   :file: rows.csv\n   :header-rows: 1\n\n"
+        ".. csv-table::\n   :url: https://a.test/x\n"
+    )
+    assert [(part.kind, part.text) for part in _in_folder(tmp_path / "book", "page.rst", text)] == [
+        ("heading", "Page"),
+        ("heading", "Part"),
+        ("paragraph", "it is said"),
+        ("paragraph", "again"),
+        ("table", "| a | b, c |\n| --- | --- |\n| 1 | 2 |"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ("", "# one\ndef f():\n    x = 1\n    return x\n\nclass C:\n    def g(self):\n        pass"),
+        (":lines: 1-2,4", "# one\ndef f():\n    return x"),
+        (":lines: 7-", "    def g(self):\n        pass"),
+        (":start-after: def f\n   :end-before: class\n   :dedent:", "x = 1\nreturn x"),
+        (":start-at: def f\n   :end-at: return\n   :dedent: 2", "def f():\n  x = 1\n  return x"),
+        (":pyobject: C.g\n   :dedent: 4", "def g(self):\n    pass"),
+        (":lines: 2\n   :prepend: a\n   :append: b", "a\ndef f():\nb"),
+    ],
+)
+def test_code_of_another_file(tmp_path: Path, options: str, code: str) -> None:
+    (tmp_path / "code.py").write_text(
+        "# one\ndef f():\n    x = 1\n    return x\n\nclass C:\n    def g(self):\n        pass\n"
+    )
+    text = f".. literalinclude:: code.py\n   :language: python\n   :caption:\n   {options}\n"
+    assert _in_folder(tmp_path, "page.rst", text) == (Part("code", code, info="python", caption="code.py"),)
+
+
+def test_code_whose_marks_are_missing_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "code.py").write_text("x\n")
+    text = "kept\n\n.. literalinclude:: code.py\n   :start-after: nowhere\n\n.. literalinclude:: none.py\n"
+    assert [part.text for part in _in_folder(tmp_path, "page.rst", text)] == ["kept"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "shown"),
+    [
+        ("html", True), ("latex", False), ("not latex", True), ("html and not draft", True), ("html and latex", False),
+        ("latex or (html and not x)", True), ("(", True), ("", True),
+    ],
+)  # fmt: skip
+def test_only(expression: str, shown: bool) -> None:
+    assert _parts(f"a\n\n.. only:: {expression}\n\n   b\n") == [("paragraph", "a"), *[("paragraph", "b")] * shown]
+
+
+def test_glossary_topics_and_notes() -> None:
+    text = (
+        ".. glossary::\n\n   node\n   nodes\n      A process.\n\n   topic\n      A name.\n\n"
+        ".. topic:: Aside\n\n   Words.\n\n.. deprecated:: 2.0\n\n.. caution::\n\n   Hot::\n\n      code\n\n   More.\n"
+    )
+    assert _parts(text) == [
+        ("field", "`node`, `nodes`\nA process."),
+        ("field", "`topic`\nA name."),
+        ("paragraph", "Aside"),
+        ("paragraph", "Words."),
+        ("paragraph", "Deprecated since version 2.0."),
+        ("admonition", "Caution: Hot:"),
+        ("code", "code"),
+        ("paragraph", "More."),
+    ]
+    assert [part.info for part in _draft(text).parts if part.kind == "admonition"] == ["caution"]
+
+
+def test_parsed_literals_and_languages() -> None:
+    text = ".. highlight:: yaml\n\n.. parsed-literal::\n\n   a *b* |v|\n\n::\n\n   c\n\n.. |v| replace:: 1\n"
+    assert _draft(text).parts == (Part("code", "a b 1"), Part("code", "c", info="yaml"))
+
+
+@pytest.mark.parametrize("base", ["code", "ref", "func", "any", "rfc", "abbr", "octicon", "emphasis"])
+def test_roles_that_are_made_of_others(base: str) -> None:
+    assert _parts(f".. role:: own({base})\n\nA :own:`1`.\n") in ([("paragraph", f"A {said}.")] for said in _SAID)
+
+
+_SAID = ("`1`", "1", "RFC 1", "")
+
+
+def test_what_docutils_fails_at_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise KeyError("odd")
+
+    monkeypatch.setattr("docutils.parsers.rst.Parser.parse", fail)
+    with pytest.raises(Unreadable, match=r"cannot be parsed as reStructuredText \(KeyError: 'odd'\)"):
+        _draft("x")
 
 
 def test_mistakes_in_the_markup_cost_only_themselves() -> None:
@@ -207,6 +503,13 @@ def test_mistakes_in_the_markup_cost_only_themselves() -> None:
         "\n\n".join("   " * depth + ".. note::" for depth in range(300)),
         "Same\n====\n\nx\n\n" * 2_000,
         ":a" * 9_000,
+        "`a" * 9_000,
+        "|a" * 9_000,
+        ":f:\n\n  " * 3_000,
+        ".. list-table::\n\n" + "   * - a\n     - b\n" * 2_000,
+        "== ==\n" + "a  b\n" * 20_000 + "== ==\n",
+        ".. glossary::\n\n" + "   a\n      b\n" * 3_000,
+        ".. py:function:: f(" + "[" * 5_000 + "\n",
     ],
 )
 def test_hostile_shapes_cost_little(text: str) -> None:

@@ -16,9 +16,11 @@ from mcp.server import Server, ServerRequestContext
 from pydantic import BaseModel
 
 from chapterverse import __version__
+from chapterverse.api.inert import advice_of, inert, inert_line, link_to, marked, place_of, written
 from chapterverse.api.mcp.arguments import AskArguments, ReadArguments, SearchArguments, reading_arguments
 from chapterverse.api.pages import read_page
 from chapterverse.errors import ChapterverseError, InternalError, NotFound
+from chapterverse.evidence.citations import markers_in
 from chapterverse.models import ChatRequest, ChatResponse, ErrorResponse, PageText, SearchResult
 from chapterverse.retrieval import retrieve_with_retry
 from chapterverse.services import Services
@@ -102,7 +104,7 @@ class BookServer:
                 uri=PAGES + page.page_id,
                 name=page.url,
                 title=page.title,
-                mime_type="text/markdown",
+                mime_type="text/plain",
             )
             for page in pages[start:end]
         ]
@@ -117,7 +119,7 @@ class BookServer:
             title="A page of the book",
             uri_template=PAGES + "{page_id}",
             description="The stored text of a page, into which the offsets of citations count.",
-            mime_type="text/markdown",
+            mime_type="text/plain",
         )
         return types.ListResourceTemplatesResult(resource_templates=[template])
 
@@ -132,7 +134,8 @@ class BookServer:
             page = await read_page(wanted.uri.removeprefix(PAGES), desk.services.index)
         except ChapterverseError as failure:
             raise _refused(failure, desk) from None
-        text = types.TextResourceContents(uri=wanted.uri, mime_type="text/markdown", text=page.text)
+        # Plain text, because offsets count into it: as Markdown, its images and links would be active.
+        text = types.TextResourceContents(uri=wanted.uri, mime_type="text/plain", text=page.text)
         return types.ReadResourceResult(contents=[text])
 
 
@@ -161,7 +164,8 @@ async def _search(given: dict[str, Any], desk: Desk) -> types.CallToolResult:
     async with desk.slot():
         found = await retrieve_with_retry(request, desk.services.embedder, desk.services.index)
     passages = [
-        f"{chunk.rank}. {_place(chunk.page_title, chunk.section_heading)}\n{chunk.source_url}\n\n{chunk.chunk_text}"
+        f"{chunk.rank}. {_place(chunk.page_title, chunk.section_heading)}\n{link_to(chunk.source_url)}\n\n"
+        f"{inert(chunk.chunk_text)}"
         for chunk in found.results
     ]
     return _result(found, *(passages or ["No passage of the book fits."]))
@@ -172,11 +176,13 @@ async def _ask(given: dict[str, Any], desk: Desk) -> types.CallToolResult:
         question = AskArguments.model_validate(given).request()
     answer = await desk.answer(question)
     sources = [
-        f"[{number}] {_place(source.page_title, source.section_heading)}\n{source.source_url}\n“{source.quote}”"
+        f"[{number}] {_place(source.page_title, source.section_heading)}\n{link_to(source.source_url)}\n"
+        f"“{inert(source.quote)}”"
         for number, source in enumerate(answer.sources, start=1)
     ]
-    told = [text for text in (answer.disclaimer, answer.advice, "\n\n".join(sources)) if text]
-    return _result(answer, answer.answer, *told)
+    advice = "\n".join(advice_of(answer)) if answer.advice else ""
+    told = [text for text in (answer.disclaimer, advice, "\n\n".join(sources)) if text]
+    return _result(answer, written(inert(marked(answer.answer, markers_in(answer.answer))), "[{}]"), *told)
 
 
 async def _read(given: dict[str, Any], desk: Desk) -> types.CallToolResult:
@@ -184,7 +190,7 @@ async def _read(given: dict[str, Any], desk: Desk) -> types.CallToolResult:
         page_id = ReadArguments.model_validate(given).wanted()
     async with desk.slot():
         page = await read_page(page_id, desk.services.index)
-    return _result(page, page.text)
+    return _result(page, inert(page.text))
 
 
 def _tool(name: str, description: str, takes: type[BaseModel], gives: type[BaseModel]) -> types.Tool:
@@ -245,7 +251,7 @@ def _text(text: str) -> types.TextContent:
 
 
 def _place(title: str, heading: str) -> str:
-    return f"{title} › {heading}" if heading and heading != title else title
+    return inert_line(place_of(title, heading))
 
 
 def _error_body(failure: ChapterverseError) -> dict[str, Any]:

@@ -16,6 +16,8 @@ _READERS: dict[Format, str] = {
     "text": "plain",
     "epub": "epub",
     "pdf": "pdf",
+    "notebook": "notebook",
+    "docx": "docx",
 }
 
 
@@ -23,7 +25,7 @@ def read(document: Document) -> list[Draft]:
     """The pages that a document holds. Raises Unreadable or NothingToRead with the reason for the ledger."""
     reader = import_module(f"{__name__}.{_READERS[document.format]}")
     drafts: list[Draft] = reader.read(document)
-    with_text = [draft for draft in drafts if any(part.kind != "heading" for part in draft.parts)]
+    with_text = [draft for draft in drafts if any(part.kind not in ("heading", "image") for part in draft.parts)]
     if not with_text:
         raise NothingToRead("no text in it")
     return with_text

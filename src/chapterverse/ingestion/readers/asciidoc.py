@@ -1,245 +1,358 @@
-"""AsciiDoc: the blocks of a page, line by line.
+"""AsciiDoc pages: from the tree of blocks to the parts of a page.
 
-Owns a compact reading of the language as Asciidoctor writes it: what a book uses, not what a processor must offer.
-Never includes a file, evaluates a condition or runs a macro: `include::` and its kin are left out.
+Why there is a reader of our own and no library: docs/decisions/0026-asciidoc.md.
 """
 
+import posixpath
 import re
-from dataclasses import dataclass
-from textwrap import dedent
+from collections.abc import Iterator
+from typing import Final
 
-from chapterverse.ingestion.document import Document, Draft, Part
-from chapterverse.ingestion.readers import asciidoctext
-from chapterverse.ingestion.readers.cleaning import decode
-from chapterverse.ingestion.readers.manuscript import Manuscript
+from chapterverse.ingestion import asciidoc_book
+from chapterverse.ingestion.document import Document, Draft, Part, Unreadable
+from chapterverse.ingestion.inline import plain
+from chapterverse.ingestion.readers.asciidoc_blocks import About, Block, Item, Parser, attributes_of
+from chapterverse.ingestion.readers.asciidoc_source import Attributes, resolve
+from chapterverse.ingestion.readers.asciidoc_table import TableCell, read_table
+from chapterverse.ingestion.readers.asciidoc_text import Inline
+from chapterverse.ingestion.readers.cleaning import Cell, clean_inline, decode
+from chapterverse.ingestion.readers.page_builder import PageBuilder
+from chapterverse.ingestion.readers.rawhtml import RawHtml
 
-_MAX_DEPTH = 20  # of blocks inside blocks; deeper ones are left out
-
-_ATTRIBUTE = re.compile(r":(!?[\w-]+!?):(?:\s+(.*))?")
-_HEADING = re.compile(r"(={1,6}|#{1,6})\s+(\S.*?)(?:\s+\1)?")
-_ANCHOR = re.compile(r"\[\[([\w:.-]+)(?:,[^\]]*)?\]\]|\[#([\w:.-]+)[^\]]*\]")
-_STYLE = re.compile(r"\[([^\[\]]*(?:\[[^\]]*\][^\[\]]*)*)\]")
-_BLOCK_TITLE = re.compile(r"\.([^\s.].*)")
-_DELIMITER = re.compile(r"(-{4,}|\.{4,}|={4,}|\*{4,}|_{4,}|\+{4,}|/{4,}|--|[|,:!]={3,}|`{3,})([\w+#-]*)")
-_BREAK = re.compile(r"'{3,}|<<<|(?:- ?){3}|(?:\* ?){3}")
-_MACRO = re.compile(r"([a-z][\w-]*)::(\S*?)\[(.*)\]")
-_ITEM = re.compile(r"\s*(\*{1,6}|-|\.{1,6}|\d+\.|<(?:\d+|\.)>)\s+(\S.*)")
-_TERM = re.compile(r"\s*(\S.*?)(:{2,4}|;;)(?:\s+(.*))?")
-_ADMONITION = re.compile(r"(NOTE|TIP|IMPORTANT|WARNING|CAUTION):\s+(.*)", re.DOTALL)
-_UNREAD = re.compile(r"//(?!/)|(?:if|endif|include)\w*::")
-_KINDS = ("NOTE", "TIP", "IMPORTANT", "WARNING", "CAUTION")
-
-
-@dataclass(slots=True)
-class _Pending:
-    """What the lines before a block say about it."""
-
-    style: str = ""
-    anchor: str = ""
+_ALL_STEPS: Final = "attributes,quotes,macros"
+_SUBS = {"a": "attributes", "q": "quotes", "m": "macros", "normal": _ALL_STEPS, "n": _ALL_STEPS}
+_ITEM = re.compile(r"\s*+(?:- |\d{1,9}\. )?")
+_DASH = re.compile(r"\s?—\s?")
+_FORBIDDEN = re.compile(r"[^ \w.-]+")
+_MAX_CELL_DEPTH: Final = 3  # tables inside tables
+_PLACE = re.compile(
+    r"\[?\[\[([^\W\d][\w:.-]*+)(?:,[ \t]*+([^\[\]]{1,500}+))?\]\]\]?|\banchor:([\w:.-]{1,300}+)\[([^\]]{0,500}+)\]"
+)
 
 
 def read(document: Document) -> list[Draft]:
     """The one page of an AsciiDoc file."""
-    return [Draft("", _Reading().read(decode(document.data)))]
+    text = decode(document.data)
+    try:
+        source = asciidoc_book.source_of(document)
+        before = Attributes(source.attributes)
+        lines = source.lines(text, document.path)
+        parser = Parser(Attributes(before))
+        blocks = parser.page(lines)
+        writer = _Writer(document, _header_attributes(before, lines), parser.title)
+        parts = writer.write(blocks)
+    except RecursionError as error:
+        raise Unreadable("nested too deeply") from error
+    return [Draft("", parts)]
 
 
-class _Reading:
-    def __init__(self) -> None:
-        self._to = Manuscript()
-        self._attributes: dict[str, str] = {}
-        self._lines: list[str] = []
-        self._place = 0
-        self._lists: list[str] = []  # markers of the lists that are open here
-        self._depth = 0
+def _header_attributes(before: Attributes, lines: list[str]) -> Attributes:
+    """The attributes at the end of a page's header, from where the writer follows them again."""
+    parser = Parser(before)
+    parser.header(lines)
+    return before
 
-    def read(self, text: str) -> tuple[Part, ...]:
-        self._lines = text.split("\n")
-        self._skip_header()
-        self._blocks()
+
+class _Writer:
+    def __init__(self, document: Document, attributes: Attributes, title: str) -> None:
+        self._document = document
+        self._attributes = attributes
+        self._title = title
+        self._to = PageBuilder()
+        self._say = Inline(attributes, self._reference, self._address)
+        self._anchors: dict[int, str] = {}  # id() of a heading → its anchor
+        self._known: dict[str, str] = {}  # anchor on this page → title
+        self._tables = 0
+
+    def write(self, blocks: list[Block]) -> tuple[Part, ...]:
+        given = Attributes(self._attributes)
+        self._collect(blocks)
+        self._attributes.clear()
+        self._attributes.update(given)
+        if self._title:
+            self._to.heading(self._heading_text(self._title), 1)
+        self._blocks(blocks)
         return self._to.finish()
 
-    def _skip_header(self) -> None:
-        """The title stays a heading; the author's and the revision's lines under it go."""
-        while self._place < len(self._lines) and not self._lines[self._place].startswith(("= ", "# ")):
-            line = self._lines[self._place].rstrip()
-            if line and not _ATTRIBUTE.fullmatch(line) and not line.startswith("//"):
-                self._place = 0
-                return
-            self._set_attribute(line)
-            self._place += 1
-        if self._place == len(self._lines):
-            self._place = 0
-            return
-        self._to.heading(self._inline(self._lines[self._place][2:], plain=True), 1)
-        self._place += 1
-        while self._place < len(self._lines) and self._lines[self._place].strip():
-            self._set_attribute(self._lines[self._place].rstrip())
-            self._place += 1
+    # Anchors and references
 
-    def _set_attribute(self, line: str) -> bool:
-        if not (entry := _ATTRIBUTE.fullmatch(line)):
-            return False
-        name = entry[1].strip("!").lower()
-        if "!" in entry[1]:
-            self._attributes.pop(name, None)
+    def _collect(self, blocks: list[Block]) -> None:
+        """Names the headings and remembers what references show, before any text is written."""
+        taken: set[str] = set()
+        for block in _all(blocks):
+            about = block.about
+            if block.kind == "entry":
+                self._attributes.entry(block.lines[0])
+            elif block.kind == "heading":
+                text = self._say.bare(block.lines[0])
+                anchor = about.id or self._generated(text, taken)
+                taken.add(anchor)
+                self._anchors[id(block)] = anchor
+                self._known.setdefault(anchor, about.label or text)
+            elif about.id:
+                self._known.setdefault(about.id, about.label or self._say.bare(about.title) or f"[{about.id}]")
+            for named in _named_places(block):
+                self._known.setdefault(named[1] or named[3], named[2] or named[4] or f"[{named[1] or named[3]}]")
+
+    def _generated(self, text: str, taken: set[str]) -> str:
+        return generated_anchor(text, self._attributes, taken)
+
+    def _reference(self, target: str) -> tuple[str, str]:
+        """Address and title of what a reference means."""
+        path, mark, anchor = target.partition("#")
+        if not mark and not path.endswith((".adoc", ".asciidoc", ".asc")) and ":" not in path and "$" not in path:
+            path, anchor = "", target
+        if not path or self._is_own(path):
+            if anchor in self._known:
+                return f"#{anchor}", self._known[anchor]
+            for known, title in self._known.items():  # by its title
+                if title == anchor:
+                    return f"#{known}", title
+        found = asciidoc_book.reference(self._document, path, anchor, self._attributes)
+        if found:
+            return found
+        if not path:
+            return "", f"[{anchor}]"
+        shown = anchor or path
+        return (self._address("link", target), shown) if path.endswith(".adoc") else ("", f"[{shown}]")
+
+    def _is_own(self, path: str) -> bool:
+        own = self._document.path
+        return resolve(path, own) in (own, own.rpartition(".")[0])
+
+    def _address(self, kind: str, target: str) -> str:
+        """A target as the page's links are resolved: images lie in the folder of images."""
+        if kind == "image":
+            if "://" in target or target.startswith(("data:", "/")):
+                return target
+            if antora := asciidoc_book.image_path(target, self._document.path):
+                return f"path:{antora}"
+            target = posixpath.join(self._attributes.get("imagesdir", ""), target)
+        if "://" in target or target.startswith(("#", "/", "mailto:")):
+            return target
+        path, mark, anchor = target.partition("#")
+        found = resolve(path, self._document.path) if path else self._document.path
+        return f"path:{found}{mark}{anchor}" if found else ""
+
+    # Blocks
+
+    def _blocks(self, blocks: list[Block]) -> None:
+        for block in blocks:
+            self._block(block)
+
+    def _block(self, block: Block) -> None:  # noqa: C901, PLR0912 - one flat list of the kinds of blocks reads best
+        match block.kind:
+            case "entry":
+                self._attributes.entry(block.lines[0])
+            case "heading":
+                if block.marker != "discrete" and self._tables == 0:
+                    self._to.close_all()
+                self._to.heading(self._heading_text(block.lines[0]), block.level, self._anchors.get(id(block), ""))
+            case "code" | "literal":
+                self._code(block)
+            case "image":
+                self._image(block)
+            case "list":
+                self._list(block)
+            case "terms":
+                self._terms(block)
+            case "table":
+                self._table(block)
+            case "admonition" | "quote":
+                self._framed(block)
+            case "math":
+                self._caption(block.about)
+                self._to.paragraph(f"$${' '.join(block.lines)}$$")
+            case "raw":
+                RawHtml(self._to).block("\n".join(block.lines))
+            case "paragraph":
+                self._caption(block.about)
+                self._to.paragraph(self._say("\n".join(block.lines)))
+            case _:
+                self._caption(block.about)
+                for inner in block.blocks if block.about.style == "tabs" else ():
+                    inner.about.style = "tabs"
+                self._blocks(block.blocks)
+
+    def _heading_text(self, text: str) -> str:
+        return self._say.bare(text)
+
+    def _caption(self, about: About) -> None:
+        if about.title:
+            self._to.paragraph(self._say(about.title))
+
+    def _code(self, block: Block) -> None:
+        about = block.about
+        text = "\n".join(block.lines)
+        if steps := _steps(about.names.get("subs", "")):
+            text = self._say.attributes_and_quotes(text, steps)
+        if indent := about.names.get("indent", ""):
+            text = _reindented(text, indent)
+        self._to.code(text, self._language(block), caption=plain(self._say(about.title)))
+
+    def _language(self, block: Block) -> str:
+        about = block.about
+        if block.kind == "literal" or about.style not in ("source", ""):
+            return ""
+        given = about.place(1).strip() or about.names.get("language", "")
+        if not given and about.style == "source":
+            given = self._attributes.get("source-language", "")
+        return given if re.fullmatch(r"[\w+#.-]{1,40}", given) else ""
+
+    def _image(self, block: Block) -> None:
+        target, inside = block.lines
+        given = attributes_of(self._attributes.filled(inside))
+        names = {name: value for name, value in given if name}
+        alternative = given[0][1] if given and not given[0][0] else names.get("alt", "")
+        title = self._say(block.about.title or names.get("title", ""))
+        self._to.image(alternative, self._address("image", self._attributes.filled(target)), title)
+
+    def _list(self, block: Block) -> None:
+        self._caption(block.about)
+        ordered = block.marker[0] in ".1aAI<"
+        start = block.about.names.get("start", "")
+        self._to.open_list(ordered=ordered, start=int(start) if start.isdecimal() and len(start) < 6 else 1)
+        for item in block.items:
+            self._to.item()
+            self._to.paragraph(self._say(_unchecked("\n".join(item.text))))
+            self._blocks(item.blocks)
+        self._to.close_list()
+
+    def _terms(self, block: Block) -> None:
+        """Terms and what explains them are fields; the tabs of a group are named in a line of their own."""
+        self._caption(block.about)
+        for item in block.items:
+            if block.about.style == "tabs":
+                self._to.paragraph(", ".join(self._say(term) for term in item.terms) + ":")
+                self._inside(item)
+                continue
+            self._to.open_field(", ".join(self._say(term) for term in item.terms))
+            self._inside(item)
+            self._to.close_field()
+
+    def _inside(self, item: Item) -> None:
+        self._to.paragraph(self._say("\n".join(item.text)))
+        self._blocks(item.blocks)
+
+    def _framed(self, block: Block) -> None:
+        about = block.about
+        if block.kind == "admonition":
+            self._to.open_admonition(block.marker.capitalize(), kind=block.marker.lower())
         else:
-            self._attributes[name] = self._inline(entry[2] or "")
-        return True
-
-    def _inline(self, text: str, plain: bool = False) -> str:
-        return asciidoctext.spoken(text, self._attributes, plain=plain)
-
-    def _blocks(self) -> None:
-        pending, attached = _Pending(), False
-        while self._place < len(self._lines):
-            line = self._lines[self._place].rstrip()
-            if line == "+" and self._lists:
-                attached, self._place = True, self._place + 1
-            elif not line or _UNREAD.match(line) or self._set_attribute(line) or self._about_block(line, pending):
-                self._place += 1
-            else:
-                if not attached and not self._is_item(line):
-                    self._close_lists()
-                self._block(line, pending)
-                pending, attached = _Pending(), False
-        self._close_lists()
-
-    def _about_block(self, line: str, pending: _Pending) -> bool:
-        if anchor := _ANCHOR.fullmatch(line):
-            pending.anchor = anchor[1] or anchor[2]
-        elif style := _STYLE.fullmatch(line):
-            pending.style = style[1]
-            if named := re.search(r"(?:^|,)\s*#([\w:.-]+)", style[1]):
-                pending.anchor = named[1]
-        elif title := _BLOCK_TITLE.fullmatch(line):
-            if not self._lists:
-                self._to.paragraph(self._inline(title[1]))
-        else:
-            return False
-        return True
-
-    def _block(self, line: str, pending: _Pending) -> None:
-        heading = _HEADING.fullmatch(line)
-        if heading and not (self._depth or self._lists):
-            self._place += 1
-            self._to.heading(self._inline(heading[2], plain=True), len(heading[1]), pending.anchor)
-        elif _BREAK.fullmatch(line):
-            self._place += 1
-        elif delimiter := _DELIMITER.fullmatch(line):
-            self._delimited(delimiter[1], delimiter[2], pending.style)
-        elif macro := _MACRO.fullmatch(line):
-            self._place += 1
-            if macro[1] == "image":
-                self._to.paragraph(self._inline(macro[3].partition(",")[0].strip('"')))
-        elif self._is_item(line):
-            self._item(line)
-        elif line[0] in " \t":
-            self._to.code(dedent("\n".join(self._take_paragraph())))
-        else:
-            self._paragraph(pending.style)
-
-    def _delimited(self, delimiter: str, language: str, style: str) -> None:
-        body = self._take_delimited(delimiter)
-        mark = delimiter[0]
-        if mark in "-.`" and delimiter != "--":
-            self._to.code("\n".join(body), language or _language(style))
-        elif mark in "|,:!":
-            self._to.table(asciidoctext.table(body, style, mark, self._inline))
-        elif mark not in "+/" and self._depth < _MAX_DEPTH:
-            self._nested(body, style, quoted=mark == "_")
-
-    def _take_delimited(self, delimiter: str) -> list[str]:
-        begin = self._place + 1
-        end = begin
-        while end < len(self._lines) and self._lines[end].rstrip() != delimiter:
-            end += 1
-        self._place = end + 1
-        return self._lines[begin:end]
-
-    def _nested(self, body: list[str], style: str, quoted: bool) -> None:
-        kind = style.partition(",")[0].partition("%")[0].strip()
-        if kind in ("source", "listing", "literal"):
-            self._to.code("\n".join(body), _language(style))
-            return
-        outside = self._lines, self._place, self._lists
-        self._lines, self._place, self._lists = body, 0, []
-        self._depth += 1
-        if kind in _KINDS:
-            self._to.open_admonition(kind.capitalize())
-        elif quoted:
             self._to.open_quote()
-        self._blocks()
-        if kind in _KINDS:
+        self._caption(about)
+        if block.marker == "verse":
+            self._to.paragraph(self._say("\n".join(block.lines)))
+        self._blocks(block.blocks)
+        if block.kind == "admonition":
             self._to.close_admonition()
-        elif quoted:
-            self._to.close_quote()
-        self._depth -= 1
-        self._lines, self._place, self._lists = outside
+            return
+        if by := ", ".join(filter(None, (about.place(1), about.place(2)))):
+            self._to.paragraph(f"— {self._say(by)}")
+        self._to.close_quote()
 
-    def _is_item(self, line: str) -> bool:
-        if _ITEM.fullmatch(line):
-            return True
-        term = _TERM.fullmatch(line) if "::" in line or ";;" in line else None
-        return bool(term) and not _MACRO.fullmatch(line)
+    def _table(self, block: Block) -> None:
+        self._caption(block.about)
+        table = read_table(block.lines, block.about, block.marker)
+        rows = [
+            [Cell(self._cell(cell, head=number < table.heads), cell.rows, cell.columns) for cell in row]
+            for number, row in enumerate(table.rows)
+        ]
+        self._to.table(rows, table.heads)
 
-    def _item(self, line: str) -> None:
-        if item := _ITEM.fullmatch(line):
-            marker, lead, text = item[1], "", item[2]
-            marker = "1." if marker[0].isdigit() else "<>" if marker[0] == "<" else marker
+    def _cell(self, cell: TableCell, head: bool) -> str:
+        if cell.style == "l" and not head:
+            return f"`{clean_inline(cell.text)}`" if cell.text.strip() and "`" not in cell.text else cell.text
+        if cell.style == "a" and not head and self._tables < _MAX_CELL_DEPTH:
+            return self._nested(cell.text)
+        text = self._say(cell.text.strip())
+        if cell.style == "m" and not head and text.strip() and "`" not in text:
+            return f"`{text.strip()}`"
+        return text
+
+    def _nested(self, text: str) -> str:
+        """The blocks of a cell, in one line."""
+        parser = Parser(Attributes(self._attributes))
+        outside, self._to = self._to, PageBuilder()
+        self._tables += 1
+        self._blocks(parser.cell(text))
+        parts, self._to = self._to.finish(), outside
+        self._tables -= 1
+        return " ".join(_in_line(part) for part in parts)
+
+
+def generated_anchor(text: str, attributes: Attributes, taken: set[str]) -> str:
+    """The anchor that Asciidoctor makes of a heading's text."""
+    if "sectids" not in attributes:
+        return ""
+    prefix, separator = attributes.get("idprefix", "_"), attributes.get("idseparator", "_")[:1]
+    name = _FORBIDDEN.sub("", _DASH.sub("", text).lower())
+    if separator:
+        name = re.sub(rf"[ .{re.escape(separator)}-]+", lambda _: separator, name).rstrip(separator)
+        if not prefix:
+            name = name.lstrip(separator)
+    else:
+        name = name.replace(" ", "")
+    anchor = first = f"{prefix}{name}"
+    if separator and prefix and first.startswith(separator * 2) and prefix == separator:
+        anchor = first = separator + first.lstrip(separator)
+    number = 2
+    while anchor in taken:
+        anchor = f"{first}{separator}{number}"
+        number += 1
+    return anchor
+
+
+def _all(blocks: list[Block]) -> list[Block]:
+    """The blocks with those inside them, in the order of the page."""
+    found: list[Block] = []
+    for block in blocks:
+        found.append(block)
+        found += _all(block.blocks)
+        for item in block.items:
+            found += _all(item.blocks)
+    return found
+
+
+def _named_places(block: Block) -> Iterator[re.Match[str]]:
+    """Anchors inside the text of a block."""
+    if block.kind in ("code", "literal", "raw", "entry"):
+        return
+    for line in (*block.lines, *(line for item in block.items for line in (*item.terms, *item.text))):
+        if "[[" in line or "anchor:" in line:
+            yield from _PLACE.finditer(line)
+
+
+def _in_line(part: Part) -> str:
+    if part.kind == "code":
+        return f"`{part.text}`" if "`" not in part.text else part.text
+    if part.kind == "table":
+        return " ".join(re.sub(r"(?<!\\)\||(?<=\|) --- (?=\|)", " ", part.text).split())
+    return (
+        " ".join(_ITEM.sub("", line, count=1) for line in part.text.split("\n")) if part.kind == "list" else part.text
+    )
+
+
+def _steps(given: str) -> frozenset[str]:
+    """Which steps `subs` adds to code."""
+    steps: set[str] = set()
+    for one in re.split(r"[,\s]+", given.replace('"', "")):
+        name = one.strip("+-")
+        if one.startswith("-"):
+            steps.discard(name)
         else:
-            term = _TERM.fullmatch(line)
-            assert term, "asked only for lines that are items"
-            marker, lead, text = term[2], self._inline(term[1]), term[3] or ""
-        self._place += 1
-        if marker not in self._lists:
-            self._to.open_list(ordered=marker[0] in ".1<")
-            self._lists.append(marker)
-        while self._lists[-1] != marker:
-            self._to.close_list()
-            self._lists.pop()
-        self._to.item(lead)
-        self._to.paragraph(self._inline(" ".join([text, *self._take_paragraph()])))
-
-    def _close_lists(self) -> None:
-        while self._lists:
-            self._to.close_list()
-            self._lists.pop()
-
-    def _take_paragraph(self) -> list[str]:
-        """The lines up to the next blank line or the next block."""
-        begin = self._place
-        while self._place < len(self._lines):
-            line = self._lines[self._place].rstrip()
-            starts = _DELIMITER.fullmatch(line) or _STYLE.fullmatch(line) or line == "+"
-            if not line or starts or (self._lists and self._is_item(line)):
-                break
-            self._place += 1
-        return [line for line in self._lines[begin : self._place] if not _UNREAD.match(line)]
-
-    def _paragraph(self, style: str) -> None:
-        begin = self._place
-        lines = self._take_paragraph()
-        if self._place == begin:  # a line that only looks like the begin of something
-            lines, self._place = [self._lines[begin]], begin + 1
-        kind = style.partition(",")[0].partition("%")[0].strip()
-        text = "\n".join(lines)
-        admonition = _ADMONITION.match(text)
-        if kind in ("source", "listing", "literal"):
-            self._to.code(text, _language(style))
-        elif kind in _KINDS or admonition:
-            self._to.open_admonition((admonition[1] if admonition else kind).capitalize())
-            self._to.paragraph(self._inline(admonition[2] if admonition else text))
-            self._to.close_admonition()
-        elif kind in ("quote", "verse"):
-            self._to.open_quote()
-            self._to.paragraph(self._inline(text))
-            self._to.close_quote()
-        else:
-            self._to.paragraph(self._inline(text))
+            steps.update(_SUBS.get(name, name).split(","))
+    return frozenset(steps & {"attributes", "quotes", "macros"})
 
 
-def _language(style: str) -> str:
-    """Of `[source,python]` or `[,python]`."""
-    kind, _, rest = style.partition(",")
-    given = rest.partition(",")[0].strip().strip('"')
-    return given if kind.partition("%")[0].strip() in ("source", "") and "=" not in given else ""
+def _reindented(text: str, indent: str) -> str:
+    lines = text.split("\n")
+    own = min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0)
+    wanted = " " * min(int(indent), 40) if indent.isdecimal() else ""
+    return "\n".join(f"{wanted}{line[own:]}" if line.strip() else "" for line in lines)
+
+
+def _unchecked(text: str) -> str:
+    """An item of a check list: a box that is ticked or not."""
+    found = re.match(r"\[([ *x])\] +", text)
+    return f"{'☐' if found[1] == ' ' else '☑'} {text[found.end() :]}" if found else text

@@ -7,8 +7,10 @@ document format.
 import re
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from chapterverse.ingestion.document import Unreadable
+from chapterverse.ingestion.inline import remove_private
 
 _CONTROL_BYTES = bytes(b for b in range(32) if b not in b"\t\n\r\f\x1b")
 _CONTROL_SHARE = 0.02  # of all bytes; text has next to none, random bytes have a tenth
@@ -20,6 +22,9 @@ _HIDDEN = re.compile(
     "\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
     "|(?<![^\x00-\u02ff])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\u02ff])"
 )
+
+_MAX_SPAN = 100  # columns
+_MAX_REPEATED = 1_000_000  # characters of cells that are repeated because they span
 
 
 def decode(data: bytes) -> str:
@@ -33,7 +38,7 @@ def decode(data: bytes) -> str:
         if b"\0" in data or len(data) - len(data.translate(None, _CONTROL_BYTES)) > _CONTROL_SHARE * len(data):
             raise Unreadable("looks binary, not text")
         text = _decode_bytes(data)
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return remove_private(text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def _decode_bytes(data: bytes) -> str:
@@ -55,15 +60,61 @@ def clean_inline(text: str) -> str:
     return " ".join(visible(unicodedata.normalize("NFC", text)).split())
 
 
-def pipe_table(rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table. The first row is its header; short rows are filled up. Empty when nothing is in it."""
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell of a table and how many rows and columns it covers."""
+
+    text: str
+    rows: int = 1
+    columns: int = 1
+
+
+def spread(rows: Sequence[Sequence[str | Cell]]) -> list[list[str]]:
+    """The rows of a table with every spanning cell repeated where it reaches. A table that would grow too much by this
+    has empty cells there instead."""
+    spread_rows: list[list[str]] = []
+    reaching: dict[int, tuple[int, str]] = {}  # column → rows still covered, and the text
+    room = _MAX_REPEATED
+    for row in rows:
+        line: list[str] = []
+        for cell in row:
+            one = cell if isinstance(cell, Cell) else Cell(cell)
+            _take_reaching(line, reaching)
+            down = min(max(one.rows, 1), len(rows)) - 1
+            for column in range(min(max(one.columns, 1), _MAX_SPAN)):
+                cost = (len(one.text) + 1) * (down + bool(column))
+                text = one.text if cost <= room else ""
+                room -= cost if text else 0
+                if down:
+                    reaching[len(line)] = (down, text)
+                line.append(text if column else one.text)
+        _take_reaching(line, reaching)
+        spread_rows.append(line)
+    return spread_rows
+
+
+def _take_reaching(line: list[str], reaching: dict[int, tuple[int, str]]) -> None:
+    """Writes the cells that reach from the rows above into the next columns of a row."""
+    while len(line) in reaching:
+        left, text = reaching.pop(len(line))
+        if left > 1:
+            reaching[len(line)] = (left - 1, text)
+        line.append(text)
+
+
+def pipe_table(rows: Sequence[Sequence[str]], heads: int = 1) -> str:
+    """A Markdown table. The first `heads` rows become its header; short rows are filled up. Empty when nothing is in
+    it."""
     cells = [[clean_inline(cell).replace("|", "\\|") for cell in row] for row in rows]
+    heads = sum(any(row) for row in cells[:heads])
     cells = [row for row in cells if any(row)]
     if not cells:
         return ""
     width = max(len(row) for row in cells)
-    lines = [_table_line(row + [""] * (width - len(row))) for row in cells]
-    return "\n".join([lines[0], _table_line(["---"] * width), *lines[1:]])
+    cells = [row + [""] * (width - len(row)) for row in cells]
+    header = [" ".join(dict.fromkeys(filter(None, column))) for column in zip(*cells[:heads], strict=True)]
+    header = header or [""] * width
+    return "\n".join(map(_table_line, [header, ["---"] * width, *cells[heads:]]))
 
 
 def _table_line(cells: Sequence[str]) -> str:

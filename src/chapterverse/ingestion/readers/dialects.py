@@ -1,25 +1,35 @@
-"""The dialects of Markdown: Hugo's shortcodes, MkDocs' indented blocks, Docusaurus' and MyST's colon fences.
+"""The dialects of Markdown: Hugo's shortcodes, MkDocs' indented blocks and slash fences, the colon fences of
+Docusaurus, VitePress and MyST.
 
 Owns rewriting them to plain Markdown with marks before parsing. Never parses Markdown itself, leaves programs as they
 are, and takes time in proportion to the text, whatever is in it.
 """
 
+import html
 import re
 from collections.abc import Iterator
 
 from chapterverse.ingestion.readers.marks import ADMONITIONS, Mark, opening
 
-_FENCE = re.compile(r"[\s>]*(?:(?:[-*+]|\d+[.)])\s+)*(`{3,}|~{3,})(.*)")
-_MKDOCS_BLOCK = re.compile(r'(?:!!!|\?\?\?\+?)\s+([\w-]+)[ \w-]*?(?:\s+"(.*)")?\s*')
+_FENCE = re.compile(r"[\s>]*+(?:(?:[-*+]|\d+[.)])\s++)*+(`{3,}+|~{3,}+)(.*)")
+_MKDOCS_BLOCK = re.compile(r'(?:!!!|\?\?\?\+?)\s*+([\w-]++)[\s\w-]*+(?:(?<=\s)"(.*)")?\s*+')
+_SLASHES = re.compile(r"/{3,}\s*(?:([\w-]+)\s*(?:\|\s*(.*))?)?")
+_COMMENT_TERM = re.compile(
+    r"^(<!--[^\n]{0,300}-->[ \t]*\n\n?:[ ]{3})", re.MULTILINE
+)  # a definition whose term is hidden
+_AFTER_HTML = re.compile(r"^([ \t]*</\w+>[ \t]*)\n(?=[ ]{0,3}\[[^\[\]\n]{1,200}\]:[ \t])", re.MULTILINE)
+_BROKEN_RULE = re.compile(r"[ \t:|-]+")  # of a table; Python-Markdown lets it have gaps
+_DEFINED = re.compile(r"^[ \t]{0,12}\[([^\[\]\n]{1,300})\]:", re.MULTILINE)
+_OBJECT = re.compile(r"(?<![\]\\!])\[(`[^`\n]{1,200}`|[^\[\]`\n]{1,200})\]\[((?:[\w-]+\.)+[\w-]+|)\](?![(\[])")
 _MKDOCS_TAB = re.compile(r'===[+!]?\s+"(.+)"\s*')
 _COLONS = re.compile(r":{3,}\s*(?:\{([\w:-]+)\}|([\w-]*))\s*(?:\[(.*)\]\s*)?(?:\{[^{}]*\}\s*)?(.*)")
 _MYST_OPTION = re.compile(r"\s*:[\w-]+:(?:\s.*)?")
 _MYST_TARGET = re.compile(r"\s*\([^()\n]{1,200}\)=\s*")
 
+_FENCE_LINE = re.compile(r"(`{3,}+|~{3,}+)[^`]*")
 _SHORTCODE = re.compile(
-    r"(?P<program>^[ \t>]*(?P<fence>`{3,}|~{3,})[^\n`]*\n(?:[\s\S]*?\n)??[ \t>]*(?P=fence)[`~]*[ \t]*$"
-    r"|(?<!`)`[^`\n]+`(?!`))"
-    r"|\{\{[<%]-?\s*(?P<end>/?)\s*(?P<name>[\w./-]+)(?P<rest>(?:(?!\{\{)[\s\S]){0,9000}?)/?\s*-?[>%]\}\}",
+    r"(?P<program>(?<!`)`[^`\n]+`(?!`))"
+    r"|\{\{[<%]-?\s*+(?P<end>/?)\s*+(?P<name>[\w./-]++)(?P<rest>(?:(?!\{\{)[\s\S]){0,9000}?)(?:/|(?<!\s))\s*+-?[>%]\}\}",
     re.MULTILINE,
 )
 # only the site knows the value of its settings; with the name in its place the sentence keeps its shape
@@ -41,13 +51,49 @@ def rewrite(text: str) -> str:
     """Plain Markdown with marks, from any of the dialects."""
     if "{{<" in text or "{{%" in text:
         text = _rewrite_hugo(text)
+    if "][^" in text:  # Python-Markdown: a reference and then a footnote; the character between them is not kept
+        text = text.replace("][^", "]\u200b[^")
+    if "]:" in text:  # HTML goes on to the next blank line
+        text = _AFTER_HTML.sub("\\1\n\n", text)
+    if "<!--" in text:
+        text = _COMMENT_TERM.sub("\u200b\\1", text)
     return "\n".join(_rewrite_lines(text))
+
+
+def _without_objects(line: str, defined: set[str]) -> str:
+    """A line in which references to objects of a program (`[text][package.Name]`), which only a plug-in of MkDocs can
+    resolve, are their text. Others are defined on the page."""
+    return _OBJECT.sub(lambda found: found[0] if _label(found[2] or found[1]) in defined else found[1], line)
+
+
+def _label(text: str) -> str:
+    return " ".join(text.casefold().split())
 
 
 def _rewrite_hugo(text: str) -> str:
     for name in ("comment", "highlight", "mermaid"):
         text = _rewrite_verbatim(text, name)
-    return _SHORTCODE.sub(_shortcode, text)
+    pieces = _programs(text)
+    return "".join(
+        _SETTING.sub(r"{\1}", piece) if fenced else _SHORTCODE.sub(_shortcode, piece) for fenced, piece in pieces
+    )
+
+
+def _programs(text: str) -> Iterator[tuple[bool, str]]:
+    """The text in pieces of whole lines, and whether each is a fenced program. One without an end goes to the end."""
+    fence = ""
+    gathered: list[str] = []
+    for line in text.splitlines(keepends=True):
+        bare = line.strip(" \t>\n")
+        if not fence and (begin := _FENCE_LINE.fullmatch(bare)):
+            yield False, "".join(gathered)
+            gathered, fence = [line], begin[1]
+        elif fence and bare.startswith(fence) and not bare.strip("`~"):
+            yield True, "".join([*gathered, line])
+            gathered, fence = [], ""
+        else:
+            gathered.append(line)
+    yield bool(fence), "".join(gathered)
 
 
 def _rewrite_verbatim(text: str, name: str) -> str:
@@ -73,25 +119,43 @@ def _shortcode(match: re.Match[str]) -> str:
         return _own_line(match, Mark("end") if match["end"] else opening(kind, given.get("title", "")))
     if match["end"]:
         return ""
-    if name in ("tab", "details", "expand"):
+    if name in ("tab", "details", "expand", "accordion"):
         label = given.get("name") or given.get("summary") or given.get("title") or given.get("0", "")
         return _own_line(match, Mark("label", label))
     return _SETTING.sub(r"{\1}", match[0]) if name in ("skew", "param") else _value(name, given)
 
 
-def _value(name: str, given: dict[str, str]) -> str:
+def _value(name: str, given: dict[str, str]) -> str:  # noqa: PLR0911 - a table of names
     """What a shortcode says inside a sentence."""
     match name:
         case "glossary_tooltip":
             return given.get("text") or given.get("term_id", "").replace("-", " ")
         case "heading":
             return _HEADINGS.get(given.get("0", ""), given.get("0", ""))
-        case "figure" | "imgproc":
-            return given.get("caption") or given.get("title") or given.get("alt", "")
+        case "figure" | "imgproc" | "inline-image":
+            return _figure(given)
+        case "ref" | "relref":
+            return given.get("0", "") or given.get("path", "")
+        case "button" | "card" | "link":
+            return _linked(given)
         case "feature-state":
             version, state = given.get("for_k8s_version", ""), given.get("state", "")
             return f"Feature state: Kubernetes {version} [{state}]" if version else ""
     return given.get("text", "")
+
+
+def _figure(given: dict[str, str]) -> str:
+    source, alternative = given.get("src") or given.get("0", ""), given.get("alt", "")
+    caption = given.get("caption") or given.get("title", "")
+    image = f'<img src="{html.escape(source)}" alt="{html.escape(alternative)}">'
+    return f"\n<figure>{image}<figcaption>{html.escape(caption)}</figcaption></figure>\n" if caption else image
+
+
+def _linked(given: dict[str, str]) -> str:
+    name = given.get("text") or given.get("title", "")
+    target = given.get("url") or given.get("link") or given.get("href", "")
+    said = f"[{name}](<{target}>)" if name and target and not re.search(r"[\[\]<>\n]", name + target) else name
+    return f"{said} {given.get('description', '')}".rstrip()
 
 
 def _arguments(text: str) -> dict[str, str]:
@@ -110,7 +174,8 @@ def _own_line(match: re.Match[str], sign: Mark) -> str:
 
 def _rewrite_lines(text: str) -> Iterator[str]:
     indented: list[tuple[int, Mark | None]] = []  # how far the body of each open MkDocs block is indented, and its end
-    fence, options = "", False
+    fence, options, fence_depth = "", False, 0
+    defined = {_label(label) for label in _DEFINED.findall(text)} if "][" in text else set()
     for raw in text.split("\n"):
         line = raw.expandtabs(4) if indented else raw
         bare = line.lstrip(" ")
@@ -123,31 +188,52 @@ def _rewrite_lines(text: str) -> Iterator[str]:
         line = line[4 * len(indented) :]
         if fence:
             yield line
-            if line.strip(" >\t").startswith(fence) and not line.strip(" >\t" + fence[0]):
+            closing = line.strip(" >\t")
+            if closing.startswith(fence) and not closing.strip(fence[0]) and _indent(line) < fence_depth + 4:
                 fence = ""
             continue
         options = options and bool(_MYST_OPTION.fullmatch(line))
         if options or _MYST_TARGET.fullmatch(line):
             yield ""
         elif (begin := _FENCE.fullmatch(line)) and not (begin[1][0] == "`" and "`" in begin[2]):
-            fence = begin[1]
+            fence, fence_depth = begin[1], begin.start(1)
             yield line
         elif sign := _block_mark(bare):
             yield line[: len(line) - len(bare)] + str(sign)
-            if bare[0] != ":":
+            if bare[0] not in ":/":
                 indented.append((depth + 4, None if sign.kind == "label" else Mark("end")))
             options = bare.startswith(":::") and "{" in bare
         else:
-            yield line
+            yield _repaired(line, defined)
     for at, end in reversed(indented):
         if end:
             yield " " * max(at - 4 * len(indented), 0) + str(end)
 
 
-def _block_mark(line: str) -> Mark | None:
+def _repaired(line: str, defined: set[str]) -> str:
+    """A line of prose as CommonMark expects it."""
+    if "|" in line and _BROKEN_RULE.fullmatch(line):
+        return re.sub(r"(?<=-)[ \t]+(?=-)", "", line)
+    return _without_objects(line, defined) if "][" in line else line
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" >\t"))
+
+
+def _of_mkdocs(name: str, title: str | None) -> Mark:
+    """MkDocs makes an admonition of any name. An empty title hides the label on the site; here it stays."""
+    if name.lower() in ADMONITIONS:
+        return opening(name, title or "")
+    return Mark("admonition", title or name.capitalize(), name=name.lower())
+
+
+def _block_mark(line: str) -> Mark | None:  # noqa: PLR0911 - one line a dialect
     """The mark that a line stands for in MkDocs, Docusaurus or MyST; None for any other line."""
     if line[:3] in ("!!!", "???") and (block := _MKDOCS_BLOCK.fullmatch(line)):
-        return opening(block[1], block[2] or "")
+        return _of_mkdocs(block[1], block[2])
+    if line.startswith("///") and (slashes := _SLASHES.fullmatch(line)):
+        return opening(slashes[1], slashes[2] or "") if slashes[1] else Mark("end")
     if line.startswith("===") and (tab := _MKDOCS_TAB.fullmatch(line)):
         return Mark("label", tab[1])
     if line.startswith(":::") and (colons := _COLONS.fullmatch(line)):

@@ -1,15 +1,20 @@
-"""The lines about a page that stand before it: YAML between `---`, TOML between `+++`.
+"""Front matter: what stands before a page, YAML between `---` or TOML between `+++`.
 
-Owns splitting them off and the few facts the book needs. Never fails on a page for the sake of its front matter.
+Only the values that the book needs are read, and those stand at the top level. YAML is read as a stream of events, so
+that nothing nested is built: anchors, aliases and merge keys cost nothing, however deep they are. A page never fails
+because of its front matter.
 """
 
 import re
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import yaml
 
+from chapterverse.ingestion.limits import nesting_depth
 from chapterverse.ingestion.ordering import number_of
 from chapterverse.ingestion.readers.cleaning import clean_inline
 
@@ -17,6 +22,9 @@ _YAML = re.compile(r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*$\n?", re.DOTALL | r
 _TOML = re.compile(r"\A\+\+\+[ \t]*\n(.*?)^\+\+\+[ \t]*$\n?", re.DOTALL | re.MULTILINE)
 _NUMBERS = ("sidebar_position", "weight", "nav_order")  # of Docusaurus, Hugo, Just the Docs
 _MAX_CHARS = 100_000  # more is a page that begins with a rule, not front matter
+_MAX_DEPTH = 50  # of brackets
+_MAX_VALUE = 2_000  # characters of one value; a title or a slug has fewer
+_MAX_INTEGER = 10**15
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,21 +56,82 @@ def split(text: str) -> tuple[FrontMatter, str]:
     ), text[match.end() :]
 
 
+def top_level(text: str) -> dict[str, Any] | None:
+    """The top-level keys of a YAML or JSON mapping whose values are scalars; None if it is no mapping.
+
+    Raises ValueError where the text is not YAML."""
+    if len(text) > _MAX_CHARS or nesting_depth(text) > _MAX_DEPTH:  # the time of the scanner grows with its square
+        raise ValueError("too long, or nested too deeply")
+    try:
+        return _top_level(yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ValueError(str(error)) from error
+
+
+def _top_level(events: Iterator[yaml.Event]) -> dict[str, Any] | None:
+    found: dict[str, Any] = {}
+    depth = 0
+    key: str | None = None  # the key whose value comes next
+    for event in events:
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth == 1 and not isinstance(event, yaml.MappingStartEvent):
+                return None
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+            if depth == 1:
+                key = None if key is not None else ""
+        elif depth == 0 and isinstance(event, yaml.ScalarEvent):
+            return {} if _value(event) is None else None
+        elif depth == 1 and isinstance(event, yaml.NodeEvent):  # a scalar, or an alias, which has no value here
+            if key is None:
+                key = event.value if isinstance(event, yaml.ScalarEvent) else ""
+            else:
+                if isinstance(event, yaml.ScalarEvent):
+                    found[key] = _value(event)
+                key = None
+    return found
+
+
+def _value(event: yaml.ScalarEvent) -> Any:
+    """The value of a scalar as YAML's safe loader has it. A value that is no number, date or truth is a text."""
+    text: str = event.value
+    if not event.implicit[0] or event.style or len(text) > _MAX_VALUE:
+        return text[:_MAX_VALUE]
+    loader = _loader()
+    tag = loader.resolve(yaml.ScalarNode, text, (True, False))
+    try:
+        return loader.construct_object(yaml.ScalarNode(tag, text))
+    except (yaml.YAMLError, ValueError, OverflowError):  # 2024-99-99, 5,000 digits, a merge key
+        return text
+
+
+@cache
+def _loader() -> Any:
+    return yaml.SafeLoader("")
+
+
 def _load_yaml(text: str) -> dict[str, Any] | None:
     """None when it is a paragraph between two rules; empty when it cannot be understood."""
     try:
-        found = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 the safe loader in C
-    except (yaml.YAMLError, ValueError):  # a date that is none raises ValueError
+        return top_level(text)
+    except ValueError:
         return {} if re.match(r"[\w-]+:", text) else None
-    return found if isinstance(found, dict) else ({} if found is None else None)
 
 
 def _load_toml(text: str) -> dict[str, Any] | None:
+    if nesting_depth(text) > _MAX_DEPTH or max(map(len, text.split("\n"))) > _MAX_CHARS // 10:
+        return {}
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):  # ValueError: not TOML, or a number of 5,000 digits
         return {}
 
 
 def _plain(value: object) -> str:
-    return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
+    """A text, or a number as a text."""
+    if isinstance(value, str):
+        return value[:_MAX_VALUE]
+    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > _MAX_INTEGER:
+        return ""
+    return str(value)

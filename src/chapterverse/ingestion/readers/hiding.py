@@ -59,19 +59,27 @@ def _plain(style: str) -> str:
 def _is_clear(told: str) -> bool:
     if told.startswith("rgba("):
         parts = _NUMBER.findall(told)
-        return len(parts) == 4 and float(parts[3]) < 0.1
+        return len(parts) == 4 and (_amount(parts[3]) or 0) < 0.1
     return told == "transparent" or (told[0] == "#" and len(told) in (5, 9) and not told[-1:].strip("0"))
 
 
 def _colour(told: str) -> Colour | None:
     if told.startswith("rgb"):
-        parts = [min(255, int(float(part))) for part in _NUMBER.findall(told)[:3]]
+        parts = [min(255, int(min(_amount(part) or 0, 255))) for part in _NUMBER.findall(told)[:3]]
         return (parts[0], parts[1], parts[2]) if len(parts) == 3 else None
     told = {"white": "#ffffff", "black": "#000000", "snow": "#fffafa", "ivory": "#fffff0"}.get(told, told)
     if not re.fullmatch(r"#(?:[0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})", told):
         return None
     digits = told[1:] if len(told) > 5 else "".join(digit * 2 for digit in told[1:])
     return int(digits[:2], 16), int(digits[2:4], 16), int(digits[4:6], 16)
+
+
+def _amount(told: str) -> float | None:
+    """A number of a style; None for 1.2.3 and the like."""
+    try:
+        return float(told[:20])
+    except ValueError:
+        return None
 
 
 def _alike(one: Colour, other: Colour) -> bool:

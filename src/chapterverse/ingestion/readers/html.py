@@ -41,13 +41,14 @@ _SITE = (
     "nav, aside:not(.admonition):not(.topic):not(.footnote):not(.footnote-list), footer:not(blockquote footer), "
     "script, style, noscript, template, iframe, object, canvas, video, audio, svg, dialog, "
     "button, input, select, textarea, label:not(.sd-tab-label), [role=navigation], [role=search], [role=banner], "
-    "[role=contentinfo], [role=dialog], [role=tablist], .contents.topic, .headerlink, .hash-link, "
+    "[role=contentinfo], [role=dialog], [role=tablist], .contents.topic, .toctree-wrapper, .headerlink, .hash-link, "
     ".header-anchor, .anchorjs-link, .toc, .table-of-contents, .theme-doc-toc-mobile, .breadcrumbs, .breadcrumb, "
     ".sidebar, .sphinxsidebar, .theme-doc-breadcrumbs, .theme-doc-version-badge, .theme-doc-version-banner, "
     ".theme-doc-footer, .pagination-nav, "
     ".theme-edit-this-page, .edit-this-page, .md-content__button, .md-source-file, .tabbed-labels, .related, "
     ".rst-footer-buttons, .prev-next-area, .skip-link, .linenos, .lineno, .linenodiv, td.gutter, .lnt, "
-    ".hljs-ln-numbers, .footnote-ref, .footnote-reference, .copybtn, .cc-window, .md-consent, #onetrust-consent-sdk, "
+    ".hljs-ln-numbers, .footnote-back, .footnote-backref, .fn-backref, [role=doc-backlink]:not(.toc-backref), "
+    ".footnote-ref, .footnote-reference, .copybtn, .cc-window, .md-consent, #onetrust-consent-sdk, "
     "[class*=cookie-banner], [class*=cookie-consent], [class*=cookieconsent], div[id*=cookie-banner], "
     "div[id*=cookie-consent]"
 )
@@ -55,11 +56,11 @@ _MARK = re.compile(r"[#¶§🔗\u200b\s]*")
 _EDIT = re.compile(
     r"(?:edit (?:this page|on |source)|suggest (?:an )?(?:edit|change)s?|view (?:page )?source|improve this page)", re.I
 )
-_AT_RULE = re.compile(r"@[^{};]*+\{(?:[^{}]*+\{[^{}]*+\})*+[^{}]*+\}")
-_RULE = re.compile(r"([^{}]++)\{([^{}]*+)\}")
+_AT_RULE = re.compile(r"@[^{};@]*+\{(?:[^{}]*+\{[^{}]*+\})*+[^{}]*+\}")
+_RULE = re.compile(r"(?<![^{}])([^{}]++)\{([^{}]*+)\}")
 _SIMPLE = re.compile(r"[a-z]*[.#][\w-]+", re.I)
-_SUFFIX = re.compile(r"\s+(?:[|·—–›»]|::)\s+[^|·—–›»]*$")
-_HYPHEN_SUFFIX = re.compile(r"\s+-\s+(?:(?!\s-\s).)*$")
+_SUFFIX = re.compile(r"(?<!\s)\s++(?:[|·—–›»]|::)\s++[^|·—–›»]{0,200}+$")
+_HYPHEN_SUFFIX = re.compile(r"(?<!\s)\s++-\s++(?:(?!\s-\s).){0,200}+$")
 
 
 def read(document: Document) -> list[Draft]:
@@ -128,7 +129,7 @@ def draft_of(tree: LexborHTMLParser, whole: bool = False) -> Draft:
     root = body if whole else _main(body)
     heading = root.css_first("h1")
     parts = parts_of(root, names)
-    if not any(part.kind != "heading" for part in parts):
+    if not any(part.kind not in ("heading", "image") for part in parts):
         raise NothingToRead("has no text")
     return Draft((clean_inline(text_of(heading)) if heading else "") or fallback, parts)
 

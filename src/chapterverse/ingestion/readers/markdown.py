@@ -1,11 +1,12 @@
-"""Markdown and its dialects: CommonMark, GitHub, Docusaurus MDX, MkDocs, Hugo, MyST.
+"""Markdown and its dialects: CommonMark, GitHub, Docusaurus MDX, MkDocs, mdBook, Hugo, VitePress, Starlight, MyST.
 
-Owns the walk from Markdown's tokens to the parts of a page. Never follows a link, includes a file or runs anything.
+Walks from Markdown's tokens to the parts of a page. Files are included only through `inclusion.py`; nothing is run.
 """
 
 import re
 from collections.abc import Callable, Sequence
 from functools import cache
+from typing import Any
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
@@ -15,38 +16,48 @@ from mdit_py_plugins.deflist import deflist_plugin
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 from mdit_py_plugins.footnote import footnote_plugin
 
-from chapterverse.ingestion.document import Document, Draft, NothingToRead, Part, Unreadable
-from chapterverse.ingestion.readers import dialects, frontmatter, marks, mdx
+from chapterverse.book import MarkKind
+from chapterverse.ingestion.document import Document, Draft, Generator, NothingToRead, Part, Unreadable
+from chapterverse.ingestion.inclusion import Inclusion
+from chapterverse.ingestion.ordering import title_of_path
+from chapterverse.ingestion.readers import dialects, fences, frontmatter, includes, marks, mdx
 from chapterverse.ingestion.readers.cleaning import clean_inline, decode
-from chapterverse.ingestion.readers.manuscript import Manuscript
+from chapterverse.ingestion.readers.page_builder import PageBuilder
+from chapterverse.ingestion.readers.page_contents import contents_lists
 from chapterverse.ingestion.readers.rawhtml import RawHtml
+from chapterverse.ingestion.readers.sentence import Sentence
 
 _MAX_INLINE = 10_000  # characters; a longer paragraph is taken as plain text, since inline rules are not linear
 _MAX_UNCLOSED = 100  # brackets; each is searched to the paragraph's end
 _MAX_DEPTH = 8  # of directives inside directives
 
-_HEADING_ID = re.compile(r"\s*\{:?\s*#([^\s{}]+)[^{}]*\}\s*$")
+_HEADING_ATTRIBUTES = re.compile(r"(?<!\s)\s*+\{:?([^{}]{1,500})\}\s*+$")
+_ID = re.compile(r"""(?:^|\s)(?:#([^\s{}"']+)|id=["']?([^\s"']+))""")
 _ROLE = re.compile(r"\{[\w:.+-]+\}$")
-_ROLE_TARGET = re.compile(r"\s*<[^<>]*>$")
-_ALERT = re.compile(r"\[!(\w+)\][+-]?\s*")
-_DIRECTIVE = re.compile(r"\{([\w:.-]+)\}\s*(.*)")
+_ROLE_TARGET = re.compile(r"(?<!\s)\s*+<[^<>]*+>$")
+_ALERT = re.compile(r"\[!(\w+)\][+-]?[ \t]*")
+_DIRECTIVE = re.compile(r"\{([\w:.-]++)\}\s*+(.*)")
 _OPTIONS = re.compile(r"---\n[\s\S]*?\n---\n|(?:[ \t]*:[\w-]+:.*\n?)+")
+_TOC = re.compile(r"\[\[?_?toc_?\]?\]|\$\{toc\}", re.IGNORECASE)
+_ATTRIBUTES = re.compile(r"\{:?(?:[.#][\w:-]++|[\w:-]++=(?:\"[^\"{}]*+\"|'[^'{}]*+'|[^\s\"'{}]++)|[ \t]++)++\}")
+_EMOJI = re.compile(r"(?<![\w:]):[a-z0-9+][a-z0-9_+-]*:(?![\w:])")  # :smile:, :material-check:
+_WRAPPED = re.compile(r"(?<!\S)(==|\^\^|\+\+)(?=\S)([^=^+\n]{1,300}?)(?<=\S)\1")
 _PROGRAMS = {"code-block", "code", "code-cell", "sourcecode", "testcode", "testoutput", "doctest", "prompt", "mermaid"}
 _UNREAD = {"literalinclude", "toctree", "contents", "include", "raw", "button-ref", "button-link", "bibliography"}
 _LABELLED = {"dropdown", "tab-item", "card", "grid-item-card", "tab"}
-_STRUCTURE: dict[str, Callable[[Manuscript], None]] = {
-    "bullet_list_open": Manuscript.open_list,
-    "dl_open": Manuscript.open_list,
-    "list_item_open": Manuscript.item,
-    "bullet_list_close": Manuscript.close_list,
-    "ordered_list_close": Manuscript.close_list,
-    "dl_close": Manuscript.close_list,
-    "table_open": Manuscript.open_table,
-    "tr_open": Manuscript.row,
-    "td_open": Manuscript.cell,
-    "th_open": Manuscript.cell,
-    "table_close": Manuscript.close_table,
+_STRUCTURE: dict[str, Callable[[PageBuilder], None]] = {
+    "bullet_list_open": PageBuilder.open_list,
+    "list_item_open": PageBuilder.item,
+    "bullet_list_close": PageBuilder.close_list,
+    "ordered_list_close": PageBuilder.close_list,
+    "dl_close": PageBuilder.close_field,
+    "table_open": PageBuilder.open_table,
+    "tr_open": PageBuilder.row,
+    "td_open": PageBuilder.cell,
+    "th_open": PageBuilder.cell,
+    "table_close": PageBuilder.close_table,
 }
+_MARKED: dict[str, MarkKind] = {"em": "emphasis", "strong": "strong", "link": "link", "sub": "sub", "sup": "sup"}
 
 
 def read(document: Document) -> list[Draft]:
@@ -55,10 +66,29 @@ def read(document: Document) -> list[Draft]:
     if matter.draft:
         raise NothingToRead("marked as a draft")
     try:
-        parts = _Reading(jsx=document.format == "mdx", sphinx=document.anchors == "sphinx").read(body)
+        parts = _Reading(document).read(body)
     except RecursionError as error:
         raise Unreadable("nested too deeply") from error
-    return [Draft(matter.title, parts, number=matter.number, slug=matter.slug)]
+    title = _shown_title(parts, document) or matter.title or _named_title(document)
+    return [Draft(title, parts, number=matter.number, slug=matter.slug)]
+
+
+def _shown_title(parts: Sequence[Part], document: Document) -> str:
+    """The heading that these generators show as the page's title, whatever the front matter says."""
+    shows = document.tree is not None and document.tree.generator in ("mkdocs", "docusaurus", "vitepress", "mdbook")
+    first = next((part for part in parts if part.kind == "heading"), None)
+    return first.text if shows and first is not None and first.level == 1 else ""
+
+
+def _named_title(document: Document) -> str:
+    """The title that MkDocs and Docusaurus show above a page that has none: the name of its file."""
+    generator = document.tree.generator if document.tree else "plain"
+    return title_of_path(document.path) if generator in ("mkdocs", "docusaurus") else ""
+
+
+def read_text(text: str) -> tuple[Part, ...]:
+    """The parts of Markdown inside another format. It includes nothing."""
+    return _Reading(Document("", "", "", "markdown", b"")).read(text)
 
 
 def _mark_rule(state: StateBlock, line: int, end: int, silent: bool) -> bool:
@@ -85,9 +115,18 @@ def _inline_rule(state: StateCore) -> None:
 
 
 @cache
-def _parser(jsx: bool) -> MarkdownIt:
+def _parser(jsx: bool, generator: Generator) -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"maxNesting": 30}).enable(["table", "strikethrough"])
     parser.use(deflist_plugin).use(footnote_plugin, inline=False).use(dollarmath_plugin, allow_digits=False)
+    if generator == "mkdocs":
+        from mdit_py_plugins.subscript import sub_plugin
+        from mdit_py_plugins.superscript import superscript_plugin
+
+        parser.use(sub_plugin).use(superscript_plugin)
+    else:
+        from mdit_py_plugins.gfm_autolink import gfm_autolink_plugin
+
+        parser.use(gfm_autolink_plugin)
     parser.block.ruler.before("code", "mark", _mark_rule, {"alt": ["paragraph", "reference", "blockquote", "list"]})
     parser.core.ruler.at("inline", _inline_rule)
     if jsx:  # what is indented inside a component is not a program
@@ -98,13 +137,19 @@ def _parser(jsx: bool) -> MarkdownIt:
 class _Reading:
     """One page on its way from tokens to parts."""
 
-    def __init__(self, jsx: bool, sphinx: bool) -> None:
-        self._jsx = jsx
-        self._sphinx = sphinx
-        self._to = Manuscript()
+    def __init__(self, document: Document) -> None:
+        self._jsx = document.format == "mdx"
+        self._sphinx = document.anchors == "sphinx"
+        self._generator: Generator = document.tree.generator if document.tree else "plain"
+        self._mkdocs = document.anchors == "mkdocs"
+        self._inclusion = Inclusion(document)
+        self._to = PageBuilder()
         self._html = RawHtml(self._to)
         self._open: list[str] = []  # kinds of the marks that have not ended
         self._alerts: list[bool] = []  # for each open quote whether it is an alert
+        self._terms: list[str] = []  # of a definition that has not begun
+        self._note = ""  # label of the footnote whose text has not begun
+        self._env: dict[str, Any] = {}  # targets of the page's reference links
         self._depth = 0
 
     def read(self, text: str) -> tuple[Part, ...]:
@@ -112,11 +157,15 @@ class _Reading:
         return self._to.finish()
 
     def _walk(self, text: str) -> None:
-        text = marks.unmarked(text)
+        text = includes.expand(marks.unmarked(text), self._inclusion)
         if self._jsx:
-            text = mdx.strip(text)
-        tokens = _parser(self._jsx).parse(dialects.rewrite(text), {})
+            text = mdx.strip(text, self._inclusion)
+        generator: Generator = "mkdocs" if self._mkdocs else "plain"
+        tokens = _parser(self._jsx, generator).parse(dialects.rewrite(text), self._env)
+        contents = contents_lists(tokens)
         for place, token in enumerate(tokens):
+            if place in contents:
+                continue
             if token.type == "html_block":
                 self._html.block(token.content)
             elif not self._html.hiding:
@@ -138,6 +187,13 @@ class _Reading:
                 self._quote(token, tokens[place + 2 : place + 3])
             case "mark":
                 self._mark(marks.parse(token.content))
+            case "dd_open":
+                self._to.open_field(", ".join(self._terms))
+                self._terms.clear()
+            case "dd_close":
+                self._to.close_field()
+            case "footnote_open":
+                self._note = str(token.meta.get("label") or token.meta.get("id", 0) + 1)
             case kind if kind in _STRUCTURE:
                 _STRUCTURE[kind](self._to)
 
@@ -146,18 +202,28 @@ class _Reading:
         if before.type == "heading_open":
             self._heading(children, before)
         elif before.type == "dt_open":
-            self._to.item(self._sentence(children))
+            self._terms.append(clean_inline(self._sentence(children)))
+        elif _TOC.fullmatch(token.content.strip()):
+            return
+        elif pictures := _only_images(children):
+            for one in pictures:
+                self._to.image(_alternative(one), str(one.attrGet("src") or ""))
         else:
-            text = self._sentence(children)
-            if self._alerts and self._alerts[-1]:
-                text = _ALERT.sub("", text, count=1) if text.startswith("[!") else text
-            self._to.paragraph(text)
+            self._paragraph(children)
+
+    def _paragraph(self, children: Sequence[Token]) -> None:
+        note, self._note = self._note, ""
+        text = self._sentence(children, note=note)
+        if self._alerts and self._alerts[-1] and text.startswith("[!"):
+            text = _ALERT.sub("", text, count=1)
+        self._to.paragraph(text)
 
     def _heading(self, children: Sequence[Token], before: Token) -> None:
-        text = self._sentence(children, plain=True)
+        text = self._sentence(children, bare=True)
         anchor = ""
-        if explicit := _HEADING_ID.search(text):
-            text, anchor = text[: explicit.start()], explicit[1]
+        if explicit := _heading_attributes(text, self._mkdocs):
+            found = _ID.search(explicit[1])
+            text, anchor = text[: explicit.start()], (found[1] or found[2]) if found else ""
         elif self._sphinx and any(child.type == "html_inline" for child in children):
             from docutils.nodes import make_id
 
@@ -167,42 +233,67 @@ class _Reading:
             self._open.clear()
         self._to.heading(text, int(before.tag[1]), anchor)
 
-    def _sentence(self, children: Sequence[Token], plain: bool = False) -> str:
-        """The text of inline tokens; code keeps its backticks unless `plain`."""
-        said: list[str] = []
+    def _sentence(self, children: Sequence[Token], bare: bool = False, note: str = "") -> str:
+        """The text of inline tokens with its marks. `bare`: for a heading, where code has no backticks."""
+        said = Sentence(bare)
+        if note:
+            said.note(note)
         for child in children:
             if child.type == "html_inline":
-                said.append(self._html.inline(child.content))
-            elif self._html.hiding:
-                continue
-            elif child.type == "code_inline":
-                self._say_code(child.content, said, plain)
-            elif child.type == "image":
-                said.append(self._sentence(child.children or [], plain))
-            elif child.type in ("softbreak", "hardbreak"):
-                said.append(" ")
-            elif child.type.startswith("math_inline"):
-                said.append(f"${child.content}$")
-            elif child.type != "footnote_ref":
-                said.append(child.content)
+                self._html.inline(child.content, said)
+            elif not self._html.hiding:
+                self._say(child, said, bare)
         self._html.end_sentence()
-        return "".join(said)
+        return said.take()
 
-    def _say_code(self, code: str, said: list[str], plain: bool) -> None:
-        if said and not self._jsx and (role := _ROLE.search(said[-1])):  # MyST: {ref}`text <target>`
-            said[-1] = said[-1][: role.start()]
-            said.append(_ROLE_TARGET.sub("", code).lstrip("~"))
-        elif plain:
-            said.append(code)
-        else:
-            said.append(f"`` {code} ``" if "`" in code else f"`{code}`")
+    def _say(self, child: Token, said: Sentence, bare: bool) -> None:
+        kind, _, end = child.type.rpartition("_")
+        match child.type:
+            case "code_inline":
+                self._say_code(child.content, said)
+            case "image":
+                said.image(str(child.attrGet("src") or ""), _alternative(child))
+            case "softbreak" | "hardbreak":
+                said.say(" ")
+            case "math_inline" | "math_inline_double":
+                said.say(f"${child.content}$")
+            case "footnote_ref":
+                said.note(str(child.meta.get("label") or child.meta.get("id", 0) + 1))
+            case "text":
+                said.say(self._visible(child.content, bare))
+            case _ if kind in _MARKED and end == "open":
+                said.open(kind, _MARKED[kind], str(child.attrGet("href") or ""))
+            case _ if kind in _MARKED and end == "close":
+                said.close(kind)
+            case _:
+                said.say(child.content)
+
+    def _visible(self, text: str, heading: bool) -> str:
+        """Text without what is addressed to the generator: attributes of the element before, names of icons."""
+        if "{" in text and not heading and not self._jsx:
+            text = _ATTRIBUTES.sub("", text)
+        if self._mkdocs or self._generator == "docusaurus":
+            text = _EMOJI.sub("", text)
+        return _WRAPPED.sub(r"\2", text) if self._mkdocs else text
+
+    def _say_code(self, code: str, said: Sentence) -> None:
+        before = said.unsay()
+        if not self._jsx and (role := _ROLE.search(before)):  # MyST: {ref}`text <target>`
+            said.say(before[: role.start()])
+            said.say(_ROLE_TARGET.sub("", code).lstrip("~"))
+            return
+        said.say(before)
+        if self._mkdocs:  # pymdownx: `#!python print()` names the language
+            code = re.sub(r"^(?:#!|:::)[\w+-]+[ \t]+(?=\S)", "", code)
+        said.code(code)
 
     def _quote(self, token: Token, first: Sequence[Token]) -> None:
         if token.nesting > 0:
             alert = _ALERT.match(first[0].content) if first and first[0].type == "inline" else None
             self._alerts.append(bool(alert))
             if alert:
-                self._to.open_admonition(marks.ADMONITIONS.get(alert[1].lower(), alert[1].capitalize()))
+                name = alert[1].lower()
+                self._to.open_admonition(marks.ADMONITIONS.get(name, alert[1].capitalize()), name)
             else:
                 self._to.open_quote()
         elif self._alerts and self._alerts.pop():
@@ -216,20 +307,26 @@ class _Reading:
                 self._to.close_admonition()
             return
         if mark.kind == "admonition":
-            self._to.open_admonition(mark.label)
+            self._to.open_admonition(mark.label, mark.name)
             if mark.title.casefold() != mark.label.casefold():
-                self._to.paragraph(_unformatted(mark.title))
+                self._to.paragraph(self._title(mark.title))
         elif mark.label:
-            self._to.paragraph(f"{_unformatted(mark.label)}:")
+            self._to.paragraph(f"{self._title(mark.label)}:")
         if mark.kind != "label":
             self._open.append(mark.kind)
+
+    def _title(self, text: str) -> str:
+        """One line of Markdown."""
+        generator: Generator = "mkdocs" if self._mkdocs else "plain"
+        tokens = _parser(self._jsx, generator).parseInline(text[:_MAX_INLINE], self._env)
+        return self._sentence([child for token in tokens for child in token.children or []]).rstrip()
 
     def _fence(self, token: Token) -> None:
         info = token.info.strip()
         directive = _DIRECTIVE.fullmatch(info)
         if not directive or self._jsx:
-            language = re.split(r"[\s,{]", info, maxsplit=1)[0].lstrip(".")
-            self._to.code(token.content, language)
+            language, caption = fences.describe(info)
+            self._to.code(fences.shown(token.content, language, self._generator), language, caption)
         elif self._depth < _MAX_DEPTH:
             self._depth += 1
             self._directive(directive[1], directive[2], token.content)
@@ -240,16 +337,17 @@ class _Reading:
         options = _OPTIONS.match(content)
         body = content[options.end() :] if options else content
         if name in _PROGRAMS:
-            self._to.code(body, argument)
+            caption = re.search(r":caption:[ \t]*(.+)", options[0]) if options else None
+            self._to.code(body, argument, caption[1] if caption else "")
         elif name == "eval-rst":
             from chapterverse.ingestion.readers.rst import read_text
 
             self._to.take(read_text(body))
         elif name == "math":
             self._to.paragraph(f"$${body}$$")
-        elif name == "image":
+        elif name in ("image", "figure"):
             alt = re.search(r":alt:(.*)", content)
-            self._to.paragraph(alt[1] if alt else "")
+            self._to.image(alt[1] if alt else "", argument, body if name == "figure" else "")
         elif name in marks.ADMONITIONS or name == "admonition":
             mark = marks.opening(name, argument) if name != "admonition" else marks.Mark("admonition", argument)
             self._mark(mark)
@@ -257,9 +355,25 @@ class _Reading:
             self._mark(marks.Mark("end"))
         elif name not in _UNREAD:
             if name in _LABELLED and argument:
-                self._to.paragraph(f"{_unformatted(argument)}:")
+                self._to.paragraph(f"{self._title(argument)}:")
             self._walk(body)
 
 
-def _unformatted(title: str) -> str:
-    return clean_inline(re.sub(r"[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}", "", title))
+def _heading_attributes(text: str, names: bool) -> re.Match[str] | None:
+    """The `{#id .class}` at the end of a heading. MkDocs lets it have bare `names`."""
+    found = _HEADING_ATTRIBUTES.search(text) if text.rstrip().endswith("}") else None
+    if not found or _ID.search(found[1]) or _ATTRIBUTES.fullmatch(found[0].strip()):
+        return found
+    return found if names and re.fullmatch(r"[\s\w-]+", found[1]) else None
+
+
+def _only_images(children: Sequence[Token]) -> list[Token]:
+    """The images of a paragraph that has nothing else."""
+    images = [child for child in children if child.type == "image"]
+    rest = (child for child in children if child.type not in ("image", "link_open", "link_close", "softbreak"))
+    blank = all(child.type == "text" and not _ATTRIBUTES.sub("", child.content).strip() for child in rest)
+    return images if images and blank else []
+
+
+def _alternative(image: Token) -> str:
+    return "".join(child.content if child.content else " " for child in image.children or [])

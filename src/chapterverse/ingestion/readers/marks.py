@@ -34,6 +34,21 @@ ADMONITIONS = {
     "bug": "Bug",
     "seealso": "See also",
     "todo": "To do",
+    "tldr": "Summary",
+    "check": "Success",
+    "done": "Success",
+    "faq": "Question",
+    "help": "Question",
+    "fail": "Failure",
+    "missing": "Failure",
+    "cite": "Quote",
+    "secondary": "Note",
+    "experimental": "Experimental",
+    "restricted": "Restricted",
+    "version-added": "New in version",
+    "version-changed": "Changed in version",
+    "version-deprecated": "Deprecated since version",
+    "version-removed": "Removed in version",
     "versionadded": "New in version",
     "versionchanged": "Changed in version",
     "deprecated": "Deprecated since version",
@@ -48,21 +63,24 @@ class Mark:
     kind: MarkKind
     label: str = ""
     title: str = ""
+    name: str = ""  # of an admonition's kind: "note"
 
     def __str__(self) -> str:
-        return SENTINEL + SENTINEL.join((self.kind, " ".join(self.label.split()), " ".join(self.title.split())))
+        words = (" ".join(text.split()) for text in (self.label, self.title, self.name))
+        return SENTINEL + SENTINEL.join((self.kind, *words))
 
 
 def opening(name: str, title: str = "") -> Mark:
     """The mark that opens an admonition, or a plain block when the name is none of theirs."""
-    label = ADMONITIONS.get(name.lower())
-    return Mark("admonition", label, title) if label else Mark("plain", title)
+    name = name.lower()
+    label = ADMONITIONS.get(name)
+    return Mark("admonition", label, title, name) if label else Mark("plain", title)
 
 
 def parse(line: str) -> Mark:
     """A mark from its line."""
-    kind, label, title = line.strip().removeprefix(SENTINEL).split(SENTINEL)
-    return Mark(cast(MarkKind, kind), label, title)
+    kind, label, title, name = line.strip().removeprefix(SENTINEL).split(SENTINEL)
+    return Mark(cast(MarkKind, kind), label, title, name)
 
 
 def unmarked(text: str) -> str:

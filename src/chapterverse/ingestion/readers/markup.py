@@ -9,8 +9,12 @@ from collections.abc import Iterator, Mapping
 
 from selectolax.lexbor import LexborNode
 
+from chapterverse.book import MarkKind
 from chapterverse.ingestion.document import Part
-from chapterverse.ingestion.readers.manuscript import Manuscript
+from chapterverse.ingestion.inline import picture, plain, styled
+from chapterverse.ingestion.limits import whole_number
+from chapterverse.ingestion.readers.cleaning import Cell
+from chapterverse.ingestion.readers.page_builder import PageBuilder
 
 _DEEPEST = 150  # elements inside each other; what lies deeper is read as bare text
 _BLOCK = re.compile(
@@ -19,6 +23,7 @@ _BLOCK = re.compile(
 )
 _HEADING = re.compile(r"h([1-6])")
 _CODE = frozenset(["code", "kbd", "samp", "tt"])
+_MARKS: dict[str, MarkKind] = {"em": "emphasis", "i": "emphasis", "strong": "strong", "b": "strong", "sub": "sub"}
 _LANGUAGE = re.compile(r"(?:language|lang|highlight(?:-source|-text)?)-([A-Za-z][\w+#.-]*)")
 _NO_LANGUAGE = frozenset(["default", "none", "notranslate", "text", "plaintext", "plain"])
 _ADMONITION = frozenset(["admonition", "theme-admonition"])
@@ -43,11 +48,13 @@ def text_of(node: LexborNode) -> str:
 
 class _Walk:
     def __init__(self, names: Mapping[int, str]) -> None:
-        self.page = Manuscript()
+        self.page = PageBuilder()
         self._names = names
         self._section = ""  # id of the section whose heading has not come yet
         self._level = 1  # of the last heading
         self._depth = 0
+        self._code_title = ""  # of the program that comes next
+        self._objects = 0  # functions and the like that are open here
 
     def children(self, node: LexborNode) -> None:
         """Everything inside an element; loose text between blocks is a paragraph."""
@@ -56,30 +63,50 @@ class _Walk:
             return
         self._depth += 1
         loose: list[str] = []
+        images: list[LexborNode] = []
         for child in node.iter(include_text=True):
             if child.is_text_node:
                 loose.append(child.text_content or "")
             elif _is_block(child):
-                self.page.paragraph("".join(loose))
-                loose.clear()
+                self._loose(loose, images)
                 self._block(child)
             elif child.is_element_node:
                 loose.extend(_inline(child, 0))
-        self.page.paragraph("".join(loose))
+                images += [child] if child.tag == "img" else child.css("img")
+        self._loose(loose, images)
         self._depth -= 1
+
+    def _loose(self, said: list[str], images: list[LexborNode]) -> None:
+        """Text between blocks. Images without any text beside them are blocks."""
+        text = "".join(said)
+        if images and not plain(text).strip():
+            for image in images:
+                self._image(image)
+        else:
+            self.page.paragraph(text)
+        said.clear()
+        images.clear()
+
+    def _image(self, node: LexborNode, caption: str = "") -> None:
+        self.page.image(node.attributes.get("alt") or "", _source(node), caption)
 
     def _block(self, node: LexborNode) -> None:
         tag = node.tag or ""
         if heading := _HEADING.fullmatch(tag):
             self._heading(node, int(heading[1]))
+        elif _is_code_title(node):
+            self._code_title = " ".join(text_of(node).split())
         elif tag == "pre":
-            self.page.code(_code_text(node), _language(node))
+            self.page.code(_code_text(node), _language(node), caption=self._code_title)
+            self._code_title = ""
         elif tag in ("ul", "ol", "menu"):
             self._list(node)
         elif tag == "dl":
             self._definitions(node)
         elif tag == "table":
             self._table(node)
+        elif tag == "figure" and len(node.css("img")) == 1 and not node.css_first("pre, table"):
+            self._figure(node)
         elif tag == "blockquote":
             self.page.open_quote()
             self.children(node)
@@ -88,6 +115,11 @@ class _Walk:
             self._admonition(node)
         else:
             self._container(node, tag)
+
+    def _figure(self, node: LexborNode) -> None:
+        caption, image = node.css_first("figcaption"), node.css_first("img")
+        if image is not None:
+            self._image(image, text_of(caption) if caption else "")
 
     def _container(self, node: LexborNode, tag: str) -> None:
         if name := self._names.get(node.mem_id):
@@ -105,8 +137,7 @@ class _Walk:
         self._section = ""
 
     def _list(self, node: LexborNode) -> None:
-        start = node.attributes.get("start") or ""
-        self.page.open_list(node.tag == "ol", int(start) if start.isdecimal() else 1)
+        self.page.open_list(node.tag == "ol", whole_number(node.attributes.get("start"), 1))
         for child in node.iter():
             if child.tag == "li":
                 self.page.item()
@@ -118,31 +149,46 @@ class _Walk:
         if any("sig" in _classes(term) for term in node.iter() if term.tag == "dt"):
             self._signatures(node)
             return
-        self.page.open_list()
         terms: list[str] = []
         for child in _rows(node, "div"):
             if child.tag == "dt":
                 terms.append(text_of(child).strip().rstrip(":"))
             elif child.tag == "dd":
-                self.page.item(", ".join(terms))
+                self._term(terms, child, plainly="field-list" in _classes(node))
                 terms.clear()
-                self.children(child)
         if terms:
-            self.page.item(", ".join(terms))
-        self.page.close_list()
+            self.page.field(", ".join(terms))
+
+    def _term(self, terms: list[str], node: LexborNode, plainly: bool) -> None:
+        """A term and what it means. The field list of a function belongs to the function's own field."""
+        if plainly and self._objects:
+            self.page.paragraph(f"{', '.join(terms)}:")
+            self.children(node)
+            return
+        self.page.open_field(", ".join(terms))
+        self.children(node)
+        self.page.close_field()
 
     def _signatures(self, node: LexborNode) -> None:
+        """Functions, classes and options: a heading that can be linked to, and a field with what they are."""
         above = self._level
+        signatures: list[str] = []
         for child in node.iter():
-            if child.tag == "dt" and (anchor := child.attributes.get("id")):
+            if child.tag == "dt":
                 signature = " ".join(child.text().split())
-                self._level = min(above + 1, 6)
-                self.page.heading(signature.split("(")[0], self._level, anchor)
-                self.page.paragraph(f"`{signature}`")
-            elif child.tag == "dt":
-                self.page.paragraph(f"`{' '.join(child.text().split())}`")
-            else:
-                self.children(child)
+                if (anchor := child.attributes.get("id")) and not signatures:
+                    self._level = min(above + 1, 6)
+                    self.page.heading(signature.split("(")[0], self._level, anchor)
+                signatures.append(f"`{signature}`")
+                continue
+            self._objects += 1
+            self.page.open_field(", ".join(signatures))
+            signatures.clear()
+            self.children(child)
+            self.page.close_field()
+            self._objects -= 1
+        if signatures:
+            self.page.field(", ".join(signatures))
         self._level = above
 
     def _table(self, node: LexborNode) -> None:
@@ -157,7 +203,7 @@ class _Walk:
             return
         if caption := node.css_first("caption"):
             self.page.paragraph(text_of(caption))
-        self.page.table([[text for cell in row for text in _cell(cell)] for row in rows])
+        self.page.table([[_cell(cell) for cell in row] for row in rows], _head_rows(node, rows))
 
     def _admonition(self, node: LexborNode) -> None:
         kinds = (_KIND.fullmatch(name) for name in sorted(_classes(node)))
@@ -167,11 +213,18 @@ class _Walk:
         said = " ".join(text_of(title).split()) if title else ""
         if title:
             title.decompose()
-        self.page.open_admonition(label)
+        self.page.open_admonition(label, kind=kind)
         if said.rstrip(":").casefold() != label.casefold():
             self.page.paragraph(said)
         self.children(node)
         self.page.close_admonition()
+
+
+def _is_code_title(node: LexborNode) -> bool:
+    """Whether an element names the file of the program below it: Docusaurus, Sphinx, MkDocs Material."""
+    return node.css_first("pre") is None and any(
+        name.startswith("codeBlockTitle") or name in ("code-block-caption", "filename") for name in _classes(node)
+    )
 
 
 def _is_block(node: LexborNode) -> bool:
@@ -192,14 +245,21 @@ def _inline(node: LexborNode, depth: int) -> Iterator[str]:
         yield node.text()
     elif tag in _CODE or (tag == "span" and "literal" in _classes(node)):
         code = " ".join(node.text().split())
-        yield f"`{code}`" if code and "`" not in code else code
+        code = f"`{code}`" if code and "`" not in code else code
+        link = node.css_first("a[href]")
+        yield styled("link", code, link.attributes.get("href") or "") if link and link.text() == node.text() else code
     elif tag == "img":
-        yield f" {node.attributes.get('alt') or ''} "
+        yield picture(_source(node), node.attributes.get("alt") or "") if _source(node) else ""
+    elif mark := _MARKS.get(tag):
+        yield styled(mark, "".join(_run(node, depth)))
+    elif tag == "a" and (href := (node.attributes.get("href") or "").strip()):
+        yield styled("link", "".join(_run(node, depth)), href)
     elif tag == "br":
         yield " "
     elif tag == "sup":
         power = "".join(_run(node, depth)).strip()
-        yield f"^{power}" if re.fullmatch(r"[+−-]?\d+|[a-z]", power) and not node.css_first("a") else power
+        is_power = re.fullmatch(r"[+−-]?\d+|[a-z]", power) and not node.css_first("a")
+        yield styled("sup", f"^{power}" if is_power else power)
     elif tag == "math":
         tex = node.css_first("annotation")
         yield f" {(tex or node).text()} "
@@ -239,6 +299,8 @@ def _language(node: LexborNode) -> str:
         for name in sorted(_classes(place)):
             if (found := _LANGUAGE.fullmatch(name)) and found[1].lower() not in _NO_LANGUAGE:
                 return found[1].lower()
+        if "sourceCode" in _classes(place):  # Pandoc
+            return next((name for name in sorted(_classes(place)) if name.islower() and name.isalnum()), "")
     return ""
 
 
@@ -251,9 +313,34 @@ def _rows(node: LexborNode, *groups: str) -> Iterator[LexborNode]:
             yield child
 
 
-def _cell(cell: LexborNode) -> list[str]:
-    span = cell.attributes.get("colspan") or ""
-    return [text_of(cell)] + [""] * (min(int(span), 50) - 1 if span.isdecimal() else 0)
+def _cell(cell: LexborNode) -> Cell:
+    return Cell(text_of(cell), _span(cell, "rowspan"), _span(cell, "colspan"))
+
+
+def _span(cell: LexborNode, name: str) -> int:
+    given = cell.attributes.get(name) or ""
+    return max(int(given), 1) if given.isdecimal() and len(given) < 6 else 1
+
+
+def _head_rows(node: LexborNode, rows: list[list[LexborNode]]) -> int:
+    """How many rows are the header: those of `thead`, else those of nothing but `th`; without any the first row is."""
+    heads = 0
+    for row in rows:
+        parent = row[0].parent.parent if row and row[0].parent else None
+        in_head = parent is not None and parent.tag == "thead"
+        if not in_head and not (row and all(cell.tag == "th" for cell in row)):
+            break
+        heads += 1
+    return min(heads, 3) or 1
+
+
+def _source(node: LexborNode) -> str:
+    """The address of an image; one that is loaded late keeps it elsewhere. Images inside the page have none."""
+    for name in ("src", "data-src"):
+        address = (node.attributes.get(name) or "").strip()
+        if address and not address.startswith("data:"):
+            return address
+    return ""
 
 
 def _is_layout(node: LexborNode, rows: list[list[LexborNode]]) -> bool:

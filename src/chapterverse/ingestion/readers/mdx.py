@@ -1,46 +1,84 @@
 """MDX to Markdown: the text inside components stays, the program around it goes.
 
-Owns imports, exports, JSX tags and `{expressions}`. Never runs any of it. One pass over the text; what does not close
-is left as it stands.
+Handles imports, exports, JSX tags and `{expressions}` without running any of it. A component that was imported from a
+Markdown file of the same folder is replaced by that file's text. One pass over the text; what does not close is left as
+it stands.
 """
 
+import html
 import re
 
-from chapterverse.ingestion.readers.marks import Mark, opening
+from chapterverse.ingestion.inclusion import Included, Inclusion
+from chapterverse.ingestion.limits import require_hidden_depth
+from chapterverse.ingestion.readers import frontmatter, includes
+from chapterverse.ingestion.readers.marks import ADMONITIONS, Mark, opening
 from chapterverse.ingestion.readers.rawhtml import is_hidden
 
 _TOKEN = re.compile(
     r"""(?P<escaped>\\.)
-    |^[ \t>]*(?P<fence>`{3,}|~{3,})[^\n`]*$
+    |^[ \t>]*(?:(?:[-*+]|\d+[.)])[ \t]+)*(?P<fence>`{3,}|~{3,})[^\n`]*$
     |(?P<code>(?<!`)`[^`\n]+`(?!`)|(?<!`)``(?!`)[^\n]{1,500}?(?<!`)``(?!`))
     |(?P<math>\$\$[^$]{1,3000}\$\$|\$[^\s$][^$\n]{0,300}\$)
     |(?P<comment><!--)
     |(?P<tag><(?P<end>/?)(?P<name>[A-Za-z][\w.:-]*|(?=>)))
+    |\{/\*[ \t]*(?P<anchor>\#[\w:.-]+)[ \t]*\*/\}
     |(?P<id>\{\#[\w:.-]+\})
     |(?P<brace>\{)
     |^(?P<module>import\s+(?:['"*{]|[\w$]+[\s,].{0,300}?\bfrom\b)|export\s+(?:default|const|let|var|function|class|async|[{*]))
     """,
     re.VERBOSE | re.MULTILINE,
 )
+_FENCE = re.compile(r"[ \t]*+(`{3,}+|~{3,}+)(.*)")
 _BRACE = re.compile(r"[{}]")
 _INSIDE_TAG = re.compile(r"[^<>{}\"'`]++|\"[^\"]*\"|'[^']*'|`[^`]*`")
 _STRING = re.compile(r"\{\s*(['\"`])([^{}]*)\1\s*\}", re.DOTALL)
-_ATTRIBUTE = re.compile(r"""([\w-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|\{\s*["'`]([^"'`{}]*)["'`]\s*\})""")
-_SPOKEN = ("label", "title", "summary", "caption", "content", "description", "alt")  # attributes that readers see
-_KEPT = {"table", "thead", "tbody", "tfoot", "tr", "td", "th", "pre", "code", "ul", "ol", "li", "br", "img"}
-_KEPT |= {"h1", "h2", "h3", "h4", "h5", "h6", "details", "summary", "script", "style"}
+_ATTRIBUTE = re.compile(
+    r"""(?<![\w-])([\w-]++)\s*+=\s*+(?:"([^"]*)"|'([^']*)'|\{\s*(?:require\(|useBaseUrl\()?\s*["'`]([^"'`{}]*)["'`][^{}]{0,40}\})"""
+)
+_IMPORTED = re.compile(r"""^import\s+([\w$]+)\s+from\s+['"](?P<path>[^'"\n]{1,300})['"]""", re.MULTILINE)
+_SPOKEN = ("label", "title", "summary", "caption", "content", "description", "text")  # attributes that readers see
+_KEPT = {"table", "thead", "tbody", "tfoot", "tr", "td", "th", "pre", "code", "ul", "ol", "li", "br", "dl", "dt", "dd"}
+_KEPT |= {"h1", "h2", "h3", "h4", "h5", "h6", "script", "style", "figure", "figcaption"}
+_KEPT |= {"a", "b", "strong", "em", "i", "sub", "sup", "kbd", "var", "samp", "blockquote"}
+_BLOCKS = {"div", "section", "p", "center", "article", "details", "summary", "main", "header", "footer"}
+_IMAGES = {"img", "Image", "Picture", "ThemedImage", "Zoom"}
+_UNSPOKEN = {"Head", "TOCInline", "DocCardList", "Redirect", "BrowserOnly", "Tabs", "Layout", "Since", "SourcePR"}
+_LABELLED = {"TabItem": ("label", "value"), "Tab": ("title", "label"), "Fragment": ("slot",), "Step": ("title",)}
 _MAX_EXPRESSION = 20_000  # characters; longer ones are taken for text
 _MAX_TAG_PIECES = 500
+_MAX_CODE_BLOCK = 50_000  # characters
 
 
-def strip(text: str) -> str:
+def strip(text: str, inclusion: Inclusion | None = None) -> str:
     """Markdown, with marks for the components that are admonitions or tabs."""
-    return _Stripper(text).run()
+    if "mdx-code-block" in text:
+        text = _unfenced(text)
+    return _Stripper(text, inclusion).run()
+
+
+def _unfenced(text: str) -> str:
+    """Docusaurus: what stands in a fence named `mdx-code-block` is a part of the page."""
+    kept: list[str] = []
+    fence = ""  # that is open
+    inside = False  # a fence that is taken away
+    for line in text.split("\n"):
+        mark = _FENCE.fullmatch(line)
+        if not fence and mark:
+            fence, inside = mark[1], mark[2].strip() == "mdx-code-block"
+            kept += [] if inside else [line]
+        elif fence and mark and mark[1].startswith(fence) and not mark[2].strip():
+            kept += [] if inside else [line]
+            fence, inside = "", False
+        else:
+            kept.append(line)
+    return "\n".join(kept)
 
 
 class _Stripper:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, inclusion: Inclusion | None) -> None:
         self._text = text
+        self._inclusion = inclusion
+        self._imports = {found[1]: found["path"] for found in _IMPORTED.finditer(text)}
         self._out: list[str] = []
         self._hidden: list[str] = []  # open elements from the outermost hidden one inward
 
@@ -70,6 +108,9 @@ class _Stripper:
             return self._tag(token)
         elif token["brace"]:
             return self._expression(token.start())
+        elif token["anchor"]:
+            self._put(f"{{{token['anchor']}}}")
+            return token.end()
         else:
             end = token.end()
         self._put(self._text[token.start() : end])
@@ -111,10 +152,12 @@ class _Stripper:
         alone = rest.endswith("/") or name in ("br", "img", "hr")
         if self._hidden or (not token["end"] and is_hidden(rest)):
             self._follow_hidden(name, closing=bool(token["end"]), alone=alone)
+        elif name == "CodeBlock" and not token["end"] and not alone:
+            return self._code_block(rest, end)
         elif name in _KEPT:
             self._put(self._text[token.start() : end])
         else:
-            self._component(token, rest, alone)
+            self._component(token, rest)
         return end
 
     def _tag_end(self, place: int) -> int | None:
@@ -134,20 +177,80 @@ class _Stripper:
     def _follow_hidden(self, name: str, closing: bool, alone: bool) -> None:
         if not closing and not alone:
             self._hidden.append(name)
+            require_hidden_depth(len(self._hidden))
         elif closing and name in self._hidden:
             while self._hidden.pop() != name:
                 pass
 
-    def _component(self, token: re.Match[str], rest: str, alone: bool) -> None:
+    def _component(self, token: re.Match[str], rest: str) -> None:
         name, closing = token["name"], bool(token["end"])
-        given = {key: next(filter(None, values), "") for key, *values in _ATTRIBUTE.findall(rest)}
-        if name == "Admonition":
-            mark = Mark("end") if closing else opening(given.get("type", "note"), given.get("title", ""))
-            self._put(f"\n\n{mark}\n\n")
+        given = {key: html.unescape(next(filter(None, values), "")) for key, *values in _ATTRIBUTE.findall(rest)}
+        if name in ("Admonition", "Aside", "Callout", "Note", "Tip", "Warning", "Danger", "Info", "Caution"):
+            self._admonition(name, given, closing)
+        elif name in _IMAGES:
+            self._put(_image(given))
+        elif name in ("Link", "Button") and (closing or "to" in given or "href" in given):
+            target = html.escape(given.get("to") or given.get("href", ""))
+            self._put("</a>" if closing else f'<a href="{target}">')
         elif closing or not name[:1].isupper():
-            self._put("\n\n" if name in ("div", "section", "p", "center", "article") else "")
-        elif name == "TabItem":
-            self._put(f"\n\n{Mark('label', given.get('label') or given.get('value', ''))}\n\n")
-        elif spoken := [given[key] for key in _SPOKEN if given.get(key)]:
-            alone_on_line = not self._text[: token.start()].rpartition("\n")[2].strip()
+            self._put("\n\n" if name in _BLOCKS else "")
+        elif name in _LABELLED:
+            label = next((given[key] for key in _LABELLED[name] if given.get(key)), "")
+            self._put(f"\n\n{Mark('label', label)}\n\n" if label else "")
+        elif not self._imported(name) and name not in _UNSPOKEN:
+            self._speak(token, given)
+
+    def _admonition(self, name: str, given: dict[str, str], closing: bool) -> None:
+        kind = given.get("type", "note") if name in ("Admonition", "Aside", "Callout") else name
+        mark = opening(kind if kind.lower() in ADMONITIONS else "note", given.get("title", ""))
+        self._put(f"\n\n{Mark('end') if closing else mark}\n\n")
+
+    def _speak(self, token: re.Match[str], given: dict[str, str]) -> None:
+        """What a component says that nobody knows: the attributes that readers see on most sites."""
+        spoken = [given[key] for key in _SPOKEN if given.get(key)]
+        target = given.get("href") or given.get("to", "")
+        if spoken and target and not re.search(r"[\[\]<>\n]", spoken[0] + target):
+            spoken[0] = f"[{spoken[0]}](<{target}>)"
+        if spoken:
+            begin = self._text.rfind("\n", 0, token.start()) + 1
+            alone_on_line = not self._text[begin : token.start()].strip()
             self._put("\n\n" + "\n\n".join(spoken) + "\n\n" if alone_on_line else " ".join(spoken))
+
+    def _imported(self, name: str) -> bool:
+        """Writes the Markdown file that a component was imported from; false where it is none."""
+        if (included := self._open(name, (".md", ".mdx"))) is None or self._inclusion is None:
+            return False
+        with self._inclusion.inside(included):
+            text = includes.expand(frontmatter.split(included.text)[1], self._inclusion)
+            self._put(f"\n\n{strip(text, self._inclusion)}\n\n")
+        return True
+
+    def _open(self, name: str, endings: tuple[str, ...] = ()) -> Included | None:
+        path = self._imports.get(name, "").rpartition("!")[2]
+        if not path or self._inclusion is None or (endings and not path.endswith(endings)):
+            return None
+        if path.startswith("@site/"):
+            path = path.removeprefix("@site/").removeprefix("docs/")
+        return self._inclusion.read(path if path.startswith(".") else f"/{path.lstrip('~/')}")
+
+    def _code_block(self, rest: str, start: int) -> int:
+        """`<CodeBlock>`: a program as a string, or imported as a file's text."""
+        end = self._text.find("</CodeBlock>", start, start + _MAX_CODE_BLOCK)
+        if end < 0:
+            return start
+        given = {key: next(filter(None, values), "") for key, *values in _ATTRIBUTE.findall(rest)}
+        inner = self._text[start:end].strip()
+        if literal := _STRING.fullmatch(inner) or re.fullmatch(r"\{\s*(`)([^`]*)`\s*\}", inner):
+            code = literal[2]
+        else:
+            included = self._open(inner.strip("{} \t\n"))
+            code = included.text if included else "" if inner.startswith("{") else inner
+        if code.strip():
+            title = f' title="{given["title"]}"' if given.get("title") else ""
+            self._put(f"\n\n````{given.get('language', '')}{title}\n{code.strip(chr(10))}\n````\n\n")
+        return end + len("</CodeBlock>")
+
+
+def _image(given: dict[str, str]) -> str:
+    source, alternative = given.get("src", ""), given.get("alt", "")
+    return f'<img src="{html.escape(source)}" alt="{html.escape(alternative)}">' if source or alternative else ""

@@ -4,25 +4,45 @@ Owns how lines on paper become paragraphs. Never looks at pictures: a scanned fi
 thread-safe, so one file is read at a time, whatever thread asks.
 """
 
+import ctypes
 import re
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import PurePosixPath
+from typing import Any
 
 import pypdfium2
 
 from chapterverse.ingestion.document import Document, Draft, Part, Unreadable
-from chapterverse.ingestion.readers.cleaning import clean_inline
-from chapterverse.ingestion.readers.manuscript import Manuscript
+from chapterverse.ingestion.readers.cleaning import clean_inline, visible
+from chapterverse.ingestion.readers.page_builder import PageBuilder
 
 _PDFIUM = threading.Lock()
+_MAX_PAGES = 10_000
+_MAX_CHARS = 50_000_000
+_MAX_BOOKMARKS = 20_000
+_LARGER = 1.12  # times the size of the text that the letters of a heading have at least
+_HEADING_SHARE = 0.35  # of all letters; where more are large, size says nothing
+_MAX_HEADING = 200  # characters
+_PROGRAM = -1  # in place of a heading's level
+_LETTER = 0.6  # width of a letter of a program, in sizes
+_LEADER = re.compile(r"(?:\. ?){6}[. ]{0,300}+(?:\d{1,4}|[ivxlc]{1,6})?\s{0,20}$")
+_ICON = re.compile("[\ue000-\uf8ff]")  # of fonts that hold pictures
+_SHEET = re.compile(r"Page \d+(?::|$)")
+_BOLD = re.compile(r"bold|black|heavy|semibold|demi", re.I)
+_FIXED = re.compile(r"mono|courier|1mn|consolas|menlo|typewriter|cmtt|inconsolata|fira ?code|source ?code", re.I)
+_NUMBERED = re.compile(r"(?:chapter|section|appendix)?\s*(?:\d{1,3}(?:\.\d{1,3}){0,4}|[A-Z])[.:)]?\s+\S", re.I)
+_GAP = 1.35  # times the usual distance of lines that parts two paragraphs
+_LINE = re.compile(r"[^\r\n\x02\ufffe]+[\x02\ufffe]?|[\x02\ufffe]")
 _EDGE = 2  # lines at the top and at the bottom where headers and footers are
 _RUNNING = 0.6  # share of the pages on which a line is a running header or footer
 _FEWEST = 3  # pages below which nothing is
 _HYPHEN = re.compile(r"(?<=\w)[-\u2010\u00ad]$")  # at the end of a line
-_COMPOUND = re.compile(r"\w+-\w+")
-_BREAK = re.compile(r"[\x02\ufffe](?:\r?\n)?")  # what PDFium gives for a hyphen and the end of its line
+_COMPOUND = re.compile(r"(?<!\w)\w++-\w++")
+_BREAK = re.compile(r"[\x02\ufffe]")  # what PDFium gives for a hyphen at the end of a line
 _PAGE_NUMBER = re.compile(
     r"(?:page\s*)?(?:\d{1,4}|[ivxlc]{1,7})(?:\s*(?:/|of)\s*\d{1,4})?|[-–—]\s*\d{1,4}\s*[-–—]", re.I
 )
@@ -34,118 +54,275 @@ _NO_TITLE = re.compile(r"untitled.*|.*\.(?:docx?|dvi|tex|pdf|indd|pptx?|odt|qxd)
 def read(document: Document) -> list[Draft]:
     """The one page of a PDF; `#page=N` leads to its sheets."""
     with _PDFIUM:
-        name, bookmarks, texts = _extract(document.data)
-    pages = [_lines(text) for text in texts]
-    if not any(any(page) for page in pages):
+        name, bookmarks, pages = _extract(document.data)
+    if not any(line.text for page in pages for line in page):
         raise Unreadable("has no text (perhaps scanned pages)")
     running = _running(pages)
-    compounds = {word for page in pages for line in page for word in _COMPOUND.findall(line)}
+    compounds = {word for page in pages for line in page for word in _COMPOUND.findall(line.text)}
+    levels = _heading_levels(pages)
     parts: list[Part] = []
     topic = ""
     for number, page in enumerate(pages, 1):
-        topic = bookmarks.get(number) or topic
-        content = _content(_without_edges(page, running), compounds)
-        if content:
+        topic = topic if levels and topic else bookmarks.get(number) or topic
+        content = _content(_without_edges(page, running), compounds, levels, f"page={number}")
+        if content and content[0].kind != "heading":
             heading = f"Page {number}: {topic}" if topic else f"Page {number}"
-            parts += [Part("heading", heading, level=2, anchor=f"page={number}"), *content]
+            parts.append(Part("heading", heading, level=2, anchor=f"page={number}"))
+        parts += content
+        topic = next((part.text for part in reversed(content) if part.kind == "heading"), topic)
     stem = " ".join(re.split(r"[-_\s]+", PurePosixPath(document.path).stem)).strip()
     title = stem if not name or _NO_TITLE.fullmatch(name) else name
-    return [Draft(title, tuple(parts))]
+    return [Draft(title, _levelled(parts, title))]
 
 
-def _extract(data: bytes) -> tuple[str, dict[int, str], list[str]]:
-    """Title, first bookmark of each sheet by its number, text of each sheet."""
+def _levelled(parts: list[Part], title: str) -> tuple[Part, ...]:
+    """The parts with the levels of headings counted from 2; the title of the file does not count."""
+    named = (part for part in parts if part.kind == "heading" and part.text.casefold() != title.casefold())
+    used = {part.level for part in named if not _SHEET.match(part.text)}
+    level = {old: min(new, 6) for new, old in enumerate(sorted(used), 2)}
+    return tuple(
+        replace(part, level=2 if _SHEET.match(part.text) else level.get(part.level, 2))
+        if part.kind == "heading"
+        else part
+        for part in parts
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line on a sheet: its text, the size of its letters, where it begins, and its kind of font."""
+
+    text: str
+    size: float = 0.0
+    top: float = 0.0
+    left: float = 0.0
+    bold: bool = False
+    fixed: bool = False  # all letters have the same width, as in programs
+
+
+def _extract(data: bytes) -> tuple[str, dict[int, str], list[list[_Line]]]:
+    """Title, first bookmark of each sheet by its number, lines of each sheet."""
     try:
         pdf = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
         locked = "password" in str(error).lower() or "security" in str(error).lower()
         raise Unreadable("is encrypted" if locked else "is not a PDF, or is damaged") from error
     try:
-        bookmarks: dict[int, str] = {}
-        for bookmark in pdf.get_toc():
-            place = bookmark.get_dest()
-            index = place.get_index() if place else None
-            if index is not None and (title := clean_inline(bookmark.get_title())):
-                bookmarks.setdefault(index + 1, title)
-        texts = [page.get_textpage().get_text_range() for page in pdf]
-        return clean_inline(pdf.get_metadata_value("Title")), bookmarks, texts
+        if len(pdf) > _MAX_PAGES:
+            raise Unreadable(f"has {len(pdf):,} pages, more than {_MAX_PAGES:,}")
+        pages: list[list[_Line]] = []
+        room = _MAX_CHARS
+        for page in pdf:
+            pages.append(_lines(page.get_textpage()))
+            room -= sum(len(line.text) for line in pages[-1])
+            page.close()
+            if room < 0:
+                raise Unreadable("has too much text")
+        return clean_inline(pdf.get_metadata_value("Title")), _bookmarks(pdf), pages
     except pypdfium2.PdfiumError as error:
         raise Unreadable("has pages that cannot be read") from error
     finally:
         pdf.close()
 
 
-def _lines(text: str) -> list[str]:
-    text = _BREAK.sub("-\n", text).translate(_LIGATURES)
-    return [clean_inline(line) for line in text.splitlines()]
+def _bookmarks(pdf: Any) -> dict[int, str]:
+    bookmarks: dict[int, str] = {}
+    for number, bookmark in enumerate(pdf.get_toc(max_depth=8)):
+        if number > _MAX_BOOKMARKS:
+            break
+        place = bookmark.get_dest()
+        index = place.get_index() if place else None
+        if index is not None and (title := clean_inline(bookmark.get_title())):
+            bookmarks.setdefault(index + 1, title)
+    return bookmarks
+
+
+def _lines(page: Any) -> list[_Line]:
+    """The lines of a sheet with the size of their letters."""
+    text = page.get_text_range()
+    measured = len(text) == page.count_chars()  # else its characters cannot be told apart by their places
+    lines: list[_Line] = []
+    for found in _LINE.finditer(text):
+        said = clean_inline(_ICON.sub("", _BREAK.sub("-", found[0])).translate(_LIGATURES))
+        if _LEADER.search(said):  # a line of a table of contents
+            continue
+        if said and measured:
+            lines.append(_measured(page, said, found.start(), found.end()))
+        elif said:
+            lines.append(_Line(said))
+    return lines
+
+
+def _measured(page: Any, said: str, start: int, end: int) -> _Line:
+    """A line with the size that most of its letters have, judged by a few of them."""
+    step = max((end - start) // 5, 1)
+    sizes = sorted(pypdfium2.raw.FPDFText_GetFontSize(page.raw, place) for place in range(start, end, step))
+    middle = (start + end) // 2
+    try:
+        boxes = [page.get_charbox(place) for place in {start, middle}]
+    except pypdfium2.PdfiumError:
+        boxes = []
+    heights = [abs(box[3] - box[1]) for box in boxes]
+    size = sizes[len(sizes) // 2]
+    if size <= 1.5 and heights:  # a font of size 1 that the page scales
+        size = max(heights) * 1.4
+    top = max((box[3] for box in boxes), default=0.0)
+    left = min((box[0] for box in boxes), default=0.0)
+    fonts = [_font(page, place) for place in (*range(start, end, step), end - 1)]
+    bold = all(_BOLD.search(name) for name, _ in fonts)
+    fixed = all(flags & 1 or _FIXED.search(name) for name, flags in fonts)
+    if fixed:  # its indent means something
+        raw = visible(page.get_text_range(start, end - start)).replace("\xa0", " ")
+        said, first = raw.strip(), start + len(raw) - len(raw.lstrip())
+        left = page.get_charbox(first)[0] if first < end else left
+    return _Line(said, round(size * 2) / 2, top, left, bold, fixed)
+
+
+def _font(page: Any, place: int) -> tuple[str, int]:
+    """The name of a letter's font and its flags, of which the first says that all letters have the same width."""
+    name, flags = ctypes.create_string_buffer(100), ctypes.c_int()
+    pypdfium2.raw.FPDFText_GetFontInfo(page.raw, place, name, 100, flags)
+    return name.value.decode("utf-8", "replace"), flags.value
+
+
+def _heading_levels(pages: Sequence[list[_Line]]) -> dict[float, int]:
+    """The sizes of letters that are larger than those of the text, largest first, as levels of headings."""
+    weight: Counter[float] = Counter()
+    for page in pages:
+        for line in page:
+            weight[line.size] += len(line.text)
+    if not weight or not weight.total():
+        return {}
+    body = weight.most_common(1)[0][0]
+    larger = sorted((size for size in weight if size >= body * _LARGER and size > body + 0.5), reverse=True)
+    if sum(weight[size] for size in larger) > _HEADING_SHARE * weight.total():
+        return {}
+    return {size: min(level, 6) for level, size in enumerate(larger, 2)}
 
 
 def _shape(line: str) -> str:
     return re.sub(r"\d+", "#", line)
 
 
-def _running(pages: Sequence[list[str]]) -> set[str]:
+def _running(pages: Sequence[list[_Line]]) -> set[str]:
     """Shapes of lines that stand at the edge of most pages."""
     if len(pages) < _FEWEST:
         return set()
     seen = Counter(
-        shape for page in pages if page for shape in {_shape(line) for line in page[:_EDGE] + page[-_EDGE:] if line}
+        shape for page in pages if page for shape in {_shape(line.text) for line in page[:_EDGE] + page[-_EDGE:]}
     )
     return {shape for shape, times in seen.items() if times > _RUNNING * len(pages)}
 
 
-def _without_edges(page: list[str], running: set[str]) -> list[str]:
-    lines = [line for line in page if line]
+def _without_edges(page: list[_Line], running: set[str]) -> list[_Line]:
+    lines = list(page)
     for at in (0, -1):
         for _ in range(_EDGE):
-            running_line = len(lines) > 1 and _shape(lines[at]) in running  # one line alone is the page's text
-            if lines and (running_line or _PAGE_NUMBER.fullmatch(lines[at])):
+            running_line = len(lines) > 1 and _shape(lines[at].text) in running  # one line alone is the page's text
+            if lines and (running_line or _PAGE_NUMBER.fullmatch(lines[at].text)):
                 lines.pop(at)
     return lines
 
 
-def _content(lines: Sequence[str], compounds: set[str]) -> tuple[Part, ...]:
-    page = Manuscript()
+def _content(lines: Sequence[_Line], compounds: set[str], levels: Mapping[float, int], anchor: str) -> tuple[Part, ...]:
+    page = PageBuilder()
     in_list = False
-    for paragraph in _paragraphs(lines, compounds):
-        bullet = _BULLET.match(paragraph)
+    for paragraph, level in _paragraphs(lines, compounds, levels):
+        if level == _PROGRAM:
+            if in_list:
+                page.close_list()
+            in_list = False
+            page.code(paragraph)
+            continue
+        bullet = _BULLET.match(paragraph) if not level else None
         if in_list and not bullet:
             page.close_list()
         if bullet and not in_list:
             page.open_list(bullet["number"] is not None, int(bullet["number"] or 1))
         if bullet:
             page.item()
-        page.paragraph(paragraph[bullet.end() :] if bullet else paragraph)
+        if level:
+            page.heading(paragraph, level, anchor)
+        else:
+            page.paragraph(paragraph[bullet.end() :] if bullet else paragraph)
         in_list = bullet is not None
     return page.finish()
 
 
-def _paragraphs(lines: Sequence[str], compounds: set[str]) -> Iterator[str]:
-    """Lines joined where a sentence runs on: a paragraph ends with a short line, or before a bullet."""
+def _paragraphs(lines: Sequence[_Line], compounds: set[str], levels: Mapping[float, int]) -> Iterator[tuple[str, int]]:
+    """Lines joined where a sentence runs on, with the level of a heading or 0."""
     if not lines:
         return
-    width = sorted(map(len, lines))[int(len(lines) * 0.9)]  # of a full line
-    gathered: list[str] = []
+    width = sorted(len(line.text) for line in lines)[int(len(lines) * 0.9)]  # of a full line
+    pitch = _pitch(lines)
+    gathered: list[_Line] = []
     for line in lines:
-        if gathered:
-            above = gathered[-1]
-            ends = above.endswith((".", "!", "?", ":")) or (line[:1].isupper() and not _HYPHEN.search(above))
-            if _BULLET.match(line) or (len(above) < 0.8 * width and ends):
-                yield _joined(gathered, compounds)
-                gathered.clear()
+        if gathered and _ends(gathered[-1], line, width, pitch, levels):
+            yield _told(gathered, compounds, levels)
+            gathered.clear()
         gathered.append(line)
-    yield _joined(gathered, compounds)
+    yield _told(gathered, compounds, levels)
+
+
+def _told(lines: Sequence[_Line], compounds: set[str], levels: Mapping[float, int]) -> tuple[str, int]:
+    if all(line.fixed for line in lines):
+        left = min(line.left for line in lines)
+        width = lines[0].size * _LETTER or 1.0
+        return "\n".join(f"{' ' * min(round((line.left - left) / width), 80)}{line.text}" for line in lines), _PROGRAM
+    return _joined([line.text for line in lines], compounds), _level_of(lines, levels)
+
+
+def _ends(above: _Line, line: _Line, width: int, pitch: float, levels: Mapping[float, int]) -> bool:
+    """Whether a paragraph or heading ends with a line: letters of another size, a gap, a bullet, or a short line."""
+    if above.fixed or line.fixed:
+        return above.fixed != line.fixed
+    if levels.get(above.size, 0) != levels.get(line.size, 0) or _BULLET.match(line.text):
+        return True
+    if above.bold != line.bold and (_is_title(above) or _is_title(line)):
+        return True
+    gap = above.top - line.top
+    if pitch and line.top and gap > _GAP * pitch * max(line.size, above.size) and not _HYPHEN.search(above.text):
+        return True
+    if levels.get(line.size):
+        return False  # a heading goes on in the next line
+    ends = above.text.endswith((".", "!", "?", ":")) or (line.text[:1].isupper() and not _HYPHEN.search(above.text))
+    return len(above.text) < 0.8 * width and ends
+
+
+def _pitch(lines: Sequence[_Line]) -> float:
+    """The usual distance from one line to the next, as a multiple of the size of their letters; 0: not known."""
+    steps = sorted(
+        (one.top - two.top) / two.size
+        for one, two in pairwise(lines)
+        if two.size and one.size == two.size and 0 < one.top - two.top < 4 * two.size
+    )
+    return steps[len(steps) // 2] if len(steps) >= 3 else 0.0
+
+
+def _level_of(lines: Sequence[_Line], levels: Mapping[float, int]) -> int:
+    """The level of a heading; what is too long for one is text, however large."""
+    said = " ".join(line.text for line in lines)
+    level = levels.get(lines[0].size, 0)
+    if not level and all(_is_title(line) for line in lines):
+        level = max(levels.values(), default=1) + 1
+    sentence = said.endswith((".", ",", ";")) and len(said) > 60
+    return level if len(said) <= _MAX_HEADING and not sentence and re.search(r"[^\W\d]", said) else 0
+
+
+def _is_title(line: _Line) -> bool:
+    """Whether a line of the text's own size is a heading: bold, and numbered as one."""
+    return line.bold and len(line.text) <= 100 and _NUMBERED.match(line.text) is not None
 
 
 def _joined(lines: Sequence[str], compounds: set[str]) -> str:
     """Lines as one; a word broken at the end of a line is whole again, with its hyphen where it has one elsewhere."""
     text = ""
     for line in lines:
-        broken = _HYPHEN.search(text)
+        broken = _HYPHEN.search(text[-2:])  # not all of it, or the time grows with the square of the lines
         if not broken or not line[:1].isalpha():
             text += f" {line}" if text else line
             continue
-        head, tail = re.split(r"\W", text[:-1])[-1], re.split(r"\W", line, maxsplit=1)[0]
+        head, tail = re.split(r"\W", text[-80:-1])[-1], re.split(r"\W", line, maxsplit=1)[0]
         compound = line[0].isupper() or f"{head}-{tail}" in compounds
         text = f"{text[:-1]}-{line}" if compound else text[:-1] + line
     return text

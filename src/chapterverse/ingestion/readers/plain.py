@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from chapterverse.ingestion.document import Document, Draft, NothingToRead
 from chapterverse.ingestion.readers.cleaning import clean_inline, decode, visible
-from chapterverse.ingestion.readers.manuscript import Manuscript
+from chapterverse.ingestion.readers.page_builder import PageBuilder
 
 _LONGEST_HEADING = 80  # characters
 _UNDERLINE = re.compile(r"\s*(={3,}|-{3,}|\*{3,}|~{3,})\s*")
@@ -26,7 +26,7 @@ def read(document: Document) -> list[Draft]:
     blocks = list(_blocks(visible(decode(document.data))))
     if not blocks:
         raise NothingToRead("is empty")
-    page = Manuscript()
+    page = PageBuilder()
     title = ""
     for index, lines in enumerate(blocks):
         heading, level = _heading(lines)
@@ -69,7 +69,7 @@ def _short_line(lines: list[str]) -> str:
     return line if len(lines) == 1 and len(line) <= _LONGEST_HEADING and line[-1:] not in (".", ":", ",", ";") else ""
 
 
-def _write(page: Manuscript, lines: list[str]) -> None:
+def _write(page: PageBuilder, lines: list[str]) -> None:
     if _ITEM.match(lines[0]):
         first = _ITEM.match(lines[0])
         number = first["number"] if first else None

@@ -1,46 +1,58 @@
 """HTML inside Markdown: its text and its structure, not its tags.
 
-Owns the reading of tags, piece by piece as Markdown hands them over. Never shows what a browser would hide: comments,
-scripts, styles, elements that are hidden by attribute or style. Not a reader of HTML pages.
+Follows tags piece by piece as Markdown hands them over. What a browser would hide is left out: comments, scripts,
+styles, elements that are hidden by attribute or style. Not a reader of HTML pages.
 """
 
 import html
 import re
+from typing import Final
 
+from chapterverse.book import MarkKind
+from chapterverse.ingestion.document import NO_ANCHOR
+from chapterverse.ingestion.limits import require_hidden_depth
 from chapterverse.ingestion.readers.hiding import hides
-from chapterverse.ingestion.readers.manuscript import Manuscript
+from chapterverse.ingestion.readers.page_builder import PageBuilder
+from chapterverse.ingestion.readers.sentence import Sentence
 
 _TAG = re.compile(  # bounded and possessive, so that no broken tag costs more than its length
     r"<!--.*?(?:-->|\Z)|<[!?][^<>]*+>"
     r"|<(?P<end>/?)(?P<name>[a-zA-Z][\w.:-]*+)(?P<rest>(?:[^<>\"']++|\"[^\"]{0,5000}+\"|'[^']{0,5000}+'){0,100}+)>",
     re.DOTALL,
 )
-_ATTRIBUTE = r"""(?<![\w-]){}\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))"""
-_ALT = re.compile(_ATTRIBUTE.format("alt"), re.IGNORECASE)
+_ATTRIBUTE = r"""(?<![\w-]){}\s*=\s*(?:"([^"]*)"|'([^']*)'|\{{["'`]([^"'`{{}}]*)["'`]\}}|([^\s"'>{{]+))"""
+_ALT = re.compile(_ATTRIBUTE.format("(?:alt|aria-label)"), re.IGNORECASE)
+_SRC = re.compile(_ATTRIBUTE.format("src"), re.IGNORECASE)
+_HREF = re.compile(_ATTRIBUTE.format("(?:href|to)"), re.IGNORECASE)
 _ID = re.compile(_ATTRIBUTE.format("(?:id|name)"), re.IGNORECASE)
+_ROWS = re.compile(_ATTRIBUTE.format("rowspan"), re.IGNORECASE)
+_COLUMNS = re.compile(_ATTRIBUTE.format("colspan"), re.IGNORECASE)
+_TEXT = re.compile(_ATTRIBUTE.format("text"), re.IGNORECASE)
+_START = re.compile(_ATTRIBUTE.format("start"), re.IGNORECASE)
 _HIDDEN = re.compile(r"""(?<![\w-])(?:hidden(?=[\s=/]|$)|aria-hidden\s*=\s*["'{]*true)""", re.IGNORECASE)
 _STYLE = re.compile(r"""(?<![\w-])style\s*=\s*(?:"([^"]*)"|'([^']*)'|\{([^<>]*?)\}\})""", re.IGNORECASE)
-_INVISIBLE = {"script", "style", "template", "noscript", "head", "svg", "iframe", "object"}
+_INVISIBLE = {"script", "style", "template", "noscript", "head", "svg", "iframe", "object", "video", "audio", "select"}
 _VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
 _INLINE = {
-    "a",
-    "abbr",
-    "b",
-    "bdi",
-    "bdo",
-    "big",
-    "cite",
-    "data",
-    "del",
-    "dfn",
-    "em",
-    "font",
-    "i",
-    "ins",
-    "kbd",
-    "label",
+    "a", "abbr", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i", "ins", "kbd",
+    "label", "mark", "q", "s", "samp", "small", "span", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr",
+}  # fmt: skip
+MARKS: Final[dict[str, MarkKind]] = {
+    "a": "link",
+    "b": "strong",
+    "strong": "strong",
+    "em": "emphasis",
+    "i": "emphasis",
+    "dfn": "emphasis",
+    "var": "emphasis",
+    "cite": "emphasis",
+    "sub": "sub",
+    "sup": "sup",
+    "code": "code",
+    "kbd": "code",
+    "samp": "code",
+    "tt": "code",
 }
-_INLINE |= {"mark", "q", "s", "samp", "small", "span", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr"}
 
 
 def is_hidden(attributes: str) -> bool:
@@ -52,12 +64,16 @@ def is_hidden(attributes: str) -> bool:
 class RawHtml:
     """Follows the HTML of one page and writes what can be seen of it."""
 
-    def __init__(self, manuscript: Manuscript) -> None:
-        self._to = manuscript
+    def __init__(self, to: PageBuilder) -> None:
+        self._to = to
         self._hidden: list[str] = []  # names of the open elements from the outermost hidden one inward
-        self._text: list[str] = []
-        self._pre = False
+        self._said = Sentence()
+        self._pre: list[str] | None = None  # text of the open <pre>
+        self._language = ""
         self._heading: tuple[int, str] | None = None
+        self._terms: list[str] | None = None  # of a definition list whose description has not begun
+        self._images: list[tuple[str, str]] = []  # of this piece of HTML, while there is no text in it
+        self._figure = False
 
     @property
     def hiding(self) -> bool:
@@ -75,14 +91,23 @@ class RawHtml:
         self._write(source[place:])
         self._flush()
 
-    def inline(self, source: str) -> str:
-        """What an inline tag adds to the sentence around it: next to nothing."""
+    def inline(self, source: str, to: Sentence) -> None:
+        """Reads a tag inside a sentence."""
         if not (tag := _TAG.fullmatch(source)) or not tag["name"]:
-            return ""
-        name, closing = tag["name"].lower(), bool(tag["end"])
-        if self._follow_hidden(name, tag["rest"], closing) or closing:
-            return ""
-        return " " if name == "br" else _attribute(_ALT, tag["rest"]) if name == "img" else ""
+            return
+        name, rest, closing = tag["name"].lower(), tag["rest"], bool(tag["end"])
+        if self._follow_hidden(name, rest, closing):
+            return
+        if name == "br":
+            to.say(" ")
+        elif name == "img":
+            to.image(_attribute(_SRC, rest), _attribute(_ALT, rest))
+        elif name in MARKS:
+            _mark(to, name, rest, closing)
+        elif name == "badge":
+            to.say(_attribute(_TEXT, rest))
+        elif name not in _INLINE:
+            to.say(" ")
 
     def end_sentence(self) -> None:
         """Elements hidden inside a sentence end with it."""
@@ -93,35 +118,65 @@ class RawHtml:
             return
         if name == "pre":
             self._flush()
-            self._pre = not closing
-        elif self._pre:
-            self._text.append("\n" if name == "br" else "")
-        elif name == "code":
-            self._text.append("`")
+            self._pre = None if closing else []
+            self._language = ""
+        elif self._pre is not None:
+            self._inside_pre(name, attributes)
         elif name == "img":
-            self._text.append(_attribute(_ALT, attributes))
+            self._images.append((_attribute(_SRC, attributes), _attribute(_ALT, attributes)))
+        elif name in MARKS:
+            _mark(self._said, name, attributes, closing)
+        elif name == "badge":
+            self._said.say(_attribute(_TEXT, attributes))
         elif name not in _INLINE:
             self._flush()
             self._structure(name, attributes, closing)
 
+    def _inside_pre(self, name: str, attributes: str) -> None:
+        assert self._pre is not None
+        if name == "br":
+            self._pre.append("\n")
+        elif name == "code" and (found := re.search(r"language-([\w+-]+)", attributes)):
+            self._language = found[1]
+
     def _structure(self, name: str, attributes: str, closing: bool) -> None:
         match name, closing:
             case (("h1" | "h2" | "h3" | "h4" | "h5" | "h6"), _):
-                self._heading = None if closing else (int(name[1]), _attribute(_ID, attributes))
-            case (("ul" | "ol" | "dl"), False):
-                self._to.open_list(ordered=name == "ol")
-            case (("ul" | "ol" | "dl"), True):
+                self._heading = None if closing else (int(name[1]), _attribute(_ID, attributes) or NO_ANCHOR)
+            case (("ul" | "ol"), False):
+                self._to.open_list(ordered=name == "ol", start=_number(_START, attributes))
+            case (("ul" | "ol"), True):
                 self._to.close_list()
-            case (("li" | "dt"), False):
+            case "li", False:
                 self._to.item()
+            case (("dt" | "dd" | "dl"), _):
+                self._definition(name, closing)
+            case (("figure" | "figcaption" | "picture"), _):
+                self._figure = not closing if name == "figure" else self._figure
             case "blockquote", _:
                 self._to.close_quote() if closing else self._to.open_quote()
-            case "table", _:
-                self._to.close_table() if closing else self._to.open_table()
-            case "tr", False:
-                self._to.row()
-            case (("td" | "th"), False):
-                self._to.cell()
+            case _:
+                self._table(name, attributes, closing)
+
+    def _definition(self, name: str, closing: bool) -> None:
+        if name == "dt" and not closing:
+            if self._terms is None:
+                self._to.close_field()
+            self._terms = self._terms or []
+        elif name == "dd" and not closing:
+            self._to.open_field(", ".join(self._terms or []))
+            self._terms = None
+        elif closing and name in ("dd", "dl"):
+            self._to.close_field()
+            self._terms = None
+
+    def _table(self, name: str, attributes: str, closing: bool) -> None:
+        if name == "table":
+            self._to.close_table() if closing else self._to.open_table()
+        elif name == "tr" and not closing:
+            self._to.row()
+        elif name in ("td", "th") and not closing:
+            self._to.cell(_number(_ROWS, attributes), _number(_COLUMNS, attributes))
 
     def _follow_hidden(self, name: str, attributes: str, closing: bool) -> bool:
         """Keeps track of hidden elements; true when the tag is part of one."""
@@ -134,23 +189,62 @@ class RawHtml:
         if not self.hiding and name not in _INVISIBLE and not is_hidden(attributes):
             return False
         if name not in _VOID and not attributes.endswith("/"):
-            self._flush()
+            if not self.hiding:
+                self._flush()
             self._hidden.append(name)
+            require_hidden_depth(len(self._hidden))
         return True
 
     def _write(self, text: str) -> None:
-        if text and not self.hiding:
-            self._text.append(html.unescape(text))
+        if not text or self.hiding:
+            return
+        if self._pre is not None:
+            self._pre.append(html.unescape(text))
+            return
+        if self._images and text.strip() and not self._figure:
+            self._inline_images()
+        self._said.say(html.unescape(text))
+
+    def _inline_images(self) -> None:
+        for target, alternative in self._images:
+            self._said.image(target, alternative)
+        self._images.clear()
 
     def _flush(self) -> None:
-        text = "".join(self._text)
-        self._text.clear()
-        if self._pre:
-            self._to.code(text)
-        elif self._heading:
-            self._to.heading(text, *self._heading)
+        if self._pre is not None:
+            self._to.code("".join(self._pre), self._language)
+            self._pre.clear()
+            return
+        text = self._said.take()
+        if self._figure and text.strip() and self._images:
+            target, alternative = self._images.pop()
+            self._to.image(alternative, target, text)
+            text = ""
+        if self._images and text.strip():
+            self._inline_images()
+            text += self._said.take()
+        elif not self._figure:
+            for target, alternative in self._images:
+                self._to.image(alternative, target)
+            self._images.clear()
+        if self._heading:
+            self._to.heading(text.replace("`", ""), *self._heading)
+        elif self._terms is not None:
+            self._terms += [text] if text.strip() else []
         else:
             self._to.paragraph(text)
+
+
+def _mark(to: Sentence, name: str, attributes: str, closing: bool) -> None:
+    if closing:
+        to.close(name)
+    else:
+        to.open(name, MARKS[name], _attribute(_HREF, attributes) if name == "a" else "")
+
+
+def _number(pattern: re.Pattern[str], attributes: str) -> int:
+    value = _attribute(pattern, attributes)
+    return int(value) if value.isascii() and value.isdigit() and len(value) < 7 else 1
 
 
 def _attribute(pattern: re.Pattern[str], attributes: str) -> str:

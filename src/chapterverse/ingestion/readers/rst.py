@@ -1,45 +1,74 @@
-"""reStructuredText, as docutils parses it, with what Sphinx adds.
+"""reStructuredText, as docutils parses it, with what Sphinx adds (`sphinx.py`).
 
-Owns the walk from docutils' nodes to the parts of a page. Never includes files, passes raw output through or fails on
-a mistake in the markup: what docutils complains of is left out, the rest is read.
+Raw output is never passed through. A mistake in the markup costs only itself: what docutils complains of is left out,
+the rest is read.
 """
 
+import re
+from collections.abc import Iterator, Sequence
+from copy import copy
 from functools import cache
 from textwrap import fill
-from typing import Any
+from typing import Any, ClassVar
 
 from docutils import nodes
 from docutils.frontend import get_default_settings
-from docutils.parsers.rst import Parser
+from docutils.parsers.rst import Parser, roles
 from docutils.parsers.rst.states import Inliner
-from docutils.transforms.references import PropagateTargets, Substitutions
+from docutils.transforms import references as transforms
 from docutils.utils import new_document
 
+from chapterverse.book import MarkKind
 from chapterverse.ingestion.document import Document, Draft, Part, Unreadable
-from chapterverse.ingestion.readers import sphinx
-from chapterverse.ingestion.readers.cleaning import decode
-from chapterverse.ingestion.readers.manuscript import Manuscript
+from chapterverse.ingestion.inclusion import Inclusion
+from chapterverse.ingestion.inline import picture, plain, styled
+from chapterverse.ingestion.readers import large_tables, sphinx
+from chapterverse.ingestion.readers.cleaning import clean_inline, decode
+from chapterverse.ingestion.readers.page_builder import PageBuilder
+from chapterverse.ingestion.readers.sphinx_page import Surroundings
+from chapterverse.ingestion.readers.sphinx_roles import default_role
 
 _SILENT = 5  # a level above docutils' gravest message
 # docutils takes time that grows with the square of these, and no book comes near them
 _MAX_LINE = 5_000  # characters; longer lines are broken at a space
 _MAX_PARAGRAPH = 10_000  # characters; a longer one is taken without its markup
 _MAX_TARGETS = 1_000  # labels before headings
+_MAX_LINKS = 20_000  # references by name
+_MAX_TERM = 80  # characters; a longer term is a sentence, and what follows is no definition
+_MAX_FACT = 200  # characters in a cell of a field's table
+_MAX_FACTS = 8  # columns of a field's table
 
-_UNSEEN = (nodes.Invisible, nodes.system_message, nodes.raw, nodes.target, nodes.footnote_reference, nodes.label)
+_UNSEEN = (nodes.Invisible, nodes.system_message, nodes.raw, nodes.target, nodes.label, nodes.problematic)
+_STYLES: dict[type[nodes.Node], MarkKind] = {
+    nodes.emphasis: "emphasis",
+    nodes.title_reference: "emphasis",
+    nodes.strong: "strong",
+    nodes.subscript: "sub",
+    nodes.superscript: "sup",
+}
+_PARAMETER = re.compile(r"(param|parameter|arg|argument|key|keyword|kwarg|kwparam)\s+(?:(.*)\s)?(\S+)", re.DOTALL)
+_RAISED = re.compile(r"(raises?|except|exception|throws?)\s+(.+)", re.DOTALL)
+_DOCTEST_FLAG = re.compile(r"(?<![ \t])[ \t]*+#[ \t]*+doctest:.*$|^[ \t]*+<BLANKLINE>[ \t]*+$", re.MULTILINE)
+_FIELD_NAMES = {"returns": "Returns", "return": "Returns", "rtype": "Return type", "yields": "Yields"}
 
 
 def read(document: Document) -> list[Draft]:
     """The one page of a reStructuredText file."""
-    return [Draft("", read_text(decode(document.data)))]
+    return [Draft("", read_text(decode(document.data), document))]
 
 
-def read_text(text: str) -> tuple[Part, ...]:
+def read_text(text: str, document: Document | None = None) -> tuple[Part, ...]:
     """The parts of a text; also for the passages of reStructuredText inside other formats."""
+    inclusion = Inclusion(document) if document and document.tree else None
+    around = Surroundings(document, inclusion=inclusion)
+    language = around.settings.get("highlight_language", "")
+    around.language = "" if language in ("default", "none") else language
     try:
-        return _Reading().read(_parse(text))
+        return _Reading(around).read(_parse(text, around))
     except RecursionError as error:
         raise Unreadable("nested too deeply") from error
+    except Exception as error:  # docutils fails in many ways on markup that nobody would write
+        raise Unreadable(f"cannot be parsed as reStructuredText ({type(error).__name__}: {error})"[:200]) from error
 
 
 @cache
@@ -51,6 +80,8 @@ def _settings() -> Any:
     settings.auto_id_prefix = "id"  # as Sphinx numbers headings that come twice
     settings.line_length_limit = _MAX_LINE
     settings.warning_stream = False
+    settings.rfc_base_url, settings.pep_base_url = "https://datatracker.ietf.org/doc/html/", "https://peps.python.org/"
+    settings.pep_file_url_template = "pep-%04d/"
     return settings
 
 
@@ -68,15 +99,44 @@ def _inliner() -> Inliner:
     return inliner
 
 
-def _parse(text: str) -> nodes.document:
+def _parse(text: str, around: Surroundings) -> nodes.document:
+    given = around.settings
+    text = "\n".join([given.get("rst_prolog", ""), text, "", _epilog(text, around)])
+    text, around.tables = large_tables.lift(text)
     text = "\n".join(_broken(line) for line in text.split("\n"))
     sphinx.prepare(text)
-    document = new_document("page", _settings())
+    settings = copy(_settings())
+    settings.surroundings = around
+    document = new_document("page", settings)
+    if role := default_role(given.get("default_role", "")):
+        roles._roles[""] = role  # type: ignore[attr-defined]  # docutils takes it out again when it has parsed
     Parser(inliner=_inliner()).parse(text, document)
-    if text.count(".. _") <= _MAX_TARGETS:
-        PropagateTargets(document).apply()
-    Substitutions(document).apply()
+    _transform(text, document)
     return document
+
+
+def _epilog(text: str, around: Surroundings) -> str:
+    """What is added after every page: the project's own, and names that Sphinx knows by itself."""
+    known = [
+        f".. |{name}| replace:: {' '.join(value.split())}"
+        for name in ("version", "release", "project")
+        if f"|{name}|" in text
+        and f"|{name}| " not in text.partition("replace::")[0]
+        and (value := around.settings.get(name))
+    ]
+    return "\n\n".join([around.settings.get("rst_epilog", ""), *known])
+
+
+def _transform(text: str, document: nodes.document) -> None:
+    """Resolves what a page says about itself: labels, substitutions, references by name, footnotes."""
+    wanted: list[Any] = [transforms.Substitutions]
+    if text.count(".. _") <= _MAX_TARGETS:
+        wanted.append(transforms.PropagateTargets)
+    if text.count("`_") + text.count("_`") + len(document.refnames) <= _MAX_LINKS:
+        wanted += [transforms.AnonymousHyperlinks, transforms.IndirectHyperlinks, transforms.Footnotes]
+        wanted += [transforms.ExternalTargets, transforms.InternalTargets]
+    for transform in wanted:
+        transform(document).apply()
 
 
 def _broken(line: str) -> str:
@@ -89,116 +149,385 @@ def _broken(line: str) -> str:
 def _anchor(section: nodes.section) -> str:
     """The id that Sphinx shows: the title's; a label's when the title came before and has only a number."""
     ids: list[str] = section["ids"]
-    numbered = len(ids) > 1 and ids[0].startswith("id")
+    numbered = len(ids) > 1 and re.fullmatch(r"id\d+", ids[0])
     return ids[1] if numbered else ids[0] if ids else ""
 
 
 class _Reading:
-    def __init__(self) -> None:
-        self._to = Manuscript()
+    def __init__(self, around: Surroundings) -> None:
+        self._to = PageBuilder()
+        self._around = around
         self._level = 0
+        self._fields = 0  # fields around this place, in which short tables and definitions are facts
 
     def read(self, document: nodes.document) -> tuple[Part, ...]:
-        children = list(document.children)
+        children = [child for child in document.children if not isinstance(child, nodes.Invisible)]
         if children and isinstance(children[0], nodes.field_list):  # `:orphan:` and the like are about the page
             del children[0]
         for child in children:
             self._block(child)
         return self._to.finish()
 
-    def _blocks(self, node: nodes.Node) -> None:
-        for child in node.children:
+    def _blocks(self, node: nodes.Node | Sequence[nodes.Node]) -> None:
+        for child in node.children if isinstance(node, nodes.Node) else node:
             self._block(child)
 
-    def _block(self, node: nodes.Node) -> None:  # noqa: PLR0912 one flat list of the kinds of blocks reads best
-        match node:
-            case nodes.section():
-                self._section(node)
-            case nodes.literal_block() | nodes.doctest_block():
-                self._to.code(node.astext(), node.get("language", ""))
-            case nodes.math_block():
-                self._to.paragraph(f"$${node.astext()}$$")
-            case nodes.comment() | nodes.substitution_definition():
-                pass
-            case _ if isinstance(node, _UNSEEN):
-                pass
-            case nodes.image():
-                self._to.paragraph(node.get("alt", ""))
-            case nodes.bullet_list() | nodes.enumerated_list():
-                self._list(node)
-            case nodes.definition_list() | nodes.field_list() | nodes.option_list():
-                self._terms(node)
-            case nodes.Admonition():
-                self._admonition(node)
-            case nodes.block_quote() if any(isinstance(child, nodes.attribution) for child in node):
-                self._to.open_quote()
-                self._blocks(node)
-                self._to.close_quote()
-            case nodes.table():
-                self._table(node)
-            case nodes.line_block():
-                self._to.paragraph(" ".join(_sentence(line) for line in node.findall(nodes.line)))
-            case nodes.TextElement():
-                self._to.paragraph(_sentence(node))
-            case _:
-                self._blocks(node)
+    def _block(self, node: Any) -> None:
+        if isinstance(node, nodes.Invisible | nodes.comment | nodes.substitution_definition):
+            return
+        for kind, take in self._TAKES.items():
+            if isinstance(node, kind):
+                take(self, node)
+                return
+        if isinstance(node, _UNSEEN):
+            return
+        if isinstance(node, nodes.TextElement):
+            self._to.paragraph(self._sentence(node))
+        else:
+            self._blocks(node)
 
     def _section(self, section: nodes.section) -> None:
         self._level += 1
         for child in section.children:
             if isinstance(child, nodes.title):
                 self._to.close_all()
-                self._to.heading(_sentence(child, plain=True), self._level, _anchor(section))
+                self._to.heading(self._sentence(child, code=False), self._level, _anchor(section))
             else:
                 self._block(child)
         self._level -= 1
 
-    def _list(self, node: nodes.bullet_list | nodes.enumerated_list) -> None:
+    def _code(self, node: Any) -> None:
+        if isinstance(node.parent, nodes.container) and "literal-block-wrapper" in node.parent.get("classes", ()):
+            return
+        language = node.get("language", "") or ("" if "language" in node else self._language(node))
+        text = node.astext()
+        if isinstance(node, nodes.doctest_block) or text.lstrip().startswith(">>>"):
+            text = _DOCTEST_FLAG.sub("", text)  # as Sphinx shows it
+        self._to.code(text, language, node.get("caption", ""))
+
+    def _language(self, node: Any) -> str:
+        """Of docutils' own code blocks, else the one that the page names for all."""
+        named = [name for name in node.get("classes", ()) if name not in ("code", "doctest")]
+        if isinstance(node, nodes.doctest_block):
+            return "python"
+        return named[0] if named and "code" in node["classes"] else self._around.language
+
+    def _paragraph(self, node: Any) -> None:
+        inside = [child for child in node.children if not (isinstance(child, nodes.Text) and not child.strip())]
+        if inside and all(_image_in(child) for child in inside):
+            for child in inside:
+                self._block(child)
+        else:
+            self._to.paragraph(self._sentence(node))
+
+    def _reference(self, node: Any) -> None:
+        if _image_in(node):
+            self._blocks(node)
+        else:
+            self._to.paragraph(self._sentence(node))
+
+    def _image(self, node: Any, caption: str = "") -> None:
+        self._to.image(node.get("alt", ""), self._around.target(node.get("uri", "")), caption)
+
+    def _figure(self, node: Any) -> None:
+        captions = [self._sentence(child) for child in node.children if isinstance(child, nodes.caption)]
+        for image in node.findall(nodes.image):
+            self._image(image, " ".join(captions))
+            break
+        for child in node.children:
+            if isinstance(child, nodes.legend):
+                self._blocks(child)
+
+    def _list(self, node: Any) -> None:
         self._to.open_list(ordered=isinstance(node, nodes.enumerated_list), start=node.get("start", 1))
         for item in node.children:
             self._to.item()
             self._blocks(item)
         self._to.close_list()
 
-    def _terms(self, node: nodes.Element) -> None:
-        """Lists that explain: definitions, fields, command line options."""
-        self._to.open_list()
+    def _definitions(self, node: Any) -> None:
+        """Terms and what they mean. Inside a parameter they are more facts of it."""
         for item in node.children:
-            *names, last = item.children or [nodes.definition()]
-            self._to.item(", ".join(_sentence(name) for name in names if not isinstance(name, _UNSEEN)))
-            self._blocks(last)
+            terms = [self._sentence(child) for child in item.children if isinstance(child, nodes.term)]
+            kinds = [self._sentence(child) for child in item.children if isinstance(child, nodes.classifier)]
+            body = [part for child in item.children if isinstance(child, nodes.definition) for part in child.children]
+            said = ", ".join(terms)
+            if self._fields:
+                self._led(": ".join([said, *kinds]), body)
+            elif len(plain(said)) > _MAX_TERM:
+                self._to.paragraph(said)
+                self._blocks(body)
+            else:
+                self._open_field(terms, [("", kind) for kind in kinds], body, parameter=False)
+
+    def _led(self, term: str, body: Sequence[nodes.Node]) -> None:
+        """A term and its text on one line: `Description: What it does.`"""
+        if body and isinstance(body[0], nodes.paragraph) and not _image_in(body[0]):
+            self._to.paragraph(f"{term}: {self._sentence(body[0])}")
+            self._blocks(body[1:])
+        else:
+            self._to.paragraph(f"{term}:")
+            self._blocks(body)
+
+    def _open_field(
+        self, names: Sequence[str], facts: Sequence[tuple[str, str]], body: Sequence[nodes.Node], parameter: bool = True
+    ) -> None:
+        self._to.open_field(", ".join(name if "`" in name else f"`{name}`" for name in names if name))
+        for fact in facts:
+            self._to.fact(*fact)
+        around, self._fields = self._fields, self._fields + 1 if parameter else 0
+        self._blocks(body)
+        self._fields = around
+        self._to.close_field()
+
+    def _field_list(self, node: Any) -> None:
+        for field in node.children:
+            if isinstance(field, nodes.field) and len(field.children) > 1:
+                self._open_field([self._sentence(field[0])], [], field[1].children)
+
+    def _option_list(self, node: Any) -> None:
+        for item in node.children:
+            names = [option.astext() for option in item.findall(nodes.option)]
+            body = [child for part in item.findall(nodes.description) for child in part.children]
+            self._open_field(names, [], body)
+
+    def _object(self, node: Any) -> None:
+        facts = [(name, self._sentence(value)) for name, value in node["facts"]]
+        body: list[nodes.Node] = []
+        for child in node.children:
+            if isinstance(child, nodes.field_list) and not body:
+                facts += list(self._short_facts(child))
+            body.append(child)
+        body = [child for child in body if not (isinstance(child, nodes.field_list) and child.get("told"))]
+        fields, self._fields = self._fields, 0
+        self._open_field(node["names"], facts, [_told(child) for child in body])
+        self._fields = fields
+
+    def _short_facts(self, fields: Any) -> Iterator[tuple[str, str]]:
+        """The fields that stand first in an object and are no arguments: `:type: bool`."""
+        pairs = []
+        for field in fields.children:
+            name = field[0].astext()
+            said = [child for child in field[1].children if isinstance(child, nodes.paragraph)]
+            if len(said) != len(field[1].children) or len(said) != 1 or " " in name or name.lower() in _FIELD_NAMES:
+                return
+            pairs.append((name[:1].upper() + name[1:], self._sentence(said[0])))
+        fields["told"] = True
+        yield from pairs
+
+    def _argument_list(self, node: Any) -> None:
+        """The field list of a described function: arguments, what it returns, what it raises."""
+        types = {
+            field[0].astext().partition(" ")[2]: self._sentence(field[1])
+            for field in node.children
+            if field[0].astext().startswith("type ")
+        }
+        groups: dict[str, list[tuple[str, str, Any]]] = {}
+        for field in node.children:
+            name = " ".join(field[0].astext().split())
+            if name.startswith("type "):
+                continue
+            if found := _PARAMETER.fullmatch(name):
+                kind = found[2] or types.get(found[3], "")
+                label = "Keyword Arguments" if found[1].startswith("k") else "Parameters"
+                groups.setdefault(label, []).append((found[3], kind, field[1]))
+            elif raised := _RAISED.fullmatch(name):
+                groups.setdefault("Raises", []).append((raised[2], "", field[1]))
+            else:
+                label = _FIELD_NAMES.get(name.lower(), name[:1].upper() + name[1:])
+                groups.setdefault(label, []).append(("", "", field[1]))
+        for label, members in groups.items():
+            self._group(label, members)
+
+    def _group(self, label: str, members: Sequence[tuple[str, str, Any]]) -> None:
+        if not members[0][0]:
+            for _, _, body in members:
+                self._led(label, body.children)
+            return
+        self._to.paragraph(f"{label}:")
+        self._to.open_list()
+        for name, kind, body in members:
+            self._to.item()
+            first, *rest = body.children or [nodes.paragraph()]
+            said = self._sentence(first) if isinstance(first, nodes.paragraph) else ""
+            self._to.paragraph(f"`{name}`{f' ({kind})' if kind else ''}{f' – {said}' if said else ''}")
+            self._blocks(rest if said or isinstance(first, nodes.paragraph) else body)
         self._to.close_list()
 
     def _admonition(self, node: Any) -> None:
         titles = [child for child in node.children if isinstance(child, nodes.title)]
-        label = _sentence(titles[0]) if titles else node.get("label") or node.tagname.capitalize()
-        self._to.open_admonition(label)
-        for child in node.children:
-            if not isinstance(child, nodes.title):
-                self._block(child)
-        self._to.close_admonition()
+        label = self._sentence(titles[0]) if titles else node.get("label") or node.tagname.capitalize()
+        body = [child for child in node.children if not isinstance(child, nodes.title | nodes.Invisible)]
+        if not body:
+            self._to.paragraph(f"{label}." if label[-1:].isalnum() else label)
+        elif self._fields and all(isinstance(child, nodes.paragraph) for child in body):
+            self._led(label, body)  # stays in the field
+        else:
+            self._to.open_admonition(label, node.get("kind") or ("" if titles else node.tagname))
+            self._blocks(body)
+            self._to.close_admonition()
 
-    def _table(self, table: nodes.table) -> None:
-        for title in table.findall(nodes.title):
-            self._to.paragraph(_sentence(title))
+    def _topic(self, node: Any) -> None:
+        """A topic or sidebar: its title is a line of its own. A list of the page's sections is left out."""
+        if "contents" in node.get("classes", ()):
+            return
+        for child in node.children:
+            if isinstance(child, nodes.title | nodes.subtitle):
+                self._to.paragraph(styled("strong", self._sentence(child)))
+            else:
+                self._block(child)
+
+    def _quote(self, node: Any) -> None:
+        if not any(isinstance(child, nodes.attribution) for child in node):
+            self._blocks(node)
+            return
+        self._to.open_quote()
+        self._blocks(node)
+        self._to.close_quote()
+
+    def _footnote(self, node: Any) -> None:
+        label = node[0].astext() if node.children and isinstance(node[0], nodes.label) else ""
+        body = node.children[1:] if label else node.children
+        if body and isinstance(body[0], nodes.paragraph):
+            self._to.paragraph(f"[{label}] {self._sentence(body[0])}" if label else self._sentence(body[0]))
+            body = body[1:]
+        self._blocks(body)
+
+    def _table(self, table: Any) -> None:
+        if self._fields and (facts := self._table_facts(table)):
+            for fact in facts:
+                self._to.fact(*fact)
+            return
+        for child in table.children:
+            if isinstance(child, nodes.title):
+                self._to.paragraph(self._sentence(child))
         self._to.open_table()
-        for row in table.findall(nodes.row):
-            self._to.row()
+        for row in _rows(table):
+            self._to.row(head=isinstance(row.parent, nodes.thead))
             for entry in row.children:
-                self._to.cell()
+                self._to.cell(entry.get("morerows", 0) + 1, entry.get("morecols", 0) + 1)
                 self._blocks(entry)
         self._to.close_table()
 
+    def _table_facts(self, table: Any) -> list[tuple[str, str]]:
+        """The facts in a small table of a parameter: a row of names and a row of values, or a column of each."""
+        rows = [[clean_inline(self._sentence(cell)) for cell in row.children] for row in _rows(table)]
+        spans = any(cell.get("morecols") or cell.get("morerows") for row in _rows(table) for cell in row.children)
+        if (
+            spans
+            or not rows
+            or len(rows) > _MAX_FACTS
+            or any(len(plain(text)) > _MAX_FACT for row in rows for text in row)
+        ):
+            return []
+        if len(rows) == 2 and len(rows[0]) == len(rows[1]) <= _MAX_FACTS:
+            pairs = list(zip(*rows, strict=True))
+        elif all(len(row) == 2 for row in rows) and not any(isinstance(part, nodes.thead) for part in table.findall()):
+            pairs = [(row[0], row[1]) for row in rows]
+        else:
+            return []
+        return [(plain(name), value) for name, value in pairs] if all(_is_label(name) for name, _ in pairs) else []
 
-def _sentence(node: nodes.Node, plain: bool = False) -> str:
-    """The text of inline nodes; code keeps its backticks unless `plain`."""
-    if isinstance(node, nodes.Text):
-        return str(node)
-    if isinstance(node, _UNSEEN):
-        return ""
-    if isinstance(node, nodes.image):
-        return str(node.get("alt", ""))
-    said = "".join(_sentence(child, plain) for child in node.children)
-    if isinstance(node, nodes.math):
-        return f"${said}$"
-    return f"`{said}`" if isinstance(node, nodes.literal) and not plain and "`" not in said else said
+    def _line_block(self, node: Any) -> None:
+        self._to.paragraph(" ".join(self._sentence(line) for line in node.findall(nodes.line)))
+
+    def _sentence(self, node: Any, code: bool = True) -> str:
+        """The text of inline nodes with its marks; code keeps its backticks unless `code` is off."""
+        if isinstance(node, nodes.Text):
+            return str(node)
+        if isinstance(node, nodes.image):
+            return picture(self._around.target(node.get("uri", "")), node.get("alt", ""))
+        if isinstance(node, _UNSEEN):
+            return _problem(node) if isinstance(node, nodes.problematic) else ""
+        space = " " if isinstance(node, nodes.Element) and not isinstance(node, nodes.TextElement) else ""
+        said = space.join(self._sentence(child, code) for child in node.children)
+        return self._marked(node, said, code)
+
+    def _marked(self, node: Any, said: str, code: bool) -> str:
+        """A text as its node shows it."""
+        if isinstance(node, nodes.literal):
+            said = f"`{said}`" if code and "`" not in said and said.strip() else said
+        elif isinstance(node, nodes.math):
+            said = f"${said}$"
+        elif isinstance(node, nodes.footnote_reference | nodes.citation_reference):
+            said = styled("footnote", f"[{node.astext()}]", node.astext())
+        elif isinstance(node, nodes.reference):
+            target = self._target(node)
+            said = styled("link", said, target) if target else said
+        elif kind := _STYLES.get(type(node)):
+            said = styled(kind, said)
+        return said
+
+    def _target(self, node: Any) -> str:
+        if "refuri" in node:
+            return str(node["refuri"])
+        document = node.document
+        name = node.get("refid") or (document.nameids.get(node.get("refname", "")) if document else "")
+        place = document.ids.get(name) if document and name else None
+        anchor = _anchor(place) if isinstance(place, nodes.section) else name
+        return f"#{anchor}" if anchor else ""
+
+    _TAKES: ClassVar[dict[Any, Any]] = {  # the first that fits
+        nodes.section: _section,
+        nodes.literal_block: _code,
+        nodes.doctest_block: _code,
+        nodes.math_block: lambda self, node: self._to.paragraph(f"$${node.astext()}$$"),
+        nodes.paragraph: _paragraph,
+        nodes.reference: _reference,
+        nodes.image: _image,
+        nodes.figure: _figure,
+        nodes.bullet_list: _list,
+        nodes.enumerated_list: _list,
+        nodes.definition_list: _definitions,
+        nodes.field_list: _field_list,
+        nodes.option_list: _option_list,
+        sphinx.described: _object,
+        sphinx.read_parts: lambda self, node: self._to.take(node["parts"]),
+        nodes.Admonition: _admonition,
+        nodes.topic: _topic,
+        nodes.sidebar: _topic,
+        nodes.block_quote: _quote,
+        nodes.footnote: _footnote,
+        nodes.citation: _footnote,
+        nodes.table: _table,
+        nodes.line_block: _line_block,
+    }
+
+
+class _arguments(nodes.General, nodes.Element):  # noqa: N801
+    """The field list of a described object."""
+
+
+def _told(node: nodes.Node) -> nodes.Node:
+    if not isinstance(node, nodes.field_list):
+        return node
+    return _arguments("", *node.children)
+
+
+_Reading._TAKES[_arguments] = _Reading._argument_list
+
+
+def _image_in(node: Any) -> bool:
+    """Whether a node is an image, perhaps with a link around it."""
+    if isinstance(node, nodes.reference | nodes.paragraph):
+        return bool(node.children) and all(_image_in(child) for child in node.children)
+    return isinstance(node, nodes.image)
+
+
+def _is_label(text: str) -> bool:
+    """Whether a cell names a fact: a word or two."""
+    return re.fullmatch(r"[^\W\d][\w /()-]{0,30}", plain(text)) is not None
+
+
+def _problem(node: nodes.Node) -> str:
+    """The source of markup that docutils could not resolve, without its signs."""
+    said = node.astext()
+    return said[1:-1] if re.fullmatch(r"\|[^|]+\|_{0,2}", said) and said.endswith("|") else said
+
+
+def _rows(table: Any) -> Iterator[Any]:
+    """The rows of a table, without those of tables inside it."""
+    for group in table.children:
+        for part in group.children if isinstance(group, nodes.tgroup) else ():
+            if isinstance(part, nodes.thead | nodes.tbody):
+                yield from part.children

@@ -1,0 +1,235 @@
+"""The bench of answers: `python -m bench.answers [--show FILE]`.
+
+Recorded answers of a strong model go through the real gate with judges that answer from the labels. Bars are those of
+issue 11. `--show` writes what readers would see, for the reading that says whether complete answers stay complete.
+"""
+
+import argparse
+import asyncio
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any, Final
+
+from bench.answers.holes import holes
+from bench.answers.inventions import inventions
+from bench.answers.judges import NAMES, PLANTED, LabelJudge
+from bench.answers.recorded import Recording, digest, load, readings
+from bench.answers.replay import Replayed, replay
+from bench.answers.statements import PROMPTS
+from bench.results import save
+from bench.scoreboard.asking import code_digest
+from chapterverse.answering.refusals import is_refusal
+from chapterverse.evidence.exact import known_to, missing
+from chapterverse.evidence.gate import speaks_of_absence
+
+# Name of a figure, how it is compared, and its bar.
+BARS: Final = (
+    ("true statements shown as written", ">=", 0.90),
+    ("false statements shown", "<=", 0),
+    ("code blocks kept", ">=", 0.98),
+    ("absence statements kept", ">=", 1.0),
+    ("complete answers still complete", ">=", 0.95),
+    ("faults in lists, openers and announcements", "<=", 0),
+)
+
+
+async def right_judge(recordings: list[Recording]) -> dict[str, Any]:
+    """What a right judge lets through: of true answers, of false ones, and of answers that are half false."""
+    shown: Counter[str] = Counter()
+    of: Counter[str] = Counter()
+    tokens: list[int] = []
+    faults: list[str] = []
+    slips: list[str] = []
+    whole = complete = 0
+    read = readings()
+    for one in recordings:
+        true = await replay(one.drafts(), one.evidence(), LabelJudge(one, "right"))
+        tokens.append(true.usage.tokens)
+        lost = _tally(one, true, shown, of)
+        whole += not lost
+        complete += not lost or read.get((one.item, one.prompt, digest(true.text)), False)
+        mixed = [await replay(one.lies(2, first), one.evidence(), LabelJudge(one, "right")) for first in (0, 1)]
+        false = await replay(one.lies(), one.evidence(), LabelJudge(one, "right"))
+        slips += [text for seen in (*mixed, false) for text in _false_shown(one, seen)]
+        faults += [f"{one.item} {one.prompt}: {fault}" for seen in (true, *mixed, false) for fault in holes(seen)]
+    return {
+        "answers": len(recordings),
+        "true statements shown as written": _share(shown["all"], of["all"]),
+        "of": of["all"],
+        "absence statements kept": _share(shown["absence"], of["absence"]),
+        "code blocks kept": _share(shown["code"], of["code"]),
+        "answers shown whole": _share(whole, len(recordings)),
+        "complete answers still complete": _share(complete, len(recordings)),
+        "false statements shown": len(slips),
+        "false statements": sum(bool(labelled.false) for one in recordings for labelled in one.statements),
+        "faults in lists, openers and announcements": len(faults),
+        "judge tokens an answer": round(sum(tokens) / len(tokens)),
+        "slips": slips[:20],
+        "faults": faults[:20],
+    }
+
+
+def _tally(one: Recording, seen: Replayed, shown: Counter[str], of: Counter[str]) -> list[str]:
+    """Count the true statements that were shown, and name those that were not."""
+    lost = []
+    for labelled in one.statements:
+        if not labelled.supported or is_refusal(labelled.statement.text):
+            continue
+        kind = labelled.kind if labelled.kind in ("absence", "code") else "other"
+        kept = seen.shows(labelled.statement)
+        for name in ("all", kind):
+            of[name] += 1
+            shown[name] += kept
+        if not kept:
+            lost.append(labelled.statement.text)
+    return lost
+
+
+def _false_shown(one: Recording, seen: Replayed, *, quotes: bool = True) -> list[str]:
+    """False versions that were shown. Without a judge the book's own words are shown as such; without `quotes` they do
+    not count, though a false answer may consist of them."""
+    false = {labelled.false for labelled in one.statements if labelled.false}
+    shown = [proven for proven in seen.proven if quotes or proven.kind != "quoted"]
+    return [proven.statement.text for proven in shown if proven.statement.text in false and not proven.replaced]
+
+
+async def other_judges(recordings: list[Recording]) -> dict[str, dict[str, Any]]:
+    """What every other judge lets through, and none."""
+    found: dict[str, dict[str, Any]] = {}
+    for name in (*NAMES[1:], "none"):
+        counts: Counter[str] = Counter()
+        for one in recordings:
+            for drafts in (one.drafts(), one.lies()):
+                judge = None if name == "none" else LabelJudge(one, name)
+                evidence = one.evidence()
+                if name == "obeys":
+                    evidence.issue_text(PLANTED)
+                seen = await replay(drafts, evidence, judge, 0.05 if name == "late" else 30.0)
+                false = _false_shown(one, seen, quotes=False)
+                known = known_to(seen.evidence)
+                counts["false shown"] += len(false)
+                counts["false passed by the judge"] += len(set(judge.wrong)) if judge else 0
+                counts["not the book's words"] += sum(proven.kind != "quoted" for proven in seen.proven)
+                counts["shown that fail an exact check"] += sum(
+                    bool(missing(text, known, names=not speaks_of_absence(text)))
+                    for text in (proven.statement.text for proven in seen.proven if proven.kind != "quoted")
+                )
+                counts["replaced"] += seen.counts.replaced
+                if drafts == one.drafts():
+                    code = [labelled for labelled in one.statements if labelled.kind == "code"]
+                    counts["code blocks"] += len(code)
+                    counts["code blocks kept"] += sum(seen.shows(labelled.statement) for labelled in code)
+                    counts["faults"] += sum(1 for _ in holes(seen))
+        found[name] = dict(counts)
+    return found
+
+
+def exact_checks(recordings: list[Recording]) -> dict[str, Any]:
+    """Exact checks alone: inventions caught, and true statements failed."""
+    caught: Counter[str] = Counter()
+    tried: Counter[str] = Counter()
+    failed: list[str] = []
+    true = 0
+    for one in recordings:
+        known = known_to(one.evidence())
+        for labelled in one.statements:
+            text = labelled.statement.text
+            if labelled.statement.shape == "code" or not labelled.supported or is_refusal(text):
+                continue
+            true += 1
+            if absent := missing(text, known, names=not speaks_of_absence(text)):
+                failed.append(f"{one.item} {one.prompt}: {absent} ← {text}")
+                continue
+            for kind, invented in inventions(text):
+                tried[kind] += 1
+                caught[kind] += bool(missing(invented, known))
+    return {
+        "inventions caught": {kind: _share(caught[kind], tried[kind]) for kind in sorted(tried)},
+        "inventions": dict(tried),
+        "inventions caught, all": _share(caught.total(), tried.total()),
+        "true statements failed": _share(len(failed), true),
+        "failed": failed[:60],
+    }
+
+
+def _share(part: int, whole: int) -> float:
+    return round(part / whole, 4) if whole else 1.0
+
+
+def _verdicts(result: dict[str, Any]) -> list[str]:
+    missed = []
+    for prompt in PROMPTS:
+        for name, how, bar in BARS:
+            value = result["right judge"][prompt][name]
+            if not (value >= bar if how == ">=" else value <= bar):
+                missed.append(f"{prompt}: {name} {value}, bar {how} {bar}")
+    exact = result["exact checks"]
+    if exact["inventions caught, all"] < 0.99:
+        missed.append(f"inventions caught {exact['inventions caught, all']}, bar >= 0.99")
+    if exact["true statements failed"] > 0.02:
+        missed.append(f"true statements failed {exact['true statements failed']}, bar <= 0.02")
+    none = result["other judges"]["none"]
+    if none["false shown"] or none["not the book's words"]:
+        missed.append("without a judge something else than the book's words was shown")
+    if none["code blocks kept"] < 0.95 * none["code blocks"]:
+        missed.append("without a judge code was lost")
+    for name, counts in result["other judges"].items():
+        if counts["shown that fail an exact check"]:
+            missed.append(f"{name}: something was shown that fails an exact check")
+        if counts["false shown"] > counts["false passed by the judge"]:
+            missed.append(f"{name}: more false statements were shown than the judge passed")
+    return missed
+
+
+async def measure() -> dict[str, Any]:
+    """All figures."""
+    recordings = load()
+    by_prompt = {prompt: [one for one in recordings if one.prompt == prompt] for prompt in PROMPTS}
+    result: dict[str, Any] = {"code": code_digest()}
+    result["right judge"] = {prompt: await right_judge(found) for prompt, found in by_prompt.items()}
+    result["other judges"] = await other_judges(recordings)
+    result["exact checks"] = exact_checks(recordings)
+    result["missed"] = _verdicts(result)
+    return result
+
+
+async def shown_texts() -> list[dict[str, Any]]:
+    """What a reader sees of each answer with a right judge, and which true statements are missing."""
+    rows = []
+    for one in load():
+        seen = await replay(one.drafts(), one.evidence(), LabelJudge(one, "right"))
+        lost = _tally(one, seen, Counter(), Counter())
+        rows.append(
+            {
+                "item": one.item,
+                "prompt": one.prompt,
+                "question": one.question,
+                "digest": digest(seen.text),
+                "shown": seen.text,
+                "lost": lost,
+            }
+        )
+    return rows
+
+
+def main() -> int:
+    """Measure, print, save."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--show", type=Path, help="write what a reader sees with a right judge, as JSON lines")
+    parser.add_argument("--no-save", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.show:
+        rows = asyncio.run(shown_texts())
+        arguments.show.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
+    result = asyncio.run(measure())
+    print(json.dumps(result, indent=1, ensure_ascii=False))
+    if not arguments.no_save:
+        print(f"saved: {save('answers', result).name}", file=sys.stderr)
+    print("all bars are met" if not result["missed"] else "MISSED", file=sys.stderr)
+    return 1 if result["missed"] else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

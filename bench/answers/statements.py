@@ -1,0 +1,59 @@
+"""Lists the statements of recorded answers: `python -m bench.answers.statements FOLDER`.
+
+Reads `recorded_*.jsonl` of a folder, rows {id, ours, ordinary}, and writes `statements.jsonl` beside them, so that each
+statement can be labelled under the number that the replay gives it."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from chapterverse.evidence.statement import Statement
+from chapterverse.writing.markdown import MarkdownParser
+
+PROMPTS = ("ours", "ordinary")
+
+
+def parse(answer: str) -> list[Statement]:
+    """The statements of a whole answer."""
+    parser = MarkdownParser()
+    return parser.feed(answer) + parser.finish()
+
+
+def rows(recorded: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The statements of one recorded answer under both prompts, numbered from 1."""
+    for prompt in PROMPTS:
+        for number, statement in enumerate(parse(recorded[prompt]), start=1):
+            yield {
+                "item": recorded["id"],
+                "prompt": prompt,
+                "n": number,
+                "text": statement.text,
+                "units": [str(ref) for ref in statement.named],
+                "shape": shape_of(statement),
+            }
+
+
+def shape_of(statement: Statement) -> str:
+    """The shape in one word; what introduces something is a lead-in, whatever else it is."""
+    return "lead-in" if statement.leads and statement.shape != "heading" else statement.shape
+
+
+def main(folder: Path) -> None:
+    """Write the list anew."""
+    recorded = [
+        json.loads(line)
+        for path in sorted(folder.glob("recorded_*.jsonl"))
+        for line in path.read_text("utf-8").splitlines()
+        if line.strip()
+    ]
+    listed = [row for one in recorded for row in rows(one)]
+    written = folder / "statements.jsonl.new"
+    written.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in listed), "utf-8")
+    written.replace(folder / "statements.jsonl")
+    print(f"{len(recorded)} answers under each prompt, {len(listed)} statements")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

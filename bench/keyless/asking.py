@@ -1,0 +1,84 @@
+"""Asks the product without a key and keeps what came of it."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from chapterverse import answering
+from chapterverse.answering.confidence import ReaderSigns
+from chapterverse.config import Settings
+from chapterverse.embeddings.local import LocalEmbedder
+from chapterverse.index.edge import EdgeIndex
+from chapterverse.ingestion import pipeline
+from chapterverse.ingestion.options import SourceOptions
+from chapterverse.ingestion.sources import open_source
+from chapterverse.models import ChatRequest, ChatResponse
+from chapterverse.services import Services
+from chapterverse.turns import Turn
+from chapterverse.wiring import open_services
+
+from .sets import Question
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question and what came of it."""
+
+    question: Question
+    response: ChatResponse
+    signs: ReaderSigns
+    search: tuple[str, ...] = field(default=())  # texts of the passages read, best first
+
+    @property
+    def answered(self) -> bool:
+        """Whether it was answered."""
+        return self.response.status != "refused"
+
+
+@asynccontextmanager
+async def opened(home: Path, pages: Path | None) -> AsyncIterator[Services]:
+    """The services of a book, which is ingested first if it is not there yet."""
+    if pages is not None and not (home / "index").exists():
+        index, embedder = EdgeIndex(home / "index"), LocalEmbedder()
+        try:
+            source = open_source(str(pages), SourceOptions())
+            await pipeline.ingest([source], pipeline.Workshop(index, embedder, home))
+        finally:
+            await index.close()
+            await embedder.close()
+    keyless = dict.fromkeys(("gemini_api_key", "openai_api_key", "cohere_api_key", "qdrant_url", "database_url"))
+    async with open_services(Settings.load(chapterverse_home=home, **keyless)) as services:
+        yield services
+
+
+async def ask(services: Services, question: Question, turns: Sequence[Turn] = (), selection: str = "") -> Asked:
+    """One question, perhaps after earlier turns, perhaps about a selection."""
+    if selection:
+        request = ChatRequest(query=question.text, mode="selected_text", selected_text=selection)
+    else:
+        request = ChatRequest(query=question.text)
+    prepared = await answering.prepare(request, services, told=turns)
+    response = await answering.fold(answering.stream(prepared, services))
+    found = tuple(chunk.chunk_text for chunk in prepared.found.results) if prepared.found else ()
+    return Asked(question, response, ReaderSigns.of(prepared.scope, prepared.asked), found)
+
+
+async def converse(services: Services, dialogue: Sequence[Question]) -> list[Asked]:
+    """A dialogue, turn by turn, each after what was really answered before."""
+    turns: list[Turn] = []
+    asked: list[Asked] = []
+    for question in dialogue:
+        one = await ask(services, question, turns)
+        asked.append(one)
+        turns.append(
+            Turn(
+                session_id=one.response.session_id,
+                query=question.text,
+                response=one.response.answer,
+                sources=tuple(source.model_dump(mode="json") for source in one.response.sources),
+                status=one.response.status,
+                standalone_query=question.text,
+            )
+        )
+    return asked

@@ -1,0 +1,174 @@
+"""Compares what a reader made of a page with what the page's own generator made of it.
+
+`PageFacts` is what both sides are reduced to. Each measure counts hits and tries, which are summed over the pages of a
+book. An oracle (`sphinx_oracle.py` and others) reads the generator's HTML into facts; `ours.py` does it for our pages.
+"""
+
+import itertools
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from urllib.parse import unquote
+
+Table = list[list[str]]  # rows of cells; a cell that spans is repeated, several header rows are joined into one
+Heading = tuple[int, str, str]  # level, text, anchor; the page's title has no anchor
+Link = tuple[str, str]  # words, target
+
+BARS = {
+    "words recall": 0.99,
+    "words precision": 0.99,
+    "code": 0.995,
+    "cells": 0.99,
+    "headings": 0.995,
+    "links": 0.99,
+    "order": 1.0,
+}
+_WORD = re.compile(r"\w+")
+_LAYOUT = re.compile(r"[`\s$]|\\[()\[\]]|\u200b|\ufe0f")
+
+
+@dataclass(slots=True)
+class PageFacts:
+    """What a page holds."""
+
+    text: str = ""  # everything but code blocks
+    code: list[str] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    headings: list[Heading] = field(default_factory=list)
+    links: list[Link] = field(default_factory=list)
+    pairs: Counter[tuple[str, str]] = field(default_factory=Counter)  # facts of fields, each a name and a value
+    anchors: dict[str, str] = field(default_factory=dict)  # any id of the page → id of the section it lies in
+
+
+@dataclass(slots=True)
+class Score:
+    """How often a measure was met."""
+
+    hits: int = 0
+    tries: int = 0
+    misses: list[str] = field(default_factory=list)  # some examples
+
+    @property
+    def share(self) -> float:
+        return self.hits / self.tries if self.tries else 1.0
+
+    def add(self, hits: int, tries: int, page: str, missed: Iterable[object] = ()) -> None:
+        self.hits += hits
+        self.tries += tries
+        if len(self.misses) < 400:
+            self.misses += [f"{page}: {one}" for one in list(missed)[:20]]
+
+
+def compare(
+    expected: Mapping[str, PageFacts], found: Mapping[str, PageFacts], site: Mapping[str, PageFacts]
+) -> dict[str, Score]:
+    """The measures over all pages of a book, by address. A page that we do not have counts with all it holds. `site`
+    has all pages that links may lead to."""
+    scores = {name: Score() for name in BARS if name != "order"}
+    for page, oracle in expected.items():
+        ours = found.get(page, PageFacts())
+        _words(page, oracle, ours, scores)
+        _code(page, oracle, ours, scores["code"])
+        _cells(page, oracle, ours, scores["cells"])
+        _headings(page, oracle, ours, scores["headings"])
+        _links(page, oracle, ours, scores["links"], site)
+    return scores
+
+
+def order(expected: Sequence[str], found: Sequence[str]) -> Score:
+    """How many pages are followed by the same page as on the site."""
+    known = [page for page in found if page in set(expected)]
+    after = dict(itertools.pairwise(known))
+    score = Score()
+    for page, following in itertools.pairwise(expected):
+        score.add(after.get(page) == following, 1, page, [] if after.get(page) == following else [following])
+    return score
+
+
+def words(text: str) -> Counter[str]:
+    return Counter(_WORD.findall(unicodedata.normalize("NFC", text).lower()))
+
+
+def _words(page: str, oracle: PageFacts, ours: PageFacts, scores: dict[str, Score]) -> None:
+    want, have = words(oracle.text), words(ours.text)
+    same = (want & have).total()
+    scores["words recall"].add(same, want.total(), page, (want - have).most_common(12))
+    scores["words precision"].add(same, have.total(), page, (have - want).most_common(12))
+
+
+def _code(page: str, oracle: PageFacts, ours: PageFacts, score: Score) -> None:
+    want, have = Counter(map(_program, oracle.code)), Counter(map(_program, ours.code))
+    score.add((want & have).total(), want.total(), page, (repr(one[:150]) for one in want - have))
+
+
+def _program(code: str) -> str:
+    return "\n".join(line.rstrip() for line in code.expandtabs(8).split("\n")).strip("\n")
+
+
+def _cells(page: str, oracle: PageFacts, ours: PageFacts, score: Score) -> None:
+    left = list(ours.tables)
+    for table in oracle.tables:
+        total, told = sum(map(len, table)), _told_cells(table, ours)
+        if told:  # the small table of a parameter became facts of its field
+            score.add(told, total, page, [] if told == total else [str(table[:3])])
+            continue
+        best = max(left, key=lambda one: _equal_cells(table, one), default=[])
+        if best:
+            left.remove(best)
+        equal = _equal_cells(table, best)
+        score.add(equal, total, page, [] if equal == total else [f"{table[:3]} / {best[:3]}"])
+
+
+def _told_cells(table: Table, ours: PageFacts) -> int:
+    """Cells of a table of names and values that are facts of a field. Each fact counts once."""
+    if len(table) != 2 or len(table[0]) != len(table[1]):
+        return 0
+    pairs = Counter((bare(name), bare(value)) for name, value in zip(*table, strict=True))
+    if not all(ours.pairs[pair] > 0 for pair in pairs):
+        return 0
+    ours.pairs -= pairs
+    return 2 * len(table[0])
+
+
+def _equal_cells(expected: Table, found: Table) -> int:
+    return sum(
+        bare(want) == bare(have)
+        for row, other in zip(expected, found, strict=False)
+        for want, have in zip(row, other, strict=False)
+    )
+
+
+def bare(text: str) -> str:
+    """A text without the signs that only one side writes."""
+    return _LAYOUT.sub("", unicodedata.normalize("NFC", text))
+
+
+def _headings(page: str, oracle: PageFacts, ours: PageFacts, score: Score) -> None:
+    want = [(level, bare(text), anchor) for level, text, anchor in oracle.headings]
+    have = [(level, bare(text), anchor) for level, text, anchor in ours.headings]
+    matcher = SequenceMatcher(None, want, have, autojunk=False)
+    same = sum(block.size for block in matcher.get_matching_blocks())
+    missed = Counter(want) - Counter(have)
+    score.add(
+        same, max(len(want), len(have)), page, [*missed, *(f"ours: {one}" for one in Counter(have) - Counter(want))]
+    )
+
+
+def _links(page: str, oracle: PageFacts, ours: PageFacts, score: Score, pages: Mapping[str, PageFacts]) -> None:
+    want = Counter((bare(text), _section(target, pages)) for text, target in oracle.links)
+    have = Counter((bare(text), _section(target, pages)) for text, target in ours.links)
+    score.add((want & have).total(), want.total(), page, want - have)
+
+
+def _section(target: str, pages: Mapping[str, PageFacts]) -> str:
+    """A target with the section that its anchor lies in: a label and its heading lead to the same place."""
+    address, mark, anchor = unquote(target).partition("#")
+    facts = pages.get(address)
+    if not mark or facts is None:
+        return unquote(target).rstrip("/")
+    inside = facts.anchors.get(anchor, anchor)
+    first = facts.headings[0] if facts.headings else None
+    return f"{address}#{inside}" if inside and (first is None or inside != facts.anchors.get("")) else address

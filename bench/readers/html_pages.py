@@ -1,0 +1,41 @@
+"""What the HTML reader makes of pages that Sphinx built, beside what the same page's markup says.
+
+The oracle reads the same HTML by the classes that Sphinx writes, so this checks the choice of the main content, the
+text, code, tables, headings and links, and not how Sphinx understood the sources. Headings that our reader makes of the
+signatures of functions and options are not counted.
+"""
+
+import re
+from pathlib import Path
+
+from bench.readers import sphinx_oracle
+from bench.readers.compare import PageFacts, Score, compare, order
+from bench.readers.ours import SITE, facts_of
+from chapterverse.ingestion.composing import compose
+from chapterverse.ingestion.document import Document, NothingToRead
+from chapterverse.ingestion.readers import html
+
+_SIGNATURE = re.compile(r'<dt[^>]*? id="([^"]+)"')
+_PAGES = 250  # of a site
+
+
+def score(site: Path) -> dict[str, Score]:
+    """The measures over some pages of a built site."""
+    built = sphinx_oracle.read_site(site)
+    expected: dict[str, PageFacts] = {}
+    found: dict[str, PageFacts] = {}
+    for address in list(built)[:: max(1, len(built) // _PAGES)]:
+        data = (site / "html" / address).read_bytes()
+        document = Document(f"{SITE}/{address}", address, "bench", "html", data)
+        try:
+            (draft,) = html.read(document)
+        except NothingToRead:
+            continue
+        facts = facts_of(compose(document, draft))
+        signatures = set(_SIGNATURE.findall(data.decode("utf-8", "replace")))
+        facts.headings = [heading for heading in facts.headings if heading[2] not in signatures]
+        facts.text = re.sub(r"(?m)^(?:> )?\s*\d+\. ", "", facts.text)
+        expected[address], found[address] = built[address], facts
+    scores = compare(expected, found, built)
+    scores["order"] = order([], [])
+    return {"pages": Score(len(found), len(expected)), **scores}

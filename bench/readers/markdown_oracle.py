@@ -1,0 +1,228 @@
+"""Reads the HTML that MkDocs, VitePress, Docusaurus and Hugo made of a book into facts to compare."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urldefrag, urljoin
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from bench.readers.compare import PageFacts, Table
+from bench.readers.ours import SITE, below_site
+
+_INLINE = {"a", "span", "em", "strong", "code", "cite", "sup", "sub", "kbd", "samp", "abbr", "b", "i", "tt", "q", "var"}
+_INLINE |= {"mark", "ins", "del", "s", "u", "small", "font", "wbr", "label"}
+_UNSEEN = "script, style, template, noscript, svg, iframe, video, audio, object, img, input, select"
+_UNSEEN += ", [hidden], [aria-hidden=true]"
+_BOX = re.compile(r"(?:^|\s)(?:admonition|custom-block|theme-admonition|tabbed-block)(?:\s|$)")
+_OBJECT = re.compile(r"\[([^\[\]\n]+)\]\[(?:[\w-]+\.)*[\w-]*\]")  # a reference that needs a plug-in we do not have
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """Where a generator puts what."""
+
+    body: str  # the page's own text
+    dropped: str  # what the generator adds to it
+    code: str = "pre"
+    skipped: str = "404.html"
+
+
+MKDOCS = Dialect(
+    "article.md-content__inner",
+    ".md-source-file, .headerlink, .md-content__button, .md-tags, .toc, .footnote-backref, .footnote-ref, "
+    ".md-clipboard, .linenos, .twemoji, .md-nav, .grid.cards hr",
+)
+VITEPRESS = Dialect(
+    "main .vp-doc > div",
+    ".header-anchor, button.copy, pre + .line-numbers-wrapper, .table-of-contents, div[class*=language-] > .lang",
+)
+DOCUSAURUS = Dialect(
+    ".theme-doc-markdown",
+    ".hash-link, button[class*=copyButton], button[class*=clean-btn], [class*=buttonGroup], .table-of-contents, "
+    "[class*=tableOfContentsInline], [class*=docCardListItem]",
+)
+HUGO = Dialect("main", ".footnote-ref, .footnote-backref")
+
+
+def read_site(site: Path, dialect: Dialect) -> dict[str, PageFacts]:
+    """The pages of a built site, by address below the site's."""
+    pages: dict[str, PageFacts] = {}
+    for place in sorted(site.rglob("*.html")):
+        address = re.sub(r"(^|/)index\.html$", r"\1", place.relative_to(site).as_posix())
+        tree = LexborHTMLParser(place.read_text("utf-8"))
+        body = tree.css_first(dialect.body)
+        named = tree.css_first('link[rel="canonical"]')
+        if named is not None and (href := named.attributes.get("href") or "").startswith(SITE):
+            address = unquote(href.removeprefix(f"{SITE}/").removeprefix(SITE))
+        if address not in dialect.skipped.split() and body is not None:
+            pages[address] = _page(body, address, dialect)
+    return pages
+
+
+def reading_order(site: Path, pages: Mapping[str, PageFacts]) -> list[str]:
+    """The pages as a reader turns them, where they name the next one (MkDocs, Docusaurus)."""
+    address, order = "", list[str]()
+    while address in pages and address not in order:
+        order.append(address)
+        place = site / address / "index.html" if (site / address / "index.html").is_file() else site / address
+        tree = LexborHTMLParser(place.read_text("utf-8"))
+        following = tree.css_first('link[rel="next"], a.pagination-nav__link--next')
+        address = _joined(address, following.attributes.get("href") or "") if following is not None else "-"
+    return order
+
+
+def _page(body: LexborNode, address: str, dialect: Dialect) -> PageFacts:
+    facts = PageFacts()
+    for node in body.css(f"{_UNSEEN}, {dialect.dropped}"):
+        node.decompose()
+    for details in body.css("details"):
+        if re.search("Other versions and variants|Full file preview", details.text()):  # FastAPI: the program again
+            details.decompose()
+    for labels in body.css(".tabbed-labels"):
+        if re.fullmatch(r"\s*(Python 3\.\d+\+\s*)+", labels.text()):
+            labels.decompose()
+    headings = {_said(one) for one in body.css("h1, h2, h3, h4, h5, h6")}
+    for listing in [one for one in body.css("ul, ol") if _is_contents(one, headings)]:
+        listing.decompose()
+    facts.links = list(_links(body, address))
+    facts.anchors = dict(_anchors(body))
+    for number, heading in enumerate(_headings(body)):
+        anchor = heading.attributes.get("id") or ""
+        if number == 0:
+            facts.anchors[""] = anchor
+        facts.headings.append((int((heading.tag or "h1")[1]), _words(heading.text()), anchor if number else ""))
+    for code in body.css(dialect.code):
+        facts.code.append(_code(code))
+        code.decompose()
+    said = []
+    for table in [one for one in body.css("table") if not _has_above(one, ("table",))]:
+        rows = _table(table)
+        facts.tables.append(rows)
+        said += [cell for row in rows for cell in row]
+        table.decompose()
+    facts.text = _OBJECT.sub(r"\1", "\n".join([*said, _text(body)]))
+    return facts
+
+
+def _is_contents(listing: LexborNode, headings: set[str]) -> bool:
+    """A list of links to headings of the same page, which our readers leave out."""
+    links = listing.css("a")
+    own = all((link.attributes.get("href") or "").startswith("#") for link in links)
+    only = "".join(link.text() for link in links).split() == listing.text().split()
+    return len(links) > 1 and own and only and sum(_said(link) in headings for link in links) * 2 > len(links)
+
+
+def _words(text: str) -> str:
+    return _OBJECT.sub(r"\1", " ".join(text.split()))
+
+
+def _said(node: LexborNode) -> str:
+    return " ".join(re.findall(r"\w+", node.text().casefold()))
+
+
+def _headings(body: LexborNode) -> list[LexborNode]:
+    inside = ("li", "blockquote", "td", "th", "table")
+    return [
+        one
+        for one in body.css("h1, h2, h3, h4, h5, h6")
+        if one.text().strip() and not _has_above(one, inside) and not _in_box(one)
+    ]
+
+
+def _in_box(node: LexborNode) -> bool:
+    above = node.parent
+    while above is not None:
+        if above.tag != "details" and _BOX.search(above.attributes.get("class") or ""):
+            return True
+        above = above.parent
+    return False
+
+
+def _links(body: LexborNode, address: str) -> Iterator[tuple[str, str]]:
+    for link in body.css("a[href]"):
+        said, target = " ".join(link.text().split()), _joined(address, link.attributes.get("href") or "")
+        if said and not _has_above(link, ("pre",)):
+            yield said, target
+
+
+def _joined(address: str, href: str) -> str:
+    target, anchor = urldefrag(urljoin(f"{SITE}/{address}", href))
+    target = unquote(re.sub(r"(^|/)index\.html$", r"\1", target) if target.startswith(SITE) else target)
+    return below_site(f"{target}#{unquote(anchor)}" if anchor else target)
+
+
+def _anchors(body: LexborNode) -> Iterator[tuple[str, str]]:
+    for node in body.css("[id]"):
+        name = node.attributes.get("id") or ""
+        yield name, name
+
+
+def _code(pre: LexborNode) -> str:
+    for line in pre.css("br"):
+        line.replace_with("\n")
+    lines = pre.css(".token-line, code > span.line")
+    if lines:
+        return "\n".join(line.text().rstrip("\n") for line in lines)
+    return pre.text()
+
+
+def _text(node: LexborNode) -> str:
+    """The text of an element; blocks are separated, inline elements are not."""
+    said: list[str] = []
+    for child in node.iter(include_text=True):
+        if child.is_text_node:
+            said.append(child.text_content or "")
+        elif child.is_element_node:
+            inner = _text(child)
+            said.append(inner if child.tag in _INLINE else f"\n{inner}\n")
+    return "".join(said)
+
+
+def _has_above(node: LexborNode, tags: tuple[str, ...]) -> bool:
+    above = node.parent
+    while above is not None:
+        if above.tag in tags:
+            return True
+        above = above.parent
+    return False
+
+
+def _table_above(node: LexborNode) -> LexborNode | None:
+    above = node.parent
+    while above is not None and above.tag != "table":
+        above = above.parent
+    return above
+
+
+def _table(table: LexborNode) -> Table:
+    rows: Table = []
+    reaching: dict[int, tuple[int, str]] = {}
+    for row in (one for one in table.css("tr") if _table_above(one) == table):
+        cells: list[str] = []
+        for cell in row.iter():
+            _reach(cells, reaching)
+            down, across = _number(cell, "rowspan"), _number(cell, "colspan")
+            said = _words(_text(cell))
+            for _ in range(across):
+                if down > 1:
+                    reaching[len(cells)] = (down - 1, said)
+                cells.append(said)
+        _reach(cells, reaching)
+        if any(cells):
+            rows.append(cells)
+    return rows
+
+
+def _number(cell: LexborNode, name: str) -> int:
+    value = cell.attributes.get(name) or "1"
+    return int(value) if value.isdigit() else 1
+
+
+def _reach(cells: list[str], reaching: dict[int, tuple[int, str]]) -> None:
+    while len(cells) in reaching:
+        left, text = reaching.pop(len(cells))
+        if left > 1:
+            reaching[len(cells)] = (left - 1, text)
+        cells.append(text)

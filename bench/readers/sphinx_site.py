@@ -1,0 +1,183 @@
+"""Builds books with the real Sphinx, whose HTML is what the reStructuredText reader is compared with.
+
+Sphinx runs in an environment of its own (`READERS_SPHINX` names its Python; else one is made below `.cache`). The
+book's `conf.py` is not executed: a small one is written that takes its literal values and stands in for extensions that
+are not installed. What only runs with the book's own code (autodoc, diagrams) is left out on both sides.
+"""
+
+import ast
+import json
+import os
+import subprocess
+import sys
+import tarfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bench.results import ROOT
+
+CACHE = ROOT / ".cache" / "readers"
+CORPORA = ROOT.parent / "shared" / "data" / "corpora"
+REQUIREMENTS = (
+    "sphinx==9.0.4", "docutils==0.22.4", "sphinx-tabs==3.5.0", "sphinx-design==0.8.0", "myst-parser==5.2.0",
+)  # fmt: skip
+_TAKEN = {
+    "rst_prolog",
+    "rst_epilog",
+    "extlinks",
+    "exclude_patterns",
+    "default_role",
+    "master_doc",
+    "root_doc",
+    "numfig",
+}
+_LEFT_OUT = [
+    *(
+        "autoattribute",
+        "autoclass",
+        "autodata",
+        "autoenum",
+        "autoexception",
+        "autofunction",
+        "automethod",
+        "automodule",
+    ),
+    *("autoproperty", "autosummary", "click", "digraph", "doxygenclass", "doxygenfunction", "graphviz"),
+    *("inheritance-diagram", "mermaid", "minigallery", "plot", "redirect-from", "uml"),
+]
+_CONF = """
+import json
+from docutils import nodes
+from docutils.parsers.rst import Directive, directives
+given = json.loads({given!r})
+globals().update(given)
+extensions = {extensions!r}
+html_theme = "basic"
+html_copy_source = False
+html_permalinks = False
+smartquotes = False
+suppress_warnings = ["*"]
+
+class AnyOption(dict):
+    def __missing__(self, key):
+        return directives.unchanged
+    def __bool__(self):
+        return True
+
+class LeftOut(Directive):
+    has_content = True
+    optional_arguments = 1
+    final_argument_whitespace = True
+    option_spec = AnyOption()
+    def run(self):
+        return []
+
+def setup(app):
+    for name in {left_out!r}:
+        app.add_directive(name, LeftOut, override=True)
+    for name in {objects!r}:
+        app.add_object_type(name, name)
+    for name in {values!r}:
+        app.add_config_value(name, "", "env")
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SphinxBook:
+    """A book whose pages Sphinx builds."""
+
+    name: str
+    repository: str
+    commit: str
+    folder: str  # of the pages, below the repository's root
+    extensions: tuple[str, ...] = ()
+    objects: tuple[str, ...] = ()  # kinds of objects that its own code adds
+    settings: dict[str, Any] = field(default_factory=dict)
+    archive: str = ""  # of a corpus in shared/data, instead of the repository
+    left_out: tuple[str, ...] = ()  # pages that include files from outside of the folder, which we refuse to open
+
+
+BOOKS = (
+    SphinxBook(
+        "ros2", "https://github.com/ros2/ros2_documentation", "b5b8578c2505b96dd724500d374bdc230fe1a61d", "source",
+        ("sphinx_tabs.tabs", "sphinx.ext.ifconfig"), settings={"smv_current_version": ""},
+    ),
+    SphinxBook("nav2", "https://github.com/ros-navigation/docs.nav2.org", "9d30140f3", ".", ("sphinx.ext.extlinks",)),
+    SphinxBook(
+        "sphinx", "https://github.com/sphinx-doc/sphinx", "e44a40eb2f", "doc",
+        ("sphinx.ext.extlinks", "sphinx.ext.todo"), ("event",), left_out=("authors.html", "changes/index.html"),
+    ),
+    SphinxBook(  # only its reStructuredText is compared; code that it includes is not in the corpus
+        "ray", "https://github.com/ray-project/ray", "79a5643238f890f0b163c3a886aa51d1abc6e4f7", ".",
+        ("sphinx_design", "sphinx_tabs.tabs", "myst_parser", "sphinx.ext.doctest"),
+        settings={"myst_enable_extensions": ["dollarmath", "deflist", "colon_fence"]},
+        archive="ray_docs/ray_docs.tar.gz",
+    ),
+)  # fmt: skip
+
+
+def sources(book: SphinxBook) -> Path:
+    """The folder of a book's pages; the book is cloned when it is not there."""
+    return (project(book) / book.folder).resolve()
+
+
+def project(book: SphinxBook) -> Path:
+    """The folder that a user would name: the project, where its pages lie in `source`."""
+    place = Path(os.environ.get("READERS_BOOKS", CACHE / "books")) / book.name
+    if not place.is_dir() and book.archive:
+        with tarfile.open(CORPORA / book.archive) as archive:
+            archive.extractall(place, filter="data")
+        (place / "conf.py").write_text("", "utf-8")  # the corpus has only pages
+    elif not place.is_dir():
+        subprocess.run(["git", "clone", "--quiet", book.repository, str(place)], check=True)
+        subprocess.run(["git", "-C", str(place), "checkout", "--quiet", book.commit], check=True)
+    return place.resolve()
+
+
+def build(book: SphinxBook) -> Path:
+    """The folder with the HTML of a book; built when it is not there."""
+    pages, site = sources(book), CACHE / "sphinx" / book.name
+    if (site / "done").is_file():
+        return site
+    conf = site / "conf"
+    conf.mkdir(parents=True, exist_ok=True)
+    given = _literals(pages) | book.settings
+    written = _CONF.format(
+        given=json.dumps(given), extensions=list(book.extensions), left_out=_LEFT_OUT, objects=list(book.objects),
+        values=[name for name in book.settings if not name.startswith("myst")],
+    )  # fmt: skip
+    (conf / "conf.py").write_text(written, "utf-8")
+    command = [str(_python()), "-m", "sphinx", "-q", "-b", "html", "-d", str(site / "trees"), "-c", str(conf)]
+    subprocess.run([*command, str(pages), str(site / "html")], check=True)
+    (site / "done").touch()
+    return site
+
+
+def _literals(pages: Path) -> dict[str, Any]:
+    for place in (pages, pages.parent):
+        if (place / "conf.py").is_file():
+            found: dict[str, Any] = {}
+            for statement in ast.parse((place / "conf.py").read_text("utf-8")).body:
+                if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+                    name = statement.targets[0].id
+                    if name in _TAKEN:
+                        found[name] = ast.literal_eval(statement.value)
+            return found
+    return {}
+
+
+def _python() -> Path:
+    if named := os.environ.get("READERS_SPHINX"):
+        return Path(named)
+    place = CACHE / "sphinx-environment"
+    if not (place / "ready").is_file():
+        subprocess.run([sys.executable, "-m", "venv", str(place)], check=True)
+        subprocess.run([str(place / "bin" / "pip"), "install", "--quiet", *REQUIREMENTS], check=True)
+        (place / "ready").touch()
+    return place / "bin" / "python"
+
+
+if __name__ == "__main__":
+    for one in BOOKS:
+        print(one.name, build(one))

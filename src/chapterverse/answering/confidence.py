@@ -1,0 +1,134 @@
+"""The confidence of an answer: one number, and the same number in words (SPEC 5).
+
+Without a language model both the decision to answer and the confidence come from what the section reader says, by
+logistic curves that `bench/keyless/fit.py` fits. `keyless.json` holds them and names the sets."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from chapterverse.answering.scope import Book, Scope, Selection
+from chapterverse.language import stems
+from chapterverse.models import ConfidenceLevel, SourceCitation
+from chapterverse.units import blocks_of_text, cut_units
+
+DISCLAIMER: Final = "The book says little about this. Check the passages behind the answer."
+
+SHORT_SELECTION: Final = 400  # characters; a shorter selection is read several times over
+SHORT_LEAST: Final = -1.0  # logit that answers from a short selection; chosen by hand on nine cases, not fitted
+COVERED_LEAST: Final = -4.5  # the same, where one unit has every word of the question
+FITTED: Final = Path(__file__).with_name("keyless.json")
+_BANDS: Final[tuple[tuple[float, ConfidenceLevel], ...]] = ((0.8, "high"), (0.6, "medium"))
+
+Curve = Literal["answerable", "right", "selection_answerable", "selection_right"]
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """What is known of a model's answer when it is done."""
+
+    question: str
+    sources: Sequence[SourceCitation]
+    relevance: float  # of the best passage, calibrated; 1 for a selection
+    shown: int  # statements, quoted ones among them
+    quoted: int
+    withheld: int
+
+
+def confidence_of(signs: Signs) -> float:
+    """That the answer is right, as a probability. It grows with how well the quotes fit the question, with the
+    relevance of what was found, and with the share of statements that were proven."""
+    if not signs.shown:
+        return 0.0
+    asked = stems(signs.question)
+    told = stems(" ".join(f"{source.breadcrumb} {source.quote}" for source in signs.sources))
+    fit = len(asked & told) / len(asked) if asked else 0.5
+    proven = signs.shown / (signs.shown + signs.withheld)
+    value = (0.45 + 0.35 * fit + 0.2 * signs.relevance) * (0.5 + 0.5 * proven)
+    if signs.quoted == signs.shown and fit >= 0.5:  # a verbatim answer to the question is never called low
+        value = max(value, _BANDS[-1][0])
+    return round(min(1.0, value), 4)
+
+
+def level_of(value: float) -> ConfidenceLevel:
+    """A confidence in words; a refusal has none."""
+    if value <= 0.0:
+        return "insufficient"
+    return next((level for least, level in _BANDS if value >= least), "low")
+
+
+# ── without a language model ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderSigns:
+    """What the section reader and the search say of a question, as the curves take it."""
+
+    answers: float  # score of the best passage, a logit
+    lead: float  # how far it lies before the next one, in logits
+    missing: float  # words of the question that stand nowhere in the book
+    covered: bool = False  # one unit of the selection has all words of the question
+
+    @classmethod
+    def of(cls, scope: Scope, question: str) -> "ReaderSigns":
+        """The signs of what was read; of nothing, those of a hopeless question."""
+        if isinstance(scope, Selection):
+            if scope.reading is None:
+                return cls(-9.0, 0.0, 0.0)
+            asked, text = stems(question), scope.text
+            units = cut_units(text, blocks_of_text(text)) if asked else ()
+            covered = any(asked <= stems(text[unit.start : unit.end]) for unit in units)
+            return cls(scope.reading.answers, 0.0, 0.0, covered)
+        if not scope.readings:
+            return cls(-9.0, 0.0, 0.0)
+        best, *others = scope.readings
+        lead = best.score - others[0].score if others else 3.0
+        return cls(best.score, min(3.0, lead), float(min(2, len(scope.missing))))
+
+
+def probability(curve: Curve, signs: ReaderSigns) -> float:
+    """What a fitted curve says."""
+    fit = fitted()[curve]
+    logit = fit["bias"] + sum(weight * getattr(signs, name) for name, weight in fit["weights"].items())
+    return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, logit))))
+
+
+def answers(scope: Scope, question: str, false_answers: float | None = None) -> bool:
+    """Whether what was read is good enough to answer. `false_answers` is the share of questions without an answer in
+    the book that the owner lets be answered; None for the usual one."""
+    signs = ReaderSigns.of(scope, question)
+    if isinstance(scope, Selection):
+        if signs.covered:
+            return signs.answers >= COVERED_LEAST
+        if len(scope.text) < SHORT_SELECTION:
+            return signs.answers >= SHORT_LEAST
+        least: float = fitted()["selection_answerable"]["threshold"]
+        return probability("selection_answerable", signs) >= least
+    return probability("answerable", signs) >= threshold(false_answers)[0]
+
+
+def threshold(false_answers: float | None = None) -> tuple[float, float]:
+    """The least probability that is answered, and the share of answerable questions that it refuses."""
+    fit = fitted()["answerable"]
+    rows: list[list[float]] = fit["rates"]  # threshold, share of false answers, share of false refusals
+    wanted = fit["false_answers"] if false_answers is None else false_answers
+    held = [row for row in rows if row[1] <= wanted] or rows[-1:]
+    least = min(held, key=lambda row: row[0])
+    return least[0], least[2]
+
+
+def reader_confidence(scope: Scope, question: str) -> float:
+    """That an excerpt is what the reader needs. It is the book's own words, so it is never called low."""
+    curve: Curve = "right" if isinstance(scope, Book) else "selection_right"
+    return round(max(_BANDS[-1][0], probability(curve, ReaderSigns.of(scope, question))), 4)
+
+
+@cache
+def fitted() -> Mapping[str, Any]:
+    """The curves as they were fitted."""
+    curves: Mapping[str, Any] = json.loads(FITTED.read_text("utf-8"))
+    return curves

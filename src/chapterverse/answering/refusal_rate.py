@@ -1,0 +1,48 @@
+"""What a rate of false answers costs: how many questions that the book answers would be refused without a key."""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Final
+
+from chapterverse.answering.confidence import answers, fitted, threshold
+from chapterverse.answering.reading import Context, read_book
+from chapterverse.answering.scope import Book
+from chapterverse.book import Page
+from chapterverse.models import MAX_QUERY_CHARS, RetrievalRequest
+from chapterverse.services import Engines
+from chapterverse.trained import SectionReader, shared_reader
+
+HEADINGS: Final = 8  # of the book, asked as questions
+
+
+@dataclass(frozen=True, slots=True)
+class RefusalRate:
+    """Both rates at the book's setting."""
+
+    false_answers: float  # of questions that a book does not answer, on the sets that the curve was fitted on
+    false_refusals: float  # of questions that it answers, on the same sets
+    refused: int  # of this book's own headings, asked as questions
+    asked: int
+
+
+async def refusal_rate(engines: Engines, reader: SectionReader | None = None) -> RefusalRate:
+    """Measure it for the book as it is."""
+    stored = (await engines.index.manifest()).calibration or {}
+    wanted: float | None = stored.get("false_answers")
+    refused = asked = 0
+    for heading in _headings(await engines.index.pages()):
+        request = RetrievalRequest(query=heading)
+        read = await read_book(heading, Context(), request, engines, reader or shared_reader())
+        refused += not answers(Book(read.found, read.readings), heading, wanted)
+        asked += 1
+    rate = wanted if wanted is not None else fitted()["answerable"]["false_answers"]
+    return RefusalRate(rate, threshold(wanted)[1], refused, asked)
+
+
+def _headings(pages: list[Page]) -> list[str]:
+    """Some headings, the same ones each time, in no order of the book's."""
+    found = {
+        section.heading[:MAX_QUERY_CHARS] for page in pages for section in page.sections if section.heading.strip()
+    }
+    telling = [heading for heading in found if len(heading.split()) > 1]
+    return sorted(telling, key=lambda text: hashlib.sha256(text.encode("utf-8", "replace")).digest())[:HEADINGS]

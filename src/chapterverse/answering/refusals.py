@@ -1,0 +1,146 @@
+"""The refusals, word for word, so that clients can rely on them, and what helps a reader who was refused."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from chapterverse.answering.scope import Scope, Selection
+from chapterverse.language import Word, content_words, stems
+from chapterverse.models import ChunkResult, RetrievedPassage, SearchResult
+
+NOT_FOUND: Final = "I couldn't find relevant information in the documentation for your question."
+NOT_IN_BOOK: Final = "I don't have information about that in the available documentation."
+OFFER: Final = "Would you like me to search the full documentation?"
+
+NEAREST: Final = 3  # sections that are named beside a refusal
+_NAMED_WORDS: Final = 6  # of a question
+
+_LONGEST_TOPIC = 120  # characters: a longer question is cut, the reader knows what was asked
+
+_BLANKS = re.compile(r"\s+")
+_GREETING = re.compile(
+    r"^(?:(?:hi|hello|hey)\b[\s,!.]*)?(?:please\b[\s,]*)?"
+    r"(?:(?:can|could|would|will) you (?:please )?(?=tell|explain|describe|show|define|say)|"
+    r"(?:do you know|i(?:'d| would) like to know|i want to know|i wonder)[\s,]+(?:please )?)?",
+    re.IGNORECASE,
+)
+# Requests that name their topic after a fixed beginning.
+_ASKS = re.compile(
+    r"^(?:(?:please )?(?:tell me(?: more| something)?|say (?:more|something)|talk|explain(?: to me)?|"
+    r"describe(?: to me)?|define|show me|summari[sz]e|give me (?:details|information|an overview))"
+    r"(?: (?:about|on|of))?|"
+    r"(?:what|who|where)(?:'s|’s| is| are| was| were)(?: meant by)?|what about|how about|"
+    r"is there (?:anything|something|information) (?:about|on)) (?P<topic>\S.*)$",
+    re.IGNORECASE,
+)
+_MEANS = re.compile(r"^what (?:does|do|did) (?P<topic>\S.*?) (?:mean|stand for)$", re.IGNORECASE)
+_HOW_TO = re.compile(r"^how (?:do|can|should|could|would|must) (?:i|we|you|one) (?P<topic>\S.*)$", re.IGNORECASE)
+_ASKING = re.compile(
+    r"^(?:what|who|whom|whose|where|when|why|how|which|is|are|was|were|do|does|did|can|could|will|would|should|has|have|"
+    r"had|may|must|in|at|on|for|by|to|from|into|with)\b",
+    re.IGNORECASE,
+)
+
+
+def not_in_selection(topic: str) -> str:
+    """The refusal of a selection, with the offer that the next turn may accept."""
+    return f"The provided selection does not contain information about {topic}. {OFFER}"
+
+
+def topic_of_question(question: str) -> str:
+    """What a question is about, such that it can follow "information about"."""
+    asked = _BLANKS.sub(" ", question).strip().strip("\"'“”„")
+    bare = _GREETING.sub("", asked, count=1).rstrip(" ?!.…")
+    if not any(character.isalnum() for character in bare):
+        return "that"
+    if about := _ASKS.match(bare):
+        return shorten(about["topic"])
+    if means := _MEANS.match(bare):
+        return shorten(means["topic"])
+    if way := _HOW_TO.match(bare):
+        return shorten(f"how to {way['topic']}")
+    if asked.endswith("?") or _ASKING.match(bare):
+        return f"“{shorten(bare)}?”"
+    return shorten(bare)
+
+
+def shorten(topic: str) -> str:
+    """A topic of a length that fits into a sentence."""
+    if len(topic) <= _LONGEST_TOPIC:
+        return topic
+    return topic[:_LONGEST_TOPIC].rsplit(" ", 1)[0].rstrip(" ,;:") + "…"
+
+
+# ── a refusal in a model's text ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _pattern(text: str) -> str:
+    topic = re.escape("{topic}")
+    return re.escape(text).replace(topic, r".{1,300}?").replace("'", "['’]").replace(r"\ ", r"\s+")
+
+
+_SENTENCES = (NOT_FOUND, NOT_IN_BOOK, *re.split(r"(?<=\.) ", not_in_selection("{topic}")))
+_REFUSAL = re.compile("|".join(map(_pattern, _SENTENCES)), re.IGNORECASE | re.DOTALL)
+
+
+def is_refusal(sentence: str) -> bool:
+    """Whether a sentence is one of a refusal's."""
+    return _REFUSAL.fullmatch(sentence.strip(" *_")) is not None
+
+
+# ── what is told beside a refusal ────────────────────────────────────────────────────────────────────────────────────
+
+
+def announce(chunk: ChunkResult) -> RetrievedPassage:
+    """A passage as it is named to a reader."""
+    return RetrievedPassage(
+        page_title=chunk.page_title,
+        section_heading=chunk.section_heading,
+        source_url=chunk.source_url,
+        score=chunk.similarity_score,
+    )
+
+
+def nearest_sections(found: SearchResult) -> list[RetrievedPassage]:
+    """The sections that come nearest to a question, each once, best first."""
+    sections: dict[str, ChunkResult] = {}
+    for chunk in found.results:
+        sections.setdefault(chunk.source_url, chunk)
+    return [announce(chunk) for chunk in list(sections.values())[:NEAREST]]
+
+
+def advise(question: str, scope: Scope, nearest: Sequence[RetrievedPassage]) -> str:
+    """What was searched for, and which words of the question the nearest sections, or the selection, have.
+
+    The first line is for every reader; the lines after it name the sections where they cannot be links."""
+    if isinstance(scope, Selection):
+        return f"Only the selection was read. {_coverage('It', question, scope.text)}"
+    if not nearest:
+        return f"Searched for “{shorten(question)}”: no section of the book fits."
+    urls = {section.source_url for section in nearest}
+    texts = [f"{chunk.breadcrumb} {chunk.chunk_text}" for chunk in scope.found.results if chunk.source_url in urls]
+    told = f"Searched for “{shorten(question)}”. {_coverage('The nearest sections', question, ' '.join(texts))}"
+    return "\n".join([told, *(f"- {_place(section)}: {section.source_url}" for section in nearest)])
+
+
+def _coverage(what: str, question: str, text: str) -> str:
+    known = stems(text)
+    asked = list({word.stems[0]: word for word in content_words(question)}.values())
+    covered = [word for word in asked if not known.isdisjoint(word.stems)]
+    missing = [word for word in asked if word not in covered]
+    speak, do = ("speak", "do") if what.endswith("s") else ("speaks", "does")
+    if not covered:
+        return f"{what} {speak} of nothing that was asked for."
+    if not missing:
+        return f"{what} {speak} of {_listed(covered)}, but {do} not answer this."
+    return f"{what} {speak} of {_listed(covered)}, not of {_listed(missing)}."
+
+
+def _listed(words: Sequence[Word]) -> str:
+    return ", ".join(f"“{word.raw}”" for word in words[:_NAMED_WORDS]) + ("…" if len(words) > _NAMED_WORDS else "")
+
+
+def _place(section: RetrievedPassage) -> str:
+    if section.section_heading in ("", section.page_title):
+        return section.page_title
+    return f"{section.page_title} › {section.section_heading}"

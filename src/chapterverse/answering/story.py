@@ -1,0 +1,468 @@
+"""The story of one question, top to bottom: remember, understand, search, write, prove, keep.
+
+`prepare` does what may fail before the first byte; `stream` does the rest and never raises: it ends in one `done` or
+one `error`. The JSON answer is the fold of the same events.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Final
+from uuid import uuid4
+
+from chapterverse.answering.confidence import DISCLAIMER, Signs, answers, confidence_of, level_of, reader_confidence
+from chapterverse.answering.followups import accepts, asks_for_more, leans, together
+from chapterverse.answering.reading import Context, context_of, read_book, read_selection
+from chapterverse.answering.refusals import (
+    NOT_FOUND,
+    NOT_IN_BOOK,
+    OFFER,
+    advise,
+    announce,
+    is_refusal,
+    nearest_sections,
+    not_in_selection,
+    topic_of_question,
+)
+from chapterverse.answering.scope import Book, Scope, Selection
+from chapterverse.config import GENERATION_SECONDS, REQUEST_SECONDS
+from chapterverse.errors import ChapterverseError, ConversationsUnavailable, InternalError, error_named
+from chapterverse.evidence.citations import Proven, Rendered, Renderer
+from chapterverse.evidence.gate import Gate
+from chapterverse.evidence.passages import Evidence, IssuedPassage
+from chapterverse.evidence.statement import Statement
+from chapterverse.language import content_words
+from chapterverse.models import (
+    MAX_QUERY_CHARS,
+    AnswerMetadata,
+    AnswerStatement,
+    ChatRequest,
+    ChatResponse,
+    ChunkEvent,
+    DoneEvent,
+    ErrorEvent,
+    Event,
+    Highlight,
+    Mode,
+    RetrievalRequest,
+    RetrievedEvent,
+    RetrievedPassage,
+    SearchFilters,
+    SearchResult,
+    SourceCitation,
+    SourcesEvent,
+    Status,
+)
+from chapterverse.retrieval import retrieve_with_retry
+from chapterverse.services import Services
+from chapterverse.topic import EXCHANGES, topic_of
+from chapterverse.turns import SearchRecord, Turn
+from chapterverse.writing import Exchange, Finished, Rewritten, Task
+
+log = logging.getLogger(__name__)
+
+FINISH_SECONDS: Final = 1.0  # of the answer's time, kept for proving its end and storing the turn
+STORE_TIMEOUT_RESERVE: Final = 0.2  # of them, kept for the last event if storing fails
+PLAINLY_OFF: Final = 0.45  # relevance of the best passage below which no model is asked
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A question that is ready to be answered."""
+
+    request: ChatRequest
+    session_id: str
+    mode: Mode  # as used: a reader who accepts the offer leaves the selection
+    asked: str  # the question as the reader asked it; the one before, for a reader who accepts the offer
+    question: str  # that stands alone
+    turns: tuple[Turn, ...]
+    remembered: bool  # whether the conversation is kept here and could be read
+    started: float
+    deadline: float  # on the same clock
+    scope: Scope
+    retrieval_ms: float = 0.0
+    rewritten: Rewritten = field(default_factory=Rewritten)  # what understanding took
+
+    @property
+    def found(self) -> SearchResult | None:
+        """What was found in the book; None where the reader's selection alone counts."""
+        return self.scope.found if isinstance(self.scope, Book) else None
+
+
+async def prepare(
+    request: ChatRequest, services: Services, seconds: float = REQUEST_SECONDS, told: Sequence[Turn] | None = None
+) -> Prepared:
+    """Read the conversation, make the question stand alone, and search. Whatever fails here is a plain error.
+
+    `seconds` are left for the whole answer. `told` are the earlier turns where the caller keeps the conversation: then
+    nothing is read from the database, and nothing is stored."""
+    started = time.perf_counter()
+    turns, remembered = await _remember(request, services) if told is None else (tuple(told), False)
+    mode, question = _understand(request, turns)
+    prepared = Prepared(
+        request=request,
+        session_id=request.session_id or str(uuid4()),
+        mode=mode,
+        asked=question,
+        question=question,
+        turns=turns,
+        remembered=remembered,
+        started=started,
+        deadline=started + seconds,
+        scope=Selection(request.selected_text or ""),
+    )
+    reads = services.writer.needs_readings
+    if mode == "selected_text":
+        return await _read_selection(prepared, services) if reads else prepared
+    return await (_read(prepared, services) if reads else _search(prepared, services))
+
+
+async def _search(prepared: Prepared, services: Services) -> Prepared:
+    """Search for a writer with words of its own, which also makes a follow-up stand alone."""
+    turns, query = prepared.turns, prepared.question
+    follows = bool(turns) and query == prepared.request.query and leans(query)
+    if follows:
+        rewritten = await services.writer.rewrite(query, _exchanges(turns))
+        prepared = replace(prepared, rewritten=rewritten, question=rewritten.question or together(turns, query))
+    searching = time.perf_counter()
+    # What the last answer rested on stays a candidate: a follow-up is often about it.
+    also = turns[-1].evidence if follows else ()
+    found = await retrieve_with_retry(_search_request(prepared, services), services.embedder, services.index, also)
+    return replace(prepared, scope=Book(found), retrieval_ms=_since(searching))
+
+
+async def _read(prepared: Prepared, services: Services) -> Prepared:
+    """Search, and let the section reader rank what was found."""
+    searching = time.perf_counter()
+    asked, turns = prepared.asked, prepared.turns
+    request = _search_request(prepared, services)
+    # Who asks the same again wants the same answer.
+    again = any(asked.casefold() == turn.query.casefold() for turn in turns)
+    context = Context() if again or not turns else context_of(turns)
+    if context.earlier and leans(asked):
+        prepared = replace(prepared, question=context.together(asked))
+    words = [word.raw for word in content_words(asked)]
+    read, missing = await asyncio.gather(
+        read_book(asked, context, request, services, services.reader), services.index.missing(words)
+    )
+    scope = Book(read.found, read.readings, tuple(missing))
+    return replace(prepared, scope=scope, retrieval_ms=_since(searching))
+
+
+async def _read_selection(prepared: Prepared, services: Services) -> Prepared:
+    text = prepared.request.selected_text or ""
+    return replace(prepared, scope=Selection(text, await read_selection(prepared.question, text, services.reader)))
+
+
+async def stream(prepared: Prepared, services: Services) -> AsyncGenerator[Event, None]:
+    """Answer as events. Closing the generator early cancels the writer."""
+    answer = _Answer(prepared, services)
+    try:
+        async with aclosing(answer.events()) as events:
+            async for event in events:
+                yield event
+    except ChapterverseError as failure:
+        yield ErrorEvent(error_code=failure.code, message=failure.message, retry_after=failure.retry_after)
+    except Exception:  # the one place where nothing may escape: a stream always ends in `done` or `error`
+        log.exception("an answer failed")
+        yield ErrorEvent(error_code=InternalError.code, message="Something went wrong on our side.")
+
+
+async def fold(events: AsyncIterator[Event]) -> ChatResponse:
+    """The JSON answer that the events amount to; raises the error that they end in."""
+    text = ""
+    sources: list[SourceCitation] = []
+    statements: list[AnswerStatement] = []
+    async for event in events:
+        match event:
+            case ChunkEvent(content=content, kind=kind, cites=cites):
+                before, text = len(text), text + content
+                start = before + len(content) - len(content.lstrip())
+                lit = [Highlight(start=mark.start + before, end=mark.end + before) for mark in event.highlights]
+                if kind is not None:
+                    statements.append(
+                        AnswerStatement(start=start, end=len(text), kind=kind, sources=cites, highlights=lit)
+                    )
+            case SourcesEvent():
+                sources = list(event.sources)
+            case DoneEvent():
+                summary = event.model_dump(exclude={"type"})
+                return ChatResponse(answer=text, sources=sources, statements=statements, **summary)
+            case ErrorEvent():
+                raise error_named(event.error_code, event.message, event.retry_after)
+    raise InternalError("The answer ended without an end.")
+
+
+class _Answer:
+    """One answer on its way: what was issued, what was shown, what it took."""
+
+    def __init__(self, prepared: Prepared, services: Services) -> None:
+        self.prepared, self.services = prepared, services
+        self.evidence = Evidence(prepared.question)
+        self.renderer = Renderer(self.evidence.passages)
+        self.seconds = min(GENERATION_SECONDS, prepared.deadline - time.perf_counter() - FINISH_SECONDS)
+        self.gate = Gate(
+            self.evidence,
+            services.judge,
+            deadline=asyncio.get_running_loop().time() + self.seconds + FINISH_SECONDS / 2,
+            is_refusal=is_refusal,
+        )
+        self.text: list[str] = []
+        self.searches: list[SearchRecord] = []
+        self.finished: Finished | None = None
+        self.generation_ms = 0.0
+
+    async def events(self) -> AsyncGenerator[Event, None]:
+        """The events of the answer, in order."""
+        scope = self.prepared.scope
+        if isinstance(scope, Book):
+            self.searches.append(_record(scope.found))
+            yield RetrievedEvent(passages=[announce(chunk) for chunk in scope.found.results])
+        refusal = await self._refusal_before_writing()
+        if refusal is None:
+            async with aclosing(self._proven()) as shown:
+                async for piece in shown:
+                    self.text.append(piece.text)
+                    yield ChunkEvent(
+                        content=piece.text,
+                        kind=piece.kind,
+                        cites=list(piece.markers),
+                        highlights=[Highlight(start=start, end=end) for start, end in piece.lit],
+                        sources=list(piece.sources),
+                    )
+            if not self.gate.counts.shown:
+                refusal = self._refusal()
+        if refusal is not None:
+            self.text = [refusal]
+            yield ChunkEvent(content=refusal)
+        yield SourcesEvent(sources=list(self.renderer.sources))
+        yield await self._done(refused=refusal is not None)
+
+    # ── writing and proving ──────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _proven(self) -> AsyncGenerator[Rendered, None]:
+        """Let the writer write, and pass on what is proven."""
+        started = time.perf_counter()
+        try:
+            async with aclosing(self.gate.prove(self._drafts(self._task()))) as proven:
+                async for one in proven:
+                    yield self.renderer.write(one)
+        finally:
+            self.generation_ms = _since(started)
+
+    async def _drafts(self, task: Task) -> AsyncGenerator[Statement | Proven, None]:
+        async with aclosing(self.services.writer.write(task)) as events:
+            async for event in events:
+                if isinstance(event, Finished):
+                    self.finished = event
+                else:
+                    yield event
+
+    def _task(self) -> Task:
+        prepared, scope = self.prepared, self.prepared.scope
+        context = self.services.settings.max_conversation_history // 2  # turns, of two messages each
+        history = tuple(Exchange(turn.query, turn.response) for turn in prepared.turns[-context:] if context)
+        if isinstance(scope, Selection):
+            passages = (self.evidence.issue_text(scope.text),)
+            refusal = not_in_selection(topic_of_question(prepared.question))
+            readings = (scope.reading,) if scope.reading else ()
+            return Task(prepared.question, self.evidence, passages, refusal, self.seconds, history, readings=readings)
+        return Task(
+            question=prepared.asked if scope.readings else prepared.question,
+            evidence=self.evidence,
+            passages=tuple(self.evidence.issue(scope.found.results)),
+            refusal=NOT_IN_BOOK,
+            seconds=self.seconds,
+            history=history,
+            search=self._search_again,
+            more=asks_for_more(prepared.request.query),
+            readings=scope.readings,
+            page=self.services.index.page,
+        )
+
+    async def _search_again(self, query: str, top_k: int, filters: SearchFilters | None) -> Sequence[IssuedPassage]:
+        """The writer's own search. The reader's filters and threshold still hold."""
+        wanted = _search_request(self.prepared, self.services)
+        again = RetrievalRequest(
+            query=query,
+            top_k=top_k,
+            score_threshold=wanted.score_threshold,
+            filters=wanted.filters or filters,
+        )
+        found = await retrieve_with_retry(again, self.services.embedder, self.services.index)
+        self.searches.append(_record(found))
+        return self.evidence.issue(found.results)
+
+    # ── refusing ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _refusal_before_writing(self) -> str | None:
+        """What is said when no writer needs to be asked."""
+        found = self.prepared.found
+        if found is not None and not found.results:
+            return NOT_FOUND
+        if self.services.writer.needs_readings:
+            stored = (await self.services.index.manifest()).calibration if found else None
+            rate = (stored or {}).get("false_answers")
+            return None if answers(self.prepared.scope, self.prepared.asked, rate) else self._refusal()
+        if found is None:
+            return None
+        off = found.confidence is not None and found.confidence.max_similarity < PLAINLY_OFF
+        return NOT_IN_BOOK if off else None
+
+    def _refusal(self) -> str:
+        if isinstance(self.prepared.scope, Selection):
+            return not_in_selection(topic_of_question(self.prepared.request.query))
+        return NOT_IN_BOOK
+
+    async def _nearest(self) -> list[RetrievedPassage]:
+        """The sections nearest to a refused question, without the reader's limits if nothing lies within them."""
+        found = self.prepared.found
+        if found is None:
+            return []
+        if not found.results:
+            anything = RetrievalRequest(query=self.prepared.question[:MAX_QUERY_CHARS])
+            try:
+                found = await retrieve_with_retry(anything, self.services.embedder, self.services.index)
+            except ChapterverseError:
+                return []
+        return nearest_sections(found)
+
+    # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _done(self, *, refused: bool) -> DoneEvent:
+        prepared, counts, usage = self.prepared, self.gate.counts, self.gate.usage
+        # A run that a limit cut off cannot tell what it took: each search of the model's own was one call more.
+        took = self.finished or Finished(llm_calls=max(1, len(self.searches)) if self.generation_ms else 0)
+        cut_short = took.stopped or self.gate.truncated
+        status: Status = "refused" if refused else "truncated" if cut_short else "answered"
+        value = 0.0 if refused else self._confidence()
+        nearest = await self._nearest() if refused else []
+        turn = self._turn(status, value)
+        stored = await _keep(turn, prepared, self.services)
+        level = level_of(value)
+        return DoneEvent(
+            mode=prepared.mode,
+            session_id=prepared.session_id,
+            timestamp=datetime.now(UTC),
+            confidence=value,
+            confidence_level=level,
+            should_answer=not refused,
+            disclaimer=DISCLAIMER if level == "low" else None,
+            status=status,
+            advice=advise(prepared.question, prepared.scope, nearest) if refused else None,
+            nearest=nearest,
+            metadata=AnswerMetadata(
+                query_time_ms=round(_since(prepared.started), 3),
+                retrieval_time_ms=round(prepared.retrieval_ms, 3),
+                generation_time_ms=round(self.generation_ms, 3),
+                chunks_retrieved=turn.chunks_retrieved,
+                model=self.services.writer.name,
+                tokens_used=took.tokens_used + prepared.rewritten.tokens_used,
+                tokens_written=took.tokens_written + prepared.rewritten.tokens_written,
+                llm_calls=took.llm_calls + prepared.rewritten.llm_calls,
+                judge_calls=usage.calls,
+                judge_tokens=usage.tokens,
+                sentences_withheld=counts.withheld,
+                sentences_replaced=counts.replaced,
+                stored=stored,
+            ),
+        )
+
+    def _confidence(self) -> float:
+        if self.services.writer.needs_readings:
+            return reader_confidence(self.prepared.scope, self.prepared.asked)
+        found, counts = self.prepared.found, self.gate.counts
+        relevance = found.confidence.max_similarity if found and found.confidence else 1.0
+        signs = Signs(
+            self.prepared.question, self.renderer.sources, relevance, counts.shown, counts.quoted, counts.withheld
+        )
+        return confidence_of(signs)
+
+    def _turn(self, status: Status, value: float) -> Turn:
+        prepared, found = self.prepared, self.prepared.found
+        cited = [self.evidence.passages[number - 1].chunk for number in dict.fromkeys(self.renderer.cited)]
+        return Turn(
+            session_id=prepared.session_id,
+            query=prepared.request.query,
+            response="".join(self.text).strip(),
+            sources=tuple(source.model_dump(mode="json") for source in self.renderer.sources),
+            mode=prepared.mode,
+            selected_text=prepared.request.selected_text,
+            chunks_retrieved=max(len(self.evidence.passages), found.total_results) if found else 0,
+            latency_ms=_since(prepared.started),
+            confidence=value,
+            status=status,
+            standalone_query=prepared.question,
+            searches=tuple(self.searches),
+            evidence=tuple(chunk.chunk_id for chunk in cited if chunk),
+        )
+
+
+def _understand(request: ChatRequest, turns: tuple[Turn, ...]) -> tuple[Mode, str]:
+    """How a question is to be answered, and what it asks: who accepts the offer asks the last question again."""
+    if turns and turns[-1].response.endswith(OFFER) and accepts(request.query):
+        return "general", turns[-1].query
+    return request.mode, request.query
+
+
+def _exchanges(turns: tuple[Turn, ...]) -> list[Exchange]:
+    """The turns to be understood from. The oldest may itself have been a follow-up on one that is not remembered."""
+    return [
+        Exchange(turn.query if at else turn.standalone_query or turn.query, turn.response)
+        for at, turn in enumerate(turns)
+    ]
+
+
+async def _remember(request: ChatRequest, services: Services) -> tuple[tuple[Turn, ...], bool]:
+    """The last turns of the session. Without a database questions are answered all the same."""
+    if request.session_id is None:
+        return (), True
+    try:
+        settings = services.settings
+        wanted = min(max(settings.max_conversation_history, 2 * (EXCHANGES - 1)), 2 * settings.agent_max_turns)
+        return tuple(await services.conversations.recent(request.session_id, wanted)), True
+    except ConversationsUnavailable as failure:
+        log.warning("the conversation could not be read: %s", failure.message)
+        return (), False
+
+
+async def _keep(turn: Turn, prepared: Prepared, services: Services) -> bool:
+    """Store the turn; whether it is kept is told to the reader."""
+    if not prepared.remembered:
+        return False
+    left = prepared.deadline - STORE_TIMEOUT_RESERVE - time.perf_counter()
+    try:
+        async with asyncio.timeout(max(0.0, left)):
+            await services.conversations.store(turn)
+            if len(prepared.turns) + 1 >= EXCHANGES:
+                questions = [*(earlier.query for earlier in prepared.turns), turn.query]
+                await services.conversations.set_topic(turn.session_id, topic_of(questions))
+    except (ConversationsUnavailable, TimeoutError) as failure:
+        log.warning("a turn was not stored: %s", failure)
+        return False
+    return True
+
+
+def _search_request(prepared: Prepared, services: Services) -> RetrievalRequest:
+    request, settings = prepared.request, services.settings
+    threshold = request.score_threshold if request.score_threshold is not None else settings.agent_score_threshold
+    return RetrievalRequest(
+        query=prepared.question[:MAX_QUERY_CHARS],
+        top_k=request.top_k if "top_k" in request.model_fields_set else settings.agent_top_k,
+        score_threshold=threshold,
+        filters=request.filters,
+    )
+
+
+def _record(found: SearchResult) -> SearchRecord:
+    scores = [chunk.similarity_score for chunk in found.results]
+    mean = sum(scores) / len(scores) if scores else None
+    return SearchRecord(found.query, found.total_results, mean, datetime.now(UTC))
+
+
+def _since(started: float) -> float:
+    return (time.perf_counter() - started) * 1000

@@ -1,0 +1,74 @@
+"""The OpenAPI page at `/docs`, from files of our own: Swagger UI as it was released, and a page that starts it.
+
+Nothing is loaded from elsewhere, which the page's Content-Security-Policy enforces.
+"""
+
+import asyncio
+import gzip
+import json
+from functools import cache
+from importlib.resources import files
+from typing import Final
+
+from fastapi import APIRouter, Request, Response
+
+from chapterverse.errors import NotFound
+
+router = APIRouter(include_in_schema=False)
+
+_FILES: Final = {
+    "docs.js": "text/javascript; charset=utf-8",
+    "swagger-ui-bundle.js": "text/javascript; charset=utf-8",
+    "swagger-ui.css": "text/css; charset=utf-8",
+}
+# Swagger UI sets styles of elements inline. It runs no inline script.
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; "
+    "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+
+@router.get("/docs")
+async def page() -> Response:
+    """The page."""
+    return _answer(_read("docs.html"), "text/html; charset=utf-8", "no-cache")
+
+
+@router.get("/openapi.json")
+async def description(request: Request) -> Response:
+    """The description itself. It takes a tenth of a second to make, so it is made once, in a thread."""
+    state, make = request.app.state, request.app.openapi
+    if getattr(state, "description", None) is None:
+        state.description = asyncio.ensure_future(asyncio.to_thread(lambda: json.dumps(make()).encode()))
+    return Response(await asyncio.shield(state.description), media_type="application/json")
+
+
+@router.get("/docs/{name}")
+async def file(name: str, request: Request) -> Response:
+    """A file of the page."""
+    if name not in _FILES:
+        raise NotFound(f"There is nothing at /docs/{name}.")
+    plain = _read(name)
+    if f"{name}.gz" not in _packed() or "gzip" not in request.headers.get("accept-encoding", ""):
+        return _answer(plain, _FILES[name], "public, max-age=86400")
+    answer = _answer(_packed()[f"{name}.gz"], _FILES[name], "public, max-age=86400")
+    answer.headers["Content-Encoding"] = "gzip"
+    return answer
+
+
+def _answer(body: bytes, media_type: str, caching: str) -> Response:
+    headers = {"Cache-Control": caching, "Content-Security-Policy": _POLICY, "Vary": "Accept-Encoding"}
+    return Response(body, headers=headers, media_type=media_type)
+
+
+@cache
+def _packed() -> dict[str, bytes]:
+    folder = files("chapterverse").joinpath("web", "swagger")
+    return {entry.name: entry.read_bytes() for entry in folder.iterdir() if entry.name.endswith(".gz")}
+
+
+@cache
+def _read(name: str) -> bytes:
+    if packed := _packed().get(f"{name}.gz"):
+        return gzip.decompress(packed)
+    return files("chapterverse").joinpath("web", "swagger", name).read_bytes()

@@ -1,0 +1,172 @@
+"""Text of the book as Markdown in which nothing is active: no image, no HTML, no link.
+
+Clients of `/v1` and MCP render Markdown. An image of the book would be loaded from wherever it points, and a link would
+look like one of ours. Emphasis, lists, tables and code stay as they are. Citation markers and our own links are added
+here, too, because they must not join with the text around them.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+from urllib.parse import quote
+
+from chapterverse.models import AnswerSummary
+
+_FENCE: Final = re.compile(r"(`{3,}+|~{3,}+)[^`\r\n]*")  # only at the very beginning of a line: never inside a list
+_CODE: Final = re.compile(r"(?<!`)(`{1,20}+)([^`\n]{1,4000}+)\1(?!`)")
+# What renderers turn into a link by themselves: an address with a scheme, www., an e-mail address.
+_ADDRESS: Final = re.compile(
+    r"(?<![a-z0-9])(?:[a-z][a-z0-9+.-]{1,20}://|www\.|(?:mailto|xmpp|tel|data|javascript|vbscript|file):)[^\s`]{1,2000}"
+    r"|(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}",
+    re.IGNORECASE,
+)
+_AFTER_ADDRESS: Final = ".,;:!?'\"*_~)"  # ends a sentence, not an address
+_BEGINS: Final = re.compile(r"[\[\]<`]|!(?=\[)|~(?=~~)|(?<=~~)~|\\(?=[!-/:-@\[-`{-~])|&(?=#?\w{1,32};)")
+_ESCAPED: Final = re.compile(r"\\([!-/:-@\[-`{-~])")
+_MARKER: Final = re.compile("\ue000([0-9]{1,4})\ue001(?=([(\\[:])?)")
+
+
+class Inert:
+    """Makes one answer inert, piece by piece as it is streamed: `feed` each piece, then `flush`.
+
+    What may still become a code fence or an address is held back until the next piece."""
+
+    def __init__(self) -> None:
+        self._fence = ""  # the code fence that is open
+        self._held = ""
+        self._last = ""  # the last character that was shown
+        self._fresh = True  # whether what comes next begins a line
+
+    def feed(self, text: str) -> str:
+        """As much as can be told of the text so far."""
+        *lines, rest = (self._held + text).split("\n")
+        done = "".join(self._line(f"{line}\n") for line in lines)
+        self._held = rest
+        if not self._fence and not (self._fresh and rest[:1] in ("`", "~")):
+            place = _settled(rest)
+            self._held = rest[place:]
+            done += self._line(rest[:place])
+        return done
+
+    def flush(self) -> str:
+        """What was held back."""
+        rest, self._held = self._held, ""
+        return self._line(rest)
+
+    def _line(self, line: str) -> str:
+        """A line, or the part of one that does not end in a newline."""
+        fresh, self._fresh = self._fresh, line.endswith("\n") if line else self._fresh
+        bare = line.rstrip("\r\n")
+        if self._fence:
+            indent = len(bare) - len(bare.lstrip(" "))
+            closing = bare.strip(" \t")
+            if fresh and indent < 4 and closing.startswith(self._fence) and not closing.strip(self._fence[0]):
+                self._fence = ""
+            return line
+        if fresh and (begin := _FENCE.fullmatch(bare)):
+            self._fence = begin[1]
+            return line
+        shown = _joined([self._last, inert_line(line)])[len(self._last) :]
+        self._last = shown[-1:] or self._last
+        return shown
+
+
+def _settled(text: str) -> int:
+    """How much of a line that goes on can be told already: up to its last blank or to code that is not closed."""
+    place = max(text.rfind(blank) for blank in " \t") + 1
+    closed = 0
+    for code in _CODE.finditer(text):
+        closed = code.end()
+        if code.start() < place < closed:
+            place = code.start()
+            break
+    opened = text.find("`", closed)
+    place = place if opened < 0 else min(place, opened)
+    return len(text[:place].rstrip("\\"))  # a backslash belongs to what follows it
+
+
+def inert(text: str) -> str:
+    """A whole text."""
+    escaping = Inert()
+    return escaping.feed(text) + escaping.flush()
+
+
+def inert_line(text: str) -> str:
+    """Text without code fences, such as a title or a quote on one line."""
+    done: list[str] = []
+    place = 0
+    for code in _CODE.finditer(text):
+        done += [_prose(text[place : code.start()]), code[0]]
+        place = code.end()
+    return _joined([*done, _prose(text[place:])])
+
+
+def _joined(pieces: Iterable[str]) -> str:
+    """Pieces one after the other, with a blank before code that follows code or a backslash: either would change its
+    backticks."""
+    text = ""
+    for piece in pieces:
+        text += f" {piece}" if text.endswith(("`", "\\")) and piece.startswith("`") else piece
+    return text
+
+
+def link_to(url: str) -> str:
+    """An address of ours, which renderers make a link of. One that is not of the web is text."""
+    if not url.lower().startswith(("http://", "https://")):
+        return inert_line(url)
+    return quote(url, safe="/:?#@!$&'*+,;=%~-._")  # encodes blanks, brackets and the like, which end an address
+
+
+def marked(text: str, markers: Iterable[tuple[int, int, Iterable[int]]]) -> str:
+    """A text whose citation markers, given by place and numbers, `written` can find after it was made inert."""
+    pieces: list[str] = []
+    last = 0
+    for start, end, numbers in markers:
+        pieces += _unmarked(text[last:start]), *(f"\ue000{number}\ue001" for number in numbers)
+        last = end
+    return "".join((*pieces, _unmarked(text[last:])))
+
+
+def written(text: str, form: str) -> str:
+    """The text with its citation markers written as `form` says, for example `[^{}]`. What follows one cannot make a
+    link of it."""
+    return _MARKER.sub(lambda found: form.format(found[1]) + ("\\" if found[2] else ""), text)
+
+
+def unescaped(text: str) -> str:
+    """An inert text as it was before, for one that a client sends back."""
+    return _ESCAPED.sub(r"\1", text)
+
+
+def advice_of(done: AnswerSummary) -> list[str]:
+    """The paragraphs beside a refusal: what was searched for, and the nearest sections as a list with our links."""
+    first = inert((done.advice or "").partition("\n")[0])
+    sections = [
+        f"- {inert_line(place_of(section.page_title, section.section_heading))}: {link_to(section.source_url)}"
+        for section in done.nearest
+    ]
+    return [first, "\n".join(sections)] if sections else [first]
+
+
+def place_of(title: str, heading: str) -> str:
+    """A page and its section in one line."""
+    return f"{title} › {heading}" if heading and heading != title else title
+
+
+def _unmarked(text: str) -> str:
+    return text.replace("\ue000", "").replace("\ue001", "")
+
+
+def _prose(text: str) -> str:
+    """Text outside of code: addresses become code, and characters that begin something active are escaped."""
+    done: list[str] = []
+    place = 0
+    for address in _ADDRESS.finditer(text):
+        shown = address[0].rstrip(_AFTER_ADDRESS)
+        done += [_BEGINS.sub(_escape, text[place : address.start()]), f"`{shown}`"]
+        place = address.start() + len(shown)
+    return _joined([*done, _BEGINS.sub(_escape, text[place:])])
+
+
+def _escape(found: "re.Match[str]") -> str:
+    return "&amp;" if found[0] == "&" else f"\\{found[0]}"

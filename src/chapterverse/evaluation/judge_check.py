@@ -1,0 +1,142 @@
+"""Whether a model is fit to judge: it is asked about claims on the example book whose truth is known."""
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from chapterverse.evidence.judge import Case, Judge, JudgeFailed, JudgeUsage
+
+CLAIMS: Final = Path(__file__).with_name("judge_claims.jsonl")
+TOGETHER: Final = 4  # claims of one call, about as many as an answer's statements are judged together
+AT_ONCE: Final = 4  # calls
+# What a judge must reach, and what it may be used with, if need be.
+FIT: Final = (0.90, 0.05)  # least share of true claims passed, most of false ones
+USABLE: Final = (0.75, 0.10)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A claim about the example book, the lines that it is judged by, and whether they bear it out."""
+
+    id: str
+    page: str
+    section: str
+    claim: str
+    evidence: tuple[str, ...]
+    supported: bool
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeReport:
+    """How a model judged."""
+
+    model: str
+    true_claims: int
+    true_passed: int
+    false_claims: int
+    false_passed: int
+    unanswered: int
+    seconds_per_claim: float  # of one call, divided by its claims
+    tokens_per_claim: float
+    false_passed_by_kind: dict[str, int]
+    wrong: list[str]  # ids of the claims judged wrongly
+
+    @property
+    def verdict(self) -> str:
+        """Whether the model is fit to judge."""
+        if self._reaches(FIT):
+            return "fit"
+        return "usable with care" if self._reaches(USABLE) else "not fit"
+
+    @property
+    def advice(self) -> str:
+        """What the verdict means for the reader of answers."""
+        match self.verdict:
+            case "fit":
+                return "It can judge: nearly all true statements are shown, and hardly any false one."
+            case "usable with care":
+                return "It loses some true statements and passes some false ones. A larger JUDGE_MODEL is better."
+        return "Name a larger JUDGE_MODEL, or set JUDGE=off: then only the book's own words are shown."
+
+    def to_dict(self) -> dict[str, Any]:
+        """As data."""
+        return asdict(self) | {"verdict": self.verdict, "advice": self.advice}
+
+    def _reaches(self, bar: tuple[float, float]) -> bool:
+        least, most = bar
+        return self.true_passed >= least * self.true_claims and self.false_passed <= most * self.false_claims
+
+
+def load_claims(path: Path = CLAIMS) -> list[Claim]:
+    """The shipped set."""
+    rows = (json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip())
+    return [
+        Claim(**{name: row[name] for name in Claim.__slots__ if name != "evidence"}, evidence=tuple(row["evidence"]))
+        for row in rows
+    ]
+
+
+async def check_judge(judge: Judge, claims: Sequence[Claim]) -> JudgeReport:
+    """Ask about all claims, a few calls at once. A call that fails leaves its claims unanswered, as in an answer."""
+    usage, turns = JudgeUsage(), asyncio.Semaphore(AT_ONCE)
+    verdicts: dict[str, bool] = {}
+    seconds = 0.0
+
+    async def ask(batch: Sequence[Claim]) -> None:
+        nonlocal seconds
+        async with turns:
+            started = time.perf_counter()
+            verdicts.update(await _asked(judge, batch, usage))
+            seconds += time.perf_counter() - started
+
+    await asyncio.gather(*(ask(batch) for batch in _batches(claims)))
+    if claims and not verdicts:
+        raise JudgeFailed(f"{judge.name} gave no verdict that can be read")
+    passed = {claim.id for claim in claims if verdicts.get(claim.id)}
+    false = [claim for claim in claims if not claim.supported]
+    slips = [claim.kind for claim in false if claim.id in passed]
+    return JudgeReport(
+        model=judge.name,
+        true_claims=len(claims) - len(false),
+        true_passed=len(passed) - len(slips),
+        false_claims=len(false),
+        false_passed=len(slips),
+        unanswered=len(claims) - len(verdicts),
+        seconds_per_claim=round(seconds / max(1, len(claims)), 3),
+        tokens_per_claim=round(usage.tokens / max(1, len(claims)), 1),
+        false_passed_by_kind={kind: slips.count(kind) for kind in sorted(set(slips))},
+        wrong=[claim.id for claim in claims if (claim.id in passed) != claim.supported],
+    )
+
+
+async def _asked(judge: Judge, batch: Sequence[Claim], usage: JudgeUsage) -> dict[str, bool]:
+    evidence = [line for number, claim in enumerate(batch, start=1) for line in _lines(number, claim)]
+    case = Case(evidence, [claim.claim for claim in batch])
+    found: dict[str, bool] = {}
+    for _ in range(2):
+        try:
+            async with aclosing(judge.verdicts(case, usage)) as verdicts:
+                async for verdict in verdicts:
+                    found[batch[verdict.claim - 1].id] = verdict.supported
+        except JudgeFailed as failure:
+            if failure.retryable:
+                continue
+        break
+    return found
+
+
+def _lines(number: int, claim: Claim) -> Iterator[str]:
+    yield f"Passage {number}: {claim.page} › {claim.section}"
+    for at, unit in enumerate(claim.evidence, start=1):
+        yield f"[{number}.{at}] {' '.join(unit.split())}"
+
+
+def _batches(claims: Sequence[Claim]) -> Iterator[Sequence[Claim]]:
+    for at in range(0, len(claims), TOGETHER):
+        yield claims[at : at + TOGETHER]

@@ -1,0 +1,164 @@
+"""Puts proven statements together so that what was withheld leaves no hole.
+
+A heading or a lead-in is shown only with what it introduces. After a withheld statement no connective dangles
+("However, …") and no pronoun points at nothing. List numbers are kept right by the renderer.
+"""
+
+import re
+from dataclasses import dataclass, field, replace
+
+from chapterverse.evidence.citations import Proven
+from chapterverse.evidence.statement import Statement
+
+# Words that only tie a statement to the one before it. Some are also used in other ways; those count with a comma.
+_CONNECTIVE = re.compile(
+    r"(?:(?:however|but|also|additionally|in addition|furthermore|moreover|therefore|thus|hence|consequently|"
+    r"as a result|then|instead|likewise|similarly|conversely|nevertheless|nonetheless|finally|for example|for instance|"
+    r"that said|in contrast|by contrast|on the other hand|besides|besides this|meanwhile|next|afterwards|accordingly),?"
+    r"|(?:so|still|yet|and|or|again|rather|in short|in other words|in particular|specifically),)\s+",
+    re.IGNORECASE,
+)
+_CONJUNCTION = re.compile(r"(?:and|but|or|so|nor|yet)\s+", re.IGNORECASE)
+# Words at the beginning that point at the statement before.
+_POINTS_BACK = re.compile(
+    r"(?:it|its|it's|it’s|they|their|they're|them|this|these|that|those|such|he|she|his|her|both|neither|otherwise|"
+    r"the (?:former|latter|same)|each of (?:them|these|those)|all of (?:them|these|those)|"
+    r"(?:to do|for|with|in|after|because of|from|by|besides|without|if) (?:this|that|these|those|it|them|so|not))\b",
+    re.IGNORECASE,
+)
+# "This page", "instead of", "that is why": begin like the words above and point at nothing before.
+_OWN_PAGE = re.compile(
+    r"(?:this|these) (?:page|section|chapter|guide|document|documentation|tutorial|article|book|manual|example)s?\b"
+    r"|(?:instead|then|next|besides) (?:of|to)\b|both \w+ and\b|so (?:that|far|long)\b|such as\b",
+    re.IGNORECASE,
+)
+_LIST_MARK = re.compile(r"\s{0,20}(?:[-*+•]|\(?\d{1,4}[.)])\s{1,20}")
+_ANNOUNCES = re.compile(r"\b(?:follow(?:s|ing)|below|here|these|this|like so|as such)\b", re.IGNORECASE)
+_OPENING = re.compile(r"[*_\"“'(]*")
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A heading or a lead-in that is shown with the first thing that it introduces."""
+
+    proven: Proven
+    introduces: str = ""  # the shape of what followed it
+
+
+@dataclass(slots=True)
+class Assembly:
+    """Takes statements in order, proven or not, and gives those that can be shown now."""
+
+    _waiting: list[_Waiting] = field(default_factory=list)
+    _hole: bool = False  # the last statement was withheld
+    _unopened: Statement | None = None  # a withheld statement that began the block that goes on
+
+    def dangles(self, statement: Statement) -> bool:
+        """Whether a statement points back at one that was withheld."""
+        if not self._hole or statement.shape not in ("paragraph", "item"):
+            return False
+        return _POINTS_BACK.match(without_connective(statement.text), _start(statement.text)) is not None
+
+    def withhold(self, statement: Statement) -> list[Proven]:
+        """Take note of a statement that is not shown."""
+        released = self._pass(statement)
+        if statement.opens:
+            self._unopened = statement
+        self._hole = self._hole or not statement.leads
+        return released
+
+    def add(self, proven: Proven) -> list[Proven]:
+        """What can be shown now that this statement is proven."""
+        released = self._pass(proven.statement)
+        proven = self._repaired(proven)
+        if proven.statement.leads or proven.kind == "frame":
+            self._waiting.append(_Waiting(proven))
+            return released
+        released += [waiting.proven for waiting in self._waiting]
+        self._waiting.clear()
+        self._hole = False
+        return [*released, proven]
+
+    def finish(self) -> list[Proven]:
+        """What is shown of the lead-ins that introduced nothing."""
+        released = [one for waiting in self._waiting for one in _alone(waiting.proven)]
+        self._waiting.clear()
+        return released
+
+    def _pass(self, statement: Statement) -> list[Proven]:
+        """Let go of what this statement shows to have introduced nothing."""
+        kept: list[_Waiting] = []
+        released: list[Proven] = []
+        for waiting in self._waiting:
+            if _introduces(waiting, statement):
+                waiting.introduces = waiting.introduces or statement.shape
+                kept.append(waiting)
+            else:
+                released += _alone(waiting.proven)
+        if released:  # a statement stands under its headings
+            headings = [waiting.proven for waiting in kept if waiting.proven.statement.shape == "heading"]
+            kept = [waiting for waiting in kept if waiting.proven.statement.shape != "heading"]
+            released = [*headings, *released]
+        self._waiting = kept
+        return released
+
+    def _repaired(self, proven: Proven) -> Proven:
+        statement = proven.statement
+        began, self._unopened = self._unopened, None
+        if began is not None and not statement.opens and began.shape == statement.shape:
+            statement = replace(statement, opens=True, marker=began.marker, depth=began.depth)
+        if self._hole and statement.shape in ("paragraph", "item", "heading"):
+            statement = replace(statement, text=without_connective(statement.text))
+        return replace(proven, statement=statement)
+
+
+def without_connective(text: str) -> str:
+    """A statement that does not begin by tying itself to another one."""
+    start = _start(text)
+    found = _CONNECTIVE.match(text, start) or _CONJUNCTION.match(text, start)
+    if found is None or not text[found.end() :].strip():
+        return text
+    rest = text[found.end() :]
+    return text[:start] + rest[0].upper() + rest[1:]
+
+
+def points_back(text: str) -> bool:
+    """Whether a text begins by pointing at what stands before it."""
+    return _POINTS_BACK.match(text, _start(text)) is not None
+
+
+def begins_dangling(text: str) -> bool:
+    """Whether a text begins with a word that ties it to what stands before it: a connective or a pronoun."""
+    bare = _LIST_MARK.sub("", text, count=1)
+    start = _start(bare)
+    if _OWN_PAGE.match(bare, start):
+        return False
+    return any(pattern.match(bare, start) for pattern in (_POINTS_BACK, _CONNECTIVE, _CONJUNCTION))
+
+
+def _start(text: str) -> int:
+    opening = _OPENING.match(text)
+    return opening.end() if opening else 0
+
+
+def _introduces(waiting: _Waiting, statement: Statement) -> bool:
+    """Whether a statement still belongs to what a heading or a lead-in introduces."""
+    lead = waiting.proven.statement
+    if lead.shape == "heading":
+        return statement.shape != "heading" or statement.level > lead.level
+    if statement.depth > lead.depth or waiting.introduces == "heading":
+        return True
+    if lead.shape == "item" or statement.depth < lead.depth:
+        return statement.shape == "code" and not waiting.introduces and statement.depth == lead.depth
+    if not waiting.introduces:
+        return statement.opens or not lead.leads
+    return statement.shape == waiting.introduces != "paragraph"
+
+
+def _alone(proven: Proven) -> list[Proven]:
+    """A lead-in without what it introduced: a fact ends with a full stop, an announcement is left out."""
+    statement = proven.statement
+    if not proven.units or statement.shape == "heading" or _ANNOUNCES.search(statement.text):
+        return []
+    text = re.sub(r"[:：](?=[*_ ]*$)", ".", statement.text)
+    return [replace(proven, statement=replace(statement, text=text))]

@@ -1,0 +1,265 @@
+"""From proven statements to Markdown with numbered sources. Markers are placed here, once, and nowhere else."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from chapterverse.evidence.passages import IssuedPassage, IssuedUnit
+from chapterverse.evidence.statement import Statement
+from chapterverse.models import ChunkResult, Highlight, SelectedTextCitation, SourceCitation
+
+Kind = Literal["quoted", "supported", "absence", "frame"]
+
+SNIPPET: Final = 500  # characters of a passage shown with its citation (SPEC 2.1)
+
+_STOP = re.compile(r"(?<![.!?…。！？:：])[.!?…。！？:：]++[\"'”’)»*_]*+\s*+$")
+_CODE = re.compile(r"(?<!`)(`++).*?(?<!`)\1(?!`)|^ *+```.*?^ *+```", re.DOTALL | re.MULTILINE)
+_MARKER = re.compile(r"(?<!\w)\[(\d{1,3})\](?![(\w])")
+_LINE_END = re.compile(r"\r\n|\r|\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Proven:
+    """A statement that may be shown, and the units that bear it out. An absence and a frame have none."""
+
+    statement: Statement
+    kind: Kind
+    units: tuple[IssuedUnit, ...] = ()
+    highlights: tuple[IssuedUnit, ...] = ()  # of an excerpt, the units that answer; else all of them
+    replaced: bool = False  # the book's own words, in the place of a statement that was not proven
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """Text of the answer with its markers, and the sources that it cites for the first time."""
+
+    text: str
+    kind: Kind
+    markers: tuple[int, ...]
+    sources: tuple[SourceCitation, ...]
+    lit: tuple[tuple[int, int], ...] = ()  # of an excerpt, where in the text the units stand that answer
+
+
+@dataclass(slots=True)
+class Renderer:
+    """Writes an answer statement by statement. What was written is never changed."""
+
+    passages: Sequence[IssuedPassage]
+    sources: list[SourceCitation] = field(default_factory=list)
+    cited: list[int] = field(default_factory=list)  # passages, in marker order
+    _spans: list[tuple[int, int, int]] = field(default_factory=list)  # passage, start and end of each source
+    _last: Statement | None = None
+    _nested: list[int] = field(default_factory=list)  # depths of the shown items around this place, as written
+    _numbers: dict[int, tuple[int, int]] = field(default_factory=dict)  # last number by depth, as written and as shown
+
+    def write(self, proven: Proven) -> Rendered:
+        """The next piece of the answer."""
+        known = len(self.sources)
+        units = proven.units if proven.statement.shape != "heading" else ()
+        markers = tuple(dict.fromkeys(self._cite(span, proven) for span in _spans(units)))
+        joint, body = self._joint(proven.statement), self._body(proven.statement, markers)
+        self._last = proven.statement
+        lit = _places(body, proven.highlights, len(joint)) if proven.statement.shape == "excerpt" else ()
+        return Rendered(joint + body, proven.kind, markers, tuple(self.sources[known:]), lit)
+
+    # ── sources ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _cite(self, span: tuple[int, int, int], proven: Proven) -> int:
+        """The number of the source that holds a stretch of a passage; a new one if none does."""
+        passage, start, end = span
+        for number, (other, left, right) in enumerate(self._spans, start=1):
+            if other == passage and left <= start and end <= right:
+                return number
+        lit = [unit for unit in proven.highlights or proven.units if start <= unit.start and unit.end <= end]
+        lit = sorted((unit for unit in lit if unit.ref.passage == passage), key=lambda unit: unit.start)
+        self._spans.append(span)
+        self.cited.append(passage)
+        marks = [Highlight(start=unit.start, end=unit.end) for unit in lit]
+        self.sources.append(_citation(self.passages[passage - 1], start, end, marks))
+        return len(self.sources)
+
+    # ── layout ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _joint(self, statement: Statement) -> str:
+        """What separates a statement from the one before it."""
+        last = self._last
+        if last is None:
+            return ""
+        if not statement.opens and last.shape == statement.shape:
+            return " "
+        same_table = statement.shape == last.shape == "row" and statement.head == last.head
+        return "\n" if same_table or statement.shape == last.shape == "item" else "\n\n"
+
+    def _body(self, statement: Statement, markers: Sequence[int]) -> str:
+        shown = "".join(f"[{number}]" for number in markers)
+        depth = self._depth(statement)
+        match statement.shape:
+            case "heading":
+                marks = "#" * statement.level if statement.level < 7 else ""
+                return f"{marks} {statement.text}".strip()
+            case "code":
+                fence = "`" * max(3, _longest_run(statement.text) + 1)
+                body = f"{fence}{statement.head}\n{statement.text}\n{fence}" + (f"\n{shown}" if shown else "")
+                return _indented(body, depth)
+            case "row":
+                row = statement.row.rstrip()
+                row = f"{row.removesuffix('|').rstrip()} {shown} |" if shown else row
+                fresh = self._last is None or self._last.shape != "row" or self._last.head != statement.head
+                return f"{statement.head}\n{row}" if statement.head and fresh else row
+            case "excerpt":
+                return marked(statement.text, shown)
+            case "item":
+                return self._item(statement, depth) + marked(statement.text, shown)
+        indent = "   " * depth if statement.opens else ""
+        return indent + marked(statement.text, shown)
+
+    def _item(self, statement: Statement, depth: int) -> str:
+        """The marker of a list item. Numbers are counted anew, so that a withheld item leaves no gap."""
+        if not statement.opens:
+            return ""
+        indent = "   " * depth
+        self._numbers = {level: numbers for level, numbers in self._numbers.items() if level <= depth}
+        if not statement.marker[:1].isdigit():
+            self._numbers.pop(depth, None)
+            return f"{indent}- "
+        written = int(statement.marker.rstrip("."))
+        before, shown = self._numbers.get(depth, (written, 0))
+        number = shown + 1 if before < written else 1
+        self._numbers[depth] = (written, number)
+        return f"{indent}{number}. "
+
+    def _depth(self, statement: Statement) -> int:
+        """How deep a statement lies among those that were shown: an item whose parent was withheld moves out."""
+        if not statement.opens:
+            return 0
+        while self._nested and self._nested[-1] >= statement.depth:
+            self._nested.pop()
+        depth = len(self._nested)
+        if statement.shape == "item":
+            self._nested.append(statement.depth)
+        elif statement.shape == "heading":
+            self._numbers.clear()
+        return depth
+
+
+def marked(text: str, markers: str) -> str:
+    """A text with its markers before the full stop; after code and tables, on a line of their own."""
+    if not markers:
+        return text
+    last = text.rstrip().rsplit("\n", 1)[-1].lstrip()
+    if last.startswith(("```", "~~~", "|")):
+        return f"{text}\n\n{markers}"
+    stop = _STOP.search(text)
+    at = stop.start() if stop else len(text)
+    return f"{text[:at].rstrip()} {markers}{text[at:]}"
+
+
+def markers_in(text: str) -> list[tuple[int, int, tuple[int, ...]]]:
+    """Where an answer has citation markers, and their numbers. Brackets in code are none."""
+    code = [match.span() for match in _CODE.finditer(text)]
+    return [
+        (found.start(), found.end(), (int(found[1]),))
+        for found in _MARKER.finditer(text)
+        if not any(left <= found.start() < right for left, right in code)
+    ]
+
+
+def lines_of(text: str, start: int, end: int) -> tuple[int, int]:
+    """The first and the last line, counted from 1, that the characters `text[start:end]` touch."""
+    last = max(start, end - 1)
+    ends = [match.end() for match in _LINE_END.finditer(text)]
+    return 1 + sum(at <= start for at in ends), 1 + sum(at <= last for at in ends)
+
+
+def _places(body: str, units: Iterable[IssuedUnit], offset: int) -> tuple[tuple[int, int], ...]:
+    """Where units stand in an excerpt. The last one may have its markers before its full stop."""
+    found: list[tuple[int, int]] = []
+    place = 0
+    for unit in units:
+        start = body.find(unit.text, place)
+        end = start + len(unit.text)
+        if start < 0 and (start := body.find(_STOP.sub("", unit.text), place)) >= 0:
+            end = len(body)
+        if start >= 0:
+            found.append((start + offset, end + offset))
+            place = end
+    return tuple(found)
+
+
+def _spans(units: Iterable[IssuedUnit]) -> list[tuple[int, int, int]]:
+    """The stretches that units cover: units that follow each other are one."""
+    spans: list[tuple[int, int, int]] = []
+    last: IssuedUnit | None = None
+    for unit in sorted(units, key=lambda unit: unit.ref):
+        if last is not None and last.ref.passage == unit.ref.passage and unit.ref.unit - last.ref.unit <= 1:
+            spans[-1] = (unit.ref.passage, spans[-1][1], max(spans[-1][2], unit.end))
+        else:
+            spans.append((unit.ref.passage, unit.start, unit.end))
+        last = unit
+    return spans
+
+
+def _citation(passage: IssuedPassage, start: int, end: int, highlights: list[Highlight]) -> SourceCitation:
+    left, right = start - passage.offset, end - passage.offset
+    quote, snippet = passage.text[left:right], _around(passage.text, left, right)
+    if passage.chunk is None:
+        first, last = lines_of(passage.text, left, right)
+        return SelectedTextCitation(
+            source_url="selected_text",
+            page_title="User Selection",
+            section_heading="",
+            chunk_text=snippet,
+            relevance_score=1.0,
+            chunk_index=0,
+            breadcrumb="User Selection",
+            module="",
+            rank=1,
+            quote=quote,
+            quote_start=start,
+            quote_end=end,
+            highlights=highlights,
+            char_start=start,
+            char_end=end,
+            line_start=first,
+            line_end=last,
+        )
+    chunk: ChunkResult = passage.chunk
+    return SourceCitation(
+        source_url=chunk.source_url,
+        page_title=chunk.page_title,
+        section_heading=chunk.section_heading,
+        chunk_text=snippet,
+        relevance_score=chunk.similarity_score,
+        chunk_index=chunk.chunk_index,
+        breadcrumb=chunk.breadcrumb,
+        module=chunk.module,
+        rank=chunk.rank,
+        quote=quote,
+        quote_start=start,
+        quote_end=end,
+        page_id=chunk.page_id,
+        highlights=highlights,
+    )
+
+
+def _around(text: str, start: int, end: int) -> str:
+    """At most `SNIPPET` characters with the evidence in their middle, cut at blanks where there are any."""
+    if len(text) <= SNIPPET:
+        return text
+    spare = max(0, SNIPPET - (end - start))
+    left = max(0, min(start - spare // 2, len(text) - SNIPPET))
+    right = min(len(text), left + SNIPPET)
+    if 0 < left < start and (blank := text.find(" ", left, start)) != -1:
+        left = blank + 1
+    if end < right < len(text) and (blank := text.rfind(" ", end, right)) != -1:
+        right = blank
+    return text[left:right]
+
+
+def _indented(text: str, depth: int) -> str:
+    return "\n".join("   " * depth + line if line else line for line in text.split("\n")) if depth else text
+
+
+def _longest_run(text: str) -> int:
+    return max((len(run) for run in re.findall(r"^ *(`{3,})", text, re.MULTILINE)), default=0)

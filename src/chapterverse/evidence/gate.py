@@ -1,0 +1,466 @@
+"""The gate between a writer and the reader: statements go in, proven statements come out, in order.
+
+The order of proof is that of SPEC 4.4: quoted words of the book; exact things; the judge. Statements are judged while
+the writer goes on, several in one call, and each is passed on as soon as its verdict is there and everything before it
+was passed on. A statement that is not proven is replaced by the units that it named, quoted, or withheld.
+"""
+
+import asyncio
+import logging
+import re
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from chapterverse.evidence.assembly import Assembly, points_back
+from chapterverse.evidence.citations import Proven
+from chapterverse.evidence.exact import Known, known_to, missing, proven_code, units_with_code
+from chapterverse.evidence.judge import Case, Judge, JudgeFailed, JudgeUsage, Verdict
+from chapterverse.evidence.passages import Evidence, IssuedUnit
+from chapterverse.evidence.statement import Shape, Statement, UnitRef
+from chapterverse.language import stems
+
+log = logging.getLogger(__name__)
+
+MAX_STATEMENTS: Final = 200  # looked at, shown or not
+MAX_SHOWN: Final = 60
+MAX_CHARS: Final = 60_000  # of all statements, about 10,000 words
+MAX_STATEMENT_CHARS: Final = 1500  # what is longer is no sentence
+MAX_REPEATS: Final = 4  # a model that repeats itself has lost its way
+REPEATED_WORDS: Final = 5  # shorter items stand in several lists
+MAX_EVIDENCE_CHARS: Final = 24_000  # of one call to the judge
+MAX_CLAIMS: Final = 12  # of one call
+AT_ONCE: Final = 3  # calls to the judge; what is written meanwhile waits for the next one
+AT_THE_END: Final = 3  # calls among which the last statements are spread, because now a reader waits for them
+QUOTED_UNITS: Final = 3  # that may stand for one statement
+QUOTED_CHARS: Final = 700
+NEAREST_SHARE: Final = 0.2  # of a supported statement's words, in the unit that is cited where the judge names none
+
+_WORD = re.compile(r"\w+")
+_LIST_MARK = re.compile(r"\s{0,20}(?:[-*+•]|\(?\d{1,4}[.)])\s{1,20}")
+# What a statement has that says what is not there, or that it must be looked for elsewhere.
+_NEGATION = re.compile(
+    r"\b(?:not|no|nor|none|nothing|never|neither|without|cannot|only|un\w+ed|lacks?|elsewhere)\b|n['’]t\b"
+    r"|(?:\bwould|['’]d) (?:need|have)\b",
+    re.IGNORECASE,
+)
+# "The passages do not say …": the narrow rule for a statement about what the book does not say.
+_SOURCE = (
+    r"(?:book|passages?|documentation|docs|text|context|selection|excerpts?|sources?|article|chapter|page|section|"
+    r"manual|guide)"
+)
+_TELL = (
+    r"(?:say|mention|state|specif|explain|describ|give|show|name|list|includ|contain|cover|discuss|tell|document|provid|"
+    r"defin|address|indicat|answer|detail|present|found|part of|available)"
+)
+_NOT = r"(?:\b(?:not|never|no|nothing|neither)\b|n['’]t\b)"
+_ABSENCE = re.compile(
+    rf"\b{_SOURCE}\b[^.:;]{{0,60}}{_NOT}[^.:;]{{0,20}}\b{_TELL}"
+    rf"|{_NOT}[^.:;]{{0,20}}\b{_TELL}[^.:;]{{0,40}}\b(?:in|by|from|of) (?:the|this|these) (?:\w+ ){{0,2}}{_SOURCE}\b"
+    rf"|\bneed (?:an?|another|other) (?:\w+ )?{_SOURCE}\b"
+    r"|\bi (?:could not|couldn['’]t|did not|didn['’]t|can['’]t|cannot) find\b|\bno information\b",
+    re.IGNORECASE,
+)
+
+
+_SAYS_MORE = re.compile(r"[;—–]|\b(?:but|which|while|although|whereas|instead|only|except)\b", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class Counts:
+    """What became of an answer's statements."""
+
+    shown: int = 0  # frames are not counted
+    quoted: int = 0
+    withheld: int = 0
+    replaced: int = 0
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A statement on its way, and what will be known of it."""
+
+    draft: Statement | Proven
+    proof: "asyncio.Future[Proven | None] | Proven | None"
+    silent: bool = False  # says nothing that could be missed: a refusal, a repetition
+
+
+class Gate:
+    """Proves the statements of one answer."""
+
+    def __init__(
+        self,
+        evidence: Evidence,
+        judge: Judge | None,
+        *,
+        deadline: float,
+        is_refusal: Callable[[str], bool] = lambda text: False,
+    ) -> None:
+        self.counts = Counts()
+        self.usage = JudgeUsage()
+        self.truncated = False  # a limit ended the answer
+        self._evidence = evidence
+        self._court = Court(judge, evidence, deadline, self.usage) if judge else None
+        self._is_refusal = is_refusal
+        self._assembly = Assembly()
+        self._said: set[str] = set()
+        self._shown: set[UnitRef] = set()  # units whose words the reader has seen
+        self._chars = self._statements = self._repeats = 0
+        self._known: tuple[int, Known] | None = None
+
+    async def prove(self, drafts: AsyncGenerator[Statement | Proven, None]) -> AsyncGenerator[Proven, None]:
+        """What may be shown of the drafts, in order. An error of the writer is raised after what was proven before."""
+        queue: asyncio.Queue[_Entry | BaseException | None] = asyncio.Queue()
+        pump = asyncio.create_task(self._pump(drafts, queue))
+        try:
+            while (entry := await queue.get()) is not None:
+                if isinstance(entry, BaseException):
+                    raise entry
+                for proven in await self._decide(entry):
+                    yield proven
+            for proven in self._assembly.finish():
+                yield proven
+        finally:
+            pump.cancel()
+            with suppress(asyncio.CancelledError):
+                await pump
+            if self._court:
+                await self._court.close()
+
+    async def _pump(
+        self, drafts: AsyncGenerator[Statement | Proven, None], queue: "asyncio.Queue[_Entry | BaseException | None]"
+    ) -> None:
+        """Take what the writer writes, and have it judged, while earlier statements wait for their verdicts."""
+        try:
+            async with aclosing(drafts):
+                async for draft in drafts:
+                    queue.put_nowait(self._examine(draft))
+                    if self.truncated:
+                        break
+            if self._court:
+                self._court.flush()
+            queue.put_nowait(None)
+        except Exception as failure:  # noqa: BLE001 - raised again by `prove`, after what was proven before
+            queue.put_nowait(failure)
+
+    # ── proof ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _examine(self, draft: Statement | Proven) -> _Entry:
+        """What can be decided at once, and else the question to the judge."""
+        if isinstance(draft, Proven):
+            self._count(draft.statement)
+            return _Entry(draft, draft)
+        self._count(draft)
+        if self._is_refusal(draft.text) or self._is_repeated(draft):
+            return _Entry(draft, None, silent=True)
+        if draft.shape == "code":
+            return _Entry(draft, self._proven_code(draft))
+        quoted = self._quoted(draft)
+        names = not speaks_of_absence(draft.text)
+        if quoted or len(draft.text) >= MAX_STATEMENT_CHARS or missing(draft.text, self._vocabulary(), names=names):
+            return _Entry(draft, quoted)
+        return _Entry(draft, self._court.ask(draft) if self._court else None)
+
+    def _is_repeated(self, statement: Statement) -> bool:
+        said = _words(statement.text)
+        if said not in self._said or len(said.split()) < REPEATED_WORDS:
+            self._said.add(said)
+            return False
+        self._repeats += 1
+        self.truncated = self.truncated or self._repeats >= MAX_REPEATS
+        return True
+
+    def _count(self, statement: Statement) -> None:
+        self._statements += 1
+        self._chars += len(statement.text)
+        self.truncated = self.truncated or self._statements >= MAX_STATEMENTS or self._chars >= MAX_CHARS
+
+    def _proven_code(self, statement: Statement) -> Proven | None:
+        code = proven_code(statement.text, self._evidence)
+        units = units_with_code(code, self._evidence.all_units())
+        return Proven(replace(statement, text=code), "quoted", tuple(units)) if units else None
+
+    def _quoted(self, statement: Statement) -> Proven | None:
+        """The statement as quoted words, if they are the words of one unit. An item says too little without the line
+        that introduces it, here and in the book, so it must be judged where there is a judge."""
+        words = _words(statement.row or statement.text)
+        if len(words.split()) < (2 if statement.row else 3) or statement.leads:
+            return None
+        if statement.shape == "item" and self._court:
+            return None
+        for unit in self._evidence.all_units():
+            own = unit.kind == "row" or not unit.head
+            if own and words in (_words(_bare(unit.text)), _words(unit.told)):
+                return Proven(statement, "quoted", (unit,))
+        return None
+
+    def _vocabulary(self) -> Known:
+        """What a statement may name; made anew when more passages were issued."""
+        count = len(self._evidence.passages)
+        if self._known is None or self._known[0] != count:
+            self._known = count, known_to(self._evidence)
+        return self._known[1]
+
+    # ── what is shown ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _decide(self, entry: _Entry) -> list[Proven]:
+        proof = await entry.proof if isinstance(entry.proof, asyncio.Future) else entry.proof
+        if isinstance(entry.draft, Proven):
+            return self._show(entry.draft)
+        statement = entry.draft
+        if proof is not None and not self._assembly.dangles(statement):
+            return self._show(proof)
+        replacement = None if entry.silent else self._replacement(statement, proof)
+        if replacement is not None:
+            self.counts.replaced += 1
+            return self._show(replacement)
+        self.counts.withheld += not entry.silent and not statement.leads
+        return self._assembly.withhold(statement)
+
+    def _show(self, proven: Proven) -> list[Proven]:
+        shown = self._assembly.add(proven)
+        for one in shown:
+            self.counts.shown += one.kind != "frame"
+            self.counts.quoted += one.kind == "quoted"
+            if one.kind == "quoted":
+                self._shown.update(unit.ref for unit in one.units)
+        self.truncated = self.truncated or self.counts.shown >= MAX_SHOWN
+        return shown
+
+    def _replacement(self, statement: Statement, proof: Proven | None) -> Proven | None:
+        """The units that a statement named, quoted, where they fit the question and were not shown yet."""
+        if statement.shape in ("heading", "code") or speaks_of_absence(statement.text):
+            return None
+        named = proof.units if proof and proof.units else self._named(statement)
+        units = [unit for unit in named if unit.ref not in self._shown and self._fits(unit, statement)][:QUOTED_UNITS]
+        units = self._understandable(units)
+        if not units or sum(len(unit.told) for unit in units) > QUOTED_CHARS:
+            return None
+        if all(unit.kind == "code" for unit in units):
+            head, code = _unfenced(units[0].text)
+            said = Statement(code, shape="code", depth=statement.depth, head=head)
+            return Proven(said, "quoted", (units[0],), replaced=True)
+        prose = tuple(unit for unit in units if unit.kind != "code")
+        text = " ".join(_as_sentence(unit) for unit in prose)
+        shape: Shape = "item" if statement.shape == "item" else "paragraph"
+        opens = statement.opens or statement.shape != shape
+        said = replace(statement, text=text, shape=shape, opens=opens, row="", head="")
+        return Proven(said, "quoted", prose, replaced=True)
+
+    def _named(self, statement: Statement) -> Sequence[IssuedUnit]:
+        """The units that a statement names; of a whole passage, the one that is nearest to its words."""
+        single = self._evidence.units_of(ref for ref in statement.named if ref.unit)
+        if single:
+            return single
+        whole = [unit for unit in self._evidence.units_of(statement.named) if unit.kind != "code"]
+        nearest = max(whole, key=lambda unit: _share(statement.text, unit), default=None)
+        return [nearest] if nearest and _share(statement.text, nearest) >= 0.5 else []
+
+    def _fits(self, unit: IssuedUnit, statement: Statement) -> bool:
+        """Whether a unit speaks of what was asked, or says nearly what the statement says."""
+        passage = self._evidence.passages[unit.ref.passage - 1]
+        asked = stems(self._evidence.question)
+        own = stems(unit.told if unit.kind == "code" else f"{unit.head} {unit.told}")
+        covered = len(asked & (own | stems(passage.breadcrumb))) * 2 >= len(asked)
+        return bool(asked & own) and (covered or _share(statement.text, unit) >= 0.3)
+
+    def _understandable(self, units: list[IssuedUnit]) -> list[IssuedUnit]:
+        """The units in their order, each that points back with the one before it."""
+        wanted: dict[UnitRef, IssuedUnit] = {}
+        for unit in sorted(units, key=lambda unit: unit.ref):
+            before = self._evidence.before(unit)
+            if points_back(_bare(unit.text)) and not (before and before.ref in wanted):
+                if before is None or points_back(_bare(before.text)) or before.kind not in ("sentence", "item"):
+                    continue
+                wanted[before.ref] = before
+            wanted[unit.ref] = unit
+        return list(wanted.values())
+
+
+class Court:
+    """Asks the judge about the statements of one answer, several in one call, while more are being written."""
+
+    def __init__(self, judge: Judge, evidence: Evidence, deadline: float, usage: JudgeUsage) -> None:
+        self._judge, self._evidence, self._deadline, self._usage = judge, evidence, deadline, usage
+        self._waiting: list[_Claim] = []
+        self._calls: set[asyncio.Task[None]] = set()
+        self._before = ""  # the statement written last
+        self._lead = ""  # the line that introduces the list or table that is being written
+
+    def ask(self, statement: Statement) -> "asyncio.Future[Proven | None]":
+        """The proof of a statement, once the judge has spoken; None if it is not proven."""
+        loop = asyncio.get_running_loop()
+        named = self._evidence.units_of(statement.named)
+        everything = not named or speaks_of_absence(statement.text)
+        shown = self._bounded() if everything else self._evidence.around(named)
+        if statement.shape not in ("item", "row"):
+            self._lead = ""
+        context = " ".join(filter(None, dict.fromkeys((self._lead, self._before))))
+        claim = _Claim(statement, named, shown, context, loop.create_future())
+        self._before = statement.text
+        self._lead = statement.text if statement.leads and statement.shape != "heading" else self._lead
+        self._waiting.append(claim)
+        loop.call_soon(self._start)
+        return claim.proof
+
+    def flush(self) -> None:
+        """Ask about all that waits, because nothing more will be written."""
+        size = -(-len(self._waiting) // AT_THE_END)
+        while self._waiting:
+            self._begin(max(1, min(size, MAX_CLAIMS)))
+
+    async def close(self) -> None:
+        """Cancel the calls that are under way."""
+        for call in self._calls:
+            call.cancel()
+        await asyncio.gather(*self._calls, return_exceptions=True)
+
+    def _bounded(self) -> list[IssuedUnit]:
+        """All units, as many as a judge is shown; the best passages come first."""
+        shown: list[IssuedUnit] = []
+        size = 0
+        for unit in self._evidence.all_units():
+            size += len(unit.told)
+            if size > MAX_EVIDENCE_CHARS and shown:
+                break
+            shown.append(unit)
+        return shown
+
+    def _start(self) -> None:
+        if self._waiting and len(self._calls) < AT_ONCE:
+            self._begin(MAX_CLAIMS)
+
+    def _begin(self, most: int) -> None:
+        batch, self._waiting = self._waiting[:most], self._waiting[most:]
+        call = asyncio.create_task(self._call(batch))
+        self._calls.add(call)
+        call.add_done_callback(self._ended)
+
+    def _ended(self, call: "asyncio.Task[None]") -> None:
+        self._calls.discard(call)
+        if not call.cancelled():
+            if (fault := call.exception()) is not None:
+                log.error("a call to the judge failed", exc_info=fault)
+            self._start()
+
+    async def _call(self, batch: "Sequence[_Claim]") -> None:
+        """One call, and a second one if the first fails. Whatever is not answered then is not proven."""
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                for _ in range(2):
+                    open_claims = [claim for claim in batch if not claim.proof.done()]
+                    if not open_claims or await self._asked(open_claims):
+                        break
+        except TimeoutError:
+            log.info("the judge did not answer before the answer was due")
+        finally:
+            for claim in batch:
+                if not claim.proof.done():
+                    claim.proof.set_result(None)
+
+    async def _asked(self, batch: "Sequence[_Claim]") -> bool:
+        """Whether the judge was asked with success. A reply without a single verdict is none."""
+        units = {unit.ref: unit for claim in batch for unit in claim.shown}
+        case = Case(
+            evidence=list(self._evidence.lines(units.values())),
+            claims=[claim.statement.text for claim in batch],
+            question=self._evidence.question,
+            before=batch[0].context,
+        )
+        answered = False
+        try:
+            async with aclosing(self._judge.verdicts(case, self._usage)) as verdicts:
+                async for verdict in verdicts:
+                    answered = True
+                    claim = batch[verdict.claim - 1]
+                    if not claim.proof.done() and (verdict.complete or self._is_decided(claim, verdict)):
+                        claim.proof.set_result(self._proven(claim, verdict, units))
+        except JudgeFailed as failure:
+            log.info("the judge failed: %s", failure)
+            return not failure.retryable
+        return answered
+
+    def _is_decided(self, claim: "_Claim", verdict: Verdict) -> bool:
+        """Whether the units of a verdict need not be waited for: a no, or a statement that names its units itself."""
+        named = any(ref.unit for ref in claim.statement.named) and not speaks_of_absence(claim.statement.text)
+        return not verdict.supported or (named and bool(claim.named))
+
+    def _proven(self, claim: "_Claim", verdict: Verdict, shown: dict[UnitRef, IssuedUnit]) -> Proven | None:
+        """What a verdict makes of a statement. Unit numbers that the judge was not shown count for nothing."""
+        statement = claim.statement
+        if not verdict.supported:
+            return None
+        if speaks_of_absence(statement.text) and not claim.named and not _SAYS_MORE.search(statement.text):
+            return Proven(statement, "absence")  # whatever units the judge looked at
+        units = [unit for unit in self._evidence.units_of(map(_ref, verdict.units)) if unit.ref in shown]
+        if not units and not speaks_of_absence(statement.text):
+            units = self._own(claim)
+        if units:
+            return Proven(statement, "supported", tuple(units))
+        if statement.leads or not stems(statement.text):  # "Yes." says nothing without what follows it
+            return Proven(statement, "frame")
+        return Proven(statement, "absence") if _NEGATION.search(statement.text) else None
+
+    def _own(self, claim: "_Claim") -> list[IssuedUnit]:
+        """The units that the statement names, or else the nearest one, of a passage that it names if possible."""
+        single = self._evidence.units_of(ref for ref in claim.statement.named if ref.unit)
+        if single or (claim.statement.leads and not claim.named):
+            return single
+        units = self._evidence.all_units()
+        share = {unit.ref: _share(claim.statement.text, unit) + 0.2 * (unit in claim.named) for unit in units}
+        nearest = max(units, key=lambda unit: share[unit.ref], default=None)
+        return [nearest] if nearest and share[nearest.ref] >= NEAREST_SHARE else []
+
+
+@dataclass(slots=True)
+class _Claim:
+    statement: Statement
+    named: Sequence[IssuedUnit]
+    shown: Sequence[IssuedUnit]  # to the judge
+    context: str
+    proof: "asyncio.Future[Proven | None]" = field(repr=False)
+
+
+def speaks_of_absence(text: str) -> bool:
+    """Whether a statement seems to say that the book or the passages do not say something."""
+    return _ABSENCE.search(text) is not None
+
+
+def _ref(number: str) -> UnitRef:
+    passage, _, unit = number.partition(".")
+    return UnitRef(int(passage), int(unit or 0))
+
+
+def _share(text: str, unit: IssuedUnit) -> float:
+    """The share of a text's content stems that a unit has."""
+    wanted = stems(text)
+    return len(wanted & stems(f"{unit.head} {unit.told}")) / len(wanted) if wanted else 0.0
+
+
+def _words(text: str) -> str:
+    return " ".join(_WORD.findall(text.lower()))
+
+
+def _bare(text: str) -> str:
+    """The text of a unit without the mark of its list."""
+    mark = _LIST_MARK.match(text)
+    return text[mark.end() :] if mark else text
+
+
+def _as_sentence(unit: IssuedUnit) -> str:
+    """A unit's words on one line, with the line that introduces them."""
+    said = " ".join((_bare(unit.text) if unit.kind != "row" else unit.told).split())
+    if unit.kind == "row" or not unit.head:
+        return said
+    return f"{' '.join(_bare(unit.head).split())} {said}"
+
+
+def _unfenced(code: str) -> tuple[str, str]:
+    """The language of a fenced block, and its lines."""
+    lines = code.split("\n")
+    mark = re.match(r"\s*(`{3,}|~{3,})\s*([\w+#.-]*)", lines[0])
+    if mark is None:
+        return "", code
+    closed = lines[-1].strip().startswith(mark[1])
+    return mark[2], "\n".join(lines[1:-1] if closed else lines[1:])

@@ -1,0 +1,303 @@
+"""The judge: a language model says which claims the evidence bears out.
+
+Any OpenAI-compatible model will do. A call is limited in time and in size; a reply is read while it arrives, so that
+the first verdicts need not wait for the last. What a judge does not answer, or answers in a form that cannot be read,
+is not proven. Replies are data too: only claim numbers that were asked and unit numbers that were shown count.
+"""
+
+import asyncio
+import json
+import logging
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import httpx2
+
+from chapterverse.connections import fast_transport
+
+log = logging.getLogger(__name__)
+
+JUDGE_SECONDS: Final = 8.0  # one call
+CONNECT_SECONDS: Final = 3.0
+MAX_REPLY_BYTES: Final = 256 * 1024
+PROMPT: Final = Path(__file__).with_name("judge.md").read_text("utf-8").strip()
+
+# The JSON schema of a reply (SPEC 4.5).
+_VERDICT: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "claim": {"type": "integer"},
+        "supported": {"type": "boolean"},
+        "units": {"type": "array", "items": {"type": "string"}},
+        "reason": {"type": "string"},
+    },
+    "required": ["claim", "supported", "units", "reason"],
+    "additionalProperties": False,
+}
+SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {"verdicts": {"type": "array", "items": _VERDICT}},
+    "required": ["verdicts"],
+    "additionalProperties": False,
+}
+RESPONSE_FORMAT: Final[dict[str, Any]] = {
+    "type": "json_schema",
+    "json_schema": {"name": "verdicts", "strict": True, "schema": SCHEMA},
+}
+
+_BEGUN = re.compile(r'"claim"\s*:\s*"?(\d{1,4})"?\s*,\s*"supported"\s*:\s*(true|false)')
+_OBJECT = re.compile(r'\{(?=\s*"(?:claim|supported|units|reason)")')
+_LONGEST_OBJECT: Final = 8192  # characters of one verdict
+_DECODER: Final = json.JSONDecoder()
+_UNIT = re.compile(r"\d{1,3}(?:\.\d{1,4})?")
+_FORMAT_REFUSED: Final = (400, 404, 415, 422, 501)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the judge says of one claim, counted from 1."""
+
+    claim: int
+    supported: bool
+    units: tuple[str, ...] = ()
+    reason: str = ""
+    complete: bool = True  # False: the units are still being written
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What one call asks: claims, the evidence for them, and what the reader was told before."""
+
+    evidence: Sequence[str]  # lines `[2.3] text` under their breadcrumbs
+    claims: Sequence[str]
+    question: str = ""
+    before: str = ""  # the statement before the first claim, so that "it" can be understood
+
+    def message(self) -> str:
+        """The user message (SPEC 4.5)."""
+        context = [f"Question: {_line(self.question)}"] if self.question else []
+        context += [f"Text before the claims: {_line(self.before)}"] if self.before else []
+        claims = [f"{number}. {_line(claim)}" for number, claim in enumerate(self.claims, start=1)]
+        return "\n".join([*context, "Evidence", *self.evidence, "", "Claims", *claims])
+
+
+@dataclass(slots=True)
+class JudgeUsage:
+    """What judging took."""
+
+    calls: int = 0
+    tokens: int = 0
+
+
+class Judge(Protocol):
+    """Says which claims the evidence bears out."""
+
+    @property
+    def name(self) -> str:
+        """The model, for people."""
+        ...
+
+    def verdicts(self, case: Case, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
+        """The verdicts as they arrive, in any order, each perhaps without its units at first. A claim that is left out
+        is not proven. Raises `JudgeFailed`."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        ...
+
+
+class JudgeFailed(Exception):
+    """A call to the judge failed; `retryable` if another try may help."""
+
+    def __init__(self, message: str, *, retryable: bool = True) -> None:
+        super().__init__(message)
+        self.retryable = retryable
+
+
+@dataclass(slots=True)
+class ModelJudge:
+    """A judge behind an OpenAI-compatible API."""
+
+    model: str
+    base_url: str
+    api_key: str = field(repr=False)
+    extra: dict[str, Any] = field(default_factory=dict)  # more fields of the request, as the model wants them
+    seconds: float = JUDGE_SECONDS
+    _structured: bool = True  # False once the model refused `response_format`
+    _client: httpx2.AsyncClient | None = None
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self.model
+
+    async def verdicts(self, case: Case, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
+        """Ask once; without `response_format` if the model refuses it."""
+        try:
+            async with asyncio.timeout(self.seconds):
+                try:
+                    async for verdict in self._ask(case, usage, structured=self._structured):
+                        yield verdict
+                except _FormatRefused:
+                    async for verdict in self._ask(case, usage, structured=False):
+                        yield verdict
+                    log.info("%s takes no response_format; it is asked in words from now on", self.model)
+                    self._structured = False
+        except TimeoutError:
+            raise JudgeFailed("the judge did not answer in time") from None
+        except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as fault:
+            raise JudgeFailed(f"the judge cannot be reached: {type(fault).__name__}") from fault
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._client is not None:
+            await self._client.aclose()
+            self._client = None
+
+    async def _ask(self, case: Case, usage: JudgeUsage, *, structured: bool) -> AsyncGenerator[Verdict, None]:
+        body: dict[str, Any] = {
+            "model": self.model,
+            "messages": [{"role": "system", "content": PROMPT}, {"role": "user", "content": case.message()}],
+            "temperature": 0,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            **({"response_format": RESPONSE_FORMAT} if structured else {}),
+            **self.extra,
+        }
+        sent = {name: value for name, value in body.items() if value is not None}
+        usage.calls += 1
+        async with self._http().stream("POST", f"{self.base_url.rstrip('/')}/chat/completions", json=sent) as response:
+            if response.status_code != 200:
+                if structured and response.status_code in _FORMAT_REFUSED:
+                    usage.calls -= 1
+                    raise _FormatRefused
+                retryable = response.status_code in (408, 409, 429) or response.status_code >= 500
+                raise JudgeFailed(f"the judge answered HTTP {response.status_code}", retryable=retryable)
+            async with aclosing(_content(response, usage, case)) as texts:
+                async for verdict in read_verdicts(texts, len(case.claims)):
+                    yield verdict
+
+    def _http(self) -> httpx2.AsyncClient:
+        if self._client is None:
+            self._client = httpx2.AsyncClient(
+                headers={"Authorization": f"Bearer {self.api_key}"},
+                timeout=httpx2.Timeout(self.seconds, connect=CONNECT_SECONDS),
+                transport=fast_transport(),
+            )
+        return self._client
+
+
+class _FormatRefused(Exception):
+    pass
+
+
+async def read_verdicts(texts: AsyncIterator[str], claims: int) -> AsyncGenerator[Verdict, None]:
+    """The verdicts of a reply as they arrive, each first without its units, then complete; the first on a claim counts.
+
+    Only claims that were asked about count."""
+    text, at, begun = "", 0, 0
+    early: set[int] = set()
+    seen: set[int] = set()
+    async for piece in texts:
+        text += piece
+        while (start := _BEGUN.search(text, begun)) is not None:
+            begun, claim = start.end(), int(start[1])
+            if 0 < claim <= claims and claim not in early:
+                early.add(claim)
+                yield Verdict(claim, start[2] == "true", complete=False)
+        while "}" in piece and (found := _OBJECT.search(text, at)) is not None:
+            try:
+                value, at = _DECODER.raw_decode(text, found.start())
+            except ValueError:
+                if len(text) - found.start() > _LONGEST_OBJECT:
+                    raise JudgeFailed("the judge's reply cannot be read") from None
+                break
+            verdict = _verdict(value)
+            if verdict is not None and 0 < verdict.claim <= claims and verdict.claim not in seen:
+                seen.add(verdict.claim)
+                yield verdict
+
+
+def _verdict(value: dict[str, Any]) -> Verdict | None:
+    claim, supported, units = value.get("claim"), value.get("supported"), value.get("units") or []
+    if isinstance(claim, str) and claim.isdigit():
+        claim = int(claim)
+    if type(claim) is not int or type(supported) is not bool or not isinstance(units, list):
+        return None
+    named = tuple(number for unit in units for number in _UNIT.findall(str(unit)))
+    return Verdict(claim, supported, named, str(value.get("reason") or "")[:300])
+
+
+async def _content(response: httpx2.Response, usage: JudgeUsage, case: Case) -> AsyncGenerator[str, None]:
+    """The text of a reply as it arrives, streamed or whole, never more than `MAX_REPLY_BYTES` of it."""
+    streamed = "event-stream" in response.headers.get("content-type", "")
+    rest, size, written, counted = b"", 0, 0, 0
+    async for piece in response.aiter_bytes():
+        size += len(piece)
+        if size > MAX_REPLY_BYTES:
+            raise JudgeFailed("the judge's reply is too long")
+        rest += piece
+        if not streamed:
+            continue
+        *lines, rest = rest.split(b"\n")
+        for value in _events(lines):
+            counted = _tokens(value) or counted
+            if text := _delta(value):
+                written += len(text)
+                yield text
+    if not streamed:
+        value = _json(rest)
+        counted = _tokens(value)
+        text = _message(value)
+        written = len(text)
+        yield text
+    usage.tokens += counted or (len(PROMPT) + len(case.message()) + written) // 4
+
+
+def _events(lines: Sequence[bytes]) -> Iterator[dict[str, Any]]:
+    for line in lines:
+        data = line.strip()
+        if data.startswith(b"data:") and b"[DONE]" not in data[:12]:
+            yield _json(data.removeprefix(b"data:"))
+
+
+def _json(data: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(data)
+    except ValueError:
+        raise JudgeFailed("the judge's reply cannot be read") from None
+    if not isinstance(value, dict) or value.get("error"):
+        raise JudgeFailed("the judge's reply cannot be read")
+    return value
+
+
+def _choice(value: dict[str, Any], part: str) -> str:
+    choices = value.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+    holder = choice.get(part)
+    content = holder.get("content") if isinstance(holder, dict) else None
+    return content if isinstance(content, str) else ""
+
+
+def _delta(value: dict[str, Any]) -> str:
+    return _choice(value, "delta")
+
+
+def _message(value: dict[str, Any]) -> str:
+    return _choice(value, "message")
+
+
+def _tokens(value: dict[str, Any]) -> int:
+    usage = value.get("usage")
+    total = usage.get("total_tokens") if isinstance(usage, dict) else None
+    return total if isinstance(total, int) and total >= 0 else 0
+
+
+def _line(text: str) -> str:
+    """A text on one line, so that nothing in it can pass for a line of ours."""
+    return " ".join(text.split())

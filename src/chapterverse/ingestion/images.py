@@ -1,0 +1,93 @@
+"""Images of a book that the reader page shows: copies of the folder's own files, kept beside the index.
+
+Only files of the ingested folder are kept. An image of another site is never fetched and never shown, so that reading
+a page makes no request to anyone else.
+"""
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from chapterverse.book import Page
+from chapterverse.ingestion.document import Tree
+
+MEDIA_TYPES: Final = {
+    ".png": "image/png",
+    ".jpg": "image/jpeg",
+    ".jpeg": "image/jpeg",
+    ".gif": "image/gif",
+    ".webp": "image/webp",
+    ".avif": "image/avif",
+    ".svg": "image/svg+xml",
+}
+MAX_BYTES: Final = 5_000_000  # of one image
+_FOLDER = "images"
+_NAME = re.compile(r"[0-9a-f]{32}\.[a-z]{3,4}")
+_PUBLIC = ("static", "public")  # where Docusaurus, Hugo, VitePress and Astro keep what the site serves as it is
+
+Find = Callable[[str], Path | None]
+
+
+def image_name(address: str) -> str:
+    """The name under which an image is kept; empty where the address is not that of an image."""
+    ending = os.path.splitext(urlsplit(address).path)[1].lower()  # noqa: PTH122 - of an address
+    return f"{hashlib.sha256(address.encode()).hexdigest()[:32]}{ending}" if ending in MEDIA_TYPES else ""
+
+
+def stored_image(home: Path, name: str) -> Path | None:
+    """The file of a kept image."""
+    if not _NAME.fullmatch(name) or Path(name).suffix not in MEDIA_TYPES:
+        return None
+    place = home / _FOLDER / name
+    return place if place.is_file() else None
+
+
+def keep_images(home: Path, page: Page, find: Find) -> None:
+    """Copy the images of a page. One that cannot be read is left out: its alternative text is shown."""
+    for address in _addresses(page):
+        name, source = image_name(address), find(address)
+        if not name or source is None:
+            continue
+        place = home / _FOLDER / name
+        try:
+            found = source.stat()
+            if found.st_size > MAX_BYTES or (place.exists() and place.stat().st_mtime_ns == found.st_mtime_ns):
+                continue
+            place.parent.mkdir(parents=True, exist_ok=True)
+            fresh = place.with_suffix(f".{os.getpid()}.part")
+            fresh.write_bytes(source.read_bytes())
+            os.utime(fresh, ns=(found.st_atime_ns, found.st_mtime_ns))
+            fresh.replace(place)
+        except OSError:
+            continue
+
+
+def find_image(tree: Tree, address: str) -> Path | None:
+    """The file of a folder that has an address of its site; none where it is not inside the folder."""
+    within = Path(tree.within or tree.root).resolve()
+    for place in _places(tree, address):
+        there = place.resolve()
+        if there.is_relative_to(within) and there.is_file():
+            return there
+    return None
+
+
+def _places(tree: Tree, address: str) -> Iterator[Path]:
+    root, within = Path(tree.root), Path(tree.within or tree.root)
+    start = f"{tree.base or tree.name}/"
+    if address.startswith(start):
+        below = unquote(address.removeprefix(start)).lstrip("/")
+        yield root / below
+        yield within / below
+    if tree.base and urlsplit(address).netloc == urlsplit(tree.base).netloc:
+        path = unquote(urlsplit(address).path).lstrip("/")
+        yield from (folder / public / path for folder in (within, root) for public in _PUBLIC)
+
+
+def _addresses(page: Page) -> Iterator[str]:
+    yield from (block.info for block in page.blocks if block.kind == "image" and block.info)
+    yield from (mark.target for mark in page.marks if mark.kind == "image" and mark.target)

@@ -1,0 +1,97 @@
+"""Files that a page includes. They are opened only inside the folder that the user named.
+
+A file that is hidden, too large, reached through a link out of the folder or already open (a loop) is refused. A page
+has one budget of files and characters, so that includes cannot multiply.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Final
+from urllib.parse import unquote
+
+from chapterverse.ingestion.document import Document, Unreadable
+from chapterverse.ingestion.readers.cleaning import decode
+
+MAX_BYTES: Final = 2_000_000  # of one file
+MAX_CHARS: Final = 5_000_000  # of everything that a page includes
+MAX_FILES: Final = 500  # that a page includes
+MAX_DEPTH: Final = 8  # of includes inside includes
+
+
+@dataclass(frozen=True, slots=True)
+class Included:
+    """A file that was opened for a page."""
+
+    path: Path
+    text: str
+
+
+@dataclass(slots=True)
+class Inclusion:
+    """What one page may include."""
+
+    document: Document
+    _open: list[Path] = field(default_factory=list)  # files around this place, the page itself first
+    _files: int = 0
+    _chars: int = 0
+
+    def __post_init__(self) -> None:
+        if tree := self.document.tree:
+            self._open.append(Path(tree.root, self.document.path).resolve())
+
+    def read(self, wanted: str, roots: Sequence[str] = ()) -> Included | None:
+        """The file that a path means: beside the file that includes it, else below one of the folders above it.
+
+        `roots` are folders below the source's root to look in first. None where the file is refused or missing."""
+        if len(self._open) > MAX_DEPTH or self._files >= MAX_FILES:
+            return None
+        for place in self._candidates(unquote(wanted.strip()), roots):
+            if place in self._open or not self._allowed(place):
+                continue
+            self._files += 1
+            try:
+                text = decode(place.read_bytes())
+            except (OSError, Unreadable):
+                return None
+            if self._chars + len(text) > MAX_CHARS:
+                return None
+            self._chars += len(text)
+            return Included(place, text)
+        return None
+
+    @contextmanager
+    def inside(self, included: Included) -> Iterator[None]:
+        """While the includes of an included file are read."""
+        self._open.append(included.path)
+        try:
+            yield
+        finally:
+            self._open.pop()
+
+    def _candidates(self, wanted: str, roots: Sequence[str]) -> Iterator[Path]:
+        tree = self.document.tree
+        if tree is None or not wanted or "\0" in wanted or len(wanted) > 500:
+            return
+        root, within = Path(tree.root).resolve(), Path(tree.within or tree.root).resolve()
+        beside = self._open[-1].parent
+        bare = wanted.lstrip("/")
+        folders = [root / one for one in roots]
+        if wanted.startswith("/"):
+            folders += [root, within]
+        else:
+            folders += [beside, *(above for above in beside.parents if above.is_relative_to(within))]
+        for folder in folders:
+            yield (folder / PurePosixPath(bare)).resolve()
+
+    def _allowed(self, place: Path) -> bool:
+        tree = self.document.tree
+        assert tree is not None  # or there are no candidates
+        within = Path(tree.within or tree.root).resolve()
+        if not place.is_relative_to(within) or any(part.startswith(".") for part in place.relative_to(within).parts):
+            return False
+        try:
+            return place.is_file() and place.stat().st_size <= MAX_BYTES
+        except OSError:
+            return False

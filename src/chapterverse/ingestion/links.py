@@ -1,0 +1,182 @@
+"""Where the links and images of a page lead: an address on the web, or the address of a page or file of the same book.
+
+Readers keep a target as the source writes it, or write `path:PATH#ANCHOR` where they know the file that is meant
+(relative to the root of the source). A target with another scheme than http, https or mailto becomes empty: the text
+stays, the link goes.
+"""
+
+import os
+import posixpath
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+from urllib.parse import quote, unquote, urljoin, urlsplit
+
+from chapterverse.ingestion.document import Document, Tree
+from chapterverse.ingestion.formats import format_of_file
+from chapterverse.ingestion.generators import address_of
+
+PATH: Final = "path:"
+_SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:")
+_WEB = ("http:", "https:", "mailto:")
+_PAGE_ENDINGS = (".md", ".mdx", ".rst", ".adoc", ".html", ".markdown")
+_INDEXES = ("index.md", "index.mdx", "README.md", "_index.md", "index.rst", "index.html")
+_WEB_ENDINGS = (".html", ".htm", ".md", ".mdx")  # a link may name the page that the generator makes of a file
+_MAX_TARGET = 2_000  # characters
+_HEAD = 20_000  # bytes of a file in which front matter is looked for
+_SLUG = re.compile(r"/?[\w.~@-]+(?:/[\w.~@-]+)*/?|/")
+
+
+def page_address(tree: Tree, path: str, slug: str = "") -> str:
+    """The address of a file below the root. `slug` is the address that a page gives itself in its front matter."""
+    form = format_of_file(path)
+    if not tree.base:
+        readable = path.encode(errors="replace").decode()
+        return f"{tree.name}/{readable}" if tree.name else readable
+    below = path if form is None else address_of(path, form, tree.generator)
+    return with_slug(tree, f"{tree.base}/{quote(below, errors='replace')}", slug)
+
+
+def with_slug(tree: Tree | None, url: str, slug: str) -> str:
+    """An address whose last name is replaced by the slug; a slug that begins with a slash counts from the root."""
+    stem, _, last = url.rstrip("/").rpartition("/")
+    if not _SLUG.fullmatch(slug) or "://" not in stem:
+        return url
+    if slug.startswith("/"):
+        return f"{tree.base}{slug}" if tree and tree.base else url
+    return url if "." in last else f"{stem}/{slug}{'/' if url.endswith('/') else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Resolves the targets of one page."""
+
+    document: Document
+    url: str  # of the page
+
+    def resolve(self, target: str) -> str:
+        """The address that a target leads to; empty where it leads nowhere that a reader could go."""
+        target = target.strip()
+        if not target or len(target) > _MAX_TARGET:
+            return ""
+        if target.startswith("#"):
+            return f"{self.url}{target}"
+        if target.startswith("//"):
+            return f"https:{target}"
+        target = target.removeprefix("pathname://")  # Docusaurus: a file that is no page
+        if scheme := _SCHEME.match(target):
+            if target.startswith(PATH):
+                return self._of_file(target.removeprefix(PATH))
+            return target if scheme[0].lower() in _WEB else ""
+        return self._relative(target)
+
+    def _relative(self, target: str) -> str:
+        tree = self.document.tree
+        if tree is None:
+            return urljoin(self.url, target) if "://" in self.url else ""
+        path, query, anchor = _split(target)
+        if not path:
+            return f"{self.url}{query}{anchor}"
+        if path.startswith("@site/"):  # Docusaurus: the project
+            path = path.removeprefix("@site").removeprefix("/docs")
+        for wanted in self._places(path, tree):
+            if found := find_file(tree, wanted):
+                return f"{page_address(tree, found, slug_of(tree, found))}{query}{anchor}"
+        if not tree.base:
+            return self._public(path, tree)
+        if path.endswith((".md", ".mdx")) and (places := self._places(path, tree)):  # of a page that is not here
+            return f"{page_address(tree, places[0])}{query}{anchor}"
+        site = tree.base if path.startswith("/") and self._is_below(path) else self.url
+        return urljoin(f"{site}/" if site == tree.base else site, target)
+
+    def _public(self, path: str, tree: Tree) -> str:
+        """A file that the site serves as it is, of a book that is published nowhere."""
+        for folder in ("static", "public") if path.startswith("/") else ():
+            below = posixpath.normpath(f"{folder}/{path.lstrip('/')}")
+            if below.startswith(folder) and any(
+                _is_file(root, below) for root in (tree.root, tree.within or tree.root)
+            ):
+                return f"{tree.name}/{below}" if tree.name else below
+        return ""
+
+    def _of_file(self, target: str) -> str:
+        tree = self.document.tree
+        if tree is None:
+            return ""
+        path, query, anchor = _split(target)
+        path = posixpath.normpath(path)
+        if path.startswith(("..", "/")):
+            return ""
+        found = find_file(tree, path) or path
+        return f"{page_address(tree, found, slug_of(tree, found))}{query}{anchor}"
+
+    def _places(self, path: str, tree: Tree) -> list[str]:
+        """Where a target may lie below the root: beside the file, else beside the page that is made of it."""
+        if path.startswith("/"):
+            below = posixpath.normpath(path.lstrip("/"))
+            scope = urlsplit(tree.base).path.strip("/")
+            inner = below.removeprefix(f"{scope}/") if scope else below
+            return list(dict.fromkeys((inner, below)))
+        folder, name = posixpath.split(self.document.path)
+        beside = posixpath.normpath(posixpath.join(folder, path))
+        page = posixpath.join(folder, posixpath.splitext(name)[0])
+        is_folder = tree.generator in ("mkdocs", "hugo", "starlight") and not name.lower().startswith(
+            ("index", "_index")
+        )
+        made = posixpath.normpath(posixpath.join(page, path)) if is_folder else beside
+        from_root = posixpath.normpath(path)  # Docusaurus
+        return [place for place in dict.fromkeys((beside, made, from_root)) if not place.startswith("..")]
+
+    def _is_below(self, path: str) -> bool:
+        tree = self.document.tree
+        return tree is not None and path.startswith(f"{urlsplit(tree.base).path}/")
+
+
+def find_file(tree: Tree, path: str) -> str:
+    """The file that a path below the root means, which may lack its ending; empty where there is none."""
+    if path.startswith(("/", "..")) or "\0" in path:
+        return ""
+    stem, ending = posixpath.splitext(path)
+    names = [path, *(f"{path}{one}" for one in _PAGE_ENDINGS), *(posixpath.join(path, one) for one in _INDEXES)]
+    if ending in _WEB_ENDINGS:
+        names += [f"{stem}{one}" for one in _PAGE_ENDINGS]
+        if posixpath.basename(stem) == "index":
+            names += [posixpath.join(posixpath.dirname(path), one) for one in _INDEXES]
+    return next((posixpath.normpath(name) for name in names if _is_file(tree.root, name)), "")
+
+
+def slug_of(tree: Tree, path: str) -> str:
+    """The address that a page gives itself; empty where it gives none, or where it is published nowhere."""
+    if not tree.base or tree.generator not in ("docusaurus", "hugo", "starlight"):
+        return ""
+    return _slug_in(os.path.join(tree.root, path)) if path.endswith((".md", ".mdx")) else ""  # noqa: PTH118
+
+
+@lru_cache(maxsize=50_000)
+def _is_file(root: str, path: str) -> bool:
+    return os.path.isfile(os.path.join(root, path))  # noqa: PTH113, PTH118 - asked thousands of times
+
+
+@lru_cache(maxsize=50_000)
+def _slug_in(place: str) -> str:
+    from chapterverse.ingestion.readers import frontmatter
+
+    try:
+        with open(place, "rb") as file:  # noqa: PTH123
+            return frontmatter.split(file.read(_HEAD).decode("utf-8", "replace").replace("\r\n", "\n"))[0].slug
+    except OSError:
+        return ""
+
+
+def forget() -> None:
+    """Forget which files there are, before a new run."""
+    _is_file.cache_clear()
+    _slug_in.cache_clear()
+
+
+def _split(target: str) -> tuple[str, str, str]:
+    """Path, `?query` and `#anchor` of a target."""
+    rest, mark, anchor = target.partition("#")
+    path, question, query = rest.partition("?")
+    return unquote(path), f"{question}{query}" if query else "", f"{mark}{anchor}" if anchor else ""

@@ -1,0 +1,381 @@
+"""Word documents (.docx): headings by their style, lists, tables with spans, links, notes.
+
+Reads the XML itself: docs/decisions/0027-docx-and-notebooks.md. Deleted and hidden text is left out.
+"""
+
+import posixpath
+import re
+import zipfile
+from dataclasses import dataclass, field
+from io import BytesIO
+from typing import Final
+from xml.etree.ElementTree import Element
+
+from chapterverse.ingestion.document import Document, Draft, Unreadable
+from chapterverse.ingestion.inline import picture, plain, remove_private, styled
+from chapterverse.ingestion.readers.archive import DAMAGE, refuse_bombs
+from chapterverse.ingestion.readers.cleaning import Cell, clean_inline
+from chapterverse.ingestion.readers.page_builder import PageBuilder
+from chapterverse.ingestion.readers.safe_xml import parse_xml
+
+_MAX_DEPTH: Final = 5  # of tables inside tables
+_HEADING = re.compile(r"heading ?([1-9])|(?:über|ü)schrift ?([1-9])|titre ?([1-9])|título ?([1-9])")
+_CODE = re.compile(r"code|source|preformatted|verbatim|listing|html pre|macro text|plain text|console")
+_CONTENTS = re.compile(r"toc\b|toc ?\d|table of (?:contents|figures)|index ?\d|header|footer")
+_QUOTE = re.compile(r"(?:intense )?quote|block text|zitat")
+_OFF = ("0", "false", "off", "none")
+
+
+def read(document: Document) -> list[Draft]:
+    """The one page of a Word document."""
+    try:
+        with zipfile.ZipFile(BytesIO(document.data)) as archive:
+            refuse_bombs(archive, len(document.data))
+            return [_Word(archive).draft()]
+    except DAMAGE as error:
+        raise Unreadable("is not a Word document, or is damaged") from error
+
+
+@dataclass(slots=True)
+class _Style:
+    name: str
+    level: int = 0  # of a heading
+    based_on: str = ""
+    number: str = ""  # id of the list that paragraphs of this style belong to
+
+
+@dataclass(slots=True)
+class _Run:
+    """The list under way."""
+
+    levels: list[bool] = field(default_factory=list)  # whether each open level is numbered
+
+
+class _Word:
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        self._archive = archive
+        self._names = set(archive.namelist())
+        if "word/document.xml" not in self._names:
+            raise Unreadable("has no word/document.xml")
+        self._styles = self._read_styles()
+        self._ordered = self._read_numbering()
+        self._targets = self._read_targets()
+        self._notes = self._read_notes()
+        self._to = PageBuilder()
+        self._lists = _Run()
+        self._code: list[str] = []
+        self._title = ""
+        self._tables = 0
+        self._shown = ""  # alternative text of the last image
+
+    def draft(self) -> Draft:
+        root = self._xml("word/document.xml")
+        body = root.find("body")
+        if body is None:
+            raise Unreadable("has no body")
+        self._blocks(body)
+        self._end_code()
+        self._end_lists()
+        return Draft(self._title or self._named(), self._to.finish())
+
+    # What the other files of the archive say
+
+    def _xml(self, path: str) -> Element:
+        return parse_xml(self._archive.read(path), posixpath.basename(path))
+
+    def _read_styles(self) -> dict[str, _Style]:
+        styles: dict[str, _Style] = {}
+        if "word/styles.xml" not in self._names:
+            return styles
+        for one in self._xml("word/styles.xml").iter("style"):
+            name = _value(one, "name").lower()
+            found = _HEADING.fullmatch(name)
+            outline = _value(one, "pPr/outlineLvl")
+            level = int(next(filter(None, found.groups()))) if found else 0
+            if not level and outline.isdecimal() and int(outline) < 9:
+                level = int(outline) + 1
+            styles[one.get("styleId", "")] = _Style(name, level, _value(one, "basedOn"), _value(one, "pPr/numPr/numId"))
+        return styles
+
+    def _read_numbering(self) -> dict[tuple[str, int], bool]:
+        """Whether a level of a list is numbered."""
+        if "word/numbering.xml" not in self._names:
+            return {}
+        root = self._xml("word/numbering.xml")
+        kinds: dict[str, dict[int, bool]] = {}
+        for abstract in root.iter("abstractNum"):
+            levels = kinds.setdefault(abstract.get("abstractNumId", ""), {})
+            for level in abstract.iter("lvl"):
+                depth = level.get("ilvl", "")
+                if depth.isdecimal() and len(depth) < 3:
+                    levels[int(depth)] = _value(level, "numFmt") not in ("bullet", "none", "")
+        ordered: dict[tuple[str, int], bool] = {}
+        for number in root.iter("num"):
+            for place, numbered in kinds.get(_value(number, "abstractNumId"), {}).items():
+                ordered[number.get("numId", ""), place] = numbered
+        return ordered
+
+    def _read_targets(self) -> dict[str, str]:
+        path = "word/_rels/document.xml.rels"
+        if path not in self._names:
+            return {}
+        return {
+            one.get("Id", ""): one.get("Target", "")
+            for one in self._xml(path).iter("Relationship")
+            if one.get("TargetMode") == "External"
+        }
+
+    def _read_notes(self) -> dict[tuple[str, str], str]:
+        notes: dict[tuple[str, str], str] = {}
+        for kind in ("footnote", "endnote"):
+            path = f"word/{kind}s.xml"
+            for note in self._xml(path).iter(kind) if path in self._names else ():
+                if not note.get("type"):
+                    said = "".join(one.text or "" for one in note.iter("t"))
+                    notes[kind, note.get("id", "")] = " ".join(remove_private(said).split())
+        return notes
+
+    def _named(self) -> str:
+        if "docProps/core.xml" not in self._names:
+            return ""
+        title = self._xml("docProps/core.xml").find("title")
+        return clean_inline(title.text or "") if title is not None else ""
+
+    # Blocks
+
+    def _blocks(self, node: Element) -> None:
+        for child in node:
+            if child.tag == "p":
+                self._paragraph(child)
+            elif child.tag == "tbl":
+                self._table(child)
+            elif child.tag in ("sdt", "sdtContent", "customXml", "ins", "moveTo"):
+                self._blocks(child)
+
+    def _paragraph(self, node: Element) -> None:
+        style = self._styles.get(_value(node, "pPr/pStyle"), _Style(""))
+        name = self._family(style)
+        if _CONTENTS.match(name):
+            return
+        if _CODE.search(name) and not self._level(style):
+            self._end_lists()
+            self._code.append("".join(_code_text(node)))
+            return
+        self._end_code()
+        text = self._text(node)
+        level = self._level(style)
+        if name == "title" and plain(text).strip() and not self._title:
+            self._title = clean_inline(plain(text))
+            self._to.heading(text, 1)
+        elif level and plain(text).strip():
+            self._end_lists()
+            self._to.close_all()
+            self._to.heading(plain(text), min(level + 1, 6) if self._title else min(level, 6), _bookmark(node))
+        else:
+            self._body(node, style, name, text)
+
+    def _body(self, node: Element, style: _Style, name: str, text: str) -> None:
+        number = _value(node, "pPr/numPr/numId") or style.number
+        if number and number != "0" and text.strip():
+            depth = _value(node, "pPr/numPr/ilvl")
+            self._item(number, int(depth) if depth.isdecimal() and len(depth) < 3 else 0, text)
+            return
+        if not text.strip():
+            return
+        self._end_lists()
+        if _QUOTE.fullmatch(name):
+            self._to.open_quote()
+            self._to.paragraph(text)
+            self._to.close_quote()
+        elif not plain(text).strip():
+            for alternative, address in self._images(node):
+                self._to.image(alternative, address)
+                self._shown = alternative
+        elif "caption" in name and clean_inline(plain(text)) == clean_inline(self._shown):
+            return  # the image says it already
+        else:
+            self._to.paragraph(text)
+
+    def _family(self, style: _Style) -> str:
+        """The name of a style, or that of the one it is based on when it says nothing itself."""
+        for _ in range(10):
+            based = self._styles.get(style.based_on)
+            if based is None or _CODE.search(style.name) or _CONTENTS.match(style.name) or style.name == "title":
+                break
+            if not (_CODE.search(based.name) or _QUOTE.fullmatch(based.name)):
+                break
+            style = based
+        return style.name
+
+    def _level(self, style: _Style) -> int:
+        for _ in range(10):
+            if style.level or style.based_on not in self._styles:
+                break
+            style = self._styles[style.based_on]
+        return style.level
+
+    def _item(self, number: str, depth: int, text: str) -> None:
+        ordered = self._ordered.get((number, depth), False)
+        while len(self._lists.levels) > depth + 1 or (
+            len(self._lists.levels) == depth + 1 and self._lists.levels[-1] != ordered
+        ):
+            self._to.close_list()
+            self._lists.levels.pop()
+        while len(self._lists.levels) <= depth:
+            self._to.open_list(ordered=ordered)
+            self._lists.levels.append(ordered)
+        self._to.item()
+        self._to.paragraph(text)
+
+    def _end_lists(self) -> None:
+        while self._lists.levels:
+            self._to.close_list()
+            self._lists.levels.pop()
+
+    def _end_code(self) -> None:
+        if self._code:
+            self._to.code("\n".join(self._code))
+            self._code = []
+
+    def _table(self, node: Element) -> None:
+        self._end_code()
+        self._end_lists()
+        rows: list[list[Cell]] = []
+        open_cells: dict[int, tuple[int, int]] = {}  # column → row and place of the cell that reaches down
+        heads = 0
+        for row in node.iter("tr") if self._tables < _MAX_DEPTH else ():
+            line: list[Cell] = []
+            column = 0
+            for cell in row.findall("tc"):
+                across = _value(cell, "tcPr/gridSpan")
+                columns = int(across) if across.isdecimal() and 0 < int(across) < 100 else 1
+                merge = cell.find("tcPr/vMerge")
+                if merge is not None and merge.get("val") != "restart" and column in open_cells:
+                    above, place = open_cells[column]
+                    one = rows[above][place]
+                    rows[above][place] = Cell(one.text, one.rows + 1, one.columns)
+                else:
+                    open_cells.pop(column, None)
+                    if merge is not None:
+                        open_cells[column] = (len(rows), len(line))
+                    line.append(Cell(self._cell(cell), 1, columns))
+                column += columns
+            heads += heads == len(rows) and row.find("trPr/tblHeader") is not None
+            rows.append(line)
+        self._to.table(rows, max(heads, 1))
+
+    def _cell(self, node: Element) -> str:
+        outside = self._to, self._lists, self._code
+        self._to, self._lists, self._code = PageBuilder(), _Run(), []
+        self._tables += 1
+        self._blocks(node)
+        self._end_code()
+        self._end_lists()
+        parts = self._to.finish()
+        self._to, self._lists, self._code = outside
+        self._tables -= 1
+        return " ".join(f"`{part.text}`" if part.kind == "code" else part.text for part in parts)
+
+    # Text
+
+    def _text(self, node: Element) -> str:
+        """The text of a paragraph with its marks; runs that look the same are one."""
+        pieces: list[tuple[str, str]] = []  # look and text
+        for child in node:
+            if child.tag == "hyperlink":
+                anchor = child.get("anchor", "")
+                target = self._targets.get(child.get("id", ""), "") or (f"#{anchor}" if anchor else "")
+                inner = plain(self._text(child))
+                pieces.append(("", styled("link", inner, target) if target else inner))
+            elif child.tag == "r":
+                pieces += self._run(child)
+            elif child.tag in ("ins", "moveTo", "smartTag", "sdt", "sdtContent", "fldSimple"):
+                pieces.append(("", self._text(child)))
+        said: list[str] = []
+        for look, text in _merged(pieces):
+            shown = f"`{text}`" if look == "code" else text
+            for kind in ("emphasis", "strong", "sub", "sup"):
+                shown = _around(kind, shown) if kind in look.split() else shown
+            said.append(shown)
+        return "".join(said)
+
+    def _run(self, node: Element) -> list[tuple[str, str]]:
+        style = node.find("rPr")
+        if style is not None and (_is_on(style, "vanish") or _is_on(style, "webHidden")):
+            return []
+        text = "".join(self._inside(child) for child in node)
+        named = self._styles.get(_value(style, "rStyle"))
+        if named and _CODE.search(named.name) and text.strip() and "`" not in text:
+            return [("code", text)]
+        look = " ".join(kind for kind, name in (("strong", "b"), ("emphasis", "i")) if _is_on(style, name))
+        raised = _value(style, "vertAlign") if style is not None else ""
+        look += {"superscript": " sup", "subscript": " sub"}.get(raised, "")
+        return [(look, text)] if text else []
+
+    def _inside(self, node: Element) -> str:
+        match node.tag:
+            case "t":
+                return remove_private(node.text or "")
+            case "tab" | "br" | "cr":
+                return " "
+            case "noBreakHyphen":
+                return "-"
+            case "footnoteReference" | "endnoteReference":
+                note = self._notes.get((node.tag.removesuffix("Reference"), node.get("id", "")), "")
+                return " " + styled("footnote", f"({note})", node.get("id", "")) if note else ""
+            case "drawing" | "pict":
+                return "".join(picture(address, alternative) for alternative, address in self._images(node))
+        return ""
+
+    def _images(self, node: Element) -> list[tuple[str, str]]:
+        """Alternative texts of the images in a node. The images lie in the archive, where no address leads."""
+        return [(one.get("descr") or "", "") for one in node.iter("docPr")]
+
+
+def _value(node: Element | None, path: str) -> str:
+    found = node.find(path) if node is not None else None
+    return found.get("val", "") if found is not None else ""
+
+
+def _is_on(style: Element | None, name: str) -> bool:
+    found = style.find(name) if style is not None else None
+    return found is not None and found.get("val", "1") not in _OFF
+
+
+def _bookmark(node: Element) -> str:
+    """The name by which links lead to a heading."""
+    for one in node.iter("bookmarkStart"):
+        name = one.get("name", "")
+        if name and name != "_GoBack" and re.fullmatch(r"[\w.-]{1,100}", name):
+            return name
+    return ""
+
+
+def _code_text(node: Element) -> list[str]:
+    return [
+        "\n" if one.tag in ("br", "cr") else "\t" if one.tag == "tab" else remove_private(one.text or "")
+        for one in node.iter()
+        if one.tag in ("t", "br", "cr") or (one.tag == "tab" and not one.get("val"))
+    ]
+
+
+def _merged(pieces: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    merged: list[tuple[str, str]] = []
+    for look, text in pieces:
+        if merged and merged[-1][0] == look:
+            merged[-1] = (look, merged[-1][1] + text)
+        else:
+            merged.append((look, text))
+    return merged
+
+
+def _around(kind: str, text: str) -> str:
+    """The text with a mark; spaces at its ends stay outside."""
+    bare = text.strip()
+    if not bare:
+        return text
+    before, after = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
+    if kind == "sup" and re.fullmatch(r"[+−-]?\d+|[a-z]", bare):
+        bare = f"^{bare}"
+    marked = {"emphasis": styled("emphasis", bare), "strong": styled("strong", bare), "sub": styled("sub", bare)}
+    return f"{before}{marked.get(kind) or styled('sup', bare)}{after}"

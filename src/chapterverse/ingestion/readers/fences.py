@@ -1,0 +1,48 @@
+"""What stands beside a fenced program: its language, its title, and lines that only the generator reads."""
+
+import re
+
+from chapterverse.ingestion.document import Generator
+
+_TITLE = re.compile(r"""(?:^|[\s,{])(?:title|filename|caption|file)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s,}]+))""")
+_BRACKETED = re.compile(r"\[([^\[\]]+)\]\s*$")  # VitePress: ```js [config.js]
+_LANGUAGE = re.compile(r"\{?\s*\.?([\w+#.-]+)")
+_MAGIC = re.compile(
+    r"[ \t]*+(?://|#|--|;|/\*|<!--|\{/\*|%|REM)[ \t]*+"
+    r"(?:highlight-next-line|highlight-start|highlight-end)[ \t]*+(?:\*/\}?|-->)?[ \t]*+"
+)
+_CODE_MARK = re.compile(
+    r"(?<![ \t])[ \t]*+(?://|#|<!--|/\*|--|;)[ \t]*+\[!code [^\[\]\n]*+\][ \t]*+(?:-->|\*/)?[ \t]*+$", re.MULTILINE
+)
+_HIDDEN_RUST = re.compile(r"[ \t]*#(?:[ \t].*)?")
+
+
+def describe(info: str) -> tuple[str, str]:
+    """Language and title of a program, from the line that opens its fence."""
+    info = info.strip()
+    if not info:
+        return "", ""
+    found = _LANGUAGE.match(info)
+    language = found[1] if found and not re.match(r"\{?\s*\w+\s*=", info) else ""
+    title = _TITLE.search(info)
+    if title:
+        return language.split(",")[0], next(filter(None, title.groups()), "")
+    bracketed = _BRACKETED.search(info)
+    return language.split(",")[0], bracketed[1] if bracketed else ""
+
+
+def shown(code: str, language: str, generator: Generator) -> str:
+    """The program as readers see it."""
+    if generator == "mdbook" and language == "rust":
+        return "\n".join(_rust(code))
+    if generator == "docusaurus" and "highlight-" in code:
+        return "\n".join(line for line in code.split("\n") if not _MAGIC.fullmatch(line))
+    if generator == "vitepress" and "[!code" in code:
+        return _CODE_MARK.sub("", code)
+    return code
+
+
+def _rust(code: str) -> list[str]:
+    """mdBook hides lines that begin with `# `; `##` stands for one `#`."""
+    kept = (line for line in code.split("\n") if not _HIDDEN_RUST.fullmatch(line))
+    return [re.sub(r"^([ \t]*)##", r"\1#", line) for line in kept]

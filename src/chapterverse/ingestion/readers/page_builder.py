@@ -1,0 +1,350 @@
+"""Builds a page: readers write into it, heading by heading and item by item.
+
+Nested structure (lists, quotes, admonitions, fields, table cells) becomes a flat run of parts. Markup that closes what
+it never opened is forgiven. Code, a table or a field inside a list ends the list's part and stands on its own; the list
+goes on after it with the next number.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from textwrap import dedent
+from typing import Literal
+
+from chapterverse.book import BlockKind
+from chapterverse.ingestion.document import Part
+from chapterverse.ingestion.inline import picture, plain
+from chapterverse.ingestion.readers.cleaning import Cell, clean_inline, pipe_table, spread, visible
+
+_MAX_INDENT = 8  # list levels; deeper ones are written at this depth
+_MAX_FIELD = 1200  # characters of a field; of a longer one only the first paragraphs are kept in it
+
+_Frame = Literal["page", "admonition", "quote", "field", "cell"]
+
+
+@dataclass(slots=True)
+class _List:
+    ordered: bool
+    number: int
+    pending: str = ""  # marker of an item that has no text yet
+    lead: str = ""  # the term that the item's text explains
+
+
+@dataclass(slots=True)
+class _Container:
+    frame: _Frame
+    label: str = ""  # of an admonition; name of a field. Empty once it is written
+    kind: str = ""  # of an admonition: "note"
+    facts: list[str] = field(default_factory=list)  # of a field
+    span: tuple[int, int] = (1, 1)  # of a cell: rows and columns
+    pieces: list[Part] = field(default_factory=list)
+    lists: list[_List] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)  # of the list under way
+
+
+class PageBuilder:
+    """Collects the parts of one page. Texts are cleaned on their way in."""
+
+    def __init__(self) -> None:
+        self._parts: list[Part] = []
+        self._stack: list[_Container] = [_Container("page")]
+        self._rows: list[list[Cell]] = []
+        self._heads: int | None = None  # rows of the table that are its header; None: nobody has said
+        self._tables = 0  # tables open at this place; inner ones dissolve into the cell that holds them
+
+    def finish(self) -> tuple[Part, ...]:
+        """Everything written, with whatever is still open closed."""
+        self.close_all()
+        return tuple(self._parts)
+
+    def close_all(self) -> None:
+        """Ends every list, table, quote and admonition, as a heading of the page does."""
+        while self._tables:
+            self.close_table()
+        while len(self._stack) > 1:
+            self._close()
+        self._write_pending()
+        self._flush()
+        self._stack[0].lists.clear()
+
+    def take(self, parts: Sequence[Part]) -> None:
+        """Parts that another reader made."""
+        self._write_pending()
+        self._flush()
+        self._parts.extend(parts)
+
+    def heading(self, text: str, level: int, anchor: str = "") -> None:
+        """A heading of the page. Inside a list, a quote, an admonition or a table it is only a line of text."""
+        if not (text := clean_inline(text)):
+            return
+        if len(self._stack) > 1 or self._stack[0].lists:
+            self.paragraph(text)
+            return
+        self._flush()
+        self._parts.append(Part("heading", text, level=min(max(level, 1), 6), anchor=anchor))
+
+    def paragraph(self, text: str) -> None:
+        """Prose, wherever the page is just now."""
+        if not (text := clean_inline(text)):
+            return
+        top = self._stack[-1]
+        if top.lists and (top.lists[-1].pending or top.lines):
+            self._write_item(top, text)
+        else:
+            self._emit("paragraph", text)
+
+    def code(self, text: str, language: str = "", caption: str = "") -> None:
+        """A program, kept as it is. The caption is its file name or title."""
+        text = visible(text).strip("\n").rstrip()
+        if not text.strip():
+            return
+        if self._stack[-1].frame == "cell":
+            self.paragraph(f"`{text}`")
+            return
+        self._write_pending()
+        self._flush()
+        self._parts.append(Part("code", text, info=language, caption=clean_inline(caption)))
+
+    def image(self, alt: str, address: str, caption: str = "") -> None:
+        """An image. Without a caption, one inside a list item, a cell or an admonition stays there as a mark."""
+        alt, caption, top = clean_inline(plain(alt)), clean_inline(caption), self._stack[-1]
+        mark = picture(address, alt)
+        if top.frame == "cell" or self._inside_cell():
+            top.pieces.append(Part("paragraph", f"{mark} {caption}".rstrip()))
+        elif not caption and top.lines:
+            top.lines[-1] += mark
+        elif not caption and top.pieces:
+            last = top.pieces.pop()
+            top.pieces.append(Part(last.kind, last.text + mark))
+        else:
+            self._write_pending()
+            self._flush()
+            self._parts.append(Part("image", alt, info=address, caption=caption))
+
+    def field(self, name: str, facts: Sequence[tuple[str, str]] = (), description: str | Sequence[str] = ()) -> None:
+        """A parameter, option or defined term with everything that belongs to it."""
+        self.open_field(name)
+        for fact in facts:
+            self.fact(*fact)
+        for paragraph in [description] if isinstance(description, str) else description:
+            self.paragraph(paragraph)
+        self.close_field()
+
+    def open_field(self, name: str) -> None:
+        """A field begins; what is written up to its end describes it. Code and tables stand after it."""
+        name = clean_inline(name)
+        self._open(_Container("field", name if "`" in name or not name else f"`{name}`"))
+
+    def fact(self, name: str, value: str) -> None:
+        """One fact of the open field, such as its type or default. Outside of a field it is a paragraph."""
+        line = clean_inline(f"{name}: {value}" if name else value)
+        top = self._stack[-1]
+        if not line:
+            return
+        if top.frame == "field" and top.label:
+            top.facts.append(line)
+        else:
+            self.paragraph(line)
+
+    def close_field(self) -> None:
+        """The innermost field ends."""
+        self._close_to("field")
+
+    def open_list(self, ordered: bool = False, start: int = 1) -> None:
+        """A list begins, perhaps inside an item."""
+        self._write_pending()
+        self._stack[-1].lists.append(_List(ordered, start))
+
+    def item(self, lead: str = "") -> None:
+        """The next item begins; `lead` is the term it explains."""
+        self._write_pending()
+        if not self._stack[-1].lists:
+            self.open_list()
+        top = self._stack[-1].lists[-1]
+        top.pending = f"{top.number}. " if top.ordered else "- "
+        top.lead = clean_inline(lead)
+        top.number += 1
+
+    def close_list(self) -> None:
+        """The innermost list ends, and with it whatever was left open inside."""
+        if not any(container.lists for container in self._stack):
+            return
+        while not self._stack[-1].lists and self._stack[-1].frame != "cell":
+            self._close()
+        if not (top := self._stack[-1]).lists:
+            return
+        self._write_pending()
+        top.lists.pop()
+        if not top.lists:
+            self._flush_lines(top)
+
+    def open_admonition(self, label: str, kind: str = "") -> None:
+        """A note, a warning or the like begins. The label is shown; the kind ("note") is for whoever renders it."""
+        self._open(_Container("admonition", clean_inline(label), kind or plain(label).casefold()))
+
+    def close_admonition(self) -> None:
+        """The innermost admonition ends."""
+        self._close_to("admonition")
+
+    def open_quote(self) -> None:
+        """A quotation begins."""
+        self._open(_Container("quote"))
+
+    def close_quote(self) -> None:
+        """The innermost quotation ends."""
+        self._close_to("quote")
+
+    def open_table(self) -> None:
+        """A table begins."""
+        if not self._tables:
+            self._write_pending()
+            self._flush()
+            self._rows, self._heads = [], None
+        self._tables += 1
+
+    def row(self, head: bool | None = None) -> None:
+        """The next row of the table begins; `head` says whether it is one of its header. Where nobody says, the first
+        row is the header."""
+        if self._tables == 1:
+            self._leave_cell()
+            if head is not None:
+                heads = self._heads or 0
+                self._heads = heads + (head and heads == len(self._rows))
+            self._rows.append([])
+
+    def cell(self, rows: int = 1, columns: int = 1) -> None:
+        """The next cell of the row begins. It is repeated in all the rows and columns that it spans."""
+        if self._tables != 1:
+            return
+        self._leave_cell()
+        if not self._rows:
+            self._rows.append([])
+        self._stack.append(_Container("cell", span=(rows, columns)))
+
+    def close_table(self) -> None:
+        """The table ends."""
+        if not self._tables:
+            return
+        self._tables -= 1
+        if self._tables:
+            return
+        self._leave_cell()
+        self.table(self._rows, 1 if self._heads is None else self._heads)
+
+    def table(self, rows: Sequence[Sequence[str | Cell]], heads: int = 1) -> None:
+        """A whole table at once. The first `heads` rows are its header; with 0 it has an empty one."""
+        cells = spread(rows)
+        if not (text := pipe_table(cells, heads)):
+            return
+        if self._stack[-1].frame == "cell":
+            self.paragraph(" ".join(" ".join(row) for row in cells))
+            return
+        self._write_pending()
+        self._flush()
+        self._parts.append(Part("table", text))
+
+    def _leave_cell(self) -> None:
+        while any(container.frame == "cell" for container in self._stack):
+            container = self._stack[-1]
+            if container.frame == "field":
+                self._flush()
+            self._flush_lines(container)
+            self._stack.pop()
+            if container.frame == "cell":
+                text = " ".join(piece.text for piece in container.pieces)
+                self._rows[-1].append(Cell(text, *container.span))
+            else:
+                self._stack[-1].pieces.extend(container.pieces)
+
+    def _open(self, container: _Container) -> None:
+        self._write_pending()
+        if self._stack[-1].frame != "cell":
+            self._flush()
+        self._stack.append(container)
+
+    def _close_to(self, frame: _Frame) -> None:
+        for container in reversed(self._stack):
+            if container.frame == "cell":
+                return
+            if container.frame == frame:
+                break
+        else:
+            return
+        while self._stack[-1].frame != frame:
+            self._close()
+        self._close()
+
+    def _close(self) -> None:
+        self._write_pending()
+        self._flush()
+        self._stack.pop()
+
+    def _write_item(self, top: _Container, text: str) -> None:
+        indent = "  " * min(len(top.lists) - 1, _MAX_INDENT)
+        last = top.lists[-1]
+        if last.pending:
+            text = f"{last.lead}: {text}" if last.lead else text
+            top.lines.append(f"{indent}{last.pending}{text}")
+            last.pending = last.lead = ""
+        else:
+            top.lines.append(f"{indent}  {text}")
+
+    def _write_pending(self) -> None:
+        """Writes the term of an item whose text does not come in this part; an empty item is no loss."""
+        top = self._stack[-1]
+        if top.lists and top.lists[-1].pending and (lead := top.lists[-1].lead):
+            top.lists[-1].lead = ""
+            self._write_item(top, lead)
+
+    def _emit(self, kind: BlockKind, text: str) -> None:
+        top = self._stack[-1]
+        to = self._parts if top.frame == "page" else top.pieces
+        to.append(Part(kind, text))
+
+    def _flush_lines(self, container: _Container) -> None:
+        if container.lines:
+            text = dedent("\n".join(container.lines))  # after a program, a list may go on deep inside
+            container.lines.clear()
+            to = self._parts if container.frame == "page" else container.pieces
+            to.append(Part("list", text))
+
+    def _flush(self) -> None:
+        """Makes parts of what the innermost container holds so far."""
+        top = self._stack[-1]
+        self._flush_lines(top)
+        named = top.frame == "field" and top.label
+        if top.frame == "cell" or not (top.pieces or named):
+            return
+        pieces, top.pieces = top.pieces, []
+        if top.frame == "field":
+            made = _field_parts(top, pieces)
+        else:
+            made = [_joined(top, "\n\n".join(piece.text for piece in pieces))]
+        top.label = ""
+        if self._inside_cell():
+            self._stack[-2].pieces.extend(made)
+        else:
+            self._parts.extend(made)
+
+    def _inside_cell(self) -> bool:
+        return any(container.frame == "cell" for container in self._stack)
+
+
+def _joined(container: _Container, text: str) -> Part:
+    """One part of a quote or an admonition. An admonition that goes on after its code is a paragraph."""
+    if container.frame == "quote":
+        return Part("quote", text)
+    if container.label:
+        return Part("admonition", f"{container.label}: {text}", info=container.kind)
+    return Part("paragraph", text)
+
+
+def _field_parts(container: _Container, pieces: list[Part]) -> list[Part]:
+    """The field, and after it what is too much for one. A field that goes on after its code is ordinary text."""
+    if not container.label:
+        return pieces
+    lines = [container.label, *container.facts]
+    room, kept = _MAX_FIELD - sum(map(len, lines)), 0
+    while kept < len(pieces) and (not kept or len(pieces[kept].text) <= room):
+        room -= len(pieces[kept].text)
+        kept += 1
+    return [Part("field", "\n".join([*lines, *(piece.text for piece in pieces[:kept])])), *pieces[kept:]]

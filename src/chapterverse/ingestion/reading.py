@@ -1,0 +1,30 @@
+"""From a document to its pages and their chunks. Runs in a worker process (`worker_process.py`)."""
+
+from chapterverse.book import Chunk, Page
+from chapterverse.embeddings.wordpiece import count_tokens
+from chapterverse.ingestion.chunking import cut
+from chapterverse.ingestion.composing import compose
+from chapterverse.ingestion.document import Document, NothingToRead, Unreadable
+from chapterverse.ingestion.readers import read
+
+Pages = list[tuple[Page, list[Chunk]]]
+
+
+def read_pages(document: Document, window: int) -> Pages:
+    """The pages of a document with their chunks, each at most `window` tokens long."""
+    pages = [(page, cut(page, count_tokens, window)) for page in (compose(document, draft) for draft in read(document))]
+    pages = [(page, chunks) for page, chunks in pages if chunks]
+    if not pages:
+        raise NothingToRead("no text")
+    for page, _ in pages:
+        _require_unicode(page.title, page.url, page.text, page.order)
+    return pages
+
+
+def _require_unicode(*texts: str) -> None:
+    """Refuse lone surrogates, which an escape in YAML or JSON can make and no index can store."""
+    try:
+        for text in texts:
+            text.encode()
+    except UnicodeEncodeError:
+        raise Unreadable("has characters that are not Unicode text") from None

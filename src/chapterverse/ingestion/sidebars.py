@@ -1,0 +1,190 @@
+"""The order of pages in MkDocs, mdBook, Docusaurus, VitePress and Starlight, from the files in which a project says it.
+
+YAML is read with the safe loader and without aliases. A configuration that is a program (JavaScript) is never run: its
+texts are read in the order in which they stand, and those that name a page of the book are its order. A file that
+cannot be read gives no order.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+import yaml
+
+from chapterverse.ingestion.document import Tree
+from chapterverse.ingestion.formats import format_of_file
+from chapterverse.ingestion.generators import address_of
+from chapterverse.ingestion.links import find_file
+from chapterverse.ingestion.navigation import Entry
+from chapterverse.ingestion.ordering import order_of
+
+_MAX_BYTES: Final = 500_000
+_MAX_ENTRIES: Final = 20_000
+_MAX_DEPTH: Final = 20
+_LEVELS_UP: Final = 3
+_SCRIPTS: Final = ("js", "ts", "mjs", "cjs", "mts", "json")
+_SUMMARY_LINE = re.compile(
+    r"([ \t]*+)(?:[-*+]|\d{1,9}[.)])?[ \t]*+\[([^\[\]]{0,300})\]\(<?([^()<>\s]{1,300})>?\)[ \t]*+"
+)
+_SUMMARY_PART = re.compile(r"#{1,6}[ \t]++(.+)")
+_COMMENT = re.compile(r"/\*.{0,20000}?\*/|(?<![:'\"\w])//[^\n]*", re.DOTALL)
+_STRING = re.compile(  # with the key before it
+    r"""(?:(?<![\w$])([\w$]++|['"][\w -]{1,200}+['"])[ \t]*+:\s*+)?"""
+    r"""(?:'([^'\n]{0,500})'|"([^"\n]{0,500})"|`([^`$]{0,500})`)(?!\s*:)"""
+)
+_PAGE_KEYS: Final = {"", "id", "slug", "link", "to", "href"}  # keys whose texts may name a page
+_FOLDER_KEYS: Final = {"dirName", "directory"}  # keys whose texts name a folder of pages
+
+
+def mkdocs(root: Path) -> list[Entry]:
+    """`nav` of `mkdocs.yml`, else every page by the name of its file."""
+    text = _beside(root, ("mkdocs.yml", "mkdocs.yaml"))
+    found = _load_yaml(text) if "nav:" in text else None
+    nav = found.get("nav") if isinstance(found, dict) else None
+    entries = list(_nav_entries(nav, root, ()))[:_MAX_ENTRIES]
+    return entries or ([Entry(path) for path in sorted(_pages(root), key=_mkdocs_place)] if text and not nav else [])
+
+
+def _mkdocs_place(path: str) -> list[tuple[int, int, str]]:
+    """Files before folders, the index first, each by its name as it is written."""
+    *folders, name = path.split("/")
+    first = 0 if name.rpartition(".")[0] in ("index", "README") else 1
+    return [*((1, 0, folder) for folder in folders), (0, first, name)]
+
+
+def _nav_entries(items: Any, root: Path, parents: tuple[str, ...]) -> Iterator[Entry]:
+    if len(parents) > _MAX_DEPTH or not isinstance(items, list):
+        return
+    for item in items:
+        pairs = item.items() if isinstance(item, dict) else [("", item)]
+        for title, target in pairs:
+            if isinstance(target, list):
+                yield from _nav_entries(target, root, (*parents, str(title)))
+            elif isinstance(target, str) and (path := _page_at(root, target)):
+                yield Entry(path, str(title or ""), parents)
+
+
+def mdbook(root: Path) -> list[Entry]:
+    """`SUMMARY.md`, whose indented links are chapters of the one above."""
+    entries: list[Entry] = []
+    above: list[tuple[int, str]] = []
+    part: tuple[str, ...] = ()
+    for line in _read(root / "SUMMARY.md").split("\n"):
+        if (heading := _SUMMARY_PART.fullmatch(line)) and entries:
+            part, above = (heading[1].strip(),), []
+        if len(line) > 1000 or not (found := _SUMMARY_LINE.fullmatch(line)):
+            continue
+        depth, title, target = len(found[1].expandtabs(4)), found[2], found[3]
+        while above and above[-1][0] >= depth:
+            above.pop()
+        if path := _page_at(root, target.partition("#")[0]):
+            entries.append(Entry(path, title, (*part, *(name for _, name in above))))
+        above.append((depth, title))
+    return entries[:_MAX_ENTRIES]
+
+
+def docusaurus(root: Path) -> list[Entry]:
+    """`sidebars.js`, where pages are named by their ids."""
+    text = _beside(root, tuple(f"sidebars.{ending}" for ending in _SCRIPTS))
+    return _of_script(text, root, _docusaurus_ids(root)) if text else []
+
+
+def vitepress(root: Path) -> list[Entry]:
+    """`sidebar` of `.vitepress/config`."""
+    text = _beside(root, tuple(f".vitepress/config.{ending}" for ending in _SCRIPTS))
+    return _of_script(text[text.find("sidebar") :], root, {}) if "sidebar" in text else []
+
+
+def starlight(root: Path) -> list[Entry]:
+    """`sidebar` of `astro.config`."""
+    text = _beside(root, tuple(f"astro.config.{ending}" for ending in _SCRIPTS), levels=4)
+    return _of_script(text[text.find("sidebar") :], root, {}) if "sidebar" in text else []
+
+
+def _of_script(text: str, root: Path, ids: dict[str, str]) -> list[Entry]:
+    entries: dict[str, Entry] = {}
+    for found in _STRING.finditer(_COMMENT.sub("", text)):
+        key = (found[1] or "").strip("'\"")
+        said = next((group for group in found.groups()[1:] if group is not None), "")
+        if key in _FOLDER_KEYS:
+            for path in _below(root, said):
+                entries.setdefault(path, Entry(path))
+        elif said and (path := ids.get(said) or (_page_at(root, said) if key in _PAGE_KEYS else "")):
+            entries.setdefault(path, Entry(path))
+        if len(entries) >= _MAX_ENTRIES:
+            break
+    return list(entries.values())
+
+
+def _docusaurus_ids(root: Path) -> dict[str, str]:
+    """Paths of pages by their ids: the path without numbers and ending; the page's own `id` replaces its last name."""
+    ids: dict[str, str] = {}
+    for path in _pages(root):
+        if PurePosixPath(path).name.startswith("_"):
+            continue
+        stem = PurePosixPath(path).with_suffix("").as_posix()
+        plain = address_of(f"{stem}/x.md", "markdown", "docusaurus").removesuffix("/x")
+        ids.setdefault(stem, path)
+        ids.setdefault(plain, path)
+        if own := re.search(r"^id:[ \t]*['\"]?([\w./-]+)", _read(root / path, 3_000), re.MULTILINE):
+            ids[(PurePosixPath(plain).parent / own[1]).as_posix()] = path
+    return ids
+
+
+def _below(root: Path, folder: str) -> list[str]:
+    """The pages of a folder in the order of their numbers and names."""
+    start = "" if folder.strip("./") == "" else f"{folder.strip('./')}/"
+    named = (path for path in _pages(root) if path.startswith(start))
+    return sorted((path for path in named if not PurePosixPath(path).name.startswith("_")), key=order_of)
+
+
+def _pages(root: Path) -> tuple[str, ...]:
+    found = (place for place in root.rglob("*.md*") if format_of_file(place.name))
+    return tuple(sorted(place.relative_to(root).as_posix() for place in found if "node_modules" not in place.parts))
+
+
+def _page_at(root: Path, target: str) -> str:
+    """The file below the root that a link of a navigation means."""
+    path = target.partition("#")[0].partition("?")[0].strip().lstrip("/").removeprefix("./")
+    if "://" in target or len(path) > 300 or " " in path:
+        return ""
+    return find_file(Tree(str(root)), path.rstrip("/") or "index.md")
+
+
+def _beside(root: Path, names: tuple[str, ...], levels: int = _LEVELS_UP) -> str:
+    """The first of some files in the root or a little above it."""
+    for folder in (root, *root.absolute().parents[:levels]):
+        for name in names:
+            if (folder / name).is_file():
+                return _read(folder / name)
+    return ""
+
+
+def _read(place: Path, limit: int = _MAX_BYTES) -> str:
+    try:
+        with place.open("rb") as file:
+            return file.read(limit).decode("utf-8", "replace").replace("\r\n", "\n")
+    except OSError:
+        return ""
+
+
+class _Loader(yaml.SafeLoader):
+    """The safe loader without aliases, which can make a small file large. Tags that it does not know give nothing."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        """Refuses aliases."""
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("an alias")
+        return super().compose_node(parent, index)
+
+
+_nothing: Callable[..., None] = lambda *_: None  # noqa: E731
+_Loader.add_multi_constructor("", _nothing)
+
+
+def _load_yaml(text: str) -> Any:
+    try:
+        return yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return None

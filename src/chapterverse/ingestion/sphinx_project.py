@@ -1,0 +1,578 @@
+"""What the files of a Sphinx project say about each other: labels, titles, described objects, `toctree`s, settings.
+
+One quick pass over the files, line by line, without docutils. `conf.py` is parsed and never executed: only values that
+are written as literals are known.
+"""
+
+import ast
+import os
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+from chapterverse.ingestion.document import Document, Reference, Tree, Unreadable
+from chapterverse.ingestion.inclusion import Inclusion
+from chapterverse.ingestion.inline import remove_private
+from chapterverse.ingestion.navigation import Entry
+from chapterverse.ingestion.readers.cleaning import decode
+
+MAX_FILE: Final = 5_000_000  # bytes of a page that is searched for labels
+MAX_CONFIGURATION: Final = 1_000_000  # bytes of conf.py
+MAX_DEPTH: Final = 50  # of a navigation
+_ENDINGS = (".rst", ".md", ".txt")
+_HIDDEN = ("_build", "_static", "_templates", "node_modules", "__pycache__")
+_SETTINGS = re.compile(
+    "rst_prolog|rst_epilog|extlinks|default_role|primary_domain|highlight_language|master_doc|root_doc|version|release|"
+    "project|extensions|add_module_names|exclude_patterns|autosectionlabel_prefix_document|todo_include_todos"
+)
+_OBJECTS = re.compile(
+    r"(?:(?:py|c|cpp|js|rst|std):)?(?:function|class|method|classmethod|staticmethod|attribute|property|exception|data|"
+    r"decorator|decoratormethod|module|type|member|macro|struct|union|enum|enumerator|var|namespace|concept|directive|"
+    r"directive:option|role|confval|option|cmdoption|envvar|event|describe|object)"
+)
+_DOMAIN = re.compile(r"^(?:py|c|cpp|js|rst|std):")
+_DIRECTIVE = re.compile(r"(\s*)\.\.[ \t]+([A-Za-z][\w:.+-]*)::(?:[ \t]+(.*))?$")
+_LABEL = re.compile(r"\s*\.\.[ \t]+_(?:`([^`]+)`|((?:[^:\\`]|\\.|:(?!\s|$))+)):[ \t]*$")
+_ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1*[ \t]*$")
+_MYST_LABEL = re.compile(r"\(([^()\s]+)\)=\s*$")
+_MYST_HEADING = re.compile(r"(#{1,6})[ \t]++(.*?)(?:(?<![ \t#])[ \t]*+#*+)?$")
+_MYST_DIRECTIVE = re.compile(r"\s*+(`{3,}+|~{3,}+|:{3,}+)\{([\w:.-]++)\}[ \t]*+(.*)$")
+_FENCE = re.compile(r"\s*(`{3,}|~{3,})")
+_TITLED = re.compile(r"(.+?)(?<!\s)\s*+<([^<>]++)>", re.DOTALL)
+_LITERAL = re.compile("code|code-block|sourcecode|parsed-literal|literalinclude|prompt|testcode|testoutput|raw|math")
+_QUOTED = re.compile(r"``[^\n]{0,300}?``|`([^`\n]{1,300}(?:\n[^`\n]{1,300}){0,2})`")
+_ROLE = re.compile(r":[\w:.+-]{1,60}:`([^`]{1,600})`")
+_BUTTON = re.compile(r"(?:button-ref::|:link:)[ \t]+(\S{1,200})")  # of sphinx-design
+_INCLUDE = re.compile(r"^[ \t]*\.\.[ \t]+(literal)?include::[ \t]+(\S+)[ \t]*$|^[ \t]+:file:[ \t]+(\S+)", re.MULTILINE)
+_MARKUP = re.compile(r":[\w:.+-]{1,80}:(?=`)|`{1,2}|(?<!\w)\*{1,2}|\*{1,2}(?!\w)|\\(?=.)")
+_REPLACED = re.compile(r"^[ \t]*\.\.[ \t]+\|([^|\n]+)\|[ \t]+replace::[ \t]+(.*)$", re.MULTILINE)
+_NAMED = re.compile(r"\|[^|\n]{1,80}\|")
+_UNSAFE_ID = re.compile(r"[^a-zA-Z0-9._]+")
+KINDS: Final = ("object", "confval", "envvar", "event", "directive", "role", "option")  # of described things
+
+
+@dataclass(slots=True)
+class _Toctree:
+    caption: str = ""
+    glob: bool = False
+    backwards: bool = False
+    entries: list[tuple[str, str]] = field(default_factory=list)  # title and name
+
+
+@dataclass(slots=True)
+class _Found:
+    """What was found in one file."""
+
+    title: str = ""
+    labels: dict[str, tuple[str, str]] = field(default_factory=dict)  # label → anchor, title
+    objects: dict[str, str] = field(default_factory=dict)  # `kind:name` → anchor
+    sections: dict[str, str] = field(default_factory=dict)  # title → anchor
+    toctrees: list[_Toctree] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A folder of reStructuredText and MyST files, as far as they speak of each other."""
+
+    root: Path
+    settings: Mapping[str, Any]
+    files: Mapping[str, _Found]  # by path
+    documents: Mapping[str, str]  # path without ending → path
+    references: Mapping[str, Reference]  # `label:…`, `doc:…`, `KIND:…`
+
+    def navigation(self) -> list[Entry]:
+        """The pages in the order of the `toctree`s, from the root document on."""
+        named = [self.settings.get("root_doc"), self.settings.get("master_doc"), "index", "contents"]
+        start = next((name for name in named if isinstance(name, str) and name in self.documents), None)
+        if start is None:
+            return []
+        entries: dict[str, Entry] = {}
+        for entry in self._below(start, "", (), entries, 0):
+            entries.setdefault(entry.path, entry)
+        return list(entries.values()) if len(entries) > 1 else []
+
+    def _below(
+        self, name: str, title: str, parents: tuple[str, ...], seen: dict[str, Entry], depth: int
+    ) -> Iterator[Entry]:
+        path = self.documents[name]
+        if path in seen or depth > MAX_DEPTH:
+            return
+        found = self.files[path]
+        yield Entry(path, title or found.title, parents)
+        above = (*parents, title or found.title) if depth else parents
+        for tree in found.toctrees:
+            for shown, target in self._entries(tree, name):
+                inside = (*above, tree.caption) if tree.caption else above
+                yield from self._below(target, shown, inside, seen, depth + 1)
+
+    def _entries(self, tree: _Toctree, name: str) -> Iterator[tuple[str, str]]:
+        folder = posixpath.dirname(name)
+        listed: list[tuple[str, str]] = []
+        for title, entry in tree.entries:
+            target = posixpath.normpath(entry.lstrip("/") if entry.startswith("/") else posixpath.join(folder, entry))
+            stem, ending = posixpath.splitext(target)
+            target = stem if ending in _ENDINGS and target not in self.documents else target
+            if tree.glob and any(sign in entry for sign in "*?["):
+                pattern, already = _glob(target), {one for _, one in listed}
+                listed += [("", one) for one in sorted(self.documents) if pattern.fullmatch(one) and one not in already]
+            elif target in self.documents:
+                listed.append((title, target))
+        yield from reversed(listed) if tree.backwards else listed
+
+    def excludes(self, path: str) -> bool:
+        """Whether `conf.py` leaves a file or a folder around it out of the site."""
+        patterns = self.settings.get("exclude_patterns")
+        if not isinstance(patterns, list | tuple) or not (self.root / "conf.py").is_file():
+            return False
+        names = path.split("/")
+        above = ["/".join(names[:count]) for count in range(1, len(names) + 1)]
+        return any(_glob(pattern).fullmatch(one) for pattern in patterns if isinstance(pattern, str) for one in above)
+
+    def context(self, document: Document) -> tuple[dict[str, Reference], dict[str, str], str]:
+        """What a document needs of the others: references, settings, and a digest of all that it depends on."""
+        try:
+            text = decode(document.data)
+        except Unreadable:
+            return {}, {}, ""
+        digest = sha256()
+        settings = _as_text(self.settings)
+        references: dict[str, Reference] = {}
+        for piece in (text, *settings.values(), *_included(document, text, digest)):
+            own = self.files[document.path].objects if document.path in self.files else {}
+            for key in keys_in(piece, document.path):
+                if key in own:
+                    references[key] = Reference(document.path, own[key])
+                elif found := self.references.get(key):
+                    references[key] = found
+        digest.update(repr((sorted(references.items(), key=lambda item: item[0]), sorted(settings.items()))).encode())
+        return references, settings, digest.hexdigest()
+
+
+def navigation(root: Path) -> list[Entry]:
+    """The pages of a Sphinx project in the order of its `toctree`s."""
+    return read_project(str(root)).navigation()
+
+
+@lru_cache(maxsize=1)
+def read_project(root: str) -> Project:
+    """The project in a folder. Kept until `read_project.cache_clear()`, which begins a new run."""
+    place = Path(root)
+    settings = _configuration(place)
+    files = {path: found for path in _paths(place) if (found := _search(place / path, path))}
+    documents: dict[str, str] = {}
+    for path in sorted(files, key=lambda one: _ENDINGS.index(posixpath.splitext(one)[1])):
+        documents.setdefault(posixpath.splitext(path)[0], path)
+    _substitute(files.values(), settings, place)
+    references: dict[str, Reference] = {}
+    sectioned = "sphinx.ext.autosectionlabel" in str(settings.get("extensions", ""))
+    prefixed = bool(settings.get("autosectionlabel_prefix_document"))
+    for name, path in documents.items():
+        found = files[path]
+        references[f"doc:{name}"] = Reference(path, "", found.title)
+        for label, (anchor, title) in found.labels.items():
+            references.setdefault(f"label:{label}", Reference(path, anchor, title))
+        for key, anchor in found.objects.items():
+            references.setdefault(key, Reference(path, anchor))
+        for title, anchor in found.sections.items() if sectioned else ():
+            label = normal_name(f"{name}:{title}" if prefixed else title)
+            references.setdefault(f"label:{label}", Reference(path, anchor, title))
+    return Project(place, settings, files, documents, references)
+
+
+def _substitute(files: Iterable[_Found], settings: Mapping[str, Any], root: Path) -> None:
+    """Replaces the names in titles for which `conf.py` gives a text."""
+    given = "\n".join(str(settings.get(name) or "") for name in ("rst_prolog", "rst_epilog"))
+    page = Document("", "conf.py", "", "rst", b"", tree=Tree(str(root)))
+    given = "\n".join([given, *_included(page, given, sha256())])
+    known = {f"|{name}|": plain_title(value) for name, value in _REPLACED.findall(given)}
+    known |= {f"|{name}|": str(settings[name]) for name in ("version", "release") if settings.get(name)}
+
+    def filled(title: str) -> str:
+        return _NAMED.sub(lambda name: known.get(name[0], name[0]), title) if "|" in title else title
+
+    for found in files if known else ():
+        found.title = filled(found.title)
+        found.labels = {label: (anchor, filled(title)) for label, (anchor, title) in found.labels.items()}
+
+
+def keys_in(text: str, path: str) -> Iterator[str]:
+    """The keys under which the names in backticks of a text may be known."""
+    folder = posixpath.dirname(path)
+    for quoted in {*_QUOTED.findall(text), *_ROLE.findall(text), *_BUTTON.findall(text)} - {""}:
+        titled = _TITLED.fullmatch(quoted)
+        target = (titled[2] if titled else quoted).strip().lstrip("!")
+        yield f"label:{normal_name(target)}"
+        yield f"term:{normal_name(target)}"
+        yield doc_key(target, folder)
+        for name in object_names(target):
+            for kind in KINDS:
+                yield f"{kind}:{name}"
+
+
+def doc_key(target: str, folder: str) -> str:
+    """The key of a page that is named from a file in `folder`. As in Sphinx, no path leads above the root."""
+    place = posixpath.normpath(posixpath.join(f"/{folder}", target))[1:]
+    stem, ending = posixpath.splitext(place)
+    return f"doc:{stem if ending in _ENDINGS else place}"
+
+
+def normal_name(name: str) -> str:
+    """A label as docutils compares it."""
+    return " ".join(name.lower().split())
+
+
+def object_name(name: str) -> str:
+    """A described object as references name it: no arguments, no sign in front."""
+    return name.strip().lstrip("~!.").partition("(")[0].strip().rstrip(":")
+
+
+def object_names(target: str) -> tuple[str, ...]:
+    """How the object that a role means may be called: as it is, without its program, without its package."""
+    last = target.rsplit(maxsplit=1)[-1] if target.split() else ""
+    return tuple(dict.fromkeys(filter(None, (target, object_name(target), object_name(last), last))))
+
+
+def sphinx_id(kind: str, name: str) -> str:
+    """An anchor as Sphinx makes it for an object: letters keep their case."""
+    return _UNSAFE_ID.sub("-", " ".join(f"{kind}-{name}".split())).strip("-")
+
+
+def make_id(text: str) -> str:
+    """An anchor as docutils makes it of a title or a label."""
+    from docutils.nodes import make_id as made
+
+    return str(made(text))
+
+
+@lru_cache(maxsize=1000)
+def _glob(pattern: str) -> re.Pattern[str]:
+    """A pattern as Sphinx understands it: `*` stays inside a folder, `**` does not. Long ones match nothing."""
+    if len(pattern) > 200 or pattern.count("*") > 10:
+        return re.compile(r"(?!)")
+    pieces = re.split(r"(\*\*/?|\*|\?)", pattern)
+    signs = {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    return re.compile("".join(signs.get(piece, re.escape(piece)) for piece in pieces))
+
+
+def _as_text(settings: Mapping[str, Any]) -> dict[str, str]:
+    """The settings that readers use, each as a text."""
+    said = {name: value for name, value in settings.items() if isinstance(value, str) and name != "extensions"}
+    links = settings.get("extlinks")
+    for name, value in links.items() if isinstance(links, dict) else ():
+        if isinstance(name, str) and isinstance(value, tuple | list) and value and isinstance(value[0], str):
+            shown = value[1] if len(value) > 1 and isinstance(value[1], str) else ""
+            said[f"extlinks.{name}"] = f"{value[0]}\n{shown}"
+    for name in ("add_module_names", "todo_include_todos"):
+        if isinstance(settings.get(name), bool):
+            said[name] = "yes" if settings[name] else "no"
+    return {name: remove_private(value) for name, value in said.items()}
+
+
+def _included(document: Document, text: str, digest: Any) -> Iterator[str]:
+    """The texts that a document includes. Code that it includes is only counted into the digest."""
+    inclusion = Inclusion(document)
+    waiting, folder = [text], posixpath.dirname(document.path)
+    while waiting:
+        for literal, included, file in _INCLUDE.findall(waiting.pop()):
+            wanted = included or file
+            found = inclusion.read(wanted if wanted.startswith("/") else f"/{posixpath.join(folder, wanted)}")
+            if found is None:
+                continue
+            digest.update(found.text.encode(errors="replace"))
+            if included and not literal:
+                yield found.text
+                waiting.append(found.text)
+
+
+def _configuration(folder: Path) -> dict[str, Any]:
+    """The literal values of `conf.py`, which may lie a little above the pages."""
+    for place in (folder, *folder.absolute().parents[:2]):
+        if not (place / "conf.py").is_file():
+            continue
+        try:
+            with (place / "conf.py").open("rb") as file:
+                tree = ast.parse(file.read(MAX_CONFIGURATION))
+        except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+            return {}
+        return dict(_assigned(tree.body))
+    return {}
+
+
+def _assigned(body: Iterable[ast.stmt]) -> Iterator[tuple[str, Any]]:
+    known: dict[str, Any] = {}
+    for statement in body:
+        if isinstance(statement, ast.Assign):
+            names = [target.id for target in statement.targets if isinstance(target, ast.Name)]
+        elif isinstance(statement, ast.AugAssign | ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            names = [statement.target.id]
+        else:
+            continue
+        for name in names:
+            if not _SETTINGS.fullmatch(name) or statement.value is None:
+                continue
+            try:
+                value = ast.literal_eval(statement.value)
+                known[name] = known[name] + value if isinstance(statement, ast.AugAssign) else value
+            except (ValueError, TypeError, SyntaxError, KeyError, RecursionError, MemoryError):
+                if not isinstance(statement, ast.AugAssign):
+                    known.pop(name, None)
+    yield from known.items()
+
+
+def _paths(root: Path) -> Iterator[str]:
+    for folder, folders, files in os.walk(root):
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _HIDDEN)
+        for name in sorted(files):
+            if name.endswith(_ENDINGS[:2]):
+                yield Path(folder, name).relative_to(root).as_posix()
+
+
+def _search(place: Path, path: str) -> _Found | None:
+    try:
+        if place.is_symlink() or place.stat().st_size > MAX_FILE:
+            return None
+        text = decode(place.read_bytes())
+    except (OSError, Unreadable):
+        return None
+    search: _Search = _MystSearch() if path.endswith(".md") else _RstSearch()
+    return search.run(text.split("\n"))
+
+
+class _Search:
+    """What both languages have in common."""
+
+    def __init__(self) -> None:
+        self.found = _Found()
+        self._pending: list[str] = []  # labels that wait for what they name
+        self._taken: set[str] = set()  # anchors of this page
+
+    def run(self, lines: list[str]) -> _Found:
+        raise NotImplementedError
+
+    def _section(self, title: str) -> None:
+        title = plain_title(title)
+        anchor = make_id(title)
+        if not anchor or anchor in self._taken:
+            anchor = make_id(self._pending[-1]) if self._pending else ""
+        self._taken.add(anchor)
+        self.found.title = self.found.title or title
+        self.found.sections.setdefault(title, anchor)
+        self._name(title, anchor)
+
+    def _name(self, title: str, anchor: str = "") -> None:
+        """Gives the waiting labels their meaning."""
+        for label in self._pending:
+            self.found.labels.setdefault(normal_name(label), (anchor or make_id(label), title))
+        self._pending.clear()
+
+    def _toctree(self, options: Iterable[str]) -> None:
+        tree = _Toctree()
+        for line in map(str.strip, options):
+            if option := re.match(r":([\w-]+):\s*(.*)", line):
+                tree.caption = option[2] if option[1] == "caption" else tree.caption
+                tree.glob = tree.glob or option[1] == "glob"
+                tree.backwards = tree.backwards or option[1] == "reversed"
+            elif line and not line.startswith(".. "):
+                titled = _TITLED.fullmatch(line)
+                tree.entries.append((titled[1], titled[2]) if titled else ("", line))
+        self.found.toctrees.append(tree)
+
+
+class _RstSearch(_Search):
+    def __init__(self) -> None:
+        super().__init__()
+        self._module = ""
+        self._program = ""
+        self._classes: list[tuple[int, str]] = []  # indent and name of the classes around this place
+
+    def run(self, lines: list[str]) -> _Found:
+        place = 0
+        while place < len(lines):
+            place = self._line(lines, place)
+        self._name("")
+        return self.found
+
+    def _line(self, lines: list[str], place: int) -> int:
+        """Reads what begins at a line, and says where to go on."""
+        line = lines[place]
+        if not line.strip():
+            return place + 1
+        if label := _LABEL.match(line):
+            self._pending.append((label[1] or label[2]).replace("\\", ""))
+            return place + 1
+        if directive := _DIRECTIVE.match(line):
+            return self._directive(directive, lines, place)
+        if (title := _title_at(lines, place)) is not None:
+            self._section(title[0])
+            return title[1]
+        following = lines[place + 1] if place + 1 < len(lines) else ""
+        defines = following.strip() and _indent(following) > _indent(line)  # a term: its label shows it
+        self._name(plain_title(line) if defines and self._pending else "")
+        if line.rstrip().endswith("::"):
+            return _end_of_body(lines, place + 1, _indent(line))
+        return place + 1
+
+    def _directive(self, directive: re.Match[str], lines: list[str], place: int) -> int:
+        indent, name, argument = len(directive[1]), directive[2].lower(), (directive[3] or "").strip()
+        if name == "toctree":
+            end = _end_of_body(lines, place + 1, indent)
+            self._toctree(lines[place + 1 : end])
+            return end
+        if name == "glossary":
+            end = _end_of_body(lines, place + 1, indent)
+            self._glossary(lines[place + 1 : end])
+        elif _OBJECTS.fullmatch(name):
+            self._object(name, argument, indent, lines, place)
+        elif name in ("currentmodule", "py:currentmodule", "module", "py:module"):
+            self._module = "" if argument == "None" else argument
+        elif name == "program":
+            self._program = argument
+        elif self._pending and name in ("figure", "table", "list-table", "csv-table", "code-block", "literalinclude"):
+            self._name(self._caption(name, argument, lines, place, indent))
+        if _LITERAL.fullmatch(name):
+            return _end_of_body(lines, place + 1, indent)
+        if name not in ("index", "redirect-from") and not _OBJECTS.fullmatch(name):
+            self._name("")
+        return place + 1
+
+    def _caption(self, name: str, argument: str, lines: list[str], place: int, indent: int) -> str:
+        body = lines[place + 1 : _end_of_body(lines, place + 1, indent)]
+        if name in ("table", "list-table", "csv-table"):
+            return plain_title(argument)
+        for line in body:
+            if caption := re.match(r"\s*:caption:\s*(.+)", line):
+                return plain_title(caption[1])
+            if name == "figure" and line.strip() and not line.lstrip().startswith(":"):
+                return plain_title(line.strip())
+        return ""
+
+    def _object(self, kind: str, argument: str, indent: int, lines: list[str], place: int) -> None:
+        if kind.endswith("module"):
+            self._module = argument
+        while self._classes and self._classes[-1][0] >= indent:
+            self._classes.pop()
+        signatures = [argument]
+        for line in lines[place + 1 : place + 20]:
+            if not line.strip() or _indent(line) <= indent:
+                break
+            if re.match(r"\s+:no-?index:", line):
+                return
+            if not line.lstrip().startswith(":"):
+                signatures.append(line.strip())
+        for signature in signatures:
+            self._describe(_DOMAIN.sub("", kind), signature, indent)
+        for label in self._pending:
+            self.found.labels.setdefault(normal_name(label), (make_id(label), ""))
+        self._pending.clear()
+
+    def _describe(self, kind: str, signature: str, indent: int) -> None:
+        name = object_name(signature)
+        if kind in ("option", "cmdoption"):
+            self._option(signature)
+        elif kind == "directive:option" and self._classes:
+            name = name.strip(":").partition(":")[0]
+            self._put("directive", f"{self._classes[-1][1]}:{name}", f"directive-option-{self._classes[-1][1]}-{name}")
+        elif kind in ("directive", "role"):
+            name = name.removeprefix("..").partition("::")[0].strip().strip(":").partition(" ")[0]
+            self._put(kind, name, f"{kind}-{name}")
+            self._classes.append((indent, name))
+        elif kind in KINDS:
+            self._put(kind, name.partition(" ")[0], f"{kind}-{name.partition(' ')[0]}")
+        else:
+            self._python(kind, name, indent)
+
+    def _option(self, signature: str) -> None:
+        """A command line option with its other spellings, which all have the anchor of the first."""
+        names = [re.split(r"[ =\[]", option.strip(), maxsplit=1)[0] for option in signature.split(", ")]
+        anchor = f"cmdoption-{self._program}-{names[0]}" if self._program else f"cmdoption-{names[0]}"
+        for name in filter(None, names):
+            self._put("option", f"{self._program} {name}".strip(), anchor)
+            self._put("option", name, anchor)
+
+    def _python(self, kind: str, name: str, indent: int) -> None:
+        bare = name.rsplit(maxsplit=1)[-1].lstrip("*&") if name.split() else ""
+        inside = f"{self._classes[-1][1]}." if self._classes else f"{self._module}." if self._module else ""
+        full = bare if bare.startswith(inside) or kind == "module" else f"{inside}{bare}"
+        if kind in ("class", "exception"):
+            self._classes.append((indent, full))
+        for known in (full, ".".join(full.split(".")[-2:]), bare):
+            self.found.objects.setdefault(f"object:{known}", full if kind != "module" else f"module-{full}")
+
+    def _put(self, kind: str, name: str, anchor: str) -> None:
+        if name:
+            self.found.objects.setdefault(f"{kind}:{name}", sphinx_id("", anchor))
+
+    def _glossary(self, lines: list[str]) -> None:
+        filled = [line for line in lines if line.strip() and not line.lstrip().startswith((":sorted:", ".. "))]
+        depth = min(map(_indent, filled), default=0)
+        for line in filled:
+            if _indent(line) == depth:
+                term = plain_title(re.split(r"(?<!\s)\s++:\s++", line.strip())[0])
+                self.found.objects.setdefault(f"term:{normal_name(term)}", sphinx_id("term", term))
+
+
+class _MystSearch(_Search):
+    def run(self, lines: list[str]) -> _Found:
+        place, fence = 0, ""
+        while place < len(lines):
+            line = lines[place]
+            place += 1
+            if fence:
+                fence = "" if line.strip().startswith(fence) else fence
+            elif directive := _MYST_DIRECTIVE.match(line):
+                if directive[2] == "toctree":
+                    end = next((at for at in range(place, len(lines)) if lines[at].strip() == directive[1]), len(lines))
+                    self._toctree(lines[place:end])
+                    place = end + 1
+                elif directive[1][0] != ":":
+                    fence = directive[1]
+            elif opening := _FENCE.match(line):
+                fence = opening[1]
+            elif label := _MYST_LABEL.match(line):
+                self._pending.append(label[1])
+            elif heading := _MYST_HEADING.match(line):
+                self._section(heading[2])
+            elif line.strip():
+                self._name("")
+        self._name("")
+        return self.found
+
+
+def plain_title(title: str) -> str:
+    """A title without its inline markup."""
+    title = re.sub(r"`([^`<]{1,500}?)(?<!\s)\s*+<[^`<>]++>`_{0,2}", r"\1", title.strip())
+    return " ".join(_MARKUP.sub("", title).split())
+
+
+def _title_at(lines: list[str], place: int) -> tuple[str, int] | None:
+    """The section title that begins at a line, and the line after it."""
+    line = lines[place]
+    if line[0].isspace():
+        return None
+    if _ADORNMENT.match(line) and place + 2 < len(lines) and lines[place + 1].strip():
+        if lines[place + 2].rstrip() == line.rstrip() and not _ADORNMENT.match(lines[place + 1].strip()):
+            return lines[place + 1].strip(), place + 3
+        if len(line.strip()) > 3 or place + 1 >= len(lines):
+            return None
+    under = lines[place + 1] if place + 1 < len(lines) else ""
+    if not _ADORNMENT.match(under) or (place and lines[place - 1].strip()):
+        return None
+    if len(under.rstrip()) < len(line.rstrip()) and len(under.rstrip()) < 4:
+        return None
+    return line.strip(), place + 2
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _end_of_body(lines: list[str], place: int, indent: int) -> int:
+    """The first line that is not blank and not indented deeper."""
+    while place < len(lines) and (not lines[place].strip() or _indent(lines[place]) > indent):
+        place += 1
+    return place

@@ -1,0 +1,236 @@
+"""The parent's side of the worker processes of an ingest: starting them, asking them, and replacing them.
+
+`DocumentReader` has documents read by a disposable process. `EmbeddingWorkers` has passages embedded by several.
+"""
+
+import asyncio
+import contextlib
+import dataclasses
+import enum
+import io
+import logging
+import pickle
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final, Self
+
+import numpy as np
+
+from chapterverse.embeddings import Embedder, Vectors
+from chapterverse.embeddings.relay import Relay
+from chapterverse.environment import child_environment
+from chapterverse.errors import IngestionError
+from chapterverse.ingestion.document import Document, NothingToRead, Unreadable
+from chapterverse.ingestion.reading import Pages
+from chapterverse.ingestion.worker_limits import ReadLimits
+from chapterverse.ingestion.worker_process import HEADER, READY
+
+log = logging.getLogger(__name__)
+
+START_SECONDS: Final = 60.0  # takes half a second; a busy machine may need longer
+WALL_CLOCK: Final = 3  # seconds of wall-clock time for each second of CPU time
+SLICE: Final = 8  # passages handed to an embedding worker at once, so that all stay busy to the end
+
+
+class WorkerEnded(Exception):
+    """The process ended, was killed, or sent something that is not a reply. The message says why."""
+
+
+class Worker:
+    """One worker process. Not for use by two callers at once."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    @classmethod
+    async def start(cls, *arguments: str) -> Self:
+        """Start a process and wait until it is ready."""
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-P", "-m", "chapterverse.ingestion.worker_process", *arguments),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=None if log.isEnabledFor(logging.DEBUG) else subprocess.DEVNULL,
+                env=child_environment(OPENBLAS_NUM_THREADS="1"),
+            )
+        except OSError as error:
+            raise IngestionError(f"a worker process cannot be started: {error.strerror}") from error
+        worker = cls(process)
+        try:
+            ready = pickle.loads(await worker._receive(START_SECONDS, 64))  # noqa: S301
+        except WorkerEnded as failure:
+            raise IngestionError(f"a worker process could not be started: {failure}") from failure
+        except BaseException:
+            await worker.kill()
+            raise
+        assert ready == READY
+        return worker
+
+    async def ask(self, request: object, *, seconds: float, most: int) -> bytes:
+        """The reply to a request. On `WorkerEnded`, or if the caller is cancelled, the process is gone."""
+        try:
+            assert self._process.stdin is not None
+            packed = pickle.dumps(request, pickle.HIGHEST_PROTOCOL)
+            with contextlib.suppress(ConnectionError):  # it ended: receiving says why
+                self._process.stdin.write(HEADER.pack(len(packed)))
+                self._process.stdin.write(packed)
+                await self._process.stdin.drain()
+            return await self._receive(seconds, most)
+        except BaseException:
+            await self.kill()
+            raise
+
+    async def kill(self) -> None:
+        """End the process now."""
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
+        await asyncio.shield(self._process.wait())
+
+    async def _receive(self, seconds: float, most: int) -> bytes:
+        assert self._process.stdout is not None
+        try:
+            async with asyncio.timeout(seconds):
+                header = await self._process.stdout.readexactly(HEADER.size)
+                size = int(HEADER.unpack(header)[0])
+                if size > most:
+                    raise WorkerEnded(f"it became more than {most // 2**20} MiB")
+                return await self._process.stdout.readexactly(size)
+        except TimeoutError:
+            await self.kill()
+            raise WorkerEnded(f"it took longer than {seconds:.0f} s") from None
+        except asyncio.IncompleteReadError:
+            raise WorkerEnded(_cause(await self._process.wait())) from None
+
+
+def _cause(status: int) -> str:
+    """Why a process ended, from its exit status."""
+    if status == -signal.SIGXCPU:
+        return "it took too long"
+    if status == -signal.SIGKILL:
+        return "its process was killed, perhaps because memory ran out"
+    if status < 0:
+        return f"it crashed the parser ({signal.Signals(-status).name})"
+    return f"the worker process ended with status {status}"
+
+
+class DocumentReader:
+    """Reads documents in a worker process, which is replaced after a document that broke it."""
+
+    def __init__(self, limits: ReadLimits) -> None:
+        self._limits = limits
+        self._start: asyncio.Task[Worker] | None = None
+
+    def prepare(self) -> None:
+        """Start the worker in the background, if there is none."""
+        if self._start is None:
+            self._start = asyncio.create_task(Worker.start("read", *map(str, dataclasses.astuple(self._limits))))
+
+    async def read(self, document: Document, window: int) -> Pages:
+        """The pages of a document. Raises Unreadable or NothingToRead with the reason for the ledger."""
+        self.prepare()
+        assert self._start is not None
+        worker = await self._start
+        seconds = WALL_CLOCK * self._limits.seconds_for(document)
+        try:
+            packed = await worker.ask((document, window), seconds=seconds, most=self._limits.reply_for(document))
+            outcome, result, spent = _Reply(io.BytesIO(packed)).load()
+        except WorkerEnded as failure:
+            self._start = None
+            raise Unreadable(f"cannot be read: {failure}") from failure
+        if spent:
+            await self.close()
+        if outcome == "unreadable":
+            raise Unreadable(result)
+        if outcome == "nothing":
+            raise NothingToRead(result)
+        pages: Pages = result
+        return pages
+
+    async def close(self) -> None:
+        """End the worker."""
+        if self._start is None:
+            return
+        start, self._start = self._start, None
+        if not start.done():
+            start.cancel()
+        with contextlib.suppress(asyncio.CancelledError, IngestionError):
+            await (await start).kill()
+
+
+class _Reply(pickle.Unpickler):
+    """Loads values of our own types and nothing else, because a parser may have been taken over."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Only dataclasses, named tuples and enums that this package defines may be named."""
+        ours = module.startswith("chapterverse.") and module in sys.modules
+        found = getattr(sys.modules[module], name, None) if ours else None
+        if (
+            isinstance(found, type)
+            and found.__module__ == module
+            and (dataclasses.is_dataclass(found) or issubclass(found, tuple | enum.Enum))
+        ):
+            return found
+        raise WorkerEnded(f"its worker process replied with {module}.{name}")
+
+
+@asynccontextmanager
+async def sharing_work(embedder: Embedder, workers: int) -> AsyncIterator[Embedder]:
+    """The embedder as a run uses it. With several workers, processes take the local model's work; a remote one's
+    cannot be shared."""
+    from chapterverse.embeddings.local import LocalEmbedder
+
+    if workers == 1 or not isinstance(embedder, LocalEmbedder):
+        yield embedder
+        return
+    shared = EmbeddingWorkers(embedder, workers)
+    try:
+        yield shared
+    finally:
+        await shared.end()
+
+
+class EmbeddingWorkers(Relay):
+    """An embedder whose passages are embedded by worker processes."""
+
+    def __init__(self, embedder: Embedder, workers: int) -> None:
+        super().__init__(embedder)
+        self._count = workers
+        self._free: asyncio.Queue[Worker] = asyncio.Queue()
+        self._workers: list[Worker] = []
+        self._lock = asyncio.Lock()
+
+    @property
+    def engine(self) -> str:
+        """For people."""
+        return f"{self._embedder.engine}, in worker processes"
+
+    async def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        """The vectors of passages, in their order."""
+        async with self._lock:
+            if not self._workers:
+                self._workers += await asyncio.gather(*(Worker.start("embed") for _ in range(self._count)))
+                for worker in self._workers:
+                    self._free.put_nowait(worker)
+        slices = [list(texts[start : start + SLICE]) for start in range(0, len(texts), SLICE)]
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(self._embed(part)) for part in slices]
+        except* WorkerEnded as failures:
+            why = f"a worker process ended: {failures.exceptions[0]}. The book is as it was."
+            raise IngestionError(f"{why} Run it again, with fewer --workers: what was embedded is kept.") from failures
+        made = [task.result() for task in tasks]
+        return np.concatenate(made) if made else np.empty((0, self.fingerprint.dimension), np.float32)
+
+    async def end(self) -> None:
+        """End the processes."""
+        await asyncio.gather(*(worker.kill() for worker in self._workers))
+
+    async def _embed(self, texts: list[str]) -> Vectors:
+        worker = await self._free.get()
+        packed = await worker.ask(texts, seconds=600.0, most=2**30)
+        self._free.put_nowait(worker)
+        shape, data = pickle.loads(packed)  # noqa: S301 - parsed nothing but our own passages
+        return np.frombuffer(data, np.float32).reshape(shape)

@@ -1,0 +1,160 @@
+"""Finds the sentences of a text, with their offsets, in time linear in its length."""
+
+import re
+from collections.abc import Iterator
+
+_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
+_ALONE = re.compile(r"[ \t]*(?:#{1,6}[ \t]|\|)")  # headings and table rows: a line is a sentence
+_ITEM = re.compile(r"[ \t]*(?:> ?)*(?:[-*+•]|\(?(?P<number>\d{1,3})[.)])[ \t]+")
+_TICKS = re.compile(r"`+")
+
+# A full stop with the brackets, quotes and reference marks that close after it; then a space, or nothing at all.
+_STOP = re.compile(
+    r"(?<![.!?…])(?P<stop>[.!?…]++)(?P<close>[)\]}\"'”’»*_]*+)(?:[ ]?\[\^?\d{1,4}\])*+(?=\s|$)"
+    r"|[。！？｡]+[」』）”’]*"
+)
+_BEFORE = re.compile(r"[^\W_](?:[\w.&'’-]{0,60}\w)?$")  # the word that a full stop ends
+_WORD = re.compile(r"[\"'“‘«(\[*_]*(?P<word>\w*)")  # the word that follows
+_DOTTED = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]")  # U.S, a.m, Ph.D is listed
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# After these a full stop never ends a sentence. Titles count only with their capital: 30 ms. is not Ms. Lee.
+_NEVER = _words("e.g i.e eg ie cf vs viz approx resp incl excl esp")
+_TITLES = _words("Mr Mrs Ms Dr Prof St Gen Hon Rev")
+# These end one only before a word that begins a sentence.
+_SELDOM = _words("inc ltd co corp jr sr al ca ph.d m.sc b.sc dept est ed eds min max avg std dev")
+# These do not end one before a number or a letter that names a thing (Fig. 3, Eq. (2), Ch. IV).
+_NUMBERED = _words("no nos fig figs eq eqs sec secs ch chap vol vols p pp ref refs v ver")
+# Words that begin sentences, to tell "written in C. The" from "C. Shannon".
+_STARTERS = _words(
+    "a after all also although an and another any are as at because before both but by can consider each every "
+    "finally first for from given hence here how however if in instead is it its let like many most no not note now "
+    "on once one only or other our see since so some such that the their then there therefore these they this those "
+    "though thus to unlike use using we what when where which while who why with without you your"
+)
+_LOOK_BACK = 32  # characters: no abbreviation is longer
+
+
+def sentences(text: str) -> list[tuple[int, int]]:
+    """The sentences of a text as spans, in order, that cover every character but white space.
+
+    Blank lines, list items, headings and table rows end a sentence; each line of fenced code is one."""
+    spans: list[tuple[int, int]] = []
+    for start, end, body in _passages(text):
+        spans.extend(_split(text, start, end, body))
+    return spans
+
+
+def _passages(text: str) -> Iterator[tuple[int, int, int]]:
+    """Stretches that no sentence crosses: (start, end, where to look for full stops; `end` for nowhere)."""
+    fence = ""
+    start = end = body = -1  # of the passage being gathered; start -1: none
+    in_list = False
+    for line in re.finditer(r"[^\n]+", text):
+        left, right = _trim(text, line.start(), line.end())
+        if left == right:
+            continue
+        gap = end >= 0 and text.count("\n", end, left) > 1
+        mark = _FENCE.match(text, line.start(), right)
+        item = _ITEM.match(text, line.start(), right)
+        alone = bool(fence or mark or _ALONE.match(text, line.start(), right))
+        if item and item["number"] not in (None, "1") and start >= 0 and not gap and not in_list:
+            item = None  # a wrapped line that happens to start with a number
+        if start >= 0 and (gap or alone or item):
+            yield start, end, body
+            start = -1
+        if alone:
+            yield left, right, right
+            in_list = False
+        elif start < 0:
+            start, body, in_list = left, item.end() if item else left, item is not None
+        end = right
+        if mark and (not fence or mark[1].startswith(fence)):
+            fence = "" if fence else mark[1]
+    if start >= 0:
+        yield start, end, body
+
+
+def _split(text: str, start: int, end: int, body: int) -> Iterator[tuple[int, int]]:
+    """Cut one passage at its full stops."""
+    if body < end:
+        code = _code(text, body, end)
+        covered = next(code, None)
+        for stop in _STOP.finditer(text, body, end):
+            while covered and covered[1] <= stop.start():
+                covered = next(code, None)
+            if covered and covered[0] < stop.start():
+                continue
+            if stop.end() < end and _ends(text, stop, start, end):
+                yield start, stop.end()
+                start = _skip_space(text, stop.end(), end)
+    if start < end:
+        yield start, end
+
+
+def _ends(text: str, stop: re.Match[str], start: int, end: int) -> bool:
+    """Whether a full stop that is followed by something ends its sentence."""
+    if stop["stop"] is None:
+        return True  # 。 and its kin are never anything else
+    if stop["stop"][0] in ".…" and (stop.start() == start or text[stop.start() - 1].isspace()):
+        return False  # the `.` of "cd .." and of "the . folder"
+    following = _WORD.match(text, _skip_space(text, stop.end(), end), end)
+    assert following is not None
+    word = following["word"]
+    lower = word[:1].islower()
+    if stop["stop"] != ".":
+        return not lower
+    if lower and stop["close"]:
+        return False  # (and so on.) is inside its sentence
+    before = _BEFORE.search(text, max(start, stop.start() - _LOOK_BACK), stop.start())
+    return before is None or _closes(before[0], word)
+
+
+def _closes(before: str, word: str) -> bool:
+    """Whether a full stop between these two words ends a sentence, judged by abbreviations and initials."""
+    short = before.lower()
+    starter = word[:1].isupper() and word.lower() in _STARTERS
+    if short in _NEVER or before in _TITLES:
+        return False
+    if short in _NUMBERED:
+        return not (word[:1].isdigit() or (len(word) <= 2 and word.isupper() and not starter))
+    if short == "etc":
+        return word[:1].isupper()
+    if short in _SELDOM or _DOTTED.fullmatch(before):
+        return starter
+    if len(before) == 1 and before.isupper():  # an initial; the s of "1.2 m/s. Heron" is none
+        return starter or before == "I" or not word[:1].isalpha()
+    return True
+
+
+def _code(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Spans of `code` between equal runs of backticks, in order."""
+    runs = list(_TICKS.finditer(text, start, end))
+    partner: dict[int, int] = {}  # length of a run -> index of the next run of that length
+    following = [0] * len(runs)
+    for index in range(len(runs) - 1, -1, -1):
+        length = len(runs[index][0])
+        following[index] = partner.get(length, 0)
+        partner[length] = index
+    index = 0
+    while index < len(runs):
+        if following[index]:
+            yield runs[index].start(), runs[following[index]].end()
+            index = following[index]
+        index += 1
+
+
+def _trim(text: str, start: int, end: int) -> tuple[int, int]:
+    piece = text[start:end]
+    left = len(piece) - len(piece.lstrip())
+    return (start + left, start + len(piece.rstrip())) if left < len(piece) else (start, start)
+
+
+def _skip_space(text: str, start: int, end: int) -> int:
+    while start < end and text[start].isspace():
+        start += 1
+    return start

@@ -1,0 +1,88 @@
+"""Words of a text, stop words and stems, for comparing texts by their words."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+import snowballstemmer
+
+# A word, with what may hold it together inside: ROS_DOMAIN_ID, 60204-1, 9.81, C++, isaac_ros.launch.
+_WORD = re.compile(r"[^\W_](?:[\w.\-/'’:]*[\w+#])?")
+_PARTS = re.compile(r"[^\W\d_]+|\d+(?:[.,]\d+)*")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def word_set(text: str) -> frozenset[str]:
+    """A set of words, written as a text."""
+    return frozenset(text.split())
+
+
+# Words that carry no topic: grammar, asking, and verbs so general that they fit every sentence.
+EMPTY_WORDS: Final = word_set(
+    """
+    a about above after again all also although always am an and another any anybody anyone anything are around as at
+    away back be became because become becomes been before being below between both but by call called came can cannot
+    come comes could did do does doing done down during each either else etc ever every everything explain few for
+    from full gave get gets give given gives go goes going gone good got had happen happened happens has have having he
+    her here hers him his how i if in instead into is it its itself just kind know known less let like lot make
+    makes making many may me mean means meant might mine more most much must my name named names near need needed
+    needs never no nobody not nothing of off often on once one ones only onto or other others our ours out over own per
+    please possible put really right said same saw say says see seem seems seen several shall she should show shown so
+    some someone something sort still such take taken takes tell than that the their theirs them themselves then
+    there these they thing things this those though through thus to together too toward towards under until up upon us
+    use used uses using versus very via vs want was way ways we well went were what whatever when where whether which
+    while who whom whose why will with within without work works would yes yet you your yours
+    """
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word of a text, `text[start:end]`, with the stems by which it can be compared: its own and its parts'."""
+
+    raw: str
+    stems: tuple[str, ...]
+    start: int
+    end: int
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it carries no topic. An abbreviation in capitals ("IT", "US") does."""
+        return self.raw.lower() in EMPTY_WORDS and not (len(self.raw) > 1 and self.raw.isupper())
+
+
+def words(text: str) -> Iterator[Word]:
+    """All words of a text."""
+    for found in _WORD.finditer(text):
+        yield Word(found[0], _stems_of(found[0]), found.start(), found.end())
+
+
+def content_words(text: str) -> list[Word]:
+    """The words that say what a text is about."""
+    return [word for word in words(text) if not word.is_empty]
+
+
+def stems(text: str) -> frozenset[str]:
+    """The stems of a text's content words and of their parts."""
+    return frozenset(stem for word in content_words(text) for stem in word.stems)
+
+
+def stem(word: str) -> str:
+    """What the forms of a word have in common."""
+    return _stems_of(word)[0]
+
+
+@lru_cache(maxsize=32_768)
+def _stems_of(raw: str) -> tuple[str, ...]:
+    """The stem of a word, and of what a compound consists of: ROS_DOMAIN_ID, FixedUpdate, best-effort."""
+    whole = raw.replace("’", "'").removesuffix("'s").rstrip(".'-/:")
+    pieces = [part for run in _PARTS.findall(whole) for part in _CAMEL.split(run)]
+    stemmer = _stemmer()
+    return tuple(stemmer.stemWord(part.lower()) for part in (whole, *(pieces if len(pieces) > 1 else ())))
+
+
+@lru_cache(maxsize=1)
+def _stemmer() -> snowballstemmer.stemmer:
+    return snowballstemmer.stemmer("english")

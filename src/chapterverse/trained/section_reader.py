@@ -1,0 +1,137 @@
+"""Runs the section reader, a small cross-encoder, as int8 ONNX on the CPU: does a passage answer, and which units do?
+
+Passages run one at a time on one thread each, several threads side by side: as fast as batches, and onnxruntime
+releases the interpreter lock while it runs. A passage that is longer than the model's window is read in several parts.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from threading import Lock
+from typing import Final
+
+import numpy as np
+
+from chapterverse.embeddings.shipped import Model, Unusable
+from chapterverse.embeddings.wordpiece import WordPiece, tokenizer
+from chapterverse.errors import AgentUnavailable
+
+# The shipped file. `training/section_reader` makes it; weights/README.md is its model card.
+WEIGHTS: Final = Path(__file__).parent / "weights" / "section_reader.onnx"
+SHA256: Final = "45cb592840cb9be898a3a904bc6e07fa7036b2050e931d74ae6ca11d9a97f3c8"
+
+WINDOW: Final = 384  # tokens of question and passage together
+QUESTION: Final = 64  # of them, at most for the question
+UNREAD: Final = -9.0  # logit of a unit of which no token was read
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A text with the places of its units, and what stands in front of it: its headings and its lead-in."""
+
+    text: str
+    units: tuple[Span, ...]  # in the text
+    front: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What the model says of a passage. Logits: above 0 means yes."""
+
+    answers: float  # that the passage answers the question
+    units: tuple[float, ...]  # that a unit belongs to the answer
+
+
+class SectionReader:
+    """Reads passages for questions. The weights are loaded when they are first needed."""
+
+    def __init__(self, threads: int | None = None) -> None:
+        self._pool = ThreadPoolExecutor(threads or max(1, min(4, os.cpu_count() or 1)), "section-reader")
+        self._loading = Lock()
+        self._loaded: tuple[Model, WordPiece] | None = None
+
+    def read(self, pairs: Sequence[tuple[str, Passage]]) -> list[Read]:
+        """What the model says, in the order of the pairs. Blocks: call it in a thread."""
+        self.load()
+        parts = [(at, question, part) for at, (question, whole) in enumerate(pairs) for part in self._parts(whole)]
+        longest_first = sorted(range(len(parts)), key=lambda place: -len(parts[place][2].text))
+        running = {place: self._pool.submit(self._read, *parts[place][1:]) for place in longest_first}
+        found: list[list[Read]] = [[] for _ in pairs]
+        for place, (at, _, _) in enumerate(parts):
+            found[at].append(running[place].result())
+        return [_joined(reads) for reads in found]
+
+    def load(self) -> None:
+        """Load the weights, unless they are loaded already. Blocks."""
+        with self._loading:
+            if self._loaded is None:
+                try:
+                    self._loaded = Model(WEIGHTS, SHA256), tokenizer()
+                except Unusable as failure:
+                    raise AgentUnavailable(str(failure), retryable=False) from failure
+
+    def close(self) -> None:
+        """Stop the threads; passages not begun are dropped."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _parts(self, whole: Passage) -> Iterator[Passage]:
+        """The passage, or where it is too long, runs of its units that fit."""
+        assert self._loaded is not None
+        count = self._loaded[1].count
+        room = WINDOW - QUESTION - count(whole.front)
+        if count(whole.text) <= room or len(whole.units) < 2:
+            yield whole
+            return
+        run: list[Span] = []
+        tokens = 0
+        for start, end in whole.units:
+            size = count(whole.text[start:end])
+            if run and tokens + size > room:
+                yield _run(whole, run)
+                run, tokens = [], 0
+            run.append((start, end))
+            tokens += size
+        yield _run(whole, run)
+
+    def _read(self, question: str, passage: Passage) -> Read:
+        assert self._loaded is not None
+        model, words = self._loaded
+        tokens = words.encode_pair(question, passage.front + passage.text, QUESTION, WINDOW)
+        ids = np.array([tokens.ids], np.int64)
+        inputs = {
+            "input_ids": ids,
+            "attention_mask": np.ones_like(ids),
+            "token_type_ids": np.array([tokens.types], np.int64),
+        }
+        try:
+            answers, marks = model.run(inputs)
+        except Exception as failure:  # onnxruntime's errors have no base of their own
+            raise AgentUnavailable("The section reader failed.", retryable=False) from failure
+        starts = np.array([start for start, _ in tokens.spans], np.int64) - len(passage.front)
+        scores = marks[0, tokens.second]
+        inside = (scores[(starts >= start) & (starts < end)] for start, end in passage.units)
+        units = tuple(float(part.mean()) if part.size else UNREAD for part in inside)
+        return Read(float(answers[0]), units)
+
+
+@cache
+def shared_reader() -> SectionReader:
+    """The reader of this process: one set of weights and threads for all questions."""
+    return SectionReader()
+
+
+def _run(whole: Passage, units: Sequence[Span]) -> Passage:
+    start, end = units[0][0], units[-1][1]
+    moved = tuple((left - start, right - start) for left, right in units)
+    return Passage(whole.text[start:end], moved, whole.front)
+
+
+def _joined(reads: Sequence[Read]) -> Read:
+    """One passage that was read in parts: its best part decides."""
+    best = max(read.answers for read in reads)
+    return Read(best, tuple(score for read in reads for score in read.units))

@@ -1,0 +1,198 @@
+"""Cuts a text into units: sentences, list items, table rows, fields and code blocks, each with exact offsets.
+
+The same text and blocks always give the same units. A page's blocks are known from ingestion; for a reader's own
+selection they are found in the text itself (`blocks_of_text`).
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from chapterverse.book import Block, BlockKind, Unit, UnitKind
+from chapterverse.language import sentences
+
+MAX_UNIT_CHARS: Final = 3000  # a longer unit is cut into several
+LONG_ITEM_CHARS: Final = 600  # a longer list item is cut into its sentences
+
+_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
+_ITEM = re.compile(r"(?P<indent>[ \t]*)(?:[-*+•]|\(?\d{1,4}[.)])[ \t]+(?=\S)")
+_HEADING = re.compile(r"#{1,6}[ \t]")
+_RULE = re.compile(r"[|\s:-]+")
+_CELL_BAR = re.compile(r"(?<!\\)\|")
+
+Span = tuple[int, int]
+
+
+def cut_units(text: str, blocks: Sequence[Block]) -> tuple[Unit, ...]:
+    """The units of a text, in order."""
+    units: list[Unit] = []
+    lead: Span | None = None  # the prose unit right before this place, which may introduce what follows
+    section = -1
+    for block in blocks:
+        if block.section != section or block.kind == "heading":
+            lead, section = None, block.section
+        if block.kind in ("heading", "image"):
+            continue
+        found = [piece for unit in _units_of(text, block, lead) for piece in _pieces(text, unit)]
+        units.extend(found)
+        if found and block.kind != "code":  # code that follows code is introduced by the same words
+            last = found[-1]
+            lead = (last.start, last.end) if last.kind in ("sentence", "item") else None
+    return tuple(units)
+
+
+def unit_text(text: str, unit: Unit) -> str:
+    """What a unit says by itself: a table row is told with the names of its columns."""
+    said = text[unit.start : unit.end]
+    if unit.kind != "row" or not unit.has_head:
+        return said
+    names, values = cells_of(text[unit.head_start : unit.head_end]), cells_of(said)
+    if len(names) != len(values):
+        return said
+    told = (f"{name}: {value}" if name else value for name, value in zip(names, values, strict=True) if value)
+    return " | ".join(told)
+
+
+def cells_of(line: str) -> list[str]:
+    """The cells of one line of a pipe table."""
+    inner = line.strip().removeprefix("|").removesuffix("|")
+    return [cell.strip().replace("\\|", "|") for cell in _CELL_BAR.split(inner)]
+
+
+def blocks_of_text(text: str) -> tuple[Block, ...]:
+    """The blocks of a text that nobody has parsed: fenced code, tables, lists, headings and paragraphs."""
+    blocks: list[Block] = []
+    kind: BlockKind | None = None
+    start = end = section = 0
+    fence = ""
+
+    def close() -> None:
+        nonlocal kind
+        if kind is not None and start < end:
+            blocks.append(Block(kind, start, end, section))
+        kind = None
+
+    for line in re.finditer(r"[^\n]*\n?", text):
+        body = line[0].rstrip("\n")
+        if fence:
+            end = line.start() + len(body)
+            if body.strip().startswith(fence):
+                fence = ""
+                close()
+            continue
+        if not body.strip():
+            if kind != "list":  # a blank line between two items does not end the list
+                close()
+            continue
+        found = _kind_of_line(body, kind)
+        if found == "heading":
+            close()
+            section += 1
+            blocks.append(Block("heading", line.start(), line.start() + len(body), section))
+            continue
+        if found != kind:
+            close()
+            kind, start = found, line.start() + len(body) - len(body.lstrip())
+        end = line.start() + len(body.rstrip())
+        if found == "code" and (mark := _FENCE.match(body)):
+            fence = mark[1]
+    close()
+    return tuple(blocks)
+
+
+def _kind_of_line(line: str, current: BlockKind | None) -> BlockKind:
+    if _FENCE.match(line):
+        return "code"
+    if _HEADING.match(line):
+        return "heading"
+    if line.lstrip().startswith("|"):
+        return "table"
+    if _ITEM.match(line) or (current == "list" and line[0] in " \t"):
+        return "list"
+    return "paragraph"
+
+
+def _units_of(text: str, block: Block, lead: Span | None) -> Iterator[Unit]:
+    match block.kind:
+        case "code":
+            yield _unit("code", block.start, block.end, lead)
+        case "field":
+            yield _unit("field", block.start, block.end, None)
+        case "table":
+            yield from _rows(text, block)
+        case "list":
+            yield from _items(text, block, lead if lead and text[lead[1] - 1] == ":" else None)
+        case _:
+            for start, end in sentences(text[block.start : block.end]):
+                kind: UnitKind = "item" if _ITEM.match(text, block.start + start, block.end) else "sentence"
+                yield Unit(kind, block.start + start, block.start + end)
+
+
+def _rows(text: str, block: Block) -> Iterator[Unit]:
+    lines = [
+        (block.start + line.start(), block.start + line.end())
+        for line in re.finditer(r"[^\n]+", text[block.start : block.end])
+        if line[0].strip()
+    ]
+    ruled = len(lines) > 1 and _RULE.fullmatch(text, *lines[1]) is not None
+    head = lines[0] if ruled else None
+    for start, end in lines[2:] if ruled else lines:
+        yield _unit("row", start, end, head)
+    if ruled and len(lines) == 2:
+        yield _unit("row", *lines[0], None)
+
+
+def _items(text: str, block: Block, lead: Span | None) -> Iterator[Unit]:
+    """Each item with the lines that go on in it. An item inside another has that one as its head."""
+    above: list[tuple[int, Span]] = []  # indent and span of the items around this place
+    for start, end, indent in _item_spans(text, block):
+        while above and above[-1][0] >= indent:
+            above.pop()
+        head = above[-1][1] if above else lead
+        above.append((indent, (start, end)))
+        if end - start <= LONG_ITEM_CHARS:
+            yield _unit("item", start, end, head)
+            continue
+        first: Span | None = None
+        for left, right in sentences(text[start:end]):
+            span = (start + left, start + right)
+            yield _unit("sentence" if first else "item", *span, first or head)
+            first = first or span
+
+
+def _item_spans(text: str, block: Block) -> Iterator[tuple[int, int, int]]:
+    start = end = indent = -1
+    for line in re.finditer(r"[^\n]+", text[block.start : block.end]):
+        left, right = block.start + line.start(), block.start + line.start() + len(line[0].rstrip())
+        if left >= right:
+            continue
+        mark = _ITEM.match(text, left, right)
+        if mark or start < 0:
+            if start >= 0:
+                yield start, end, indent
+            indent = len(mark["indent"]) if mark else 0
+            start = left + indent
+        end = right
+    if start >= 0:
+        yield start, end, indent
+
+
+def _unit(kind: UnitKind, start: int, end: int, head: Span | None) -> Unit:
+    return Unit(kind, start, end, *(head or (-1, -1)))
+
+
+def _pieces(text: str, unit: Unit) -> Iterator[Unit]:
+    """The unit, or where it is very long, pieces of it that end at a line or between words."""
+    start = unit.start
+    while unit.end - start > MAX_UNIT_CHARS:
+        near = start + MAX_UNIT_CHARS
+        cut = text.rfind("\n", start + 1, near)
+        cut = cut if cut > start else text.rfind(" ", start + 1, near)
+        cut = cut if cut > start else near
+        if text[start:cut].strip():
+            yield Unit(unit.kind, start, cut, unit.head_start, unit.head_end)
+        start = cut
+        while start < unit.end and text[start].isspace():
+            start += 1
+    if start < unit.end:
+        yield Unit(unit.kind, start, unit.end, unit.head_start, unit.head_end)

@@ -1,0 +1,298 @@
+"""The writer that asks a language model through the Agents SDK.
+
+The first search is made by code and handed over as the result of `search_documentation`, so that most questions need
+one call; the model may search again. What it writes is parsed into statements as it streams. Nothing is proven here.
+"""
+
+import asyncio
+import json
+import logging
+import random
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Final, cast
+
+from agents import (
+    Agent,
+    FunctionTool,
+    MaxTurnsExceeded,
+    Model,
+    ModelSettings,
+    RunConfig,
+    RunContextWrapper,
+    RunHooks,
+    Runner,
+    RunResultStreaming,
+    TResponseInputItem,
+)
+from agents.tool_context import ToolContext
+from pydantic import Field, ValidationError
+
+from chapterverse.errors import AgentUnavailable, ChapterverseError
+from chapterverse.evidence.passages import IssuedPassage
+from chapterverse.evidence.statement import Statement
+from chapterverse.models import MAX_TOP_K, Query, SearchFilters, Strict
+from chapterverse.writing import prompts
+from chapterverse.writing.failures import VENDOR_FAULTS
+from chapterverse.writing.markdown import MarkdownParser
+from chapterverse.writing.messages import (
+    MORE,
+    SEARCH,
+    Item,
+    Place,
+    render_history,
+    render_question,
+    render_search,
+    render_selection,
+    tool_error,
+    tool_response,
+)
+from chapterverse.writing.writer import Exchange, Finished, Rewritten, Stopped, Task, WriterEvent
+
+RETRIES: Final = 2  # after the first try, and only while nothing has been written
+FIRST_PAUSE: Final = 0.2  # seconds before the first retry; doubled each time, half of it by chance
+DEFAULT_TOP_K: Final = 5
+REWRITE_SECONDS: Final = 3.0  # a reader waits for it before anything else happens
+LONGEST_QUESTION: Final = 300  # characters; more is no question
+REWRITE_HISTORY_TOKENS: Final = 2000
+
+log = logging.getLogger(__name__)
+
+_CONFIG = RunConfig(tracing_disabled=True, tool_not_found_behavior="return_error_to_model")
+
+# Plain types only: servers differ in what else of JSON Schema they take.
+_VALUES = {"type": "array", "items": {"type": "string"}}
+_PARAMETERS: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "query": {"type": "string", "description": "The question or topic to search for."},
+        "top_k": {"type": "integer", "description": f"How many passages, at most {MAX_TOP_K}."},
+        "filters": {
+            "type": "object",
+            "description": "Which passages may be found. Leave out unless the reader asks for it.",
+            "properties": {
+                "source_url": _VALUES,
+                "page_title": _VALUES,
+                "section_heading": _VALUES,
+                "module": _VALUES,
+                "source_url_prefix": {"type": "string"},
+            },
+        },
+    },
+    "required": ["query"],
+}
+
+
+class _SearchCall(Strict):
+    """What the model asks the tool for."""
+
+    query: Query
+    top_k: int = Field(DEFAULT_TOP_K, ge=1, le=MAX_TOP_K)
+    filters: SearchFilters | None = None
+
+
+@dataclass(slots=True)
+class _Course:
+    """How far a task has come, over all tries."""
+
+    task: Task
+    searches: list[tuple[str, Sequence[IssuedPassage]]] = field(default_factory=list)
+    wrote: bool = False
+    calls: int = 0
+    tokens: int = 0
+    written: int = 0  # of the tokens
+
+    def finished(self, stopped: Stopped = "") -> Finished:
+        return Finished(self.tokens, self.written, self.calls, stopped)
+
+
+class _Calls(RunHooks[_Course]):
+    """Counts the model's calls, those that fail too."""
+
+    async def on_llm_start(
+        self,
+        context: RunContextWrapper[_Course],
+        agent: Agent[_Course],
+        system_prompt: str | None,
+        input_items: list[TResponseInputItem],
+    ) -> None:
+        context.context.calls += 1
+
+
+@dataclass(frozen=True, eq=False)
+class AgentWriter:
+    """A language model that writes in its own words."""
+
+    name: str
+    engine: str
+    model: Model
+    settings: ModelSettings
+    place: Place  # where the model wants to find the passages
+    explain: Callable[[Exception], AgentUnavailable]  # what a vendor's error means for us
+    probe_model: Callable[[], Awaitable[None]]
+    close_model: Callable[[], Awaitable[None]]
+    max_calls: int = 4
+    prompt: str = prompts.ANSWER
+    needs_readings: bool = False  # reading first did not bring more into the first five passages (docs/benchmarks)
+
+    async def write(self, task: Task) -> AsyncGenerator[WriterEvent, None]:
+        """What the model writes, as statements. A model that fails before its first word is asked again."""
+        now = asyncio.get_running_loop().time
+        end = now() + task.seconds
+        course = _Course(task)
+        pause = FIRST_PAUSE
+        for tries_left in range(RETRIES, -1, -1):
+            try:
+                async with aclosing(self._try(course, end)) as events:
+                    async for event in events:
+                        yield event
+                return
+            except AgentUnavailable as failure:
+                wait = max(failure.retry_after or 0.0, pause * random.uniform(0.5, 1.0))  # noqa: S311 - spreads calls
+                if course.wrote or not failure.retryable or not tries_left or now() + wait >= end:
+                    raise
+            await asyncio.sleep(wait)
+            pause *= 2
+
+    async def rewrite(self, question: str, history: Sequence[Exchange]) -> Rewritten:
+        """Ask the model once for a question that stands alone; whatever goes wrong, there is just none."""
+        items = [*render_history(history, REWRITE_HISTORY_TOKENS), {"role": "user", "content": question}]
+        agent: Agent[Any] = Agent(
+            name="chapterverse", instructions=prompts.STANDALONE, model=self.model, model_settings=self.settings
+        )
+        try:
+            async with asyncio.timeout(REWRITE_SECONDS):
+                run = await Runner.run(agent, cast(list[TResponseInputItem], items), max_turns=1, run_config=_CONFIG)
+        except (TimeoutError, *VENDOR_FAULTS) as fault:
+            log.info("the model did not rewrite a follow-up: %s", type(fault).__name__)
+            return Rewritten(llm_calls=1)
+        said = " ".join(str(run.final_output).split()).strip("\"'“”")
+        usage = run.context_wrapper.usage
+        kept = said if len(said) <= LONGEST_QUESTION else ""
+        return Rewritten(kept, usage.total_tokens, usage.output_tokens, llm_calls=1)
+
+    async def probe(self) -> None:
+        """Raise `AgentUnavailable` if the model cannot be used now."""
+        await self.probe_model()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self.close_model()
+
+    async def _try(self, course: _Course, end: float) -> AsyncGenerator[WriterEvent, None]:
+        """One run from the start; what earlier tries found is handed over again."""
+        task = course.task
+        run = Runner.run_streamed(
+            # With one call for the answer there is none left to search with: then no tool is offered.
+            _agent(self._instructions(task), self, may_search=task.search is not None and self.max_calls > 1),
+            cast(list[TResponseInputItem], self._input(course)),
+            context=course,
+            max_turns=self.max_calls,
+            hooks=_Calls(),
+            run_config=_CONFIG,
+        )
+        parser, stopped = MarkdownParser(), ""
+        try:
+            async with aclosing(self._written(run, course, end)) as pieces:
+                async for piece in pieces:
+                    for statement in parser.feed(piece):
+                        yield statement
+        except MaxTurnsExceeded:
+            stopped = "max_calls"
+        except TimeoutError:
+            stopped = "length"
+        finally:
+            run.cancel()  # closes the call; harmless when it is over
+            course.tokens += run.context_wrapper.usage.total_tokens
+            course.written += run.context_wrapper.usage.output_tokens
+        if not course.wrote and stopped == "length":
+            raise AgentUnavailable("The language model did not answer in time.", details={"model": self.name})
+        if not course.wrote and not stopped:
+            raise AgentUnavailable("The language model gave an empty answer.", details={"model": self.name})
+        for statement in _complete(parser.finish(), stopped):
+            yield statement
+        yield course.finished(cast(Stopped, stopped))
+
+    async def _written(self, run: RunResultStreaming, course: _Course, end: float) -> AsyncGenerator[str, None]:
+        """The model's text, piece by piece, until the deadline; the vendors' errors in our words."""
+        stream = run.stream_events()
+        call = course.calls
+        while True:
+            try:
+                async with asyncio.timeout_at(end):
+                    event = await anext(stream)
+            except StopAsyncIteration:
+                return
+            except (ChapterverseError, MaxTurnsExceeded, TimeoutError):
+                raise
+            except VENDOR_FAULTS as fault:
+                raise self.explain(fault) from fault
+            if event.type != "raw_response_event" or event.data.type != "response.output_text.delta":
+                continue
+            if event.data.delta:
+                if course.wrote and course.calls != call:
+                    yield "\n\n"  # what is written after a search is no part of the sentence before it
+                call, course.wrote = course.calls, True
+                yield event.data.delta
+
+    def _instructions(self, task: Task) -> str:
+        return prompts.filled(self.prompt if task.search else prompts.SELECTION, task.refusal)
+
+    def _input(self, course: _Course) -> list[Item]:
+        task = course.task
+        history = render_history(task.history)
+        if task.search is None:
+            return [*history, *render_selection(task.question, task.passages[0])]
+        asked = f"{task.question} {MORE}" if task.more else task.question
+        again = [
+            item
+            for number, (query, found) in enumerate(course.searches, start=1)
+            for item in render_search(f"again_{number}", query, found)
+        ]
+        return [*history, *render_question(asked, task.passages, self.place), *again]
+
+
+@lru_cache(maxsize=64)
+def _agent(instructions: str, writer: AgentWriter, may_search: bool) -> Agent[_Course]:
+    """Runs share it: the SDK never changes an agent, and takes long to make one."""
+    return Agent(
+        name="chapterverse",
+        instructions=instructions,
+        tools=[_search_tool()] if may_search else [],
+        model=writer.model,
+        model_settings=writer.settings,
+    )
+
+
+def _complete(statements: list[Statement], stopped: str) -> list[Statement]:
+    """The last statements of a text. Of one that was cut off, the last is half a sentence, and is left out."""
+    return statements[:-1] if stopped == "length" else statements
+
+
+def _search_tool() -> FunctionTool:
+    return FunctionTool(
+        name=SEARCH,
+        description=prompts.SEARCH_TOOL,
+        params_json_schema=_PARAMETERS,
+        on_invoke_tool=_search,
+        strict_json_schema=False,
+    )
+
+
+async def _search(context: ToolContext[_Course], arguments: str) -> str:
+    """The tool. What goes wrong is told to the model, which can then answer from what it has."""
+    course = context.context
+    assert course.task.search is not None, "without a search there is no tool"
+    try:
+        asked = json.loads(arguments)
+        call = _SearchCall.model_validate({key: value for key, value in asked.items() if value not in (None, {})})
+    except (ValueError, ValidationError, AttributeError):
+        return tool_error("", f"query must be a text, top_k a number from 1 to {MAX_TOP_K}, filters known fields")
+    try:
+        passages = await course.task.search(call.query, call.top_k, call.filters)
+    except ChapterverseError as failure:
+        return tool_error(call.query, failure.message)
+    course.searches.append((call.query, passages))
+    return tool_response(call.query, passages)

@@ -1,0 +1,270 @@
+"""Cuts an excerpt out of a section: from a unit that can be understood alone to one that announces nothing more.
+
+An excerpt is a run of units around those that answer, about 120 words and one code block at most. What introduces it
+comes along: the lead-in of a list or of code, the header of a table, the first of numbered steps.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from chapterverse.evidence.assembly import begins_dangling
+from chapterverse.evidence.passages import IssuedPassage, IssuedUnit
+from chapterverse.language import stems
+from chapterverse.trained import UNREAD
+
+MOST_WORDS: Final = 120  # of an excerpt, code aside
+ENOUGH_WORDS: Final = 100  # nothing is added beyond
+CODE_LINES: Final = 40  # a longer block is cut
+SHORT_CODE: Final = 20  # lines of all blocks together, where more than one is shown
+BELOW_BEST: Final = 1.0  # logits below the best unit that a unit may lie and still answer
+LEAST: Final = -2.0  # logit of a unit that answers beside the best one
+UNKNOWN: Final = -3.0  # logit that a unit beside the passages read is taken to have
+BEST: Final = 0.5  # of a unit, what holding the best one counts in the choice of a span
+AROUND: Final = 25  # units on each side of the best one that are looked at
+
+_ANNOUNCES = re.compile(r"(?::|\b(?:as follows|(?:see|shown) below|the following)\W{0,8})\s{0,8}$", re.IGNORECASE)
+_NUMBERED = re.compile(r"\(?(\d{1,4})[.)]\s")
+_FENCE = re.compile(r"\s*(?:`{3,}|~{3,})")
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A run of units as it is shown."""
+
+    units: tuple[IssuedUnit, ...]
+    lit: tuple[IssuedUnit, ...]  # those that answer
+    text: str
+
+
+class _Span(NamedTuple):
+    """Places of the first and the last unit."""
+
+    first: int
+    last: int
+
+
+def announces(text: str) -> bool:
+    """Whether a text ends by announcing something that has to follow."""
+    return _ANNOUNCES.search(text.rstrip("*_ \n")) is not None
+
+
+def cut_excerpt(passage: IssuedPassage, scores: Mapping[int, float], question: str, heading: str) -> Excerpt | None:
+    """The excerpt of a section that answers best, by the logits of its units; None if no unit was read."""
+    units = passage.units
+    last = [at + 1 == len(units) or units[at + 1].ref.unit - unit.ref.unit > 1 for at, unit in enumerate(units)]
+    known = [  # what announces something that is not there, such as an image, is no answer
+        UNREAD if ends and announces(unit.text) else scores.get(unit.start, UNREAD)
+        for unit, ends in zip(units, last, strict=True)
+    ]
+    if max(known, default=UNREAD) <= UNREAD:
+        return None
+    # Of a selection, which the reader has before them, only what answers is shown.
+    cutter = _Cutter(passage, known, fill=passage.chunk is not None)
+    span = cutter.span()
+    lit = tuple(passage.units[at] for at in sorted(cutter.lit) if span.first <= at <= span.last)
+    shown = units[span.first : span.last + 1]
+    return Excerpt(shown, lit, _told(passage, shown, question, heading))
+
+
+class _Cutter:
+    """Grows a span of units from the best one."""
+
+    def __init__(self, passage: IssuedPassage, known: Sequence[float], *, fill: bool) -> None:
+        self._passage, self._units, self._known, self._fill = passage, passage.units, known, fill
+        self._best = max(range(len(known)), key=lambda at: known[at])
+        self._walls = self._between_walls()
+        least = max(known[self._best] - BELOW_BEST, LEAST)
+        lit = {at for at in self._inside() if known[at] >= least} | {self._best}
+        # Code belongs to the line that introduces it.
+        self.lit = lit | {at + 1 for at in lit if self._kind(at + 1) == "code" and announces(self._units[at].text)}
+        self._worth = [1.0 / (1.0 + math.exp(-max(score, UNKNOWN))) for score in known]
+        self._words = [0 if unit.kind == "code" else len(unit.text.split()) for unit in self._units]
+        self._lines = [min(CODE_LINES, unit.text.count("\n") - 1) if unit.kind == "code" else 0 for unit in self._units]
+
+    def span(self) -> _Span:
+        """The span to be shown."""
+        span = self._chosen()
+        if self._fill:
+            span = self._tried(span, self._block(span))
+            span = self._filled(self._tried(span, self._list(span)))
+        return self._ended(span)
+
+    def _chosen(self) -> _Span:
+        """The span that fits and holds most of what seems to answer; where none fits, the best unit with what it
+        needs."""
+        near = range(max(self._walls.first, self._best - AROUND), min(self._walls.last, self._best + AROUND) + 1)
+        ends = sorted(self.lit.intersection(near)) if not self._fill else near
+        tried = {self._closed(_Span(first, last)) for first in ends for last in ends if first <= last}
+        fitting = [span for span in tried if self._fits(span) and self._complete(span)]
+        return max(fitting, key=self._rank, default=self._closed(_Span(self._best, self._best)))
+
+    def _rank(self, span: _Span) -> tuple[float, int, int]:
+        places = range(span.first, span.last + 1)
+        held = BEST if span.first <= self._best <= span.last else 0.0
+        return sum(self._worth[at] for at in places) + held, -len(places), -span.first
+
+    # ── growing ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _tried(self, span: _Span, wider: _Span) -> _Span:
+        wider = self._closed(wider)
+        return wider if self._fits(wider) and self._complete(wider) else span
+
+    def _complete(self, span: _Span) -> bool:
+        """Whether nothing that the first unit needs lies before the span."""
+        return span.first == self._walls.first or self._needed_before(span.first) == span.first
+
+    def _filled(self, span: _Span) -> _Span:
+        """More of the section while there is room, the side first that seems to belong to the answer."""
+        while sum(self._words[span.first : span.last + 1]) < ENOUGH_WORDS:
+            after = self._block(_Span(span.first, min(span.last + 1, self._walls.last)))
+            before = self._block(_Span(max(span.first - 1, self._walls.first), span.last))
+            sides = [after, before] if self._value(span, after) + 0.5 >= self._value(span, before) else [before, after]
+            grown = next((one for one in (self._tried(span, side) for side in sides) if one != span), span)
+            if grown == span:
+                break
+            span = grown
+        return span
+
+    def _value(self, span: _Span, wider: _Span) -> float:
+        added = [at for at in range(wider.first, wider.last + 1) if not span.first <= at <= span.last]
+        return max((max(self._known[at], UNKNOWN) for at in added), default=2 * UNREAD)
+
+    def _fits(self, span: _Span) -> bool:
+        places = range(span.first, span.last + 1)
+        blocks = sum(self._kind(at) == "code" and self._kind(at - 1) != "code" for at in places)
+        lines = sum(self._lines[at] for at in places)
+        return sum(self._words[at] for at in places) <= MOST_WORDS and (
+            (blocks <= 1 and lines <= CODE_LINES) or lines <= SHORT_CODE
+        )
+
+    # ── what belongs together ────────────────────────────────────────────────────────────────────────────────────────
+
+    def _closed(self, span: _Span) -> _Span:
+        """The span with what its first unit needs before it and its last unit announces after it."""
+        first, last = span
+        while first > self._walls.first and (before := self._needed_before(first)) < first:
+            if not self._fits(_Span(before, last)) and before < first - 1:
+                break  # a head that lies far away is told by itself
+            first = before
+        while last < self._walls.last and announces(self._units[last].text):
+            last += 1
+        return _Span(first, last)
+
+    def _needed_before(self, first: int) -> int:
+        unit = self._units[first]
+        if unit.kind == "row":
+            return first
+        head = next((at for at in self._inside() if self._units[at].start == unit.head_start), first)
+        if head < first and (unit.kind != "code" or announces(self._units[head].text) or head == first - 1):
+            return head
+        number = _NUMBERED.match(unit.text)
+        steps = unit.kind == "item" and number is not None and int(number[1]) > 1
+        dangles = begins_dangling(unit.text) or (unit.kind == "sentence" and unit.text[:1].islower())
+        return first - 1 if steps or dangles or (unit.kind == "code" and self._kind(first - 1) == "sentence") else first
+
+    def _block(self, span: _Span) -> _Span:
+        """The span with the rest of the paragraphs at its ends."""
+        first, last = span
+        while first > self._walls.first and self._same_block(first - 1):
+            first -= 1
+        while last < self._walls.last and self._same_block(last):
+            last += 1
+        return _Span(first, last)
+
+    def _list(self, span: _Span) -> _Span:
+        """The span with the rest of the list or table at its end, and what came before in the one at its beginning."""
+        first, last = span
+        kinds = ("item", "row")
+        while first > self._walls.first and self._kind(first) in kinds and self._kind(first - 1) == self._kind(first):
+            first -= 1
+        while last < self._walls.last and self._kind(last) in kinds and self._kind(last + 1) == self._kind(last):
+            last += 1
+        return _Span(first, last)
+
+    def _ended(self, span: _Span) -> _Span:
+        last = span.last
+        while last > span.first and announces(self._units[last].text):
+            last -= 1
+        return _Span(span.first, last)
+
+    def _same_block(self, at: int) -> bool:
+        """Whether a unit and the next one are sentences of one paragraph or item."""
+        one, two = self._units[at], self._units[at + 1]
+        gap = self._passage.text[one.end - self._passage.offset : two.start - self._passage.offset]
+        return two.kind == "sentence" and one.kind in ("sentence", "item") and "\n\n" not in gap
+
+    def _kind(self, at: int) -> str:
+        return self._units[at].kind if self._walls.first <= at <= self._walls.last else ""
+
+    def _inside(self) -> range:
+        return range(self._walls.first, self._walls.last + 1)
+
+    def _between_walls(self) -> _Span:
+        """The run of units around the best one in which none is left out."""
+        first = last = self._best
+        while first > 0 and self._units[first].ref.unit - self._units[first - 1].ref.unit == 1:
+            first -= 1
+        while last + 1 < len(self._units) and self._units[last + 1].ref.unit - self._units[last].ref.unit == 1:
+            last += 1
+        return _Span(first, last)
+
+
+# ── how it is told ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _told(passage: IssuedPassage, units: Sequence[IssuedUnit], question: str, heading: str) -> str:
+    """The text of a run of units: as it stands, with long code cut, after what introduces it."""
+    pieces = [_introduction(passage, units[0], heading)]
+    place = units[0].start
+    for unit in units:
+        if unit.kind == "code" and unit.text.count("\n") - 1 > CODE_LINES:
+            pieces += [passage.text[place - passage.offset : unit.start - passage.offset], _shortened(unit, question)]
+            place = unit.end
+    pieces.append(passage.text[place - passage.offset : units[-1].end - passage.offset])
+    return "".join(pieces)
+
+
+def _introduction(passage: IssuedPassage, first: IssuedUnit, heading: str) -> str:
+    """What has to be told before the first unit and does not stand right before it."""
+    if first.kind == "row" and first.head:
+        at = first.head_start - passage.offset
+        lines = passage.text[at : at + 4000].split("\n")[:2] if first.head_start >= 0 else [first.head]
+        ruled = len(lines) > 1 and set(lines[1]) <= set("|-: ")
+        columns = first.head.strip().strip("|").count("|") + 1
+        rule = lines[1].strip() if ruled else "|" + " --- |" * columns
+        return f"{first.head}\n{rule}\n"
+    lead = f"{first.head}\n\n…\n\n" if first.head and announces(first.head) else ""
+    return f"### {heading}\n\n{lead}" if heading and begins_dangling(lead or first.text) else lead
+
+
+def _shortened(unit: IssuedUnit, question: str) -> str:
+    """A long code block: the stretch between blank lines that has most of the question's words."""
+    fence, *lines = unit.text.split("\n")
+    closing = lines.pop() if lines and _FENCE.match(lines[-1]) else "```"
+    starts = [0, *(at + 1 for at, line in enumerate(lines) if not line.strip())]
+    asked = stems(question)
+    best = max(starts, key=lambda at: len(asked & stems("\n".join(lines[at : at + CODE_LINES]))))
+    shown = _whole(lines[best : best + CODE_LINES]) if best + CODE_LINES < len(lines) else lines[best:]
+    before = ["…"] if best else []
+    after = ["…"] if best + len(shown) < len(lines) else []
+    return "\n".join([fence, *before, *shown, *after, closing])
+
+
+def _whole(lines: Sequence[str]) -> Sequence[str]:
+    """Lines up to the last blank one, unless that leaves little."""
+    last = max((at for at, line in enumerate(lines) if not line.strip()), default=0)
+    return lines[:last] if last > len(lines) // 2 else lines
+
+
+def near_duplicates(one: str, two: str) -> bool:
+    """Whether two excerpts say nearly the same."""
+    left, right = set(_threes(one)), set(_threes(two))
+    return bool(left and right) and len(left & right) >= 0.5 * min(len(left), len(right))
+
+
+def _threes(text: str) -> Iterator[tuple[str, str, str]]:
+    found = re.findall(r"\w+", text.lower())
+    return zip(found, found[1:], found[2:], strict=False)

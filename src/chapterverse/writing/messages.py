@@ -1,0 +1,110 @@
+"""What a model is shown: the question, numbered passages and earlier turns, as messages.
+
+Passages travel in one of two ways: as the result of a search that the model seems to have made, which large models know
+best, or in the reader's message, which small ones understand better. Only `[2.3]` and the line that names a passage
+begin a line; further lines of a unit are indented, so that nothing in a passage can pass for anything else.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, Final, Literal
+
+from chapterverse.evidence.passages import IssuedPassage
+from chapterverse.writing.writer import Exchange
+
+Place = Literal["tool", "message"]
+Item = dict[str, Any]  # of a conversation, as the Agents SDK takes it
+
+SEARCH: Final = "search_documentation"
+PASSAGE_TOKENS: Final = 6000
+HISTORY_TOKENS: Final = 8000  # SPEC 6
+MORE: Final = "(The reader asks for more: say what your last answer did not say.)"
+
+# Gemini refuses calls that it did not make itself unless they carry this word, which it documents for the purpose.
+_SIGNATURE = {"thought_signature": "skip_thought_signature_validator"}
+_MARKERS = re.compile(r"(?<!\s)\s*+\[\d+\]")
+
+
+def estimate_tokens(text: str) -> int:
+    """About how many tokens a text takes: four bytes each. Cheap, and on the safe side for scripts beyond Latin."""
+    return len(text.encode("utf-8", "replace")) // 4 + 1
+
+
+def render_history(history: Sequence[Exchange], budget: int = HISTORY_TOKENS) -> list[Item]:
+    """The latest turns that fit. Their markers are left out, because they count into other passages."""
+    items: list[Item] = []
+    for exchange in reversed(history):
+        answer = _MARKERS.sub("", exchange.answer)
+        budget -= estimate_tokens(exchange.question) + estimate_tokens(answer)
+        if budget < 0:
+            break
+        items[:0] = [{"role": "user", "content": exchange.question}, {"role": "assistant", "content": answer}]
+    return items
+
+
+def render_question(question: str, passages: Sequence[IssuedPassage], place: Place) -> list[Item]:
+    """The question with the passages found for it, best first, as many as fit."""
+    if place == "tool":
+        return [{"role": "user", "content": question}, *render_search("first_search", question, passages)]
+    return [{"role": "user", "content": _quoted("Passages of the book:", fitting(passages), question)}]
+
+
+def render_selection(question: str, selection: IssuedPassage) -> list[Item]:
+    """The question with the reader's selection."""
+    return [{"role": "user", "content": _quoted("The selected text:", [selection], question)}]
+
+
+def render_search(call_id: str, query: str, passages: Sequence[IssuedPassage]) -> list[Item]:
+    """A search as a call and its result, which always go together."""
+    call = {
+        "type": "function_call",
+        "call_id": call_id,
+        "name": SEARCH,
+        "arguments": json.dumps({"query": query}, ensure_ascii=False),
+        "provider_data": _SIGNATURE,
+    }
+    return [call, {"type": "function_call_output", "call_id": call_id, "output": tool_response(query, passages)}]
+
+
+def tool_response(query: str, passages: Sequence[IssuedPassage]) -> str:
+    """The result of a search as the tool gives it: each passage's `chunk_text` is its numbered units."""
+    results = [_result(passage, rank) for rank, passage in enumerate(fitting(passages), start=1)]
+    return json.dumps({"results": results, "total_results": len(results), "query": query}, ensure_ascii=False)
+
+
+def tool_error(query: str, message: str) -> str:
+    """What the tool says of a search that failed."""
+    return json.dumps({"error": message, "query": query}, ensure_ascii=False)
+
+
+def fitting(passages: Sequence[IssuedPassage], budget: int = PASSAGE_TOKENS) -> list[IssuedPassage]:
+    """The first passages that fit into the budget; one at least."""
+    fit: list[IssuedPassage] = []
+    for passage in passages:
+        budget -= estimate_tokens(passage.text)
+        if budget < 0 and fit:
+            break
+        fit.append(passage)
+    return fit
+
+
+def _quoted(head: str, passages: Sequence[IssuedPassage], question: str) -> str:
+    shown = ["\n".join(passage.lines()) for passage in passages]
+    return "\n\n".join([head, *shown, f"Question: {question}"])
+
+
+def _result(passage: IssuedPassage, rank: int) -> dict[str, object]:
+    place, *units = passage.lines()
+    chunk = passage.chunk
+    title, _, section = passage.breadcrumb.partition(" › ")
+    return {
+        "passage": passage.number,
+        "place": place,
+        "chunk_text": "\n".join(units),
+        "page_title": title,
+        "section_heading": section or None,
+        "source_url": chunk.source_url if chunk else "selected_text",
+        "similarity_score": round(chunk.similarity_score, 3) if chunk else 1.0,
+        "rank": rank,
+    }

@@ -1,0 +1,68 @@
+"""What a refusal says besides its fixed sentence."""
+
+from chapterverse.answering.refusals import NEAREST, nearest_sections
+from chapterverse.answering.refusals import advise as advise_on
+from chapterverse.answering.scope import Book, Selection
+from chapterverse.models import ChunkResult, SearchResult
+
+
+def chunk(number: int, heading: str, text: str) -> ChunkResult:
+    return ChunkResult(
+        chunk_id=f"id-{number}",
+        chunk_text=text,
+        source_url=f"http://book/gazebo#{heading.lower()}",
+        page_title="Gazebo",
+        section_heading=heading,
+        breadcrumb=f"Gazebo › {heading}",
+        module="simulation",
+        chunk_index=number,
+        similarity_score=0.5,
+        rank=number,
+        page_id="page",
+        content_hash=f"hash-{number}",
+        char_start=0,
+        char_end=len(text),
+    )
+
+
+def found(*chunks: ChunkResult) -> SearchResult:
+    return SearchResult(results=list(chunks), total_results=len(chunks), query="q", latency_ms=1.0)
+
+
+def advise(question: str, result: SearchResult) -> str:
+    return advise_on(question, Book(result), nearest_sections(result))
+
+
+SYSTEMS = chunk(1, "Systems", "Everything that Gazebo does is done by plugins. One of them does physics.")
+WORLDS = chunk(2, "Worlds", "A world is a file.")
+
+
+def test_names_what_is_covered_and_what_is_not() -> None:
+    advice = advise("What is the default physics step of Gazebo?", found(SYSTEMS, WORLDS))
+    first, *sections = advice.split("\n")
+    assert first == (
+        "Searched for “What is the default physics step of Gazebo?”. "
+        "The nearest sections speak of “physics”, “Gazebo”, not of “default”, “step”."
+    )
+    assert sections == [
+        "- Gazebo › Systems: http://book/gazebo#systems",
+        "- Gazebo › Worlds: http://book/gazebo#worlds",
+    ]
+
+
+def test_says_so_when_all_or_nothing_is_mentioned() -> None:
+    assert "speak of nothing that was asked for" in advise("sourdough starter", found(SYSTEMS))
+    assert advise("sourdough", found()) == "Searched for “sourdough”: no section of the book fits."
+
+
+def test_a_section_is_named_once_and_few_are() -> None:
+    again = chunk(3, "Systems", "More plugins.")
+    others = [chunk(number, f"Part{number}", "text") for number in range(4, 9)]
+    nearest = nearest_sections(found(SYSTEMS, again, WORLDS, *others))
+    assert [section.section_heading for section in nearest] == ["Systems", "Worlds", "Part4"]
+    assert len(nearest) == NEAREST
+
+
+def test_of_a_selection() -> None:
+    advice = advise_on("When did the airport open?", Selection("The university opened in 1816."), [])
+    assert advice == "Only the selection was read. It speaks of “open”, not of “airport”."

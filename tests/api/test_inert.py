@@ -1,0 +1,105 @@
+"""Text of the book in clients that render Markdown: nothing in it becomes an image, a link or HTML."""
+
+import re
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from chapterverse.api.inert import Inert, inert, link_to, marked, unescaped, written
+
+RENDERER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+# What GitHub's Markdown makes a link of inside plain text.
+AUTOLINK = re.compile(r"(?:https?|ftp)://\w|(?<![\w.])www\.\w|[\w.+-]+@[\w-]+\.[a-z]", re.I)
+TOKENS = (
+    *("![", "](", "[", "]", "(", ")", "<", ">", "<img src=x onerror=y>", "<!--", "-->", "<script>", "&lt;", "&#60;"),
+    *("http://e.example/x", "https://e.example", "www.e.example", "me@e.example", "javascript:x", "//e.example", "[1]"),
+    *(
+        "`",
+        "``",
+        "```",
+        "~~~",
+        "~",
+        "\n",
+        "\n\n",
+        " ",
+        "    ",
+        "- ",
+        "> ",
+        "1. ",
+        "|",
+        "\\",
+        "a",
+        "word ",
+        ": ",
+        "!",
+        "*",
+    ),
+    *("[a]: http://e.example", "```\n", "~~~\n", "\t", "# ", "---\n", "&", "^", "_", "\r\n", "[^1]: "),
+)
+
+
+def active(text: str) -> list[str]:
+    """What a renderer makes of a text that it should not."""
+    found = []
+    for token in RENDERER.parse(text):
+        if token.type == "html_block":
+            found.append(token.content)
+        for child in token.children or ():
+            if child.type in ("image", "link_open", "html_inline"):
+                found.append(child.type)
+            elif child.type == "text" and AUTOLINK.search(child.content):
+                found.append(child.content)
+    return found
+
+
+@settings(max_examples=1500, derandomize=True, deadline=None)
+@given(st.lists(st.sampled_from(TOKENS), max_size=14), st.lists(st.integers(0, 40), max_size=4))
+@example(["- ```\n", "![", "](", "http://e.example/x", ")", "\n", "```"], [])
+@example(["    ", "~~~\n", "```\n", "~~~\n", "![", "](", "x", ")"], [])
+@example(["1. ", "a", "\n\n", "   ```\n", "![", "](", "x", ")"], [])
+@example(["```", "a`\n", "![", "](x)"], [3])
+@example(["https:", "//e.example"], [6])
+def test_nothing_is_active_however_it_is_cut(tokens: list[str], cuts: list[int]) -> None:
+    text = "".join(tokens)
+    assert not active(inert(text)), inert(text)
+    places = sorted({min(cut, len(text)) for cut in cuts})
+    escaping = Inert()
+    pieces = [escaping.feed(text[a:b]) for a, b in zip([0, *places], [*places, len(text)], strict=True)]
+    streamed = "".join(pieces) + escaping.flush()
+    assert not active(streamed), streamed
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A node does **one** job, see `ros2 run`.",
+        "- first\n- second\n\n1. one\n2. two",
+        "| a | b |\n|---|---|\n| 1 | 2 |",
+        "```bash\nros2 run <package> ![x](http://e.example)\n```\n",
+        "5 > 3 and R&D",
+    ],
+)
+def test_ordinary_text_stays_as_it_is(text: str) -> None:
+    assert inert(text) == text
+
+
+def test_what_is_active_is_shown_as_text() -> None:
+    shown = inert("![logo](http://e.example/p.png) <img src=x> see https://e.example/a.")
+    assert RENDERER.render(shown).count("<img") == 0
+    assert "`https://e.example/a`." in shown
+    assert unescaped(inert("![a] <b> [c]")) == "![a] <b> [c]"
+
+
+def test_markers_do_not_join_with_what_follows() -> None:
+    text = "It is red [1](//e.example) and [2]: blue."
+    shown = written(inert(marked(text, [(10, 13, [1]), (31, 34, [2])])), "[^{}]")
+    assert shown.startswith("It is red [^1]\\(")
+    assert not active(shown)
+
+
+def test_our_own_addresses() -> None:
+    assert link_to("https://book.example/a#b") == "https://book.example/a#b"
+    assert link_to("https://book.example/a b<c>)](x") == "https://book.example/a%20b%3Cc%3E%29%5D%28x"
+    assert link_to("book/![x](y).md") == "book/!\\[x\\](y).md" or not active(link_to("book/![x](y).md"))

@@ -1,0 +1,147 @@
+"""The document model in the reader page: what the source says is shown, and nothing of it can act."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from chapterverse.book import Page as BookPage
+from chapterverse.ingestion.composing import compose
+from chapterverse.ingestion.document import Document, Tree
+from chapterverse.ingestion.images import find_image, keep_images
+from chapterverse.ingestion.readers import read
+from tests.browser.chromium import shoot, visiting
+from tests.browser.shelf import Shelf, scripted_server
+from tests.scripted import Scripted
+from tests.served import Served
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+FIRST = """# Everything 🤖
+
+A *slanted* and **strong** word, H<sub>2</sub>O, `code`, [the `second` page](second.md#part-two), [elsewhere](https://else.test/x),
+[nowhere](javascript:alert(1)) and a picture ![dot](dot.svg) in the line.[^n] Maths: $x_1 = \\frac{a}{b}$.
+
+![A drawing](dot.svg)
+
+![Of another site](https://else.test/a.png)
+
+!!! danger
+    Do **not** touch:
+
+    - hot
+    - sharp
+
+1. one
+   - inner *one*
+2. two
+
+| Name | Value |
+|---|---|
+| **a** \\| b | [c](second.md) |
+
+Term
+: What it *means*.
+
+```python title="main.py"
+print("<b>")  # <script>alert(1)</script>
+```
+
+> Said **so**.
+
+## cv-ask
+
+The last words.
+
+[^n]: The note.
+"""
+SECOND = "# Second\n\nWords.\n\n## Part two\n\nMore [back](first.md).\n"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def pages(home: Path, tmp_path_factory: pytest.TempPathFactory) -> list[BookPage]:
+    folder = tmp_path_factory.mktemp("book")
+    dot = '<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20"><circle cx="9" cy="9" r="9"/></svg>'
+    for name, text in (("first.md", FIRST), ("second.md", SECOND), ("dot.svg", dot)):
+        (folder / name).write_text(text)
+    tree = Tree(str(folder), name="book")
+    made = []
+    for name in ("first.md", "second.md"):
+        document = Document(f"book/{name}", name, "book", "markdown", (folder / name).read_bytes(), tree=tree)
+        made.append(compose(document, read(document)[0]))
+        keep_images(home, made[-1], lambda address: find_image(tree, address))
+    return made
+
+
+@pytest.fixture(scope="module")
+def server(pages: list[BookPage], home: Path, scripted: Scripted) -> Iterator[Served]:
+    with scripted_server(Shelf(pages), scripted, chapterverse_home=home) as running:
+        yield running
+
+
+@pytest.fixture
+def page(browser: Browser, server: Served, pages: list[BookPage]) -> Iterator[Page]:
+    with visiting(browser, server.url, f"/#/{pages[0].page_id}") as opened:
+        opened.locator("main h1").wait_for()
+        yield opened
+
+
+def test_words_look_as_the_source_says(page: Page) -> None:
+    first = page.locator("main p").nth(1)
+    assert first.locator("em").all_text_contents() == ["slanted"]
+    assert first.locator("strong").all_text_contents() == ["strong"]
+    assert first.locator("sub").all_text_contents() == ["2"]
+    assert first.locator("code").all_text_contents() == ["code", "second"]
+    assert first.locator(".math").all_text_contents() == ["x_1 = \\frac{a}{b}"]
+    assert first.locator("sup.footnote").all_text_contents() == ["n"]
+    expect(page.locator(".aside.tone-danger .label")).to_have_text("Danger")
+    assert page.locator(".aside.tone-danger li").all_text_contents() == ["hot", "sharp"]
+    expect(page.locator("ol > li").first.locator("ul > li > em")).to_have_text("one")
+    assert page.locator("td").all_text_contents() == ["a | b", "c"]
+    expect(page.locator("dl.definition dt code")).to_have_text("Term")
+    expect(page.locator("dl.definition dd em")).to_have_text("means")
+    expect(page.locator(".listing figcaption")).to_have_text("main.py")
+    expect(page.locator(".listing pre")).to_have_attribute("data-language", "python")
+    expect(page.locator("blockquote strong")).to_have_text("so")
+    shoot(page, "30-everything")
+
+
+def test_links_inside_the_book_are_opened_in_place(page: Page, pages: list[BookPage]) -> None:
+    links = page.locator("main p").nth(1).locator("a")
+    assert links.all_text_contents() == ["the second page", "elsewhere"]  # a script is no link
+    expect(links.nth(1)).to_have_attribute("target", "_blank")
+    expect(links.nth(1)).to_have_attribute("rel", "noopener")
+    links.first.click()
+    expect(page.locator("main h1")).to_have_text("Second")
+    expect(page.locator("#book-part-two")).to_be_focused()
+    assert page.url.endswith(f"#/{pages[1].page_id}?section=part-two")
+    page.locator("main p a").last.click()
+    expect(page.locator("main h1")).to_have_text("Everything 🤖")
+
+
+def test_images_of_the_book_are_shown_and_others_are_named(page: Page) -> None:
+    shown = page.locator("main img")
+    expect(shown).to_have_count(2)
+    for number in range(2):
+        assert shown.nth(number).evaluate("image => image.decode().then(() => image.naturalWidth)") == 20
+    expect(page.locator("main figure img")).to_have_attribute("alt", "A drawing")
+    expect(page.locator("main figure a .picture")).to_have_text("Of another site")  # `visiting` fails on a request
+
+
+def test_the_books_ids_cannot_take_the_pages_own(page: Page) -> None:
+    expect(page.locator("#book-cv-ask")).to_have_text("cv-ask")
+    expect(page.locator("#cv-ask")).to_have_class("ask-place")
+
+
+def test_evidence_is_marked_across_marks(page: Page, pages: list[BookPage], server: Served) -> None:
+    text = pages[0].text
+    start, end = text.index("slanted"), text.index("strong word") + len("strong word")
+    page.goto(f"{server.url}/#/{pages[0].page_id}?quote={start}-{end}")
+    expect(page.locator("mark.evidence").first).to_be_visible()
+    assert "".join(page.locator("mark.evidence").all_text_contents()) == "slanted and strong word"

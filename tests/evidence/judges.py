@@ -1,0 +1,63 @@
+"""Judges for tests, in process: right, gullible, absent and worse."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Collection
+from dataclasses import dataclass, field
+
+from chapterverse.evidence.judge import Case, JudgeFailed, JudgeUsage, Verdict
+
+
+def plain(text: str) -> str:
+    """The words of a text."""
+    return " ".join("".join(c if c.isalnum() else " " for c in text.lower()).split())
+
+
+@dataclass
+class ScriptedJudge:
+    """Says yes to what a rule finds true, in one reply."""
+
+    supports: Callable[[str], bool]
+    units: tuple[str, ...] = ()
+    seconds: float = 0.0
+    name: str = "scripted"
+    cases: list[Case] = field(default_factory=list)
+
+    async def verdicts(self, case: Case, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
+        self.cases.append(case)
+        usage.calls += 1
+        usage.tokens += len(case.message()) // 4
+        await asyncio.sleep(self.seconds)
+        for number, claim in enumerate(case.claims, start=1):
+            yield Verdict(number, self.supports(claim), self.units)
+
+    async def close(self) -> None:
+        pass
+
+
+def right(truths: Collection[str]) -> ScriptedJudge:
+    """A judge that knows what is true."""
+    known = {plain(truth) for truth in truths}
+    return ScriptedJudge(lambda claim: plain(claim) in known)
+
+
+def gullible() -> ScriptedJudge:
+    """A judge that believes everything."""
+    return ScriptedJudge(lambda claim: True)
+
+
+@dataclass
+class FailingJudge:
+    """A judge that cannot be used."""
+
+    name: str = "failing"
+    calls: int = 0
+    retryable: bool = True
+
+    async def verdicts(self, case: Case, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
+        self.calls += 1
+        usage.calls += 1
+        raise JudgeFailed("it is down", retryable=self.retryable)
+        yield
+
+    async def close(self) -> None:
+        pass

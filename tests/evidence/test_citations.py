@@ -1,0 +1,99 @@
+"""Sources and markers: the exact text of the proving units, each source once, and Markdown that holds together."""
+
+import pytest
+
+from chapterverse.evidence.citations import Proven, Renderer, lines_of, marked, markers_in
+from chapterverse.evidence.passages import Evidence
+from chapterverse.evidence.statement import Statement
+from chapterverse.models import SelectedTextCitation
+from tests.chunks import chunk
+from tests.evidence.proving import evidence_of
+
+TEXT = "One is here. Two is there. Three is far. Four is near."
+
+
+def renderer_of(evidence: Evidence) -> Renderer:
+    return Renderer(evidence.passages)
+
+
+def test_units_that_follow_each_other_are_one_source() -> None:
+    evidence = evidence_of(TEXT)
+    one, two, _, four = evidence.all_units()
+    shown = renderer_of(evidence).write(Proven(Statement("So it is."), "supported", (four, two, one)))
+    assert shown.text == "So it is [1][2]."
+    assert [source.quote for source in shown.sources] == ["One is here. Two is there.", "Four is near."]
+    assert [(light.start, light.end) for light in shown.sources[0].highlights] == [(0, 12), (13, 26)]
+
+
+def test_a_source_is_told_once_and_never_changes() -> None:
+    evidence = evidence_of(TEXT)
+    one, two, three, _ = evidence.all_units()
+    renderer = renderer_of(evidence)
+    first = renderer.write(Proven(Statement("A."), "supported", (one, two)))
+    again = renderer.write(Proven(Statement("B."), "supported", (two,)))
+    wider = renderer.write(Proven(Statement("C."), "supported", (two, three)))
+    assert (first.markers, again.markers, wider.markers) == ((1,), (1,), (2,))
+    assert (len(first.sources), len(again.sources), len(wider.sources)) == (1, 0, 1)
+
+
+def test_offsets_count_into_the_page() -> None:
+    page = "Before it. " * 20 + TEXT
+    start = page.index(TEXT)
+    evidence = Evidence()
+    evidence.issue([chunk(TEXT, "Title › Section", "http://book/p#s", 0.7, start=start)])
+    (source,) = renderer_of(evidence).write(Proven(Statement("A."), "quoted", (evidence.all_units()[1],))).sources
+    assert page[source.quote_start : source.quote_end] == source.quote == "Two is there."
+    assert (source.source_url, source.relevance_score, source.page_title) == ("http://book/p#s", 0.7, "Title")
+
+
+def test_a_selection_is_cited_by_lines() -> None:
+    evidence = evidence_of("Title\r\n\r\nOne is here.\r\nTwo is there.")
+    unit = next(unit for unit in evidence.all_units() if "Two" in unit.text)
+    (source,) = renderer_of(evidence).write(Proven(Statement("A."), "quoted", (unit,))).sources
+    assert isinstance(source, SelectedTextCitation)
+    assert source.source_url == "selected_text"
+    assert source.line_end == 4
+
+
+def test_a_snippet_is_short_and_holds_the_quote() -> None:
+    evidence = evidence_of("Word " * 200 + "ends. The middle one. " + "Word " * 200)
+    unit = next(unit for unit in evidence.all_units() if "middle" in unit.text)
+    (source,) = renderer_of(evidence).write(Proven(Statement("A."), "quoted", (unit,))).sources
+    assert len(source.chunk_text) <= 500
+    assert "The middle one." in source.chunk_text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("A sentence.", "A sentence [1]."),
+        ("A question?", "A question [1]?"),
+        ("Run this:", "Run this [1]:"),
+        ("No stop", "No stop [1]"),
+        ("“Quoted.”", "“Quoted [1].”"),
+        ("Text.\n\n```\ncode\n```", "Text.\n\n```\ncode\n```\n\n[1]"),
+        ("| a |\n|---|\n| b |", "| a |\n|---|\n| b |\n\n[1]"),
+    ],
+)
+def test_where_markers_stand(text: str, shown: str) -> None:
+    assert marked(text, "[1]") == shown
+
+
+def test_markers_are_told_from_brackets_in_code() -> None:
+    text = "A [1][2]. `x[1]`\n```\ny[3]\n```\n[3]"
+    assert [(text[start:end], numbers) for start, end, numbers in markers_in(text)] == [
+        ("[1]", (1,)),
+        ("[2]", (2,)),
+        ("[3]", (3,)),
+    ]
+    assert markers_in(text)[-1][0] == text.rindex("[3]")
+
+
+def test_lines() -> None:
+    assert lines_of("a\r\nb\rc\nd", 3, 4) == (2, 2)
+    assert lines_of("a\nb\nc", 0, 5) == (1, 3)
+
+
+def test_code_with_fences_inside_keeps_its_fence() -> None:
+    shown = renderer_of(evidence_of(TEXT)).write(Proven(Statement("```\nx\n```", shape="code"), "quoted"))
+    assert shown.text == "````\n```\nx\n```\n````"

@@ -1,0 +1,292 @@
+"""Statements in, proven statements out: the order of proof, what replaces and what is withheld, and no holes."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+
+import pytest
+
+from chapterverse.errors import AgentUnavailable
+from chapterverse.evidence import gate as gate_module
+from chapterverse.evidence.citations import Proven
+from chapterverse.evidence.gate import MAX_SHOWN, MAX_STATEMENTS, Gate
+from chapterverse.evidence.judge import Case, JudgeUsage, Verdict
+from chapterverse.evidence.passages import Evidence
+from chapterverse.evidence.statement import Statement
+from tests.evidence.judges import FailingJudge, ScriptedJudge, gullible, plain, right
+from tests.evidence.proving import drafts_of, evidence_of, prove
+
+SERVER = (
+    "The server listens on port 8080 by default. It can be changed with `--port`. The log lies in /var/log/app.log.\n\n"
+    "Start it with:\n\n```bash\nappd --port 8080\nappd --status\n```\n\n"
+    "| option | default |\n|---|---|\n| `--port` | 8080 |\n| `--workers` | 4 |\n"
+)
+QUESTION = "Which port does the server listen on, and how do I start it?"
+TRUE = "Port 8080 is what the server uses unless told otherwise."
+
+
+def evidence() -> Evidence:
+    return evidence_of(SERVER, question=QUESTION)
+
+
+async def test_the_words_of_a_unit_need_no_judge() -> None:
+    shown = await prove("The server listens on port **8080** by default [1.1].", evidence(), None)
+    assert shown.text == "The server listens on port **8080** by default [1]."
+    assert [one.kind for one in shown.proven] == ["quoted"]
+    assert shown.sources[0].quote == "The server listens on port 8080 by default."
+
+
+async def test_own_words_are_shown_when_the_judge_bears_them_out() -> None:
+    shown = await prove(f"{TRUE[:-1]} [1.1].", evidence(), right([TRUE]))
+    assert shown.text == f"{TRUE[:-1]} [1]."
+    assert [one.kind for one in shown.proven] == ["supported"]
+    assert (shown.gate.counts.withheld, shown.gate.usage.calls) == (0, 1)
+
+
+async def test_what_the_judge_does_not_bear_out_is_replaced_by_the_units_it_named() -> None:
+    lie = "The server uses port 8080 only if `--workers` is 4"
+    shown = await prove(f"{lie} [1.1].", evidence(), right([]))
+    assert shown.text == "The server listens on port 8080 by default [1]."
+    assert (shown.gate.counts.replaced, shown.gate.counts.withheld) == (1, 0)
+    assert shown.proven[0].replaced
+
+
+async def test_exact_things_that_stand_nowhere_are_not_even_asked_about() -> None:
+    judge = gullible()
+    shown = await prove("The server listens on port 9090 [1.9]. Edit /etc/appd.conf [1.9].", evidence(), judge)
+    assert shown.text == ""
+    assert judge.cases == []
+    assert shown.gate.counts.withheld == 2
+
+
+async def test_without_a_judge_only_the_books_words_are_shown() -> None:
+    code = "```bash\nappd --status\n```"
+    text = f"{TRUE[:-1]} [1.1].\n\n{code}\n\nIt logs to /var/log/app.log, which is the best place [1.3]."
+    shown = await prove(text, evidence(), None)
+    assert "The server listens on port 8080 by default" in shown.text
+    assert "appd --status" in shown.text
+    assert "best place" not in shown.text
+    assert {one.kind for one in shown.proven} == {"quoted"}
+
+
+@pytest.mark.parametrize("line", ["rm -rf /", "appd --port 9090", "curl evil.example"])
+async def test_code_must_stand_in_the_passages_line_by_line(line: str) -> None:
+    shown = await prove(f"```bash\nappd --status\n{line}\n```", evidence(), gullible())
+    assert shown.text == ""
+
+
+async def test_inline_code_of_the_book_may_be_a_block() -> None:
+    shown = await prove("```\n--port\n```", evidence(), None)
+    assert shown.text == "```\n--port\n```\n[1]"
+
+
+async def test_code_may_be_indented_otherwise_and_leave_lines_out() -> None:
+    shown = await prove("```bash\n    appd   --status\n```", evidence(), None)
+    assert "appd   --status" in shown.text
+
+
+async def test_a_row_of_the_book_is_quoted_with_its_header() -> None:
+    table = "| option | default |\n|---|---|\n| `--workers` | 4 [1.6] |\n| `--speed` | 9 [1.9] |\n"
+    shown = await prove(table, evidence(), gullible())
+    assert shown.text == "| option | default |\n|---|---|\n| `--workers` | 4 [1] |"
+
+
+async def test_units_that_were_never_issued_name_nothing() -> None:
+    judge = right([TRUE])
+    shown = await prove(f"{TRUE[:-1]} [7.9].", evidence(), judge)
+    assert "[1.3]" in "\n".join(judge.cases[0].evidence), "it is judged against everything"
+    assert shown.text.endswith("[1].")
+    assert shown.sources[0].quote in SERVER
+
+
+async def test_a_judge_cannot_cite_what_it_was_not_shown() -> None:
+    judge = ScriptedJudge(lambda claim: True, units=("9.9", "1.99"))
+    shown = await prove(f"{TRUE[:-1]} [1.1].", evidence(), judge)
+    assert [unit.ref.unit for unit in shown.proven[0].units] == [1]
+
+
+# ── absence and frames ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_an_absence_is_shown_without_a_citation() -> None:
+    absence = "The passages do not say which versions are supported."
+    shown = await prove(f"{TRUE[:-1]} [1.1]. {absence}", evidence(), right([TRUE, absence]))
+    assert shown.text == f"{TRUE[:-1]} [1]. {absence}"
+    assert [one.kind for one in shown.proven] == ["supported", "absence"]
+
+
+async def test_an_absence_that_carries_a_fact_must_be_proven() -> None:
+    lie = "The passages do not name the port, which is 8080."
+    shown = await prove(lie, evidence(), right([]))
+    assert shown.text == ""
+
+
+async def test_a_false_absence_is_withheld_and_never_replaced() -> None:
+    shown = await prove("The passages do not say how the server is started [1.1].", evidence(), right([]))
+    assert shown.text == ""
+    assert shown.gate.counts.withheld == 1
+
+
+async def test_a_lead_in_is_shown_with_what_it_introduces_and_only_then() -> None:
+    lead = "To start it, run this:"
+    shown = await prove(f"{lead}\n\n```\nappd --status\n```", evidence(), right([lead]))
+    assert shown.text == f"{lead}\n\n```\nappd --status\n```\n[1]"
+    assert [one.kind for one in shown.proven] == ["frame", "quoted"]
+    alone = await prove(f"{lead}\n\n```\nrm -rf /\n```", evidence(), right([lead]))
+    assert alone.text == ""
+
+
+async def test_a_fact_that_introduced_nothing_ends_with_a_full_stop() -> None:
+    lead = "The server uses port 8080:"
+    shown = await prove(f"{lead[:-1]} [1.1]:\n\n```\nrm -rf /\n```", evidence(), right([lead]))
+    assert shown.text == "The server uses port 8080 [1]."
+
+
+async def test_a_heading_without_its_text_is_left_out() -> None:
+    text = f"## Start\n\nNonsense about the server [1.1].\n\n## Port\n\n{TRUE[:-1]} [1.1]."
+    shown = await prove(text, evidence(), right(["Start", "Port", TRUE]))
+    assert shown.text == f"## Port\n\n{TRUE[:-1]} [1]." or "## Start\n\nThe server listens" in shown.text
+
+
+# ── no holes ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+LIE = "The server is the best on the market."
+
+
+@pytest.mark.parametrize(
+    ("after", "shown_as"),
+    [
+        ("However, the port is 8080.", "The port is 8080."),
+        ("Also, `--port` changes it.", "`--port` changes it."),
+        ("For example, the port is 8080.", "The port is 8080."),
+        ("It is 8080.", "The server listens on port 8080 by default."),
+        ("This is the port.", "The server listens on port 8080 by default."),
+        ("Otherwise, the port is 8080.", "The server listens on port 8080 by default."),
+        ("They are made of cheese.", ""),
+        ("The port is 8080.", "The port is 8080."),
+    ],
+)
+async def test_nothing_dangles_after_what_was_withheld(after: str, shown_as: str) -> None:
+    shown = await prove(f"{LIE} {after}", evidence(), right([after]))
+    assert shown.text.replace(" [1]", "") == shown_as
+
+
+async def test_numbers_of_a_list_are_counted_anew() -> None:
+    steps = ["Start the server.", "Buy a new server.", "Look at the log."]
+    text = "\n".join(f"{number}. {step}" for number, step in enumerate(steps, start=1))
+    shown = await prove(text, evidence(), right([steps[0], steps[2]]))
+    assert shown.text.replace(" [1]", "").replace(" [2]", "") == "1. Start the server.\n2. Look at the log."
+
+
+async def test_code_between_two_items_does_not_restart_their_numbers() -> None:
+    text = "1. Start the server:\n```\nappd --status\n```\n2. Look at the log."
+    shown = await prove(text, evidence(), right(["Start the server:", "Look at the log."]))
+    assert shown.text.startswith("1. Start the server:")
+    assert "\n\n2. Look at the log" in shown.text
+
+
+async def test_an_item_goes_on_without_its_first_sentence() -> None:
+    text = f"- {LIE[:-1]} [1.1]. The port is 8080 [1.1].\n- Look at the log [1.3]."
+    shown = await prove(text, evidence(), right(["The port is 8080.", "Look at the log."]))
+    assert shown.text.startswith("- The ") and "\n- Look at the log" in shown.text
+
+
+async def test_a_nested_item_moves_out_when_its_parent_is_withheld() -> None:
+    text = f"- {LIE}\n  - The port is 8080.\n"
+    shown = await prove(text, evidence(), right(["The port is 8080."]))
+    assert shown.text == "- The port is 8080 [1]."
+
+
+# ── the judge's faults ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_judge_that_fails_is_asked_twice_and_then_the_book_speaks() -> None:
+    judge = FailingJudge()
+    shown = await prove(f"{TRUE[:-1]} [1.1].", evidence(), judge)
+    assert shown.text == "The server listens on port 8080 by default [1]."
+    assert judge.calls == 2
+    hopeless = FailingJudge(retryable=False)
+    await prove(f"{TRUE[:-1]} [1.1].", evidence(), hopeless)
+    assert hopeless.calls == 1
+
+
+async def test_a_late_judge_does_not_outlive_the_answer() -> None:
+    started = time.perf_counter()
+    shown = await prove(f"{TRUE[:-1]} [1.1].", evidence(), ScriptedJudge(lambda claim: True, seconds=30), seconds=0.3)
+    assert time.perf_counter() - started < 2
+    assert shown.text == "The server listens on port 8080 by default [1]."
+
+
+async def test_statements_are_judged_together_while_more_are_written() -> None:
+    claims = [f"The port is 8080, says remark {word}." for word in ("a", "b", "c", "d", "e", "f", "g")]
+    judge = ScriptedJudge(lambda claim: True, seconds=0.05)
+    shown = await prove(" ".join(claims), evidence(), judge)
+    assert len(shown.proven) == len(claims)
+    assert 1 < len(judge.cases) < len(claims)
+    assert [plain(claim) for case in judge.cases for claim in case.claims] == [plain(claim) for claim in claims]
+
+
+async def test_a_statement_is_shown_before_the_writer_is_done() -> None:
+    loop = asyncio.get_running_loop()
+    gate = Gate(evidence(), right([TRUE]), deadline=loop.time() + 10)
+    proving = gate.prove(drafts_of(f"{TRUE[:-1]} [1.1]. " + "More words come later. " * 40, pause=0.02))
+    started = time.perf_counter()
+    first = await anext(proving)
+    assert time.perf_counter() - started < 0.5
+    assert isinstance(first, Proven)
+    await proving.aclose()
+    assert not [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+
+
+async def test_an_error_of_the_writer_comes_after_what_was_proven() -> None:
+    async def breaking() -> AsyncGenerator[Statement | Proven, None]:
+        yield Statement("The server listens on port 8080 by default.")
+        raise AgentUnavailable("gone")
+
+    gate = Gate(evidence(), None, deadline=asyncio.get_running_loop().time() + 5)
+    shown = []
+    with pytest.raises(AgentUnavailable):
+        async for one in gate.prove(breaking()):
+            shown.append(one)  # noqa: PERF401 - what came before the error is wanted
+    assert len(shown) == 1
+
+
+async def test_a_judge_with_a_fault_of_its_own_proves_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(ScriptedJudge):
+        async def verdicts(self, case: Case, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
+            yield Verdict(99, True)
+
+    shown = await prove(f"{TRUE[:-1]} [1.1].", evidence(), Broken(lambda claim: True))
+    assert shown.text == "The server listens on port 8080 by default [1]."
+
+
+# ── limits ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_ten_thousand_words_are_cut_off() -> None:
+    text = " ".join(f"The port is 8080, says remark {word}." for word in map(_letters, range(2000)))
+    shown = await prove(text, evidence(), gullible())
+    assert shown.gate.truncated
+    assert len(shown.proven) <= max(MAX_SHOWN, MAX_STATEMENTS)
+
+
+async def test_a_model_that_repeats_itself_is_stopped() -> None:
+    shown = await prove("The server listens on port 8080 by default [1.1]. " * 50, evidence(), None)
+    assert shown.text == "The server listens on port 8080 by default [1]."
+    assert shown.gate.truncated
+
+
+async def test_one_endless_sentence_is_not_shown() -> None:
+    shown = await prove("the server listens and " * 4000, evidence(), gullible())
+    assert shown.text == ""
+
+
+def test_what_the_parser_cuts_off_is_too_long_for_the_gate() -> None:
+    from chapterverse.writing import markdown
+
+    assert gate_module.MAX_STATEMENT_CHARS < markdown.MAX_STATEMENT_CHARS
+
+
+def _letters(number: int) -> str:
+    return "".join(chr(ord("a") + int(digit)) for digit in str(number))

@@ -1,0 +1,141 @@
+"""Word documents as Word and Pandoc write them, and broken ones."""
+
+import io
+import zipfile
+
+import pytest
+
+from chapterverse.ingestion.composing import compose
+from chapterverse.ingestion.document import Document, Unreadable
+from chapterverse.ingestion.readers import read
+
+W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" '
+W += 'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships" '
+W += 'xmlns:wp="http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing"'
+STYLES = (
+    f"<w:styles {W}>"
+    '<w:style w:styleId="Title"><w:name w:val="Title"/></w:style>'
+    '<w:style w:styleId="H1"><w:name w:val="heading 1"/></w:style>'
+    '<w:style w:styleId="Own"><w:name w:val="My head"/><w:basedOn w:val="H2"/></w:style>'
+    '<w:style w:styleId="H2"><w:name w:val="heading 2"/></w:style>'
+    '<w:style w:styleId="Code"><w:name w:val="Source Code"/></w:style>'
+    '<w:style w:styleId="Mono"><w:name w:val="Verbatim Char"/></w:style>'
+    '<w:style w:styleId="Toc1"><w:name w:val="toc 1"/></w:style></w:styles>'
+)
+NUMBERING = (
+    f'<w:numbering {W}><w:abstractNum w:abstractNumId="0"><w:lvl w:ilvl="0"><w:numFmt w:val="decimal"/></w:lvl>'
+    '<w:lvl w:ilvl="1"><w:numFmt w:val="bullet"/></w:lvl></w:abstractNum>'
+    '<w:num w:numId="5"><w:abstractNumId w:val="0"/></w:num></w:numbering>'
+)
+RELATIONS = (
+    '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">'
+    '<Relationship Id="r1" Target="https://x.test/a" TargetMode="External"/></Relationships>'
+)
+NOTES = f'<w:footnotes {W}><w:footnote w:id="2"><w:p><w:r><w:t>A note.</w:t></w:r></w:p></w:footnote></w:footnotes>'
+
+
+def _run(text: str, style: str = "") -> str:
+    return f'<w:r><w:rPr>{style}</w:rPr><w:t xml:space="preserve">{text}</w:t></w:r>'
+
+
+def _paragraph(*runs: str, style: str = "", more: str = "") -> str:
+    named = f'<w:pStyle w:val="{style}"/>' if style else ""
+    return (
+        f"<w:p><w:pPr>{named}{more}</w:pPr>{''.join(one if one.startswith('<') else _run(one) for one in runs)}</w:p>"
+    )
+
+
+def _item(text: str, level: int) -> str:
+    return _paragraph(text, more=f'<w:numPr><w:ilvl w:val="{level}"/><w:numId w:val="5"/></w:numPr>')
+
+
+def _cell(text: str, more: str = "") -> str:
+    return f"<w:tc><w:tcPr>{more}</w:tcPr>{_paragraph(text)}</w:tc>"
+
+
+def _archive(files: dict[str, str]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as book:
+        for name, text in files.items():
+            book.writestr(name, text)
+    return buffer.getvalue()
+
+
+def _word(body: str) -> bytes:
+    return _archive(
+        {
+            "word/document.xml": f"<w:document {W}><w:body>{body}</w:body></w:document>",
+            "word/styles.xml": STYLES,
+            "word/numbering.xml": NUMBERING,
+            "word/_rels/document.xml.rels": RELATIONS,
+            "word/footnotes.xml": NOTES,
+        }
+    )
+
+
+SOUND = _word(
+    _paragraph("Nodes", style="H1") + _item("first", 0) + f"<w:tbl><w:tr>{_cell('a')}{_cell('b')}</w:tr></w:tbl>"
+)
+
+
+def _document(data: bytes) -> Document:
+    return Document("b/x.docx", "x.docx", "b", "docx", data)
+
+
+def test_headings_lists_code_tables_links_and_notes() -> None:
+    link = f'<w:hyperlink r:id="r1">{_run("the site")}</w:hyperlink>'
+    deleted = "<w:del><w:r><w:delText>gone</w:delText></w:r></w:del>"
+    note = '<w:r><w:footnoteReference w:id="2"/></w:r>'
+    image = '<w:r><w:drawing><wp:inline><wp:docPr id="1" name="p" descr="A plot"/></wp:inline></w:drawing></w:r>'
+    power = _run("6", '<w:vertAlign w:val="superscript"/>')
+    hidden = _run("secret", "<w:vanish/>")
+    rows = [
+        _cell("Name") + _cell("Use", '<w:gridSpan w:val="2"/>'),
+        _cell("a", '<w:vMerge w:val="restart"/>') + _cell("1") + _cell("2"),
+        _cell("", "<w:vMerge/>") + _cell("3") + _cell("4"),
+    ]
+    body = (
+        _paragraph("The Rover", style="Title")
+        + _paragraph("Contents 1", style="Toc1")
+        + _paragraph('<w:bookmarkStart w:id="0" w:name="setup"/>', "Setup", style="H1")
+        + _paragraph("A ", _run("bo", "<w:b/>"), _run("ld", "<w:b/>"), " word, ", link, deleted, hidden, ", ")
+        + _paragraph(_run("x = 1", '<w:rStyle w:val="Mono"/>'), " 10", power, note)
+        + _item("first", 0) + _item("inner", 1) + _item("second", 0)
+        + _paragraph("Use", style="Own")
+        + _paragraph("def f():", style="Code") + _paragraph("  return 1", style="Code")
+        + f"<w:tbl>{''.join(f'<w:tr>{row}</w:tr>' for row in rows)}</w:tbl>"
+        + _paragraph(image)
+    )  # fmt: skip
+    document = _document(_word(body))
+    (draft,) = read(document)
+    page = compose(document, draft)
+    assert page.text == (
+        "# The Rover\n\n## Setup\n\nA bold word, the site,\n\n`x = 1` 10^6 (A note.)\n\n"
+        "1. first\n  - inner\n2. second\n\n### Use\n\n```\ndef f():\n  return 1\n```\n\n"
+        "| Name | Use | Use |\n| --- | --- | --- |\n| a | 1 | 2 |\n| a | 3 | 4 |\n\n[Image: A plot]"
+    )
+    assert [(mark.kind, page.text[mark.start : mark.end], mark.target) for mark in page.marks] == [
+        ("strong", "bold", ""),
+        ("link", "the site", "https://x.test/a"),
+        ("sup", "^6", ""),
+        ("footnote", "(A note.)", "2"),
+    ]
+    assert [section.anchor for section in page.sections] == ["", "setup", "use"]
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"PK\x03\x04 broken", "damaged"),
+        (b"\xd0\xcf\x11\xe0 old Word", "damaged"),
+        (_archive({"a.txt": "x"}), "has no word/document.xml"),
+        (_archive({"word/document.xml": "<a"}), "not XML"),
+        (_archive({"word/document.xml": "<a/>"}), "has no body"),
+        (_archive({"word/document.xml": '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>'}), "declares XML entities"),
+        (_archive({"word/document.xml": "<a>" * 1000}), "nested too deeply"),
+        (_archive({"word/document.xml": "<a>" + " " * 60_000_000 + "</a>"}), "ZIP bomb"),
+    ],
+)
+def test_broken_files(data: bytes, why: str) -> None:
+    with pytest.raises(Unreadable, match=why):
+        read(_document(data))

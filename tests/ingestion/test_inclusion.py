@@ -1,0 +1,156 @@
+"""Includes stay inside the folder, end, and cost little."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from chapterverse.ingestion import inclusion
+from chapterverse.ingestion.document import Document, Format, Generator, Tree
+from chapterverse.ingestion.folder import Folder
+from chapterverse.ingestion.options import SourceOptions
+from chapterverse.ingestion.readers import read
+from tests.ingestion.site import collect
+
+SECRET = "nobody may read this"
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Path:
+    (tmp_path / "secret.txt").write_text(SECRET)
+    root = tmp_path / "book"
+    (root / "docs/parts").mkdir(parents=True)
+    (root / "src").mkdir()
+    (root / ".env").write_text(SECRET)
+    (root / "src/x.py").write_text("# --8<-- [start:one]\na = 1\n# --8<-- [end:one]\nb = 2\nc = 3\n")
+    (root / "src/y.rs").write_text(
+        "// ANCHOR: two\nfn main() {\n# hidden\n    go();\n}\n// ANCHOR_END: two\nfn other() {}\n"
+    )
+    (root / "src/z.ts").write_text("let a\n// #region part\nlet b\n// #endregion part\n")
+    (root / "docs/parts/p.md").write_text("---\ntitle: part\n---\nIncluded *prose*.\n")
+    return root
+
+
+def said(book: Path, text: str, generator: Generator = "mkdocs", form: Format = "markdown") -> list[tuple[str, str]]:
+    tree = Tree(str(book / "docs"), generator=generator, within=str(book))
+    path = "page.mdx" if form == "mdx" else "page.md"
+    document = Document("book/page.md", path, "book", form, f"Begin.\n\n{text}".encode(), tree=tree)
+    (draft,) = read(document)
+    return [(part.kind, part.text) for part in draft.parts[1:]]
+
+
+@pytest.mark.parametrize(
+    ("generator", "text", "code"),
+    [
+        ("mkdocs", '```python\n--8<-- "src/x.py:one"\n```', "a = 1"),
+        ("mkdocs", '```python\n--8<-- "src/x.py:2:2"\n```', "a = 1"),
+        ("mkdocs", "```python\n--8<--\nsrc/x.py\n--8<--\n```", "a = 1\nb = 2\nc = 3"),
+        ("mkdocs", "{* ../src/x.py ln[4:4] hl[1] *}", "# Code above omitted 👆\n\nb = 2\n\n# Code below omitted 👇"),
+        ("mkdocs", "```python\n{!../src/x.py!}\n```", "a = 1\nb = 2\nc = 3"),
+        ("mkdocs", '```\n;--8<-- "src/x.py"\n```', '--8<-- "src/x.py"'),
+        ("mdbook", "```rust\n{{#include ../src/y.rs:two}}\n```", "fn main() {\n    go();\n}"),
+        ("mdbook", "```rust\n{{#rustdoc_include ../src/y.rs:2:2}}\n```", "fn main() {"),
+        ("mdbook", "```md\n\\{{#include ../src/y.rs}}\n```", "{{#include ../src/y.rs}}"),
+        ("vitepress", "<<< @/../src/z.ts#part{ts}", "let b"),
+        ("vitepress", "<<< ../src/z.ts{3}", "let a\nlet b"),
+        ("hugo", '{{% code_sample file="../src/x.py" %}}', "a = 1\nb = 2\nc = 3"),
+    ],
+)
+def test_programs(book: Path, generator: Generator, text: str, code: str) -> None:
+    assert said(book, text, generator) == [("code", code)]
+
+
+@pytest.mark.parametrize(
+    ("generator", "text"),
+    [
+        ("mkdocs", '--8<-- "parts/p.md"'),
+        ("mdbook", "{{#include parts/p.md}}"),
+        ("vitepress", "<!--@include: ./parts/p.md-->"),
+        ("hugo", '{{% include "parts/p.md" %}}'),
+        ("hugo", '{{< readfile file="parts/p.md" >}}'),
+    ],
+)
+def test_prose(book: Path, generator: Generator, text: str) -> None:
+    (kind, words) = said(book, text, generator)[-1]
+    assert kind == "paragraph"
+    assert "Included" in words and "prose" in words
+
+
+def test_a_partial_of_mdx(book: Path) -> None:
+    (book / "docs/_part.mdx").write_text("export const a = 1;\n\nA **partial** of {props.name} `code`.\n\n<Inner />\n")
+    text = (
+        "import Part from './_part.mdx';\nimport code from '!!raw-loader!../src/x.py';\n"
+        "import Out from '../../secret.txt';\n\n<Part name='x' />\n\n"
+        '<CodeBlock language="py">{code}</CodeBlock>\n\n<Out />\n\n'
+        "<CodeBlock>{`x\ny`}</CodeBlock>"
+    )
+    found = said(book, text, "docusaurus", "mdx")
+    assert [kind for kind, _ in found] == ["paragraph", "code", "code"]
+    assert [code for kind, code in found if kind == "code"] == [
+        "# --8<-- [start:one]\na = 1\n# --8<-- [end:one]\nb = 2\nc = 3",
+        "x\ny",
+    ]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../../secret.txt",
+        "../../../../../../etc/passwd",
+        "/etc/passwd",
+        "../.env",
+        "link.txt",
+        "%2e%2e/%2e%2e/secret.txt",
+    ],
+)
+@pytest.mark.parametrize(
+    "form",
+    [
+        '--8<-- "{}"',
+        "{{{{#include {}}}}}",
+        "<<< {}",
+        "<!--@include: {}-->",
+        '{{{{% include "{}" %}}}}',
+        "{{!{}!}}",
+        "{{* {} *}}",
+    ],
+)
+def test_nothing_outside_of_the_folder_is_opened(book: Path, name: str, form: str) -> None:
+    (book / "docs/link.txt").symlink_to(book.parent / "secret.txt")
+    assert SECRET not in str(said(book, f"{form.format(name)}\n\n```\n{form.format(name)}\n```\n\nend"))
+    assert "root:" not in str(said(book, form.format(name) + "\n\nend"))
+
+
+def test_a_file_that_includes_itself_ends(book: Path) -> None:
+    (book / "docs/page.md").write_text('x\n\n--8<-- "page.md"\n')
+    (book / "docs/a.md").write_text('A\n\n--8<-- "b.md"\n')
+    (book / "docs/b.md").write_text('B\n\n--8<-- "a.md"\n')
+    assert [text for _, text in said(book, '--8<-- "a.md"\n\n--8<-- "page.md"\n\nend')] == ["A", "B", "end"]
+
+
+def test_includes_cannot_multiply(book: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for depth in range(8):
+        (book / f"docs/{depth}.md").write_text(f'--8<-- "{depth + 1}.md"\n\n' * 50)
+    (book / "docs/8.md").write_text("x " * 10_000)
+    start = time.process_time()
+    said(book, '--8<-- "0.md"\n\nend')
+    assert time.process_time() - start < 5
+    monkeypatch.setattr(inclusion, "MAX_BYTES", 10)
+    assert said(book, '--8<-- "8.md"\n\nend') == [("paragraph", "end")]
+
+
+async def test_a_page_is_read_again_when_what_it_includes_changed(book: Path) -> None:
+    (book / "mkdocs.yml").write_text("site_name: x")
+    (book / "docs/page.md").write_text('# P\n\n--8<-- "parts/p.md"\n')
+    (book / "docs/plain.md").write_text("# Q\n\nText.")
+    before = {
+        one.path: one.surroundings
+        for one in (await collect(Folder(book, SourceOptions()).documents({}))).documents.values()
+    }
+    (book / "docs/parts/p.md").write_text("Changed, and longer.")
+    after = {
+        one.path: one.surroundings
+        for one in (await collect(Folder(book, SourceOptions()).documents({}))).documents.values()
+    }
+    assert before["page.md"] != after["page.md"]
+    assert before["plain.md"] == after["plain.md"]

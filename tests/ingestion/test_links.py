@@ -1,0 +1,103 @@
+"""Where links of a page lead."""
+
+from pathlib import Path
+
+import pytest
+
+from chapterverse.ingestion import links
+from chapterverse.ingestion.composing import compose
+from chapterverse.ingestion.document import Document, Generator, Tree
+from chapterverse.ingestion.links import Links, page_address
+from chapterverse.ingestion.readers import read
+from tests.ingestion.test_folder import write
+
+BASE = "https://example.org/docs"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    links.forget()
+    write(tmp_path, "index.md", "guide/index.md", "guide/01-setup.md", "guide/use.mdx", "api/ref.md", "img/x.png")
+    return tmp_path
+
+
+def resolver(root: Path, generator: Generator, path: str = "guide/01-setup.md", base: str = BASE) -> Links:
+    tree = Tree(str(root), base, "book", generator)
+    url = page_address(tree, path)
+    return Links(Document(url, path, "book", "markdown", b"", tree=tree), url)
+
+
+@pytest.mark.parametrize(
+    ("generator", "addresses"),
+    [
+        ("docusaurus", {"use.mdx": "guide/use", "../api/ref.md#x": "api/ref#x", "api/ref.md": "api/ref"}),
+        ("mkdocs", {"use.mdx": "guide/use/", "../../api/ref/": "api/ref/", "../api/ref.md?a=1#x": "api/ref/?a=1#x"}),
+        ("mdbook", {"use.mdx": "guide/use.html", "use.html": "guide/use.html", "index.md": "guide/index.html"}),
+        ("vitepress", {"./use": "guide/use.html", "/api/ref": "api/ref.html", "/": ""}),
+        ("hugo", {"use.mdx": "guide/use/", "/api/ref.md": "api/ref/", "../use": "guide/use/"}),
+        ("starlight", {"/docs/api/ref/": "api/ref/", "../../api/ref/": "api/ref/"}),
+        ("plain", {"use.mdx": "guide/use.mdx", "../img/x.png": "img/x.png", "gone.md": "guide/gone.md"}),
+    ],
+)
+def test_a_relative_link_leads_to_the_page_that_is_made_of_the_file(
+    root: Path, generator: Generator, addresses: dict[str, str]
+) -> None:
+    found = resolver(root, generator)
+    assert {target: found.resolve(target) for target in addresses} == {
+        target: f"{BASE}/{address}" for target, address in addresses.items()
+    }
+
+
+def test_other_targets(root: Path) -> None:
+    found = resolver(root, "docusaurus")
+    assert found.resolve("#part") == f"{BASE}/guide/setup#part"
+    assert found.resolve("?q=1") == f"{BASE}/guide/setup?q=1"
+    assert found.resolve("path:api/ref.md#x") == f"{BASE}/api/ref#x"
+    assert found.resolve("//cdn.example/x") == "https://cdn.example/x"
+    assert found.resolve("mailto:a@b.test") == "mailto:a@b.test"
+    assert found.resolve("https://b.test/x#y") == "https://b.test/x#y"
+    assert found.resolve("/community") == "https://example.org/community"  # of the site, not of the book
+
+
+@pytest.mark.parametrize(
+    "target", ["javascript:alert(1)", "data:text/html,x", "file:///etc/passwd", "path:../x", "", "x" * 3000]
+)
+def test_a_target_that_no_reader_could_open_is_dropped(root: Path, target: str) -> None:
+    assert resolver(root, "plain").resolve(target) == ""
+
+
+def test_a_book_that_is_published_nowhere(root: Path) -> None:
+    write(root, "static/logo.svg")
+    found = resolver(root, "plain", base="")
+    assert found.resolve("use.mdx#x") == "book/guide/use.mdx#x"
+    assert found.resolve("../../../etc/passwd") == found.resolve("gone.md") == ""
+    assert found.resolve("/logo.svg") == "book/static/logo.svg"
+
+
+def test_a_slug_is_the_address_of_a_page_and_of_links_to_it(root: Path) -> None:
+    (root / "api/ref.md").write_text("---\nslug: /api/@me/ref\n---\n# R\n\ntext [back](../guide/use.mdx)")
+    assert resolver(root, "docusaurus").resolve("../api/ref.md") == f"{BASE}/api/@me/ref"
+    tree = Tree(str(root), BASE, "book", "docusaurus")
+    data = (root / "api/ref.md").read_bytes()
+    document = Document(page_address(tree, "api/ref.md"), "api/ref.md", "book", "markdown", data, tree=tree)
+    page = compose(document, read(document)[0])
+    assert page.url == f"{BASE}/api/@me/ref"
+    assert [mark.target for mark in page.marks] == [f"{BASE}/guide/use"]
+
+
+def test_marks_of_a_page_have_addresses_and_dead_links_are_text(root: Path) -> None:
+    text = b"# T\n\n[a](use.mdx) [b](javascript:x) ![p](../img/x.png)\n\n![alone](../img/x.png)\n"
+    tree = Tree(str(root), "", "book", "plain")
+    document = Document("book/guide/t.md", "guide/t.md", "book", "markdown", text, tree=tree)
+    page = compose(document, read(document)[0])
+    assert [(mark.kind, mark.target) for mark in page.marks] == [
+        ("link", "book/guide/use.mdx"),
+        ("image", "book/img/x.png"),
+    ]
+    assert [block.info for block in page.blocks if block.kind == "image"] == ["book/img/x.png"]
+
+
+def test_a_page_of_a_website_has_links_relative_to_it() -> None:
+    found = Links(Document("https://b.test/a/b", "a/b", "s", "html", b""), "https://b.test/a/b")
+    assert found.resolve("../c#d") == "https://b.test/c#d"
+    assert found.resolve("path:x.md") == ""

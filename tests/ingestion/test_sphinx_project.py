@@ -1,0 +1,214 @@
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+
+from chapterverse.ingestion.composing import compose
+from chapterverse.ingestion.document import Document, Fetched, Reference, Skipped
+from chapterverse.ingestion.folder import Folder
+from chapterverse.ingestion.navigation import Entry, navigation, places
+from chapterverse.ingestion.options import SourceOptions
+from chapterverse.ingestion.readers import read
+from chapterverse.ingestion.sphinx_project import Project, doc_key, read_project
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> None:
+    read_project.cache_clear()
+
+
+def _write(root: Path, files: dict[str, str]) -> Path:
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    return root
+
+
+def _project(root: Path, files: dict[str, str]) -> Project:
+    return read_project(str(_write(root, files)))
+
+
+def _documents(root: Path, base: str = "https://b.test") -> list[Fetched]:
+    async def fetch() -> list[Fetched]:
+        return [one async for one in Folder(root, SourceOptions(base_url=base)).documents({})]
+
+    return asyncio.run(fetch())
+
+
+BOOK = {
+    "conf.py": "import os\nos.abort()\nexclude_patterns = ['_*', 'drafts']\nrst_epilog = '.. |N| replace:: Name'\n",
+    "index.rst": (
+        "The |N|\n=======\n\n.. toctree::\n   :caption: Start\n\n   zebra\n   Other title <more/index>\n"
+        "   https://x.test\n   missing\n\n.. toctree::\n   :glob:\n   :reversed:\n\n   parts/*\n"
+    ),
+    "zebra.rst": "Zebra\n=====\n\nSee :ref:`deep` and :doc:`more/index`.\n",
+    "more/index.rst": "More\n====\n\n.. toctree::\n\n   inner\n   /zebra\n",
+    "more/inner.md": "# Inner\n\n(label-in-md)=\n## Second\n\nText.\n",
+    "parts/a.rst": "A\n=\n\na\n",
+    "parts/b.rst": "-\nB\n-\n\n.. _deep:\n\nDeep ``code``\n~~~~~~~~~~~~~\n\nb\n",
+    "apart.rst": "Apart\n=====\n\nx\n",
+    "drafts/d.rst": "Draft\n=====\n\nx\n",
+}
+
+
+def test_the_navigation_of_a_project(tmp_path: Path) -> None:
+    assert _project(tmp_path, BOOK).navigation() == [
+        Entry("index.rst", "The Name"),
+        Entry("zebra.rst", "Zebra", ("Start",)),
+        Entry("more/index.rst", "Other title", ("Start",)),
+        Entry("more/inner.md", "Inner", ("Start", "Other title")),
+        Entry("parts/b.rst", "B"),
+        Entry("parts/a.rst", "A"),
+    ]
+    assert navigation(tmp_path, "plain") == []
+    assert places(tmp_path, "sphinx")["parts/a.rst"] == 5
+
+
+def test_pages_have_the_order_of_the_navigation_and_their_links(tmp_path: Path) -> None:
+    found = _documents(_write(tmp_path, BOOK))
+    assert Skipped("https://b.test/drafts/d.html", "excluded by conf.py") in found
+    pages = [compose(one, read(one)[0]) for one in found if isinstance(one, Document) and "index" not in one.path]
+    pages.sort(key=lambda page: page.place)
+    assert [page.title for page in pages] == ["Zebra", "Inner", "B", "A", "Apart"]
+    assert pages[0].text.endswith("See Deep code and More.")
+    assert [mark.target for mark in pages[0].marks] == [
+        "https://b.test/parts/b.html#deep-code",
+        "https://b.test/more/index.html",
+    ]
+
+
+def test_a_page_changes_when_a_title_it_shows_changes(tmp_path: Path) -> None:
+    def zebra() -> str:
+        return next(one.surroundings for one in _documents(tmp_path) if isinstance(one, Document) and "zeb" in one.path)
+
+    _write(tmp_path, BOOK)
+    before = zebra()
+    _write(tmp_path, {"parts/a.rst": "A\n=\n\nsomething else\n"})
+    assert zebra() == before
+    _write(tmp_path, {"parts/b.rst": ".. _deep:\n\nOther\n=====\n\nb\n"})
+    assert zebra() != before
+
+
+def test_names_and_what_they_mean(tmp_path: Path) -> None:
+    text = """
+.. _top:
+
+Page
+====
+
+.. _again:
+
+Page
+----
+
+.. _Some Thing:
+
+A paragraph.
+
+.. _fig:
+
+.. figure:: x.png
+
+   The caption
+
+.. _term:
+
+``word``
+   What it means.
+
+.. py:module:: pkg
+
+.. py:class:: Robot(name)
+
+   .. py:method:: run()
+
+.. confval:: rate
+
+.. program:: tool
+
+.. option:: -v, --verbose
+
+.. rst:directive:: .. box:: title
+
+   .. rst:directive:option:: wide
+
+.. glossary::
+
+   Node
+   Nodes
+      A process.
+
+.. py:function:: hidden()
+   :no-index:
+
+.. code-block:: rst
+
+   .. py:function:: example()
+
+Like::
+
+   .. _not-a-label:
+"""
+    known = _project(tmp_path, {"page.rst": text}).references
+    assert {key: (one.anchor, one.title) for key, one in known.items() if key.startswith("label:")} == {
+        "label:top": ("page", "Page"),
+        "label:again": ("again", "Page"),
+        "label:some thing": ("some-thing", ""),
+        "label:fig": ("fig", "The caption"),
+        "label:term": ("term", "word"),
+    }
+    assert {key: one.anchor for key, one in known.items() if not key.startswith(("label:", "doc:"))} == {
+        "object:pkg": "module-pkg",
+        "object:pkg.Robot": "pkg.Robot",
+        "object:Robot": "pkg.Robot",
+        "object:pkg.Robot.run": "pkg.Robot.run",
+        "object:Robot.run": "pkg.Robot.run",
+        "object:run": "pkg.Robot.run",
+        "confval:rate": "confval-rate",
+        "option:tool -v": "cmdoption-tool-v",
+        "option:-v": "cmdoption-tool-v",
+        "option:tool --verbose": "cmdoption-tool-v",
+        "option:--verbose": "cmdoption-tool-v",
+        "directive:box": "directive-box",
+        "directive:box:wide": "directive-option-box-wide",
+        "term:node": "term-Node",
+        "term:nodes": "term-Nodes",
+    }
+    assert known["doc:page"] == Reference("page.rst", "", "Page")
+
+
+@pytest.mark.parametrize(
+    ("target", "key"),
+    [("x", "doc:a/x"), ("/x", "doc:x"), ("../x.rst", "doc:x"), ("../../../x", "doc:x"), ("", "doc:a")],
+)
+def test_pages_by_name(target: str, key: str) -> None:
+    assert doc_key(target, "a") == key
+
+
+def test_section_labels(tmp_path: Path) -> None:
+    conf = "extensions = ['sphinx.ext.autosectionlabel']\nautosectionlabel_prefix_document = True\n"
+    known = _project(tmp_path, {"conf.py": conf, "a.rst": "Big Title\n=========\n"}).references
+    assert known["label:a:big title"] == Reference("a.rst", "big-title", "Big Title")
+
+
+@pytest.mark.parametrize("conf", ["(" * 5_000, "x = " + "-" * 100_000 + "1", "\0", "rst_prolog = exit()", "= ="])
+def test_a_configuration_is_never_executed_and_may_be_broken(tmp_path: Path, conf: str) -> None:
+    project = _project(tmp_path, {"conf.py": conf, "index.rst": "A\n=\n\n.. toctree::\n\n   b\n", "b.rst": "B\n=\n"})
+    assert project.settings == {}
+    assert len(project.navigation()) == 2
+
+
+def test_a_loop_of_tables_of_contents_ends(tmp_path: Path) -> None:
+    files = {f"p{n}.rst": f"P\n=\n\n.. toctree::\n   :glob:\n\n   *\n   p{(n + 1) % 200}\n" for n in range(200)}
+    start = time.process_time()
+    assert len(_project(tmp_path, files | {"index.rst": "I\n=\n\n.. toctree::\n\n   p0\n"}).navigation()) > 100
+    assert time.process_time() - start < 10
+
+
+@pytest.mark.parametrize("text", ["`" * 100_000, "=\n" * 50_000, ".. _a:\n" * 50_000, ":a:`" * 30_000, "``a" * 50_000])
+def test_hostile_files_cost_little(tmp_path: Path, text: str) -> None:
+    start = time.process_time()
+    _write(tmp_path, {"index.rst": text})
+    assert _documents(tmp_path)
+    assert time.process_time() - start < 10

@@ -1,0 +1,96 @@
+"""An ingest with worker processes: the same book as without, and what happens when they are killed or left alone."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from chapterverse.config import Settings
+from chapterverse.embeddings.local import LocalEmbedder
+from chapterverse.errors import IngestionError
+from chapterverse.ingestion.ledger import Ledger
+from chapterverse.ingestion.options import SourceOptions
+from chapterverse.ingestion.pipeline import Progress, Watch, Workshop, ingest
+from chapterverse.ingestion.sources import open_source
+from chapterverse.ingestion.workers import sharing_work
+from chapterverse.wiring import open_engines
+from tests.cli.process import chapterverse
+from tests.conftest import EXAMPLE_BOOK
+from tests.faults.processes import children, until
+
+pytestmark = pytest.mark.slow
+
+
+async def read(home: Path, watch: Watch = lambda _: None) -> Ledger:
+    """Ingest the example book with two workers."""
+    settings = Settings.load(chapterverse_home=home)
+    async with open_engines(settings) as engines, sharing_work(engines.embedder, 2) as embedder:
+        workshop = Workshop(engines.index, embedder, home, watch)
+        return await ingest([open_source(str(EXAMPLE_BOOK), SourceOptions())], workshop)
+
+
+async def everything(home: Path) -> dict[str, tuple[str, np.ndarray]]:
+    async with open_engines(Settings.load(chapterverse_home=home)) as engines, engines.index.writer() as writer:
+        return {chunk.chunk_id: (chunk.text, vector) async for chunk, vector in writer.vectors()}
+
+
+async def test_the_book_and_its_ledger_are_the_same(example_home: Path, tmp_path: Path) -> None:
+    done = await asyncio.to_thread(chapterverse, tmp_path, "ingest", str(EXAMPLE_BOOK), "--workers", "2", "--json")
+    assert {row["outcome"] for row in json.loads(done.stdout)["pages"]} == {"added"}, done.stderr
+    alone, together = await everything(example_home), await everything(tmp_path)
+    assert alone.keys() == together.keys()
+    for chunk_id, (text, vector) in alone.items():
+        assert together[chunk_id][0] == text
+        assert np.allclose(together[chunk_id][1], vector, atol=1e-5)
+
+
+async def test_a_worker_that_is_killed_leaves_the_book_as_it_was_and_another_run_makes_it(tmp_path: Path) -> None:
+    def kill(progress: Progress) -> None:
+        if progress.passages:
+            for pid in workers():
+                os.kill(pid, signal.SIGKILL)
+
+    with pytest.raises(IngestionError, match="--workers"):
+        await read(tmp_path, kill)
+    assert not await everything(tmp_path)
+    assert {row.outcome for row in await read(tmp_path)} == {"added"}
+
+
+def workers() -> list[int]:
+    """The worker processes of this process that embed."""
+    return [pid for pid in children(os.getpid()) if b"\0embed" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
+async def test_workers_end_with_the_process_that_leads_them(tmp_path: Path) -> None:
+    book = tmp_path / "book"
+    book.mkdir()
+    for number in range(400):
+        (book / f"{number}.md").write_text(f"# Page {number}\n\n" + f"Sentence {number} of many words. " * 200)
+    leader = subprocess.Popen(  # noqa: ASYNC220 - it returns at once
+        [sys.executable, "-m", "chapterverse.cli", "ingest", str(book), "--workers", "2"],
+        env=os.environ | {"CHAPTERVERSE_HOME": str(tmp_path / "home")},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        await until(
+            lambda: len(children(leader.pid)) >= 3, what="the start of the workers"
+        )  # one that reads, two that embed
+        started = children(leader.pid)
+    finally:
+        leader.kill()
+        leader.wait()
+    await until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in started), what="the workers' end")
+
+
+async def test_one_worker_embeds_in_this_process() -> None:
+    embedder = LocalEmbedder(threads=1)
+    async with sharing_work(embedder, 1) as used:
+        assert used is embedder
+    await embedder.close()

@@ -1,0 +1,192 @@
+"""Hostile files in a folder beside a good page: each is one row of the ledger, and the run goes on to its end."""
+
+import asyncio
+import os
+import resource
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from chapterverse.index.edge import EdgeIndex
+from chapterverse.ingestion.document import Document, Unreadable
+from chapterverse.ingestion.ledger import Ledger
+from chapterverse.ingestion.options import SourceOptions
+from chapterverse.ingestion.pipeline import Workshop, ingest
+from chapterverse.ingestion.sitemap import parse_sitemap
+from chapterverse.ingestion.sources import open_source
+from chapterverse.ingestion.worker_limits import ReadLimits
+from chapterverse.ingestion.workers import DocumentReader
+from chapterverse.testing import HashEmbedder
+from tests.faults.processes import children, until
+from tests.security.hostile_files import (
+    CRASHING,
+    ENDLESS,
+    LARGE,
+    SUFFIXES,
+    Hostile,
+    flate_pdf,
+    nested_forms_pdf,
+    nested_sitemap,
+    wide_sitemap,
+)
+
+MEBIBYTE = 2**20
+
+
+def shelve(folder: Path, *files: Hostile) -> None:
+    """Write the files between two good pages."""
+    folder.mkdir(exist_ok=True)
+    (folder / "a-good.md").write_text("# First\n\nApples are red.")
+    (folder / "z-good.md").write_text("# Last\n\nCherries are dark.")
+    for file in files:
+        (folder / f"{file.name}.{SUFFIXES[file.format]}").write_bytes(file.make())
+
+
+async def run(folder: Path, home: Path) -> Ledger:
+    index = EdgeIndex(home / "index")
+    try:
+        source = open_source(str(folder), SourceOptions())
+        return await ingest([source], Workshop(index, HashEmbedder(), home))
+    finally:
+        await index.close()
+
+
+def good_pages(ledger: Ledger) -> set[str]:
+    return {row.url for row in ledger if row.outcome == "added" and "-good" in row.url}
+
+
+async def test_files_that_crashed_a_reader_are_rows_of_the_ledger(tmp_path: Path) -> None:
+    shelve(tmp_path / "book", *CRASHING)
+    ledger = await run(tmp_path / "book", tmp_path)
+    assert good_pages(ledger) == {"book/a-good.md", "book/z-good.md"}
+    assert {Path(row.url).stem for row in ledger} == {"a-good", "z-good", *(file.name for file in CRASHING)}
+    assert {row.outcome for row in ledger} <= {"added", "failed"}
+    assert all(row.why for row in ledger if row.outcome == "failed")
+
+
+async def test_a_folder_with_nested_json_about_it_keeps_its_pages(tmp_path: Path) -> None:
+    book = tmp_path / "book"
+    book.mkdir()
+    shelve(book / "deep")
+    for name, text in (("_category_.json", "[" * 100_000), ("_category_.yml", "position: &a [*a]")):
+        (book / "deep" / name).write_text(text)
+    assert good_pages(await run(book, tmp_path)) == {"book/deep/a-good.md", "book/deep/z-good.md"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", [*ENDLESS, *LARGE], ids=lambda file: file.name)
+async def test_files_that_never_ended_or_took_gigabytes_end_within_their_limits(file: Hostile) -> None:
+    """No file takes more than 1 GiB. The limit of time is on CPU time, so that a busy machine changes nothing."""
+    document = Document(f"x/{file.name}", f"{file.name}.{SUFFIXES[file.format]}", "x", file.format, file.make())
+    reader = DocumentReader(ReadLimits())
+    reader.prepare()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    try:
+        pages = await reader.read(document, 256)
+        assert sum(len(page.text) for page, _ in pages) < 10 * len(document.data) + 100_000
+    except Unreadable as why:
+        assert str(why)
+    finally:
+        await reader.close()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime - before.ru_utime < 11
+    # The peak of all children of this process so far: a browser of an earlier test may have had more.
+    assert after.ru_maxrss <= max(before.ru_maxrss, 1024 * 1024)  # KiB
+
+
+@pytest.mark.slow
+async def test_the_run_goes_on_after_files_that_break_their_limits(tmp_path: Path) -> None:
+    broken = (Hostile("forms", "pdf", nested_forms_pdf), Hostile("flate", "pdf", flate_pdf))
+    shelve(tmp_path / "book", *broken)
+    ledger = await run(tmp_path / "book", tmp_path)
+    assert good_pages(ledger) == {"book/a-good.md", "book/z-good.md"}
+    why = {Path(row.url).stem: row.why for row in ledger if row.outcome == "failed"}
+    assert set(why) == {"forms", "flate"}
+    assert all(reason.startswith(("cannot be read:", "reading it needs more than")) for reason in why.values()), why
+
+
+@pytest.mark.slow
+async def test_a_worker_that_dies_is_one_failed_document(tmp_path: Path) -> None:
+    reader = DocumentReader(ReadLimits(seconds=300))
+    slow = Document("x/a.pdf", "a.pdf", "x", "pdf", nested_forms_pdf())
+    good = Document("x/b.md", "b.md", "x", "markdown", b"# Page\n\nText.")
+    try:
+        await reader.read(good, 256)
+        reading = asyncio.create_task(reader.read(slow, 256))
+        (worker,) = _workers()
+        await asyncio.sleep(0.5)
+        os.kill(worker, signal.SIGSEGV)
+        with pytest.raises(Unreadable, match=r"crashed the parser \(SIGSEGV\)"):
+            await reading
+        assert (await reader.read(good, 256))[0][0].title == "Page"
+    finally:
+        await reader.close()
+    await until(lambda: not _workers(), what="the end of the worker")
+
+
+@pytest.mark.slow
+async def test_cpu_time_is_limited() -> None:
+    reader = DocumentReader(ReadLimits(seconds=1))
+    try:
+        with pytest.raises(Unreadable, match="it took too long"):
+            await reader.read(Document("x/a.pdf", "a.pdf", "x", "pdf", nested_forms_pdf(b"q Q ")), 256)
+    finally:
+        await reader.close()
+
+
+async def test_output_is_limited() -> None:
+    reader = DocumentReader(ReadLimits(reply=100_000, growth=0))
+    try:
+        with pytest.raises(Unreadable, match="far larger than the file"):
+            await reader.read(Document("x/b.md", "b.md", "x", "markdown", b"word " * 50_000), 256)
+        assert await reader.read(Document("x/b.md", "b.md", "x", "markdown", b"word " * 50), 256)
+    finally:
+        await reader.close()
+
+
+async def test_a_cancelled_run_leaves_no_worker() -> None:
+    reader = DocumentReader(ReadLimits(seconds=300))
+    slow = Document("x/a.pdf", "a.pdf", "x", "pdf", nested_forms_pdf())
+    reading = asyncio.create_task(reader.read(slow, 256))
+    await until(lambda: bool(_workers()), what="the start of the worker")
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    await until(lambda: not _workers(), what="the end of the worker")
+
+
+async def test_workers_get_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    reader = DocumentReader(ReadLimits())
+    try:
+        await reader.read(Document("x/b.md", "b.md", "x", "markdown", b"# Page\n\nText."), 256)
+        (worker,) = _workers()
+        given = Path(f"/proc/{worker}/environ").read_bytes()  # noqa: ASYNC240
+        assert b"PATH=" in given
+        assert b"sk-secret" not in given
+    finally:
+        await reader.close()
+
+
+@pytest.mark.parametrize("make", [nested_sitemap, wide_sitemap])
+def test_a_sitemap_with_millions_of_elements_is_refused(make: object) -> None:
+    assert callable(make)
+    data = make()
+    assert len(data) < 100_000
+    started, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    found = parse_sitemap(data)
+    assert found is None or not found.pages
+    assert time.process_time() - started < 10
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300 * 1024  # KiB
+
+
+def _workers() -> list[int]:
+    def is_worker(pid: int) -> bool:
+        try:
+            return b"worker_process" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        except OSError:
+            return False
+
+    return [pid for pid in children(os.getpid()) if is_worker(pid)]

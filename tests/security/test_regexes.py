@@ -1,0 +1,44 @@
+"""No regular expression of the package takes a time that grows with the square of its input."""
+
+import re
+
+import pytest
+
+from tests.security.regexes import LONG, Found, every_pattern, seconds, slowest
+
+BUDGET = 1.0  # seconds of CPU time for 64 KiB; a quadratic pattern takes ten or more
+SHORT_BUDGET = 0.006  # for 4 KiB; what takes longer is tried at full length
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_every_pattern_is_fast_on_hostile_strings() -> None:
+    patterns = every_pattern()
+    assert len(patterns) > 150
+    slow = {found.where: bad for found in patterns if (bad := slowest(found, BUDGET, SHORT_BUDGET))}
+    assert not slow
+
+
+@pytest.mark.parametrize(
+    ("pattern", "method"),
+    [
+        (r"\s*\[\d+\]", "sub"),
+        (r"\s*^(?:\[\^\d+\]: |Searched for “).*", "sub"),
+        (r"(.+?)\s*(?<!\\)<([^<>]+)>", "fullmatch"),
+        (r"(a+)+$", "match"),
+        (r"(?:kbd|btn):\[([^\]]*)\]", "sub"),
+    ],
+)
+def test_the_search_finds_slow_patterns(pattern: str, method: str) -> None:
+    """These were in version 1, or are known from textbooks."""
+    assert slowest(Found("here", re.compile(pattern, re.M | re.S), frozenset((method,))), BUDGET, SHORT_BUDGET)
+
+
+def test_a_request_of_blanks_is_read_at_once() -> None:
+    """One assistant message of 65 kB blocked the event loop of version 1 for 22 seconds."""
+    from chapterverse.api.openai import _without_notes
+
+    found = Found("here", re.compile("x"), frozenset(("search",)))
+    assert seconds(found, "search", "y" * LONG, 1) < 1
+    assert _without_notes("x" + " " * LONG + "y") == "x" + " " * LONG + "y"
+    assert _without_notes("An answer [^1].\n\n[^1]: Page: “quote”") == "An answer [1]."

@@ -1,0 +1,149 @@
+"""A model's Markdown becomes statements, however it is split on its way."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chapterverse.evidence.statement import Statement
+from chapterverse.writing.markdown import MAX_STATEMENT_CHARS, MarkdownParser
+
+ANSWER = """Here is what I found:
+
+## Summary
+ROS 2 is a set of libraries [1.2]. It uses DDS.[2][3] See e.g. the docs [1.1, 2.3]. Use `a.b. C[1]` now! [1-3] More
+text.
+[4.1]
+
+**Linux:**
+
+- **Item** one [1]
+- Item two. Has two sentences [^2]. Third [2.4].
+  1. Nested [1.2-1.4]
+     ```bash
+     apt install foo
+       --bar
+     ```
+     [1.4]
+  2) Another:
+     - deep [1.1][2.2]
+
+  Paragraph in item [9.9].
+
+1. First thing【3】.
+
+| a | b |
+|---|---|
+| c | 3.5 m [1.7] |
+| d | z \\| w |
+
+```python
+x = 1  # [1]
+y = "A. B"
+```
+Dr. Lee measured 9.81 m/s² at 3 p.m. in Fig. 2. The passages do not say more. Final sentence without stop"""
+
+
+def parse(text: str, seed: int | None = None) -> list[Statement]:
+    parser, rng, at = MarkdownParser(), random.Random(seed), 0
+    found: list[Statement] = []
+    while at < len(text):
+        size = len(text) if seed is None else rng.choice((1, 2, 3, 7, 30))
+        found += parser.feed(text[at : at + size])
+        at += size
+    return found + parser.finish()
+
+
+def told(text: str) -> list[tuple[str, str, str]]:
+    return [(one.shape, one.text, " ".join(map(str, one.named))) for one in parse(text)]
+
+
+def test_an_answer_becomes_statements() -> None:
+    assert told(ANSWER) == [
+        ("paragraph", "Here is what I found:", ""),
+        ("heading", "Summary", ""),
+        ("paragraph", "ROS 2 is a set of libraries.", "1.2"),
+        ("paragraph", "It uses DDS.", "2 3"),
+        ("paragraph", "See e.g. the docs.", "1.1 2.3"),
+        ("paragraph", "Use `a.b. C[1]` now!", "1 2 3"),
+        ("paragraph", "More text.", "4.1"),
+        ("heading", "**Linux:**", ""),
+        ("item", "**Item** one", "1"),
+        ("item", "Item two. Has two sentences.", "2"),
+        ("item", "Third.", "2.4"),
+        ("item", "Nested", "1.2 1.3 1.4"),
+        ("code", "apt install foo\n  --bar", ""),
+        ("item", "Another:", ""),
+        ("item", "deep", "1.1 2.2"),
+        ("paragraph", "Paragraph in item.", "9.9"),
+        ("item", "First thing.", "3"),
+        ("row", "a: c | b: 3.5 m", "1.7"),
+        ("row", "a: d | b: z | w", ""),
+        ("code", 'x = 1  # [1]\ny = "A. B"', ""),
+        ("paragraph", "Dr. Lee measured 9.81 m/s² at 3 p.m. in Fig. 2.", ""),
+        ("paragraph", "The passages do not say more.", ""),
+        ("paragraph", "Final sentence without stop", ""),
+    ]
+
+
+def test_structure_is_kept() -> None:
+    statements = {one.text: one for one in parse(ANSWER)}
+    assert statements["Here is what I found:"].leads
+    assert statements["Another:"].leads
+    assert not statements["More text."].opens
+    assert (statements["Nested"].depth, statements["Nested"].marker) == (1, "1.")
+    assert (statements["deep"].depth, statements["deep"].marker) == (2, "-")
+    assert statements["apt install foo\n  --bar"].depth == 2
+    assert statements["apt install foo\n  --bar"].head == "bash"
+    assert statements["Paragraph in item."].depth == 1
+    row = statements["a: c | b: 3.5 m"]
+    assert (row.row, row.head) == ("| c | 3.5 m |", "| a | b |\n|---|---|")
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_split_of_the_stream_changes_nothing(seed: int) -> None:
+    assert parse(ANSWER, seed) == parse(ANSWER)
+
+
+@given(st.text(alphabet="aB .:\n-*#|`[1]23()_>~\\", max_size=120), st.integers(0, 5))
+def test_neither_for_any_other_text(text: str, seed: int) -> None:
+    assert parse(text, seed) == parse(text)
+
+
+def test_a_fence_that_never_closes_is_code() -> None:
+    assert told("Run:\n\n```sh\nls\ncd /") == [("paragraph", "Run:", ""), ("code", "ls\ncd /", "")]
+
+
+def test_a_sentence_is_released_before_its_paragraph_ends() -> None:
+    parser = MarkdownParser()
+    assert [one.text for one in parser.feed("The port is 8080 [1.2]. It can be ch")] == ["The port is 8080."]
+
+
+@pytest.mark.parametrize(
+    ("said", "text", "named"),
+    [
+        ("The a.b[0] is `x[1]` and a_b[2].", "The a.b[0] is `x[1]` and a_b[2].", ""),
+        ("See [the page](http://x/1) [1.2].", "See [the page](http://x/1).", "1.2"),
+        ("It is so [Passage 1, unit 2.3].", "It is so.", "1 2.3"),
+        ("It is so [1.2; 3.1 and 4].", "It is so.", "1.2 3.1 4"),
+        ("It is so [1.9-1.2].", "It is so.", "1.9 1.2"),
+        ("It is so [1, 2", "It is so [1, 2", ""),
+        ("It costs 3.5 (1.2).", "It costs 3.5 (1.2).", ""),
+    ],
+)
+def test_what_is_a_unit_number(said: str, text: str, named: str) -> None:
+    assert told(said) == [("paragraph", text, named)]
+
+
+def test_numbers_alone_say_nothing() -> None:
+    assert told("[1] [2][3]\n\n[4, 5] 【6】 [7-9]\n\n- [1]\n\n***\n\n##\n") == []
+
+
+def test_an_endless_sentence_is_cut() -> None:
+    assert max(len(one.text) for one in parse("word " * 10_000)) <= MAX_STATEMENT_CHARS
+
+
+def test_a_table_without_a_header_and_a_row_that_is_none() -> None:
+    assert told("| a | b |\ntext") == [("row", "a | b", ""), ("paragraph", "text", "")]
+    assert [shape for shape, _, _ in told("| a |\n|---|\n\n| b |\n|---|\n| c |")] == ["row"]

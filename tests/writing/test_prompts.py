@@ -1,0 +1,37 @@
+"""The prompts: checked when they are loaded."""
+
+from pathlib import Path
+
+import pytest
+
+from chapterverse.models import SearchFilters
+from chapterverse.writing import prompts
+from chapterverse.writing.agent import _PARAMETERS
+
+
+def test_the_refusal_is_filled_in() -> None:
+    for prompt in (prompts.ANSWER, prompts.SELECTION):
+        assert "No {refusal} here." in prompts.filled(prompt, "No {refusal} here.")
+        assert "{" not in prompts.filled(prompt, "No.")
+
+
+@pytest.mark.parametrize("word", ["own words", "square brackets", "do not say", "data", "language", "exactly"])
+def test_the_rules_are_in_both(word: str) -> None:
+    assert word in prompts.ANSWER
+    assert word.replace("do not", "does not") in prompts.SELECTION or word in prompts.SELECTION
+
+
+def test_a_selection_knows_of_no_tool() -> None:
+    assert "search" not in prompts.SELECTION
+
+
+@pytest.mark.parametrize("text", ["", "no place", "{refusal} {refusal}", "{refusal} {other}"])
+def test_a_broken_file_is_refused_when_it_is_loaded(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "answer.md").write_text(text, "utf-8")
+    monkeypatch.setattr(prompts, "_FOLDER", tmp_path)
+    with pytest.raises(ValueError, match=r"answer\.md"):
+        prompts._read("answer.md", "refusal")
+
+
+def test_the_tool_offers_every_filter() -> None:
+    assert set(_PARAMETERS["properties"]["filters"]["properties"]) == set(SearchFilters.model_fields)

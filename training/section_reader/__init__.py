@@ -1,0 +1,1 @@
+"""The section reader: question + passage → does the passage answer, and which of its units do?"""
