@@ -15,7 +15,8 @@ from uuid import uuid4
 
 import httpx2
 
-QUESTION = "What is a node in ROS 2?"
+from tests.faults.readers import QUESTION, in_other_letters
+
 _NUMBERS = itertools.count(1)
 SELECTION = "A node is a process that performs computation. Nodes talk over topics."
 PATIENCE = 40.0  # seconds: more than any request may take
@@ -184,7 +185,7 @@ async def _until_well(doors: Doors) -> None:
 
 def _new_question() -> str:
     """One that nobody asked before: the vectors of those are remembered, and no service is asked for them."""
-    return f"{QUESTION} ({next(_NUMBERS)})"
+    return in_other_letters(QUESTION, next(_NUMBERS))
 
 
 def _answer(answer: httpx2.Response) -> str:

@@ -21,6 +21,12 @@ CONNECTION_LOST = "connection lost"
 REFUSED = "connection refused"
 
 
+def in_other_letters(question: str, number: int) -> str:
+    """The same question with other capitals for each number: a new text whose meaning stays."""
+    bits = iter(f"{number:b}"[::-1])
+    return "".join(letter.upper() if letter.islower() and next(bits, "0") == "1" else letter for letter in question)
+
+
 @dataclass
 class Reader:
     """One reader: the questions whose answers were said to be stored, in order."""
@@ -104,7 +110,7 @@ class Readers:
     async def _read(self, reader: Reader) -> None:
         while not self._stopping.is_set():
             reader.asked += 1
-            question = f"{QUESTION} ({reader.asked})"
+            question = in_other_letters(QUESTION, reader.asked)
             began = time.monotonic()
             try:
                 outcome, stored = await self._ask(reader, question)
