@@ -7,6 +7,7 @@ same documents again: `python -m tests.fuzz.documents --cases 20000 --seed 1`.
 import argparse
 import asyncio
 import gzip
+import json
 import os
 import random
 import resource
@@ -362,6 +363,7 @@ def main() -> None:
     print(f"largest: {figures.largest[0] / 2**20:.0f} MiB, {figures.largest[1]}")
     for reason, times in figures.reasons.most_common(25):
         print(f"  {times:6,}  {reason}")
+    print(json.dumps(figures.outcomes))
     assert figures.slowest[0] < MOST_SECONDS
     assert figures.largest[0] < MOST_BYTES
 

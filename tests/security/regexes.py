@@ -286,6 +286,10 @@ def _runner(pattern: "re.Pattern[Any]", method: str, text: Any) -> Callable[[], 
     return lambda: getattr(pattern, method)(text)
 
 
+def _tries(found: Found, method: str, text: str, budget: float) -> Iterator[float]:
+    return (seconds(found, method, text, 2 * budget) for _ in range(3))
+
+
 def slowest(found: Found, budget: float, short_budget: float) -> tuple[float, str] | None:
     """The first attack on a pattern that takes longer than the budget at full length, and how long it takes."""
     methods = _kinds(found.methods)
@@ -295,7 +299,8 @@ def slowest(found: Found, budget: float, short_budget: float) -> tuple[float, st
             if seconds(found, method, short, 10 * short_budget) <= short_budget:
                 continue
             long = (prefix + pump * (LONG // len(pump) + 1))[:LONG] + suffix
-            taken = seconds(found, method, long, 2 * budget)
+            # A core that is shared with another process takes longer: the best of three counts.
+            taken = next((one for one in _tries(found, method, long, budget) if one <= budget), 2 * budget)
             if taken > budget:
                 return taken, f"{method}({prefix!r} + {pump!r} * n + {suffix!r})"
     return None

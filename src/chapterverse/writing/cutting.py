@@ -83,6 +83,7 @@ class _Cutter:
         self._worth = [1.0 / (1.0 + math.exp(-max(score, UNKNOWN))) for score in known]
         self._words = [0 if unit.kind == "code" else len(unit.text.split()) for unit in self._units]
         self._lines = [min(CODE_LINES, unit.text.count("\n") - 1) if unit.kind == "code" else 0 for unit in self._units]
+        self._places = {unit.start: at for at, unit in enumerate(self._units)}
 
     def span(self) -> _Span:
         """The span to be shown."""
@@ -95,8 +96,7 @@ class _Cutter:
     def _chosen(self) -> _Span:
         """The span that fits and holds most of what seems to answer; where none fits, the best unit with what it
         needs."""
-        near = range(max(self._walls.first, self._best - AROUND), min(self._walls.last, self._best + AROUND) + 1)
-        ends = sorted(self.lit.intersection(near)) if not self._fill else near
+        ends = self._inside() if self._fill else sorted(self.lit.intersection(self._inside()))
         tried = {self._closed(_Span(first, last)) for first in ends for last in ends if first <= last}
         fitting = [span for span in tried if self._fits(span) and self._complete(span)]
         return max(fitting, key=self._rank, default=self._closed(_Span(self._best, self._best)))
@@ -157,8 +157,8 @@ class _Cutter:
         unit = self._units[first]
         if unit.kind == "row":
             return first
-        head = next((at for at in self._inside() if self._units[at].start == unit.head_start), first)
-        if head < first and (unit.kind != "code" or announces(self._units[head].text) or head == first - 1):
+        head = self._places.get(unit.head_start, first)
+        if self._walls.first <= head < first and (unit.kind != "code" or announces(self._units[head].text) or head == first - 1):
             return head
         number = _NUMBERED.match(unit.text)
         steps = unit.kind == "item" and number is not None and int(number[1]) > 1
@@ -203,13 +203,16 @@ class _Cutter:
         return range(self._walls.first, self._walls.last + 1)
 
     def _between_walls(self) -> _Span:
-        """The run of units around the best one in which none is left out."""
+        """The run of units around the best one in which none is left out, so many on each side at most."""
         first = last = self._best
-        while first > 0 and self._units[first].ref.unit - self._units[first - 1].ref.unit == 1:
+        while first > max(0, self._best - AROUND) and self._follows(first - 1, first):
             first -= 1
-        while last + 1 < len(self._units) and self._units[last + 1].ref.unit - self._units[last].ref.unit == 1:
+        while last + 1 < min(len(self._units), self._best + AROUND + 1) and self._follows(last, last + 1):
             last += 1
         return _Span(first, last)
+
+    def _follows(self, one: int, two: int) -> bool:
+        return self._units[two].ref.unit - self._units[one].ref.unit == 1
 
 
 # ── how it is told ───────────────────────────────────────────────────────────────────────────────────────────────────
