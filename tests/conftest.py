@@ -23,6 +23,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).parent.parent
 EXAMPLE_BOOK = ROOT / "examples" / "book"
+SMALL_BOOK = ROOT / "tests" / "faults" / "book"
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -45,12 +46,22 @@ def log_level_stays() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def example_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home that holds the example book."""
-    home = tmp_path_factory.mktemp("home")
+    return filled(tmp_path_factory.mktemp("home"), EXAMPLE_BOOK)
+
+
+@pytest.fixture(scope="session")
+def small_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with two short pages: an answer without a key costs little, so that many can be asked for at once."""
+    return filled(tmp_path_factory.mktemp("home"), SMALL_BOOK)
+
+
+def filled(home: Path, book: Path) -> Path:
+    """The home, with the book ingested."""
 
     async def fill() -> None:
         async with open_engines(Settings.load(chapterverse_home=home)) as engines:
             workshop = Workshop(engines.index, engines.embedder, home)
-            ledger = await ingest([open_source(str(EXAMPLE_BOOK), SourceOptions())], workshop)
+            ledger = await ingest([open_source(str(book), SourceOptions())], workshop)
             assert ledger.count("failed") == 0
 
     asyncio.run(fill())

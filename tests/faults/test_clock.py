@@ -71,8 +71,8 @@ def programs_by(clock: Path, folder: Path) -> Path:
 
 
 @needs_faketime
-async def test_readers_do_not_notice_that_the_clock_jumps(example_home: Path, postgres_root: Path, clock: Path) -> None:
-    home = copied_book(example_home, postgres_root / "clock")
+async def test_readers_do_not_notice_that_the_clock_jumps(small_home: Path, postgres_root: Path, clock: Path) -> None:
+    home = copied_book(small_home, postgres_root / "clock")
     server = start_by(clock, home)
     try:
         await asyncio.to_thread(server.wait_until_ready)
@@ -96,9 +96,9 @@ async def test_readers_do_not_notice_that_the_clock_jumps(example_home: Path, po
 
 
 @needs_faketime
-async def test_a_date_400_days_ahead_deletes_nothing(example_home: Path, postgres_root: Path, clock: Path) -> None:
+async def test_a_date_400_days_ahead_deletes_nothing(small_home: Path, postgres_root: Path, clock: Path) -> None:
     """A server tidies up as soon as it starts: by a wrong date every conversation is older than it is kept."""
-    home, port = copied_book(example_home, postgres_root / "calendar"), free_port()
+    home, port = copied_book(small_home, postgres_root / "calendar"), free_port()
     programs = str(programs_by(clock, postgres_root / "programs"))
     server = start(home, port=port, PG_BIN=programs)
     try:

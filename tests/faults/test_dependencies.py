@@ -104,15 +104,15 @@ TRIES = {"Qdrant server": 1 + 3, "embeddings": 1 + 2, "LLM": 1 + 2}  # SPEC 2.4
 
 @pytest.fixture(scope="module")
 def seen(
-    example_home: Path, tmp_path_factory: pytest.TempPathFactory, postgres_root: Path, postgres_url: str
+    small_home: Path, tmp_path_factory: pytest.TempPathFactory, postgres_root: Path, postgres_url: str
 ) -> dict[tuple[str, str], Observation]:
     """All observations, by world and fault."""
 
     def home_of(name: str) -> Path:
         if name == "embedded Postgres":  # whose account must be able to enter it
-            return worlds.copied_book(example_home, postgres_root / "faults")
+            return worlds.copied_book(small_home, postgres_root / "faults")
         home = tmp_path_factory.mktemp("faults")
-        return home if name in ("Qdrant server", "embeddings") else worlds.copied_book(example_home, home)
+        return home if name in ("Qdrant server", "embeddings") else worlds.copied_book(small_home, home)
 
     async def build(stack: AsyncExitStack, name: str, number: int) -> World | None:
         database_url = await make_database(postgres_url, f"faults_{number}")

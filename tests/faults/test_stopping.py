@@ -23,9 +23,9 @@ STREAMS = 8
 
 @pytest.mark.parametrize("workers", ["1", "2"] if FULL else ["1"])
 async def test_a_server_that_stops_finishes_its_answers(
-    example_home: Path, tmp_path: Path, postgres_url: str, workers: str
+    small_home: Path, tmp_path: Path, postgres_url: str, workers: str
 ) -> None:
-    home = copied_book(example_home, tmp_path / "home")
+    home = copied_book(small_home, tmp_path / "home")
     database_url = await make_database(postgres_url, f"stopping_{workers}")
     with serving_llm() as stub:
         stub.usual = Quotes(count=1, pause=0.05)

@@ -39,14 +39,14 @@ SHOWN = {"Postgres": ("lie", "flap"), "LLM": ("lie", "flap")}  # in `make test`
 
 
 @pytest.mark.parametrize("name", BUILDERS if FULL else SHOWN)
-def test_readers_in_a_storm(name: str, example_home: Path, postgres_root: Path, postgres_url: str) -> None:
+def test_readers_in_a_storm(name: str, small_home: Path, postgres_root: Path, postgres_url: str) -> None:
     home = postgres_root / f"storm-{name.replace(' ', '-')}"
     home.mkdir()
 
     async def weather() -> None:
         async with AsyncExitStack() as stack:
             if name not in ("Qdrant server", "embeddings"):
-                copied_book(example_home, home)
+                copied_book(small_home, home)
             database_url = await make_database(postgres_url, f"storm_{abs(hash(name))}")
             world = await BUILDERS[name](stack, home, database_url)
             await until_well(world)

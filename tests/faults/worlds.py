@@ -33,7 +33,7 @@ FLAP_SECONDS = 0.7
 HELD_SECONDS = 0.2
 GARBAGE = b"\xff\x00 no engine wrote this "
 EVERY: tuple[Mode, ...] = ("refuse", "cut", "garbage", "hang", "slow")
-CHAPTER = Path(__file__).parents[2] / "examples" / "book" / "ros2"
+BOOK = Path(__file__).parent / "book"
 
 
 async def entered(stack: AsyncExitStack, manager: AbstractContextManager[T]) -> T:
@@ -143,10 +143,10 @@ def broken(killed: Fault, files: Callable[[], list[Path]]) -> Fault:
 
 
 async def fill(settings: Settings) -> None:
-    """Ingest one chapter of the example book."""
+    """Ingest the small book."""
     async with open_engines(settings) as engines:
         workshop = Workshop(engines.index, engines.embedder, settings.chapterverse_home)
-        ledger = await ingest([open_source(str(CHAPTER), SourceOptions())], workshop)
+        ledger = await ingest([open_source(str(BOOK), SourceOptions())], workshop)
         assert ledger.count("failed") == 0
 
 

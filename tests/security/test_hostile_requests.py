@@ -71,8 +71,8 @@ HOSTILE: dict[str, tuple[str, bytes]] = {
 
 
 @pytest.fixture(scope="module")
-def server(example_home: Path, tmp_path_factory: pytest.TempPathFactory, postgres_url: str) -> Iterator[Server]:
-    home = copied_book(example_home, tmp_path_factory.mktemp("attacked"))
+def server(small_home: Path, tmp_path_factory: pytest.TempPathFactory, postgres_url: str) -> Iterator[Server]:
+    home = copied_book(small_home, tmp_path_factory.mktemp("attacked"))
     with serving(home, database_url=postgres_url) as running:
         running.wait_until_ready()
         httpx2.post(f"{running.url}/chat", json={"query": "What is ROS 2?"}, timeout=60, trust_env=False)
@@ -98,7 +98,7 @@ async def read(url: str, stop: asyncio.Event) -> None:
 
 
 def percentile(seconds: list[float]) -> float:
-    return statistics.quantiles(seconds, n=100)[98]
+    return statistics.quantiles(seconds, n=100, method="inclusive")[98]
 
 
 async def measured(url: str, work: Callable[[], Any]) -> list[float]:
@@ -143,7 +143,8 @@ async def test_livez_answers_while_hostile_requests_come(server: Server) -> None
 
         seconds = await measured(server.url, sent)
         everything += seconds
-        if len(seconds) >= 20 and percentile(seconds) > max(BUDGET, NOISE * calm):
+        # Of fewer than a hundred the 99th percentile is the slowest one, which says more about the machine.
+        if len(seconds) >= 100 and percentile(seconds) > max(BUDGET, NOISE * calm):
             slow[name] = percentile(seconds)
     beside = (
         f"{1000 * calm:.1f} ms beside ordinary questions, {1000 * percentile(everything):.1f} ms beside hostile ones"
