@@ -77,7 +77,11 @@ def squad(file: Path, *, every: int = 1, test: bool = True) -> list[SelectionCas
 
 
 def share(quote: str, text: str) -> float:
-    """How much of a quote, in runs of three words, stands in a text."""
+    """How much of a quote, in runs of three words, stands in a text: as it is, or both without markup."""
+    return max(_share(quote, text), _share(_MARKUP.sub(" ", quote), _MARKUP.sub(" ", text)))
+
+
+def _share(quote: str, text: str) -> float:
     wanted = _words(quote)
     if not wanted:
         return 0.0
@@ -104,7 +108,7 @@ def _question(row: dict[str, Any], name: str) -> Question:
 
 
 def _words(text: str) -> list[str]:
-    return re.findall(r"[a-z0-9]+", _MARKUP.sub(" ", text).lower())
+    return re.findall(r"[a-z0-9]+", text.lower())
 
 
 def _runs(words: list[str], size: int) -> set[tuple[str, ...]]:
