@@ -74,7 +74,7 @@ bench-answering: $(READY) ## What we add to a language model's time, and the exa
 bench-answers: $(READY) ## Recorded answers of a strong model through the real gate, with judges whose errors are known
 	$(CLEAN_ENV) $(BIN)/python -m bench.answers
 
-bench-keyless: $(READY) ## Answers without a key on books of your own (KEYLESS_DATA=folder, KEYLESS="--split test --squad file")
+bench-keyless: $(READY) ## Answers without a key on whole books (KEYLESS_BOOKS=folder of the books, KEYLESS="--split test --squad file")
 	$(CLEAN_ENV) $(BIN)/python -m bench.keyless $(KEYLESS)
 
 scoreboard: $(READY) ## Every figure of trust on public sets, with two baselines, into docs/SCOREBOARD.md

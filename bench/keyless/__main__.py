@@ -21,8 +21,7 @@ OTHERS = 60  # questions of other books that each book is asked
 async def main() -> None:
     """Ask and report."""
     options = _options()
-    data: Path = options.data
-    sets = [one for one in load(data, options.split) if not options.book or one.name in options.book]
+    sets = [one for one in load(options.books, options.split) if not options.book or one.name in options.book]
     result: dict[str, Any] = {"split": options.split}
     kept: list[Asked] = []
     for one in sets:
@@ -52,7 +51,9 @@ async def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("KEYLESS_DATA", ".")))
+    parser.add_argument(
+        "--books", type=Path, default=Path(os.environ.get("KEYLESS_BOOKS", ".")), help="folder of the books"
+    )
     parser.add_argument("--split", default="test")
     parser.add_argument("--book", nargs="*", help="only these books")
     parser.add_argument("--homes", type=Path, default=HOMES, help="where the ingested books are kept")

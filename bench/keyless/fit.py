@@ -1,6 +1,6 @@
 """Fits when to answer without a key and how sure to be, and writes `src/chapterverse/answering/keyless.json`.
 
-    KEYLESS_DATA=FOLDER python -m bench.keyless.fit
+    KEYLESS_BOOKS=FOLDER python -m bench.keyless.fit
 
 Takes the books of the split `dev` and the example book. Their questions are asked as if nothing were ever refused. The
 curves for selected text are fitted on passages of these books: the one that answers, and the nearest that does not.
@@ -52,13 +52,15 @@ class Row:
 async def main() -> None:
     """Ask, fit, write."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("KEYLESS_DATA", ".")))
+    parser.add_argument(
+        "--books", type=Path, default=Path(os.environ.get("KEYLESS_BOOKS", ".")), help="folder of the books"
+    )
     parser.add_argument("--homes", type=Path, default=HOMES)
     parser.add_argument("--squad", type=Path, help="SQuAD 2.0 as one gzipped JSON file")
     options = parser.parse_args()
     setattr(story, "answers", lambda *given: True)  # noqa: B010 - nothing is refused here
     setattr(story, "reader_confidence", lambda *given: 0.6)  # noqa: B010 - the curves may be of other signs
-    sets = [*load(options.data, "dev"), example_set()]
+    sets = [*load(options.books, "dev"), example_set()]
     rows: list[Row] = []
     selected: list[Row] = await _squad(options.squad) if options.squad else []
     for one in sets:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 SQUAD_TEST: Final = ("Warsaw", "European_Union_law")  # articles that the section reader was not trained on
+QUESTIONS: Final = Path(__file__).parent / "questions"
 SHOWN: Final = 0.7  # share of the quote's three-word runs that have to be shown
 
 _MARKUP = re.compile(
@@ -40,18 +41,19 @@ class BookSet:
     dialogues: tuple[tuple[Question, ...], ...]
 
 
-def load(data: Path, split: str) -> list[BookSet]:
-    """The books of a split that have questions or dialogues."""
-    books: dict[str, str] = json.loads((data / "books.json").read_text("utf-8"))
+def load(books: Path, split: str, questions: Path = QUESTIONS) -> list[BookSet]:
+    """The books of a split. `books` holds the sources, one folder a book."""
+    known: dict[str, dict[str, str]] = json.loads((questions / "books.json").read_text("utf-8"))
     sets = []
-    for name, folder in books.items():
-        questions = [_question(row, f"{name}-{at}") for at, row in enumerate(_rows(data, split, name, "questions"))]
+    for name, known_as in known.items():
+        folder = books / name
+        asked = [_question(row, folder, f"{name}-{at}") for at, row in _rows(questions, split, name, "questions")]
         dialogues = [
-            tuple(_question(turn, f"{name}-d{at}-{step}") for step, turn in enumerate(row["turns"]))
-            for at, row in enumerate(_rows(data, split, name, "dialogues"))
+            tuple(_question(turn, folder, f"{name}-d{at}-{step}") for step, turn in enumerate(row["turns"]))
+            for at, row in _rows(questions, split, name, "dialogues")
         ]
-        if questions or dialogues:
-            sets.append(BookSet(name, Path(folder), tuple(questions), tuple(dialogues)))
+        if asked or dialogues:
+            sets.append(BookSet(name, folder / known_as["ingest"], tuple(asked), tuple(dialogues)))
     return sets
 
 
@@ -95,16 +97,15 @@ def shows(question: Question, text: str) -> bool:
     return any(share(quote, text) >= SHOWN for quote in question.quotes)
 
 
-def _rows(data: Path, split: str, name: str, what: str) -> list[dict[str, Any]]:
-    file = data / f"{split}_{name}_{what}.jsonl"
-    return [json.loads(line) for line in file.read_text("utf-8").splitlines() if line.strip()] if file.exists() else []
+def _rows(questions: Path, split: str, name: str, what: str) -> list[tuple[int, dict[str, Any]]]:
+    file = questions / f"{split}_{name}_{what}.jsonl"
+    return list(enumerate(map(json.loads, file.read_text("utf-8").splitlines()))) if file.exists() else []
 
 
-def _question(row: dict[str, Any], name: str) -> Question:
-    text = row.get("user") or row.get("question") or row.get("q") or ""
-    quotes = [row.get("quote") or "", *(other["quote"] for other in row.get("also") or ())]
-    kind = row.get("kind") or row.get("k") or ""
-    return Question(row.get("id") or name, text, kind, tuple(q for q in quotes if q) if kind != "unanswerable" else ())
+def _question(row: dict[str, Any], folder: Path, name: str) -> Question:
+    places = [one for one in (row, *row.get("also", ())) if "place" in one]
+    quotes = [(folder / one["file"]).read_text("utf-8")[slice(*one["place"])] for one in places]
+    return Question(name, row.get("user") or row["question"], row["kind"], tuple(quotes))
 
 
 def _words(text: str) -> list[str]:
