@@ -2,5 +2,5 @@
 
     KEYLESS_BOOKS=FOLDER python -m bench.keyless --split test
 
-FOLDER holds the books; their text is no part of this repository. `questions/` says which books, and what is asked of them.
+FOLDER holds the books, whose text is no part of this repository; `questions/` says which and what is asked of them.
 """
