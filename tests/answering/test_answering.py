@@ -23,7 +23,7 @@ from chapterverse.models import (
 )
 from chapterverse.retrieval import retrieve_with_retry
 from chapterverse.services import Services
-from chapterverse.writing.agent import RETRIES, AgentWriter
+from chapterverse.writing.agent import RETRIES, AgentWriter, WritingOptions
 from tests.answering.asking import ask, check_order, check_sources, done_of, events_of, sources_of, text_of
 from tests.llm_stub import Calls, CutsOff, Fails, Hangs, LlmStub, Says, shown
 
@@ -209,7 +209,7 @@ async def test_too_many_turns_return_what_was_verified(asking_llm: Services, llm
     llm.usual = Calls({"query": "robots"}, before=f"{ROS} [1]. ")
     writer = asking_llm.writer
     assert isinstance(writer, AgentWriter)
-    few = replace(asking_llm, writer=replace(writer, max_calls=1))
+    few = replace(asking_llm, writer=replace(writer, options=WritingOptions(max_calls=1)))
     answer = await ask(few, "What is ROS 2?")
     assert (answer.status, answer.answer.strip()) == ("truncated", f"{ROS} [1].")
     assert answer.metadata.llm_calls == 1

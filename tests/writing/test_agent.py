@@ -22,9 +22,9 @@ from chapterverse.evidence.statement import Statement
 from chapterverse.models import SearchFilters
 from chapterverse.writing import Exchange, Finished, Task
 from chapterverse.writing import agent as agent_module
-from chapterverse.writing.agent import AgentWriter
+from chapterverse.writing.agent import AgentWriter, WritingOptions
 from chapterverse.writing.failures import VENDOR_FAULTS, Service
-from chapterverse.writing.providers import WritingOptions, open_gemini, open_openai
+from chapterverse.writing.providers import open_gemini, open_openai
 from tests.chunks import chunk
 from tests.llm_stub import (
     Calls,
@@ -259,6 +259,15 @@ class TestSettings:
         with pytest.raises(ConfigurationError, match="GEMINI_API_KEY"):
             open_gemini(key, "gemini-3.8-flash", GEMINI_URL)
 
+    async def test_requests_go_through_the_proxy_that_the_environment_names(
+        self, stub: LlmStub, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("HTTP_PROXY", stub.url)
+        opened = open_openai(KEY, "m", "http://model.invalid/v1")
+        await events(ask(), opened)
+        await opened.close()
+        assert stub.headers[0]["host"] == "model.invalid"
+
     async def test_options_reach_the_model(self, stub: LlmStub) -> None:
         options = WritingOptions(temperature=0.7, max_tokens=300, prompt="Write as a pirate.")
         opened = open_openai(KEY, "m", stub.url, options)
@@ -316,12 +325,12 @@ class TestSearching:
 
     async def test_endless_searching_ends(self, stub: LlmStub, model: AgentWriter) -> None:
         stub.usual = Calls({"query": "more"})
-        happened = await events(ask(), replace(model, max_calls=3))
+        happened = await events(ask(), replace(model, options=WritingOptions(max_calls=3)))
         assert happened[-1].stopped == "max_calls"
         assert happened[-1].llm_calls == len(stub.requests) == 3
 
     async def test_with_a_single_call_no_tool_is_offered(self, stub: LlmStub, model: AgentWriter) -> None:
-        assert text_of(await events(ask(), replace(model, max_calls=1))).startswith("ROS 2")
+        assert text_of(await events(ask(), replace(model, options=WritingOptions(max_calls=1)))).startswith("ROS 2")
         (request,) = stub.requests
         assert "tools" not in request
 
@@ -525,7 +534,7 @@ class TestProbe:
     async def test_tells_what_is_wrong(
         self, stub: LlmStub, model: AgentWriter, monkeypatch: pytest.MonkeyPatch, reply: Reply, word: str
     ) -> None:
-        monkeypatch.setattr("chapterverse.writing.providers.PROBE_SECONDS", 0.3)
+        monkeypatch.setattr("chapterverse.writing.agent.PROBE_SECONDS", 0.3)
         stub.models = reply
         with pytest.raises(AgentUnavailable, match=word) as raised:
             await model.probe()

@@ -61,7 +61,7 @@ from chapterverse.retrieval import retrieve_with_retry
 from chapterverse.services import Services
 from chapterverse.topic import EXCHANGES, topic_of
 from chapterverse.turns import SearchRecord, Turn
-from chapterverse.writing import Exchange, Finished, Rewritten, Task
+from chapterverse.writing import Exchange, Finished, Task
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ class Prepared:
     deadline: float  # on the same clock
     scope: Scope
     retrieval_ms: float = 0.0
-    rewritten: Rewritten = field(default_factory=Rewritten)  # what understanding took
+    rewriting: Finished = field(default_factory=Finished)  # what it took to make the question stand alone
 
     @property
     def found(self) -> SearchResult | None:
@@ -126,8 +126,8 @@ async def _search(prepared: Prepared, services: Services) -> Prepared:
     turns, query = prepared.turns, prepared.question
     follows = bool(turns) and query == prepared.request.query and leans(query)
     if follows:
-        rewritten = await services.writer.rewrite(query, _exchanges(turns))
-        prepared = replace(prepared, rewritten=rewritten, question=rewritten.question or together(turns, query))
+        question, took = await services.writer.rewrite(query, _exchanges(turns))
+        prepared = replace(prepared, rewriting=took, question=question or together(turns, query))
     searching = time.perf_counter()
     # What the last answer rested on stays a candidate: a follow-up is often about it.
     also = turns[-1].evidence if follows else ()
@@ -361,9 +361,9 @@ class _Answer:
                 generation_time_ms=round(self.generation_ms, 3),
                 chunks_retrieved=turn.chunks_retrieved,
                 model=self.services.writer.name,
-                tokens_used=took.tokens_used + prepared.rewritten.tokens_used,
-                tokens_written=took.tokens_written + prepared.rewritten.tokens_written,
-                llm_calls=took.llm_calls + prepared.rewritten.llm_calls,
+                tokens_used=took.tokens_used + prepared.rewriting.tokens_used,
+                tokens_written=took.tokens_written + prepared.rewriting.tokens_written,
+                llm_calls=took.llm_calls + prepared.rewriting.llm_calls,
                 judge_calls=usage.calls,
                 judge_tokens=usage.tokens,
                 sentences_withheld=counts.withheld,

@@ -7,7 +7,6 @@ from chapterverse.writing.writer import (
     Exchange,
     Finished,
     Reading,
-    Rewritten,
     Search,
     Stopped,
     Task,
@@ -15,4 +14,4 @@ from chapterverse.writing.writer import (
     WriterEvent,
 )
 
-__all__ = ["Exchange", "Finished", "Reading", "Rewritten", "Search", "Stopped", "Task", "Writer", "WriterEvent"]
+__all__ = ["Exchange", "Finished", "Reading", "Search", "Stopped", "Task", "Writer", "WriterEvent"]

@@ -16,7 +16,7 @@ from chapterverse.evidence.statement import Statement
 from chapterverse.language import stems
 from chapterverse.trained import SectionReader, shared_reader
 from chapterverse.writing.cutting import Excerpt, cut_excerpt, near_duplicates
-from chapterverse.writing.writer import Exchange, Finished, Reading, Rewritten, Task, WriterEvent
+from chapterverse.writing.writer import Exchange, Finished, Reading, Task, WriterEvent
 
 NAME: Final = "excerpt"
 MOST: Final = 3  # excerpts
@@ -56,9 +56,9 @@ class ExcerptWriter:
             yield Proven(Statement(excerpt.text, shape="excerpt"), "quoted", excerpt.units, highlights=excerpt.lit)
         yield Finished()
 
-    async def rewrite(self, question: str, history: Sequence[Exchange]) -> Rewritten:
+    async def rewrite(self, question: str, history: Sequence[Exchange]) -> tuple[str, Finished]:
         """It has no words of its own."""
-        return Rewritten()
+        return "", Finished()
 
     async def probe(self) -> None:
         """Load the reader."""

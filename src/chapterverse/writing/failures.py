@@ -44,7 +44,7 @@ class Service:
         """What a vendor's error means for us."""
         if isinstance(fault, openai.APIStatusError):
             return self._refusal(fault)
-        if isinstance(fault, openai.APITimeoutError | ModelTimeoutError | httpx2.TimeoutException):
+        if isinstance(fault, TimeoutError | openai.APITimeoutError | ModelTimeoutError | httpx2.TimeoutException):
             return self.failure(f"{self.name} did not answer in time.")
         if isinstance(fault, openai.APIConnectionError | httpx2.HTTPError | httpx2.StreamError):
             return self.failure(f"{self.name} cannot be reached, or broke off its answer.")

@@ -51,22 +51,12 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The writer is done. `stopped` says which limit ended it."""
+    """The writer is done, and what it took. `stopped` says which limit ended it."""
 
     tokens_used: int = 0
     tokens_written: int = 0
     llm_calls: int = 0
     stopped: Stopped = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Rewritten:
-    """A follow-up as a question that stands alone, empty if the model gave none, and what asking for it took."""
-
-    question: str = ""
-    tokens_used: int = 0
-    tokens_written: int = 0
-    llm_calls: int = 0
 
 
 WriterEvent = Statement | Proven | Finished
@@ -96,8 +86,8 @@ class Writer(Protocol):
         Raises `AgentUnavailable` when the writer cannot be used; what was yielded before stays yielded."""
         ...
 
-    async def rewrite(self, question: str, history: Sequence[Exchange]) -> Rewritten:
-        """A follow-up as a question that stands alone; empty where the writer has no words of its own."""
+    async def rewrite(self, question: str, history: Sequence[Exchange]) -> tuple[str, Finished]:
+        """A follow-up as a question that stands alone, empty if there is none, and what that took."""
         ...
 
     async def probe(self) -> None:
