@@ -19,7 +19,7 @@ from chapterverse.config import GEMINI_URL, OPENAI_URL
 from chapterverse.errors import AgentUnavailable, ConfigurationError, QdrantConnectionError
 from chapterverse.evidence.passages import Evidence, IssuedPassage
 from chapterverse.evidence.statement import Statement
-from chapterverse.models import SearchFilters
+from chapterverse.models import RetrievalRequest, SearchFilters
 from chapterverse.writing import Exchange, Finished, Task
 from chapterverse.writing import agent as agent_module
 from chapterverse.writing.agent import AgentWriter, WritingOptions
@@ -85,7 +85,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agent_module, "FIRST_PAUSE", 0.001)
 
 
-async def find_nothing(_query: str, _top_k: int, _filters: SearchFilters | None) -> tuple[IssuedPassage, ...]:
+async def find_nothing(_request: RetrievalRequest) -> tuple[IssuedPassage, ...]:
     return ()
 
 
@@ -283,16 +283,16 @@ class TestSettings:
 
 class TestSearching:
     async def test_the_model_searches_again(self, stub: LlmStub, model: AgentWriter) -> None:
-        asked: list[tuple[str, int, SearchFilters | None]] = []
+        asked: list[RetrievalRequest] = []
 
-        async def search(query: str, top_k: int, filters: SearchFilters | None) -> tuple[IssuedPassage, ...]:
-            asked.append((query, top_k, filters))
+        async def search(request: RetrievalRequest) -> tuple[IssuedPassage, ...]:
+            asked.append(request)
             return (LATER,)
 
         stub.script.append(Calls({"query": "gripper", "top_k": 3, "filters": {"module": ["arms"]}}))
         stub.script.append(Says("A gripper closes on command [3]."))
         happened = await events(ask(search=search), model)
-        assert asked == [("gripper", 3, SearchFilters(module=["arms"]))]
+        assert asked == [RetrievalRequest(query="gripper", top_k=3, filters=SearchFilters(module=["arms"]))]
         assert text_of(happened) == "A gripper closes on command [3]."
         assert happened[-1] == Finished(tokens_used=214, tokens_written=14, llm_calls=2)
         result = json.loads(stub.requests[1]["messages"][-1]["content"])

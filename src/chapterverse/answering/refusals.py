@@ -71,9 +71,6 @@ def shorten(topic: str) -> str:
     return topic[:_LONGEST_TOPIC].rsplit(" ", 1)[0].rstrip(" ,;:") + "…"
 
 
-# ── a refusal in a model's text ──────────────────────────────────────────────────────────────────────────────────────
-
-
 def _pattern(text: str) -> str:
     topic = re.escape("{topic}")
     return re.escape(text).replace(topic, r".{1,300}?").replace("'", "['’]").replace(r"\ ", r"\s+")
@@ -86,9 +83,6 @@ _REFUSAL = re.compile("|".join(map(_pattern, _SENTENCES)), re.IGNORECASE | re.DO
 def is_refusal(sentence: str) -> bool:
     """Whether a sentence is one of a refusal's."""
     return _REFUSAL.fullmatch(sentence.strip(" *_")) is not None
-
-
-# ── what is told beside a refusal ────────────────────────────────────────────────────────────────────────────────────
 
 
 def announce(chunk: ChunkResult) -> RetrievedPassage:

@@ -11,6 +11,7 @@ import re
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Final
 
 from chapterverse.evidence.assembly import Assembly, points_back
@@ -107,7 +108,7 @@ class Gate:
         self._said: set[str] = set()
         self._shown: set[UnitRef] = set()  # units whose words the reader has seen
         self._chars = self._statements = self._repeats = 0
-        self._known: tuple[int, Known] | None = None
+        self._known: dict[int, Known] = {}  # by the number of passages
 
     async def prove(self, drafts: AsyncGenerator[Statement | Proven, None]) -> AsyncGenerator[Proven, None]:
         """What may be shown of the drafts, in order. An error of the writer is raised after what was proven before."""
@@ -144,18 +145,20 @@ class Gate:
         except Exception as failure:  # noqa: BLE001 - raised again by `prove`, after what was proven before
             queue.put_nowait(failure)
 
-    # ── proof ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
     def _examine(self, draft: Statement | Proven) -> _Entry:
         """What can be decided at once, and else the question to the judge."""
+        statement = draft.statement if isinstance(draft, Proven) else draft
+        self._statements += 1
+        self._chars += len(statement.text)
+        self.truncated = self.truncated or self._statements >= MAX_STATEMENTS or self._chars >= MAX_CHARS
         if isinstance(draft, Proven):
-            self._count(draft.statement)
             return _Entry(draft, draft)
-        self._count(draft)
         if self._is_refusal(draft.text) or self._is_repeated(draft):
             return _Entry(draft, None, silent=True)
         if draft.shape == "code":
-            return _Entry(draft, self._proven_code(draft))
+            code = proven_code(draft.text, self._evidence)
+            units = units_with_code(code, self._evidence.all_units())
+            return _Entry(draft, Proven(replace(draft, text=code), "quoted", tuple(units)) if units else None)
         quoted = self._quoted(draft)
         names = not speaks_of_absence(draft.text)
         if quoted or len(draft.text) >= MAX_STATEMENT_CHARS or missing(draft.text, self._vocabulary(), names=names):
@@ -170,16 +173,6 @@ class Gate:
         self._repeats += 1
         self.truncated = self.truncated or self._repeats >= MAX_REPEATS
         return True
-
-    def _count(self, statement: Statement) -> None:
-        self._statements += 1
-        self._chars += len(statement.text)
-        self.truncated = self.truncated or self._statements >= MAX_STATEMENTS or self._chars >= MAX_CHARS
-
-    def _proven_code(self, statement: Statement) -> Proven | None:
-        code = proven_code(statement.text, self._evidence)
-        units = units_with_code(code, self._evidence.all_units())
-        return Proven(replace(statement, text=code), "quoted", tuple(units)) if units else None
 
     def _quoted(self, statement: Statement) -> Proven | None:
         """The statement as quoted words, if they are the words of one unit. An item says too little without the line
@@ -198,11 +191,9 @@ class Gate:
     def _vocabulary(self) -> Known:
         """What a statement may name; made anew when more passages were issued."""
         count = len(self._evidence.passages)
-        if self._known is None or self._known[0] != count:
-            self._known = count, known_to(self._evidence)
-        return self._known[1]
-
-    # ── what is shown ────────────────────────────────────────────────────────────────────────────────────────────────
+        if count not in self._known:
+            self._known[count] = known_to(self._evidence)
+        return self._known[count]
 
     async def _decide(self, entry: _Entry) -> list[Proven]:
         proof = await entry.proof if isinstance(entry.proof, asyncio.Future) else entry.proof
@@ -220,11 +211,10 @@ class Gate:
 
     def _show(self, proven: Proven) -> list[Proven]:
         shown = self._assembly.add(proven)
-        for one in shown:
-            self.counts.shown += one.kind != "frame"
-            self.counts.quoted += one.kind == "quoted"
-            if one.kind == "quoted":
-                self._shown.update(unit.ref for unit in one.units)
+        quoted = [one for one in shown if one.kind == "quoted"]
+        self.counts.shown += sum(one.kind != "frame" for one in shown)
+        self.counts.quoted += len(quoted)
+        self._shown.update(unit.ref for one in quoted for unit in one.units)
         self.truncated = self.truncated or self.counts.shown >= MAX_SHOWN
         return shown
 
@@ -318,14 +308,9 @@ class Court:
 
     def _bounded(self) -> list[IssuedUnit]:
         """All units, as many as a judge is shown; the best passages come first."""
-        shown: list[IssuedUnit] = []
-        size = 0
-        for unit in self._evidence.all_units():
-            size += len(unit.told)
-            if size > MAX_EVIDENCE_CHARS and shown:
-                break
-            shown.append(unit)
-        return shown
+        units = self._evidence.all_units()
+        sizes = accumulate(len(unit.told) for unit in units)
+        return [unit for unit, size in zip(units, sizes, strict=True) if size <= MAX_EVIDENCE_CHARS] or units[:1]
 
     def _start(self) -> None:
         if self._waiting and len(self._calls) < AT_ONCE:
@@ -393,7 +378,8 @@ class Court:
             return None
         if speaks_of_absence(statement.text) and not claim.named and not _SAYS_MORE.search(statement.text):
             return Proven(statement, "absence")  # whatever units the judge looked at
-        units = [unit for unit in self._evidence.units_of(map(_ref, verdict.units)) if unit.ref in shown]
+        refs = [UnitRef(*map(int, number.split("."))) for number in verdict.units]
+        units = [unit for unit in self._evidence.units_of(refs) if unit.ref in shown]
         if not units and not speaks_of_absence(statement.text):
             units = self._own(claim)
         if units:
@@ -425,11 +411,6 @@ class _Claim:
 def speaks_of_absence(text: str) -> bool:
     """Whether a statement seems to say that the book or the passages do not say something."""
     return _ABSENCE.search(text) is not None
-
-
-def _ref(number: str) -> UnitRef:
-    passage, _, unit = number.partition(".")
-    return UnitRef(int(passage), int(unit or 0))
 
 
 def _share(text: str, unit: IssuedUnit) -> float:

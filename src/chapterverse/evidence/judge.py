@@ -97,16 +97,13 @@ class Judge(Protocol):
     @property
     def name(self) -> str:
         """The model, for people."""
-        ...
 
     def verdicts(self, case: Case, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
         """The verdicts as they arrive, in any order, each perhaps without its units at first. A claim that is left out
         is not proven. Raises `JudgeFailed`."""
-        ...
 
     async def close(self) -> None:
         """Let go of connections."""
-        ...
 
 
 class JudgeFailed(Exception):
@@ -180,25 +177,24 @@ async def read_verdicts(texts: AsyncIterator[str], claims: int) -> AsyncGenerato
 
     Only claims that were asked about count."""
     text, at, begun = "", 0, 0
-    early: set[int] = set()
-    seen: set[int] = set()
+    left = {complete: set(range(1, claims + 1)) for complete in (False, True)}
     async for piece in texts:
         text += piece
+        found: list[Verdict] = []
         while (start := _BEGUN.search(text, begun)) is not None:
-            begun, claim = start.end(), int(start[1])
-            if 0 < claim <= claims and claim not in early:
-                early.add(claim)
-                yield Verdict(claim, start[2] == "true", complete=False)
-        while "}" in piece and (found := _OBJECT.search(text, at)) is not None:
+            begun = start.end()
+            found.append(Verdict(int(start[1]), start[2] == "true", complete=False))
+        while "}" in piece and (opened := _OBJECT.search(text, at)) is not None:
             try:
-                value, at = _DECODER.raw_decode(text, found.start())
+                value, at = _DECODER.raw_decode(text, opened.start())
             except ValueError:
-                if len(text) - found.start() > _LONGEST_OBJECT:
+                if len(text) - opened.start() > _LONGEST_OBJECT:
                     raise JudgeFailed("the judge's reply cannot be read") from None
                 break
-            verdict = _verdict(value)
-            if verdict is not None and 0 < verdict.claim <= claims and verdict.claim not in seen:
-                seen.add(verdict.claim)
+            found += filter(None, [_verdict(value)])
+        for verdict in found:
+            if verdict.claim in left[verdict.complete]:
+                left[verdict.complete].discard(verdict.claim)
                 yield verdict
 
 

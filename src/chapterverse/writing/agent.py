@@ -28,16 +28,13 @@ from agents import (
 )
 from agents.tool_context import ToolContext
 from openai import AsyncOpenAI, NotFoundError
-from pydantic import Field, ValidationError
 
 from chapterverse.errors import AgentUnavailable, ChapterverseError
-from chapterverse.evidence.passages import IssuedPassage
-from chapterverse.models import MAX_TOP_K, Query, SearchFilters, Strict
+from chapterverse.models import MAX_TOP_K, RetrievalRequest
 from chapterverse.writing import prompts
 from chapterverse.writing.failures import VENDOR_FAULTS, Service
 from chapterverse.writing.markdown import MarkdownParser
 from chapterverse.writing.messages import (
-    MORE,
     SEARCH,
     Item,
     Place,
@@ -46,13 +43,11 @@ from chapterverse.writing.messages import (
     render_search,
     render_selection,
     tool_error,
-    tool_response,
 )
 from chapterverse.writing.writer import Exchange, Finished, Stopped, Task, WriterEvent
 
 RETRIES: Final = 2  # after the first try, and only while nothing has been written
 FIRST_PAUSE: Final = 0.2  # seconds before the first retry; doubled each time, half of it by chance
-DEFAULT_TOP_K: Final = 5
 PROBE_SECONDS: Final = 2.0
 REWRITE_SECONDS: Final = 3.0  # a reader waits for it before anything else happens
 LONGEST_QUESTION: Final = 300  # characters; more is no question
@@ -87,20 +82,12 @@ _PARAMETERS: Final[dict[str, Any]] = {
 }
 
 
-class _SearchCall(Strict):
-    """What the model asks the tool for."""
-
-    query: Query
-    top_k: int = Field(DEFAULT_TOP_K, ge=1, le=MAX_TOP_K)
-    filters: SearchFilters | None = None
-
-
 @dataclass(slots=True)
 class _Course:
     """How far a task has come, over all tries."""
 
     task: Task
-    searches: list[tuple[str, Sequence[IssuedPassage]]] = field(default_factory=list)
+    searched: list[Item] = field(default_factory=list)  # the model's own searches with what they found
     wrote: bool = False
     calls: int = 0
     tokens: int = 0
@@ -272,16 +259,11 @@ class AgentWriter:
 
     def _input(self, course: _Course) -> list[Item]:
         task = course.task
-        history = render_history(task.history)
         if task.search is None:
-            return [*history, *render_selection(task.question, task.passages[0])]
-        asked = f"{task.question} {MORE}" if task.more else task.question
-        again = [
-            item
-            for number, (query, found) in enumerate(course.searches, start=1)
-            for item in render_search(f"again_{number}", query, found)
-        ]
-        return [*history, *render_question(asked, task.passages, self.place), *again]
+            asked = render_selection(task.question, task.passages[0])
+        else:
+            asked = render_question(task.question, task.passages, self.place)
+        return [*render_history(task.history), *asked, *course.searched]
 
 
 async def _search(context: ToolContext[_Course], arguments: str) -> str:
@@ -289,16 +271,17 @@ async def _search(context: ToolContext[_Course], arguments: str) -> str:
     course = context.context
     assert course.task.search is not None, "without a search there is no tool"
     try:
-        asked = json.loads(arguments)
-        call = _SearchCall.model_validate({key: value for key, value in asked.items() if value not in (None, {})})
-    except (ValueError, ValidationError, AttributeError):
+        given = {key: value for key, value in json.loads(arguments).items() if value not in (None, {})}
+        request = RetrievalRequest.model_validate(given)
+    except (ValueError, AttributeError):
         return tool_error("", f"query must be a text, top_k a number from 1 to {MAX_TOP_K}, filters known fields")
     try:
-        passages = await course.task.search(call.query, call.top_k, call.filters)
+        passages = await course.task.search(request)
     except ChapterverseError as failure:
-        return tool_error(call.query, failure.message)
-    course.searches.append((call.query, passages))
-    return tool_response(call.query, passages)
+        return tool_error(request.query, failure.message)
+    call, result = render_search(f"again_{len(course.searched)}", request.query, passages)
+    course.searched += [call, result]
+    return str(result["output"])
 
 
 _SEARCH_TOOL: Final = FunctionTool(SEARCH, prompts.SEARCH_TOOL, _PARAMETERS, _search, strict_json_schema=False)

@@ -19,7 +19,6 @@ Item = dict[str, Any]  # of a conversation, as the Agents SDK takes it
 SEARCH: Final = "search_documentation"
 PASSAGE_TOKENS: Final = 6000
 HISTORY_TOKENS: Final = 8000  # SPEC 6
-MORE: Final = "(The reader asks for more: say what your last answer did not say.)"
 
 # Gemini refuses calls that it did not make itself unless they carry this word, which it documents for the purpose.
 _SIGNATURE = {"thought_signature": "skip_thought_signature_validator"}

@@ -8,10 +8,10 @@ from chapterverse.book import Page
 from chapterverse.evidence.citations import Proven
 from chapterverse.evidence.passages import Evidence, IssuedPassage
 from chapterverse.evidence.statement import Statement
-from chapterverse.models import SearchFilters
+from chapterverse.models import RetrievalRequest
 
 PageOf = Callable[[str], Awaitable[Page | None]]
-Search = Callable[[str, int, SearchFilters | None], Awaitable[Sequence[IssuedPassage]]]
+Search = Callable[[RetrievalRequest], Awaitable[Sequence[IssuedPassage]]]
 Stopped = Literal["", "max_calls", "length"]
 
 
@@ -44,7 +44,6 @@ class Task:
     seconds: float  # for all of the writing
     history: tuple[Exchange, ...] = ()
     search: Search | None = None
-    more: bool = False  # the reader asks for what the last answer did not say
     readings: tuple[Reading, ...] = ()  # of the passages, for a writer that needs them
     page: PageOf | None = None  # a page of the book by its id
 
@@ -68,32 +67,25 @@ class Writer(Protocol):
     @property
     def name(self) -> str:
         """The model, as `metadata.model` names it."""
-        ...
 
     @property
     def engine(self) -> str:
         """The model in a few words for people."""
-        ...
 
     @property
     def needs_readings(self) -> bool:
         """Whether the section reader reads the passages before it writes."""
-        ...
 
     def write(self, task: Task) -> AsyncGenerator[WriterEvent, None]:
         """The statements in reading order, then `Finished`. Closing the generator cancels the work.
 
         Raises `AgentUnavailable` when the writer cannot be used; what was yielded before stays yielded."""
-        ...
 
     async def rewrite(self, question: str, history: Sequence[Exchange]) -> tuple[str, Finished]:
         """A follow-up as a question that stands alone, empty if there is none, and what that took."""
-        ...
 
     async def probe(self) -> None:
         """Raise `AgentUnavailable` if it cannot be used now. Costs no paid tokens."""
-        ...
 
     async def close(self) -> None:
         """Let go of connections and models."""
-        ...
