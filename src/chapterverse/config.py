@@ -94,7 +94,7 @@ class Settings(BaseSettings):
     max_concurrent_requests: int = Field(10, ge=1, description="Requests that run at once; more wait in a queue.")
     agent_top_k: int = Field(5, ge=1, le=20, description="Passages a question is answered from.")
     agent_score_threshold: float | None = Field(None, ge=0, le=1, description="Least similarity of a passage.")
-    agent_max_turns: int = Field(50, ge=1, le=1000, description="Turns of a conversation that are remembered, at most.")
+    agent_max_turns: int = Field(50, ge=1, le=1000, description="Turns of a conversation that are remembered.")
     agent_max_calls: int = Field(4, ge=1, le=50, description="Model calls that one question may take.")
     agent_temperature: float = Field(0.0, ge=0, le=2, description="Temperature of the writing model.")
     agent_max_tokens: int | None = Field(None, ge=16, le=100_000, description="Most tokens of one reply.")

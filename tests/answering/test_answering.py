@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
 
 QUESTIONS = (
     "What is ROS 2?",
-    "What does Tern carry instead of an arm?",
+    "How heavy is Tern?",
     "What is odometry, and why does its error grow without bound?",
     "What does tf2 keep track of?",
     "How do nodes find each other without a master?",
@@ -385,6 +385,7 @@ async def test_the_example_books_questions(keyless: Services) -> None:
     answerable = [outcome for outcome in outcomes if outcome.answerable]
     unanswerable = [outcome for outcome in outcomes if not outcome.answerable]
     assert (len(answerable), len(unanswerable)) == (40, 20)
+    # Version 1's word rules were written on this set: .90, .90, 1.0. The section reader never saw it.
     assert share(answerable, "right") >= 0.75
-    assert share(answerable, "gold_page") >= 0.75
-    assert share(unanswerable, "right") >= 0.5
+    assert share(answerable, "gold_page") >= 0.80
+    assert share(unanswerable, "right") >= 0.75  # SC-006 asks for 1.0

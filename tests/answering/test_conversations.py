@@ -38,6 +38,15 @@ TWELVE = (
     ("Can you give me an example?", "Gazebo", "Gazebo", "Gazebo"),
 )
 
+# Answered by another place of the book than a person would choose: one more is a change for the worse.
+MISSED_WITHOUT_A_KEY = {
+    "Which sensors does it have?",
+    "Tell me more",
+    "What is Gazebo?",
+    "How does it talk to ROS 2?",
+    "Can you give me an example?",
+}
+
 
 @pytest.mark.parametrize("keyed", [False, True])
 async def test_twelve_turns_with_a_restart_in_between(
@@ -61,10 +70,14 @@ async def test_twelve_turns_with_a_restart_in_between(
     for (query, topic, _, _), answer, turn in zip(TWELVE, answers, turns, strict=True):
         assert topic.lower() in (turn.standalone_query or "").lower(), query
         assert answer["metadata"]["stored"]
-        assert answer["status"] == "answered" or not keyed, query
+        assert answer["status"] == "answered", query
     if not keyed:
-        told = [answer for answer in answers if answer["status"] == "answered"]
-        assert len(told) >= 8
+        wrong = {
+            query
+            for (query, _, page, words), answer in zip(TWELVE, answers, strict=True)
+            if words not in answer["answer"] or page not in [source["page_title"] for source in answer["sources"]]
+        }
+        assert wrong <= MISSED_WITHOUT_A_KEY
     thread = await keyless.conversations.thread(session)
     assert thread is not None
     assert thread.turn_count == 12

@@ -20,7 +20,8 @@ from chapterverse.errors import AgentUnavailable, ConfigurationError, QdrantConn
 from chapterverse.evidence.passages import Evidence, IssuedPassage
 from chapterverse.evidence.statement import Statement
 from chapterverse.models import RetrievalRequest, SearchFilters
-from chapterverse.writing import Exchange, Finished, Task
+from chapterverse.turns import Turn
+from chapterverse.writing import Finished, Task
 from chapterverse.writing import agent as agent_module
 from chapterverse.writing.agent import AgentWriter, WritingOptions
 from chapterverse.writing.failures import VENDOR_FAULTS, Service
@@ -93,7 +94,7 @@ def ask(
     question: str = "What is ROS 2?",
     *,
     search: Any = find_nothing,
-    history: tuple[Exchange, ...] = (),
+    history: tuple[Turn, ...] = (),
     seconds: float = 20.0,
 ) -> Task:
     return Task(question, EVIDENCE, (ROS, TERN), NOT_IN_BOOK, seconds, history, search)
@@ -369,7 +370,7 @@ class TestSelection:
 
 class TestHistory:
     async def test_earlier_turns_come_first_without_their_markers(self, stub: LlmStub, model: AgentWriter) -> None:
-        history = (Exchange("What is Tern?", "Tern is a robot [4]. It has wheels [12]."),)
+        history = (Turn("", "What is Tern?", "Tern is a robot [4]. It has wheels [12]."),)
         await events(ask(history=history), model)
         assert stub.requests[0]["messages"][1:3] == [
             {"role": "user", "content": "What is Tern?"},
@@ -377,7 +378,7 @@ class TestHistory:
         ]
 
     async def test_the_oldest_turns_are_dropped(self, stub: LlmStub, model: AgentWriter) -> None:
-        history = tuple(Exchange(f"question {n}", "word " * 2000) for n in range(10))
+        history = tuple(Turn("", f"question {n}", "word " * 2000) for n in range(10))
         await events(ask(history=history), model)
         kept = [m["content"] for m in stub.requests[0]["messages"] if m["role"] == "user"][:-1]
         assert kept == ["question 7", "question 8", "question 9"]

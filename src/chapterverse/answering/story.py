@@ -49,7 +49,7 @@ from chapterverse.retrieval import retrieve_with_retry
 from chapterverse.services import Services
 from chapterverse.topic import EXCHANGES, topic_of
 from chapterverse.turns import SearchRecord, Turn
-from chapterverse.writing import Exchange, Finished, Task
+from chapterverse.writing import Finished, Task
 
 log = logging.getLogger(__name__)
 
@@ -119,7 +119,9 @@ async def _search(prepared: Prepared, services: Services) -> Prepared:
     turns, query = prepared.turns, prepared.question
     follows = bool(turns) and query == prepared.request.query and leans(query)
     if follows:
-        question, took = await services.writer.rewrite(query, _exchanges(turns))
+        # The oldest may itself have been a follow-up on one that is not remembered.
+        oldest = replace(turns[0], query=turns[0].standalone_query or turns[0].query)
+        question, took = await services.writer.rewrite(query, [oldest, *turns[1:]])
         prepared = replace(prepared, rewriting=took, question=question or together(turns, query))
     searching = time.perf_counter()
     # What the last answer rested on stays a candidate: a follow-up is often about it.
@@ -239,7 +241,7 @@ class _Answer:
     def _task(self) -> Task:
         prepared, scope = self.prepared, self.prepared.scope
         context = self.services.settings.max_conversation_history // 2  # turns, of two messages each
-        history = tuple(Exchange(turn.query, turn.response) for turn in prepared.turns[-context:] if context)
+        history = prepared.turns[-context:] if context else ()
         if isinstance(scope, Selection):
             passages = (self.evidence.issue_text(scope.text),)
             refusal = refusals.not_in_selection(refusals.topic_of_question(prepared.question))
@@ -372,14 +374,6 @@ def _understand(request: ChatRequest, turns: tuple[Turn, ...]) -> tuple[Mode, st
     if turns and turns[-1].response.endswith(refusals.OFFER) and accepts(request.query):
         return "general", turns[-1].query
     return request.mode, request.query
-
-
-def _exchanges(turns: tuple[Turn, ...]) -> list[Exchange]:
-    """The turns to be understood from. The oldest may itself have been a follow-up on one that is not remembered."""
-    return [
-        Exchange(turn.query if at else turn.standalone_query or turn.query, turn.response)
-        for at, turn in enumerate(turns)
-    ]
 
 
 async def _remember(request: ChatRequest, services: Services) -> tuple[tuple[Turn, ...], bool]:

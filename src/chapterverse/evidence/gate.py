@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Final
 
-from chapterverse.evidence.assembly import Assembly, points_back
+from chapterverse.evidence.assembly import Assembly, points_back, without_mark
 from chapterverse.evidence.citations import Proven
 from chapterverse.evidence.exact import Known, known_to, missing, proven_code, units_with_code
 from chapterverse.evidence.judge import Case, Judge, JudgeFailed, JudgeUsage, Verdict
@@ -39,7 +39,6 @@ QUOTED_CHARS: Final = 700
 NEAREST_SHARE: Final = 0.2  # of a supported statement's words, in the unit that is cited where the judge names none
 
 _WORD = re.compile(r"\w+")
-_LIST_MARK = re.compile(r"\s{0,20}(?:[-*+•]|\(?\d{1,4}[.)])\s{1,20}")
 # What a statement has that says what is not there, or that it must be looked for elsewhere.
 _NEGATION = re.compile(
     r"\b(?:not|no|nor|none|nothing|never|neither|without|cannot|only|un\w+ed|lacks?|elsewhere)\b|n['’]t\b"
@@ -184,7 +183,7 @@ class Gate:
             return None
         for unit in self._evidence.all_units():
             own = unit.kind == "row" or not unit.head
-            if own and words in (_words(_bare(unit.text)), _words(unit.told)):
+            if own and words in (_words(without_mark(unit.text)), _words(unit.told)):
                 return Proven(statement, "quoted", (unit,))
         return None
 
@@ -260,8 +259,8 @@ class Gate:
         wanted: dict[UnitRef, IssuedUnit] = {}
         for unit in sorted(units, key=lambda unit: unit.ref):
             before = self._evidence.before(unit)
-            if points_back(_bare(unit.text)) and not (before and before.ref in wanted):
-                if before is None or points_back(_bare(before.text)) or before.kind not in ("sentence", "item"):
+            if points_back(without_mark(unit.text)) and not (before and before.ref in wanted):
+                if before is None or points_back(without_mark(before.text)) or before.kind not in ("sentence", "item"):
                     continue
                 wanted[before.ref] = before
             wanted[unit.ref] = unit
@@ -273,8 +272,9 @@ class Court:
 
     def __init__(self, judge: Judge, evidence: Evidence, deadline: float, usage: JudgeUsage) -> None:
         self._judge, self._evidence, self._deadline, self._usage = judge, evidence, deadline, usage
-        self._waiting: list[_Claim] = []
-        self._calls: set[asyncio.Task[None]] = set()
+        self._claims: asyncio.Queue[_Claim] = asyncio.Queue()
+        self._most = MAX_CLAIMS  # of one call
+        self._workers: list[asyncio.Task[None]] = []
         self._before = ""  # the statement written last
         self._lead = ""  # the line that introduces the list or table that is being written
 
@@ -290,44 +290,39 @@ class Court:
         claim = _Claim(statement, named, shown, context, loop.create_future())
         self._before = statement.text
         self._lead = statement.text if statement.leads and statement.shape != "heading" else self._lead
-        self._waiting.append(claim)
-        loop.call_soon(self._start)
+        self._claims.put_nowait(claim)
+        if not self._workers:
+            self._hire(AT_ONCE)
         return claim.proof
 
     def flush(self) -> None:
-        """Ask about all that waits, because nothing more will be written."""
-        size = -(-len(self._waiting) // AT_THE_END)
-        while self._waiting:
-            self._begin(max(1, min(size, MAX_CLAIMS)))
+        """Spread all that waits over more calls, because nothing more will be written."""
+        self._most = max(1, min(MAX_CLAIMS, -(-self._claims.qsize() // AT_THE_END)))
+        if not self._claims.empty():
+            self._hire(AT_THE_END)
 
     async def close(self) -> None:
         """Cancel the calls that are under way."""
-        for call in self._calls:
-            call.cancel()
-        await asyncio.gather(*self._calls, return_exceptions=True)
+        for worker in self._workers:
+            worker.cancel()
+        await asyncio.gather(*self._workers, return_exceptions=True)
+
+    def _hire(self, count: int) -> None:
+        self._workers += [asyncio.create_task(self._work()) for _ in range(count)]
+
+    async def _work(self) -> None:
+        """Ask about what waits, as much as one call takes, again and again."""
+        while True:
+            batch = [await self._claims.get()]
+            while len(batch) < self._most and not self._claims.empty():
+                batch.append(self._claims.get_nowait())
+            await self._call(batch)
 
     def _bounded(self) -> list[IssuedUnit]:
         """All units, as many as a judge is shown; the best passages come first."""
         units = self._evidence.all_units()
         sizes = accumulate(len(unit.told) for unit in units)
         return [unit for unit, size in zip(units, sizes, strict=True) if size <= MAX_EVIDENCE_CHARS] or units[:1]
-
-    def _start(self) -> None:
-        if self._waiting and len(self._calls) < AT_ONCE:
-            self._begin(MAX_CLAIMS)
-
-    def _begin(self, most: int) -> None:
-        batch, self._waiting = self._waiting[:most], self._waiting[most:]
-        call = asyncio.create_task(self._call(batch))
-        self._calls.add(call)
-        call.add_done_callback(self._ended)
-
-    def _ended(self, call: "asyncio.Task[None]") -> None:
-        self._calls.discard(call)
-        if not call.cancelled():
-            if (fault := call.exception()) is not None:
-                log.error("a call to the judge failed", exc_info=fault)
-            self._start()
 
     async def _call(self, batch: "Sequence[_Claim]") -> None:
         """One call, and a second one if the first fails. Whatever is not answered then is not proven."""
@@ -339,6 +334,8 @@ class Court:
                         break
         except TimeoutError:
             log.info("the judge did not answer before the answer was due")
+        except Exception:  # a fault of ours must not leave the reader waiting
+            log.exception("a call to the judge failed")
         finally:
             for claim in batch:
                 if not claim.proof.done():
@@ -423,18 +420,12 @@ def _words(text: str) -> str:
     return " ".join(_WORD.findall(text.lower()))
 
 
-def _bare(text: str) -> str:
-    """The text of a unit without the mark of its list."""
-    mark = _LIST_MARK.match(text)
-    return text[mark.end() :] if mark else text
-
-
 def _as_sentence(unit: IssuedUnit) -> str:
     """A unit's words on one line, with the line that introduces them."""
-    said = " ".join((_bare(unit.text) if unit.kind != "row" else unit.told).split())
+    said = " ".join((without_mark(unit.text) if unit.kind != "row" else unit.told).split())
     if unit.kind == "row" or not unit.head:
         return said
-    return f"{' '.join(_bare(unit.head).split())} {said}"
+    return f"{' '.join(without_mark(unit.head).split())} {said}"
 
 
 def _unfenced(code: str) -> tuple[str, str]:

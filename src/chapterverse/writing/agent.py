@@ -31,7 +31,8 @@ from openai import AsyncOpenAI, NotFoundError
 
 from chapterverse.errors import AgentUnavailable, ChapterverseError
 from chapterverse.models import MAX_TOP_K, RetrievalRequest
-from chapterverse.writing import prompts
+from chapterverse.turns import Turn
+from chapterverse.writing import Finished, Stopped, Task, WriterEvent, prompts
 from chapterverse.writing.failures import VENDOR_FAULTS, Service
 from chapterverse.writing.markdown import MarkdownParser
 from chapterverse.writing.messages import (
@@ -44,7 +45,6 @@ from chapterverse.writing.messages import (
     render_selection,
     tool_error,
 )
-from chapterverse.writing.writer import Exchange, Finished, Stopped, Task, WriterEvent
 
 RETRIES: Final = 2  # after the first try, and only while nothing has been written
 FIRST_PAUSE: Final = 0.2  # seconds before the first retry; doubled each time, half of it by chance
@@ -160,7 +160,7 @@ class AgentWriter:
             await asyncio.sleep(wait)
             pause *= 2
 
-    async def rewrite(self, question: str, history: Sequence[Exchange]) -> tuple[str, Finished]:
+    async def rewrite(self, question: str, history: Sequence[Turn]) -> tuple[str, Finished]:
         """Ask the model once for a question that stands alone; whatever goes wrong, there is just none."""
         items = [*render_history(history, REWRITE_HISTORY_TOKENS), {"role": "user", "content": question}]
         try:

@@ -14,8 +14,9 @@ from chapterverse.evidence.passages import IssuedPassage
 from chapterverse.evidence.statement import Statement
 from chapterverse.language import stems
 from chapterverse.trained import SectionReader, shared_reader
+from chapterverse.turns import Turn
+from chapterverse.writing import Finished, Reading, Task, WriterEvent
 from chapterverse.writing.cutting import cut_excerpt, near_duplicates
-from chapterverse.writing.writer import Exchange, Finished, Reading, Task, WriterEvent
 
 NAME: Final = "excerpt"
 MOST: Final = 3  # excerpts
@@ -44,7 +45,7 @@ class ExcerptWriter:
             yield excerpt
         yield Finished()
 
-    async def rewrite(self, question: str, history: Sequence[Exchange]) -> tuple[str, Finished]:
+    async def rewrite(self, question: str, history: Sequence[Turn]) -> tuple[str, Finished]:
         """It has no words of its own."""
         return "", Finished()
 
@@ -105,5 +106,5 @@ def _repeats(task: Task, excerpt: Proven) -> bool:
     if not told:
         return False
     marked = {unit.start for unit in excerpt.highlights}
-    same_text = bool(task.history) and excerpt.statement.text[:200] in task.history[-1].answer
+    same_text = bool(task.history) and excerpt.statement.text[:200] in task.history[-1].response
     return marked == told or (same_text and (marked <= told or not stems(task.question)))
