@@ -53,12 +53,9 @@ def topic_of_question(question: str) -> str:
     bare = _GREETING.sub("", asked, count=1).rstrip(" ?!.…")
     if not any(character.isalnum() for character in bare):
         return "that"
-    if about := _ASKS.match(bare):
-        return shorten(about["topic"])
-    if means := _MEANS.match(bare):
-        return shorten(means["topic"])
-    if way := _HOW_TO.match(bare):
-        return shorten(f"how to {way['topic']}")
+    for pattern, told in ((_ASKS, "{}"), (_MEANS, "{}"), (_HOW_TO, "how to {}")):
+        if found := pattern.match(bare):
+            return shorten(told.format(found["topic"]))
     if asked.endswith("?") or _ASKING.match(bare):
         return f"“{shorten(bare)}?”"
     return shorten(bare)
@@ -97,10 +94,8 @@ def announce(chunk: ChunkResult) -> RetrievedPassage:
 
 def nearest_sections(found: SearchResult) -> list[RetrievedPassage]:
     """The sections that come nearest to a question, each once, best first."""
-    sections: dict[str, ChunkResult] = {}
-    for chunk in found.results:
-        sections.setdefault(chunk.source_url, chunk)
-    return [announce(chunk) for chunk in list(sections.values())[:NEAREST]]
+    best = {chunk.source_url: chunk for chunk in reversed(found.results)}
+    return [announce(best[url]) for url in list(dict.fromkeys(chunk.source_url for chunk in found.results))[:NEAREST]]
 
 
 def advise(question: str, scope: Scope, nearest: Sequence[RetrievedPassage]) -> str:

@@ -81,7 +81,7 @@ class Counts:
 class _Entry:
     """A statement on its way, and what will be known of it."""
 
-    draft: Statement | Proven
+    statement: Statement
     proof: "asyncio.Future[Proven | None] | Proven | None"
     silent: bool = False  # says nothing that could be missed: a refusal, a repetition
 
@@ -151,7 +151,7 @@ class Gate:
         self._chars += len(statement.text)
         self.truncated = self.truncated or self._statements >= MAX_STATEMENTS or self._chars >= MAX_CHARS
         if isinstance(draft, Proven):
-            return _Entry(draft, draft)
+            return _Entry(statement, draft)
         if self._is_refusal(draft.text) or self._is_repeated(draft):
             return _Entry(draft, None, silent=True)
         if draft.shape == "code":
@@ -196,9 +196,7 @@ class Gate:
 
     async def _decide(self, entry: _Entry) -> list[Proven]:
         proof = await entry.proof if isinstance(entry.proof, asyncio.Future) else entry.proof
-        if isinstance(entry.draft, Proven):
-            return self._show(entry.draft)
-        statement = entry.draft
+        statement = entry.statement
         if proof is not None and not self._assembly.dangles(statement):
             return self._show(proof)
         replacement = None if entry.silent else self._replacement(statement, proof)

@@ -6,7 +6,6 @@ nothing. Text that addresses the assistant is left out: no model sees it, and no
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Final
 
 from chapterverse.book import Page, Unit, UnitKind
@@ -44,11 +43,6 @@ class IssuedPassage:
     units: tuple[IssuedUnit, ...] = ()  # without those that address the assistant
     lead: str = ""  # introduces the first units and lies outside of the text
     chunk: ChunkResult | None = None  # None: the reader's selection
-
-    @cached_property
-    def by_number(self) -> dict[int, int]:
-        """The place of each unit in `units` by its number."""
-        return {unit.ref.unit: at for at, unit in enumerate(self.units)}
 
     def lines(self, wanted: Iterable[IssuedUnit] | None = None) -> Iterator[str]:
         """The passage as a model reads it: its place in the book, then `[2.3] text` for each unit."""
@@ -102,43 +96,33 @@ class Evidence:
         self.passages[passage.number - 1] = wider
         return wider
 
-    def passage(self, number: int) -> IssuedPassage | None:
-        """The passage of a number, if it was issued."""
-        return self.passages[number - 1] if 0 < number <= len(self.passages) else None
-
-    def units_of(self, refs: Iterable[UnitRef]) -> list[IssuedUnit]:
-        """The units that these numbers name, in their order. A passage's number names all of its units."""
-        found: dict[UnitRef, IssuedUnit] = {}
-        for ref in refs:
-            passage = self.passage(ref.passage)
-            if passage is None:
-                continue
-            if not ref.unit:
-                found.update((unit.ref, unit) for unit in passage.units)
-            elif (at := passage.by_number.get(ref.unit)) is not None:
-                found[ref] = passage.units[at]
-        return list(found.values())
-
     def all_units(self) -> list[IssuedUnit]:
         """Every unit that was issued."""
         return [unit for passage in self.passages for unit in passage.units]
+
+    def units_of(self, refs: Iterable[UnitRef]) -> list[IssuedUnit]:
+        """The units that these numbers name, in their order. A passage's number names all of its units."""
+        known = {unit.ref: unit for unit in self.all_units()}
+        found: dict[UnitRef, IssuedUnit] = {}
+        for ref in refs:
+            named = [ref] if ref.unit else [one for one in known if one.passage == ref.passage]
+            found.update((one, known[one]) for one in named if one in known)
+        return list(found.values())
 
     def around(self, units: Iterable[IssuedUnit]) -> list[IssuedUnit]:
         """The units with their neighbours and with what introduces them."""
         wanted: dict[UnitRef, IssuedUnit] = {}
         for unit in units:
-            passage = self.passages[unit.ref.passage - 1]
-            at = passage.by_number[unit.ref.unit]
-            near = passage.units[max(0, at - 1) : at + 2]
-            heads = [other for other in passage.units if other.start == unit.head_start]
+            number = unit.ref.unit
+            near = self.units_of(unit.ref._replace(unit=one) for one in (number - 1, number, number + 1) if one)
+            heads = [one for one in self.passages[unit.ref.passage - 1].units if one.start == unit.head_start]
             wanted.update((one.ref, one) for one in (*near, *heads))
         return list(wanted.values())
 
     def before(self, unit: IssuedUnit) -> IssuedUnit | None:
-        """The unit before this one in its passage."""
-        passage = self.passages[unit.ref.passage - 1]
-        at = passage.by_number[unit.ref.unit]
-        return passage.units[at - 1] if at else None
+        """The unit right before this one in its passage."""
+        number = unit.ref.unit - 1
+        return next(iter(self.units_of([unit.ref._replace(unit=number)] if number else [])), None)
 
     def lines(self, units: Iterable[IssuedUnit]) -> Iterator[str]:
         """Some units as a model reads them, under their places in the book."""

@@ -13,7 +13,7 @@ from chapterverse.evidence.citations import Proven
 from chapterverse.evidence.passages import IssuedPassage
 from chapterverse.evidence.statement import Statement
 from chapterverse.language import stems
-from chapterverse.trained import SectionReader, shared_reader
+from chapterverse.trained import shared_reader
 from chapterverse.turns import Turn
 from chapterverse.writing import Finished, Reading, Task, WriterEvent
 from chapterverse.writing.cutting import cut_excerpt, near_duplicates
@@ -34,12 +34,9 @@ class ExcerptWriter:
     engine = "the excerpt writer, which answers with the book's own words"
     needs_readings = True
 
-    def __init__(self, reader: SectionReader | None = None) -> None:
-        self._reader = reader or shared_reader()
-
     async def write(self, task: Task) -> AsyncGenerator[WriterEvent, None]:
         """The excerpt that answers, and others where it leaves parts of the question open."""
-        for excerpt in await self._choose(task):
+        for excerpt in await _choose(task):
             if place := _place(task, excerpt):
                 yield Proven(Statement(f"From “{place}”:"), "frame")
             yield excerpt
@@ -51,29 +48,30 @@ class ExcerptWriter:
 
     async def probe(self) -> None:
         """Load the reader."""
-        await asyncio.to_thread(self._reader.load)
+        await asyncio.to_thread(shared_reader().load)
 
     async def close(self) -> None:
         """Nothing to close: the reader belongs to the process."""
 
-    async def _choose(self, task: Task) -> list[Proven]:
-        """The excerpt of the best passage, and of those near it that speak of what it leaves open."""
-        chosen: list[Proven] = []
-        said: frozenset[str] = frozenset()
-        asked, parts = stems(task.question), _PARTS.search(task.question) is not None
-        best = task.readings[0].score if task.readings else 0.0
-        for passage, reading in zip(task.passages, task.readings, strict=False):
-            if len(chosen) == MOST or (chosen and reading.score < best - (CLOSE if parts else TIED)):
-                break
-            excerpt = await _cut(task, passage, reading)
-            if excerpt is None or any(near_duplicates(excerpt.statement.text, one.statement.text) for one in chosen):
-                continue
-            says = stems(f"{_place(task, excerpt)} {excerpt.statement.text}")
-            tied = reading.score >= best - TIED and len(chosen) < 2
-            if not chosen or tied or (asked & says) - said:
-                chosen.append(excerpt)
-                said |= says
-        return chosen
+
+async def _choose(task: Task) -> list[Proven]:
+    """The excerpt of the best passage, and of those near it that speak of what it leaves open."""
+    chosen: list[Proven] = []
+    said: frozenset[str] = frozenset()
+    asked, parts = stems(task.question), _PARTS.search(task.question) is not None
+    best = task.readings[0].score if task.readings else 0.0
+    for passage, reading in zip(task.passages, task.readings, strict=False):
+        if len(chosen) == MOST or (chosen and reading.score < best - (CLOSE if parts else TIED)):
+            break
+        excerpt = await _cut(task, passage, reading)
+        if excerpt is None or any(near_duplicates(excerpt.statement.text, one.statement.text) for one in chosen):
+            continue
+        says = stems(f"{_place(task, excerpt)} {excerpt.statement.text}")
+        tied = reading.score >= best - TIED and len(chosen) < 2
+        if not chosen or tied or (asked & says) - said:
+            chosen.append(excerpt)
+            said |= says
+    return chosen
 
 
 def _place(task: Task, excerpt: Proven) -> str:
