@@ -6,7 +6,7 @@ comes along: the lead-in of a list or of code, the header of a table, the first 
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from chapterverse.evidence.assembly import begins_dangling
@@ -17,7 +17,6 @@ from chapterverse.language import stems
 from chapterverse.trained import UNREAD
 
 MOST_WORDS: Final = 120  # of an excerpt, code aside
-ENOUGH_WORDS: Final = 100  # nothing is added beyond
 CODE_LINES: Final = 40  # a longer block is cut
 SHORT_CODE: Final = 20  # lines of all blocks together, where more than one is shown
 BELOW_BEST: Final = 1.0  # logits below the best unit that a unit may lie and still answer
@@ -57,7 +56,7 @@ def cut_excerpt(passage: IssuedPassage, scores: Mapping[int, float], question: s
     first = max((at + 1 for at in range(best) if last[at]), default=0)  # of the run in which no unit is left out
     end = last.index(True, best) + 1
     # Of a selection, which the reader has before them, only what answers is shown.
-    cutter = _Cutter(passage, units[first:end], known[first:end], fill=passage.chunk is not None)
+    cutter = _Cutter(units[first:end], known[first:end], fill=passage.chunk is not None)
     span = cutter.span()
     shown = cutter.units[span.first : span.last + 1]
     lit = tuple(cutter.units[at] for at in sorted(cutter.lit) if span.first <= at <= span.last)
@@ -70,12 +69,10 @@ def _follows(unit: IssuedUnit, other: IssuedUnit) -> bool:
 
 
 class _Cutter:
-    """Grows a span of units from the best one."""
+    """Chooses the span of units to be shown."""
 
-    def __init__(
-        self, passage: IssuedPassage, units: tuple[IssuedUnit, ...], known: Sequence[float], *, fill: bool
-    ) -> None:
-        self._passage, self.units, self._known, self._fill = passage, units, known, fill
+    def __init__(self, units: tuple[IssuedUnit, ...], known: Sequence[float], *, fill: bool) -> None:
+        self.units, self._fill = units, fill
         self._best = max(range(len(known)), key=lambda at: known[at])
         least = max(known[self._best] - BELOW_BEST, LEAST)
         lit = {at for at, score in enumerate(known) if score >= least} | {self._best}
@@ -86,53 +83,21 @@ class _Cutter:
         self._lines = [min(CODE_LINES, unit.text.count("\n") - 1) if unit.kind == "code" else 0 for unit in units]
 
     def span(self) -> _Span:
-        """The span to be shown."""
-        span = self._chosen()
-        if self._fill:
-            span = self._tried(span, self._grown(span, self._same_block))
-            span = self._filled(self._tried(span, self._grown(span, self._same_list)))
-        first, last = span
-        while last > first and announces(self.units[last].text):
-            last -= 1
-        return _Span(first, last)
-
-    def _chosen(self) -> _Span:
         """The span that fits and holds most of what seems to answer; where none fits, the best unit with what it
-        needs."""
+        needs. Every unit is worth something, so that there is no room left beside it for more."""
         near = range(max(0, self._best - AROUND), min(len(self.units), self._best + AROUND + 1))
         ends = near if self._fill else sorted(self.lit.intersection(near))
         tried = {self._closed(_Span(first, last)) for first in ends for last in ends if first <= last}
-        fitting = [span for span in tried if self._fits(span) and self._complete(span)]
-        return max(fitting, key=self._rank, default=self._closed(_Span(self._best, self._best)))
+        fitting = [span for span in tried if self._fits(span) and self._needed_before(span.first) == span.first]
+        first, last = max(fitting, key=self._rank, default=self._closed(_Span(self._best, self._best)))
+        while last > first and announces(self.units[last].text):
+            last -= 1
+        return _Span(first, last)
 
     def _rank(self, span: _Span) -> tuple[float, int, int]:
         worth = self._worth[span.first : span.last + 1]
         held = BEST if span.first <= self._best <= span.last else 0.0
         return sum(worth) + held, -len(worth), -span.first
-
-    def _tried(self, span: _Span, wider: _Span) -> _Span:
-        wider = self._closed(wider)
-        return wider if self._fits(wider) and self._complete(wider) else span
-
-    def _complete(self, span: _Span) -> bool:
-        """Whether nothing that the first unit needs lies before the span."""
-        return self._needed_before(span.first) == span.first
-
-    def _filled(self, span: _Span) -> _Span:
-        """More of the section while there is room, the side first that seems to belong to the answer."""
-        while sum(self._words[span.first : span.last + 1]) < ENOUGH_WORDS:
-            after = self._grown(_Span(span.first, min(span.last + 1, len(self.units) - 1)), self._same_block)
-            before = self._grown(_Span(max(span.first - 1, 0), span.last), self._same_block)
-            sides = [after, before] if self._value(span, after) + 0.5 >= self._value(span, before) else [before, after]
-            grown = next((one for one in (self._tried(span, side) for side in sides) if one != span), span)
-            if grown == span:
-                break
-            span = grown
-        return span
-
-    def _value(self, span: _Span, wider: _Span) -> float:
-        added = [at for at in range(wider.first, wider.last + 1) if not span.first <= at <= span.last]
-        return max((max(self._known[at], UNKNOWN) for at in added), default=2 * UNREAD)
 
     def _fits(self, span: _Span) -> bool:
         places = range(span.first, span.last + 1)
@@ -164,24 +129,6 @@ class _Cutter:
         steps = unit.kind == "item" and number is not None and int(number[1]) > 1
         dangles = begins_dangling(unit.text) or (unit.kind == "sentence" and unit.text[:1].islower())
         return first - 1 if steps or dangles or (unit.kind == "code" and self._kind(first - 1) == "sentence") else first
-
-    def _grown(self, span: _Span, joined: Callable[[int], bool]) -> _Span:
-        """The span with all that is joined to its ends; `joined` says whether a unit goes with the next one."""
-        first, last = span
-        while first > 0 and joined(first - 1):
-            first -= 1
-        while last + 1 < len(self.units) and joined(last):
-            last += 1
-        return _Span(first, last)
-
-    def _same_list(self, at: int) -> bool:
-        return self._kind(at) == self._kind(at + 1) and self._kind(at) in ("item", "row")
-
-    def _same_block(self, at: int) -> bool:
-        """Whether a unit and the next one are sentences of one paragraph or item."""
-        one, two = self.units[at], self.units[at + 1]
-        gap = self._passage.text[one.end - self._passage.offset : two.start - self._passage.offset]
-        return two.kind == "sentence" and one.kind in ("sentence", "item") and "\n\n" not in gap
 
     def _kind(self, at: int) -> str:
         return self.units[at].kind if 0 <= at < len(self.units) else ""
