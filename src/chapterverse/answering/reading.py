@@ -15,6 +15,7 @@ from typing import Final
 from chapterverse.answering.confidence import SHORT_SELECTION
 from chapterverse.answering.followups import earlier_questions, leans, together
 from chapterverse.answering.scope import Book, Selection
+from chapterverse.evidence.passages import units_in
 from chapterverse.language import content_words
 from chapterverse.models import MAX_TOP_K, ChunkResult, RetrievalRequest, SearchFilters, SearchResult
 from chapterverse.retrieval import retrieve_with_retry
@@ -125,9 +126,7 @@ def _passage(chunk: ChunkResult) -> Passage:
 
 
 def _spans(chunk: ChunkResult) -> list[Span]:
-    if chunk.units:
-        return [(unit.start - chunk.char_start, unit.end - chunk.char_start) for unit in chunk.units]
-    return [(unit.start, unit.end) for unit in cut_units(chunk.chunk_text, blocks_of_text(chunk.chunk_text))]
+    return [(unit.start - chunk.char_start, unit.end - chunk.char_start) for unit in units_in(chunk)]
 
 
 def _reading(chunk: ChunkResult, read: Read, told: Told, show: bool) -> Reading:

@@ -133,6 +133,17 @@ class Evidence:
             yield from self.passages[number - 1].lines(grouped[number])
 
 
+def units_in(chunk: ChunkResult) -> Sequence[Unit | PassageUnit]:
+    """The units of a chunk. A collection of another tool has none: then the text is cut here."""
+    text = chunk.chunk_text
+    return chunk.units or [_moved(unit, chunk.char_start) for unit in cut_units(text, blocks_of_text(text))]
+
+
+def _moved(unit: Unit, by: int) -> Unit:
+    head = (unit.head_start + by, unit.head_end + by) if unit.has_head else ()
+    return Unit(unit.kind, unit.start + by, unit.end + by, *head)
+
+
 def _from_chunk(chunk: ChunkResult, number: int) -> IssuedPassage:
     text, breadcrumb, lead = chunk.chunk_text, chunk.breadcrumb, chunk.lead
     barred = orders_in(text) if chunk.flags else ()
@@ -141,11 +152,7 @@ def _from_chunk(chunk: ChunkResult, number: int) -> IssuedPassage:
         for start, end in reversed(orders_in(breadcrumb)):
             breadcrumb = f"{breadcrumb[:start]}{OMITTED}{breadcrumb[end:]}"
     passage = IssuedPassage(number, breadcrumb, text, chunk.char_start, (), lead, chunk)
-    # A collection of another tool has no units.
-    units: Sequence[Unit | PassageUnit] = chunk.units or [
-        _moved(unit, chunk.char_start) for unit in cut_units(text, blocks_of_text(text))
-    ]
-    return replace(passage, units=_units(passage, units, barred))
+    return replace(passage, units=_units(passage, units_in(chunk), barred))
 
 
 def _units(
@@ -170,11 +177,6 @@ def _units(
         ref = UnitRef(passage.number, at)
         issued.append(IssuedUnit(ref, unit.kind, said, told, unit.start, unit.end, head, head_start))
     return tuple(issued)
-
-
-def _moved(unit: Unit, by: int) -> Unit:
-    head = (unit.head_start + by, unit.head_end + by) if unit.has_head else ()
-    return Unit(unit.kind, unit.start + by, unit.end + by, *head)
 
 
 def _overlaps(start: int, end: int, spans: Iterable[tuple[int, int]]) -> bool:
