@@ -52,6 +52,7 @@ def test_every_example(workplace: Path) -> None:
 
     told = run(STREAMING)
     assert "Heron is a small boat that maps lakes." in told
+    assert "14 kg" in told.splitlines()[-1], "the follow-up knows whom it is about"
 
     told = run(SELECTING)
     assert told.startswith("['https://docs.example.com/robots/heron.md")

@@ -8,6 +8,7 @@ from chapterverse.config import Settings
 from chapterverse.errors import ConfigurationError
 from chapterverse.evidence.judge import ModelJudge
 from chapterverse.wiring import choose_judge, choose_writer
+from chapterverse.writing.agent import AgentWriter
 
 OPENAI = {"openai_api_key": "writer-key", "openai_model": "writer", "openai_base_url": "http://writer.example/v1"}
 
@@ -21,10 +22,10 @@ def judge_of(**settings: object) -> ModelJudge | None:
 def test_the_writing_model_judges_unless_another_is_named() -> None:
     judge = judge_of(**OPENAI)
     assert judge is not None
-    assert (judge.model, judge.base_url, judge.api_key) == ("writer", "http://writer.example/v1", "writer-key")
+    assert (judge.name, judge.base_url, judge.api_key) == ("writer", "http://writer.example/v1", "writer-key")
     other = judge_of(**OPENAI, judge_model="judge")
     assert other is not None
-    assert (other.model, other.base_url, other.api_key) == ("judge", "http://writer.example/v1", "writer-key")
+    assert (other.name, other.base_url, other.api_key) == ("judge", "http://writer.example/v1", "writer-key")
 
 
 def test_a_key_is_sent_to_its_own_server_alone() -> None:
@@ -33,7 +34,7 @@ def test_a_key_is_sent_to_its_own_server_alone() -> None:
     assert judge.api_key == ""
     own = judge_of(**OPENAI, judge_base_url="http://judge.example/v1", judge_api_key="judge-key")
     assert own is not None
-    assert (own.model, own.api_key) == ("writer", "judge-key")
+    assert (own.name, own.api_key) == ("writer", "judge-key")
 
 
 @pytest.mark.parametrize("off", ["off", "OFF", "0", "false", "no"])
@@ -45,7 +46,7 @@ def test_it_can_be_turned_off(off: str) -> None:
 def test_gemini_judges_too() -> None:
     judge = judge_of(gemini_api_key="key")
     assert judge is not None
-    assert judge.extra == {"temperature": None, "reasoning_effort": "low"}
+    assert judge.extra == {"temperature": None, "reasoning_effort": "low", "store": None}
 
 
 def test_without_a_key_there_is_the_excerpt_writer() -> None:
@@ -60,7 +61,8 @@ def test_a_prompt_of_ones_own(tmp_path: Path) -> None:
         Settings.load(agent_prompt=prompt)
     prompt.write_text("Write as a pirate.", "utf-8")
     writer, _ = choose_writer(Settings.load(**OPENAI, agent_prompt=prompt))
-    assert getattr(writer, "prompt", "") == "Write as a pirate."
+    assert isinstance(writer, AgentWriter)
+    assert writer.options.prompt == "Write as a pirate."
 
 
 @pytest.mark.parametrize("judge", ["maybe", "2"])

@@ -1,7 +1,9 @@
-"""The bench of answers: `python -m bench.answers [--show FILE]`.
+"""The bench of answers: `python -m bench.answers [--unread FILE] [--readings FILE]`.
 
 Recorded answers of a strong model go through the real gate with judges that answer from the labels. Bars are those of
-issue 11. `--show` writes what readers would see, for the reading that says whether complete answers stay complete.
+issue 11. Whether an answer that lost a statement is still complete is said by a blind reader (`readings.py`): what has
+no valid reading is written to a file, rows {id, question, passages, shown}, and counts as incomplete until a file with
+rows {id, complete} is given with `--readings`.
 """
 
 import argparse
@@ -15,10 +17,11 @@ from typing import Any, Final
 from bench.answers.holes import holes
 from bench.answers.inventions import inventions
 from bench.answers.judges import NAMES, PLANTED, LabelJudge
-from bench.answers.recorded import Recording, digest, load, readings
+from bench.answers.readings import accept, unread, valid
+from bench.answers.recorded import Recording, digest, load
 from bench.answers.replay import Replayed, replay
 from bench.answers.statements import PROMPTS
-from bench.results import save
+from bench.results import ROOT, save
 from bench.scoreboard.asking import code_digest
 from chapterverse.answering.refusals import is_refusal
 from chapterverse.evidence.exact import known_to, missing
@@ -43,7 +46,7 @@ async def right_judge(recordings: list[Recording]) -> dict[str, Any]:
     faults: list[str] = []
     slips: list[str] = []
     whole = complete = 0
-    read = readings()
+    read = valid()
     for one in recordings:
         true = await replay(one.drafts(), one.evidence(), LabelJudge(one, "right"))
         tokens.append(true.usage.tokens)
@@ -195,35 +198,36 @@ async def measure() -> dict[str, Any]:
     return result
 
 
-async def shown_texts() -> list[dict[str, Any]]:
+async def shown_texts(recordings: list[Recording]) -> list[dict[str, Any]]:
     """What a reader sees of each answer with a right judge, and which true statements are missing."""
     rows = []
-    for one in load():
+    for one in recordings:
         seen = await replay(one.drafts(), one.evidence(), LabelJudge(one, "right"))
         lost = _tally(one, seen, Counter(), Counter())
-        rows.append(
-            {
-                "item": one.item,
-                "prompt": one.prompt,
-                "question": one.question,
-                "digest": digest(seen.text),
-                "shown": seen.text,
-                "lost": lost,
-            }
-        )
+        row = {"item": one.item, "prompt": one.prompt, "question": one.question, "digest": digest(seen.text)}
+        rows.append(row | {"shown": seen.text, "lost": lost})
     return rows
 
 
 def main() -> int:
     """Measure, print, save."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--show", type=Path, help="write what a reader sees with a right judge, as JSON lines")
+    parser.add_argument("--unread", type=Path, default=ROOT / ".cache" / "answers-unread.jsonl", help="for a reader")
+    parser.add_argument("--readings", type=Path, help="what a blind reader said: JSON lines {id, complete}")
     parser.add_argument("--no-save", action="store_true")
     arguments = parser.parse_args()
-    if arguments.show:
-        rows = asyncio.run(shown_texts())
-        arguments.show.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
+    recordings = load()
+    shown = asyncio.run(shown_texts(recordings))
+    if arguments.readings:
+        print(f"{accept(arguments.readings, shown)} readings taken over", file=sys.stderr)
+    left = unread(shown, recordings)
+    arguments.unread.parent.mkdir(parents=True, exist_ok=True)
+    arguments.unread.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in left), "utf-8")
+    print(
+        f"{len(left) // 2} shown texts have no valid reading; with as many others: {arguments.unread}", file=sys.stderr
+    )
     result = asyncio.run(measure())
+    result["without a valid reading"] = len(left) // 2
     print(json.dumps(result, indent=1, ensure_ascii=False))
     if not arguments.no_save:
         print(f"saved: {save('answers', result).name}", file=sys.stderr)

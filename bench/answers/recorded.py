@@ -44,10 +44,14 @@ class Recording:
     question: str
     statements: tuple[Labelled, ...]
 
+    def passages(self) -> list[dict[str, Any]]:
+        """What the answer was written from: `where` and `text` of each passage."""
+        return _passages()[self.gid]
+
     def evidence(self) -> Evidence:
         """The passages, numbered as the writer saw them."""
         evidence = Evidence(self.question)
-        for passage in _passages()[self.gid]:
+        for passage in self.passages():
             evidence.issue_text(passage["text"], passage["where"])
         return evidence
 
@@ -67,10 +71,10 @@ class Recording:
 
 def load(folder: Path = RECORDED) -> list[Recording]:
     """All recorded answers."""
-    labels = {_key(row): row for row in _rows(folder / "labels.jsonl")}
-    false = {_key(row): row["text"] for row in _rows(folder / "false.jsonl")}
+    labels = {_key(row): row for row in rows_of(folder / "labels.jsonl")}
+    false = {_key(row): row["text"] for row in rows_of(folder / "false.jsonl")}
     found = []
-    for row in _rows(folder / "answers.jsonl"):
+    for row in rows_of(folder / "answers.jsonl"):
         for prompt in PROMPTS:
             statements = [
                 _labelled(
@@ -81,11 +85,6 @@ def load(folder: Path = RECORDED) -> list[Recording]:
             recording = Recording(row["id"], prompt, row["book"], row["gid"], row["question"], tuple(statements))
             found.append(recording)
     return found
-
-
-def readings(folder: Path = RECORDED) -> dict[tuple[str, str, str], bool]:
-    """What a reader said of answers of which something was lost: still complete or not, for the very text shown."""
-    return {(row["item"], row["prompt"], row["digest"]): row["complete"] for row in _rows(folder / "readings.jsonl")}
 
 
 def digest(text: str) -> str:
@@ -108,7 +107,8 @@ def _key(row: dict[str, Any]) -> Key:
     return row["item"], row["prompt"], row["n"]
 
 
-def _rows(path: Path) -> list[dict[str, Any]]:
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    """The rows of a file of JSON lines."""
     return [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
 
 

@@ -42,7 +42,7 @@ async def replay(
     gate = Gate(evidence, judge, deadline=asyncio.get_running_loop().time() + seconds, is_refusal=is_refusal)
     renderer = Renderer(evidence.passages)
     proven = [one async for one in gate.prove(_written(drafts))]
-    text = "".join(renderer.write(one).text for one in proven)
+    text = "".join(renderer.write(one).content for one in proven)
     return Replayed(text, tuple(proven), tuple(drafts), evidence, gate.counts, gate.usage)
 
 

@@ -22,7 +22,6 @@ from bench.results import ROOT, commit
 from chapterverse.answering import story
 from chapterverse.answering.confidence import FITTED, ReaderSigns, fitted
 from chapterverse.answering.reading import read_selection
-from chapterverse.answering.scope import Selection
 from chapterverse.services import Services
 from chapterverse.trained import shared_reader
 
@@ -120,8 +119,8 @@ async def _selections(asked: Asked, services: Services) -> list[Row]:
     without = [text for text in asked.search if all(share(quote, text) < 0.3 for quote in quotes)][:1]
     rows = []
     for text, answers in [*((text, True) for text in holding), *((text, False) for text in without)]:
-        reading = await read_selection(asked.question.text, text, services.reader)
-        rows.append(Row(ReaderSigns.of(Selection(text, reading), asked.question.text), answers, answers))
+        scope = await read_selection(asked.question.text, text, services.reader)
+        rows.append(Row(ReaderSigns.of(scope, asked.question.text), answers, answers))
     return rows
 
 
@@ -129,9 +128,9 @@ async def _squad(file: Path) -> list[Row]:
     """Questions about paragraphs of SQuAD's articles that are not kept for the test. The reader was trained on them."""
     rows = []
     for case in squad(file, every=10, test=False):
-        reading = await read_selection(case.question, case.selection, shared_reader())
+        scope = await read_selection(case.question, case.selection, shared_reader())
         answers = bool(case.answers)
-        rows.append(Row(ReaderSigns.of(Selection(case.selection, reading), case.question), answers, answers))
+        rows.append(Row(ReaderSigns.of(scope, case.question), answers, answers))
     return rows
 
 

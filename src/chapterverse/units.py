@@ -42,13 +42,16 @@ def cut_units(text: str, blocks: Sequence[Block]) -> tuple[Unit, ...]:
 
 
 def unit_text(text: str, unit: Unit) -> str:
-    """What a unit says by itself: a table row is told with the names of its columns."""
+    """What a unit says by itself."""
     said = text[unit.start : unit.end]
-    if unit.kind != "row" or not unit.has_head:
-        return said
-    names, values = cells_of(text[unit.head_start : unit.head_end]), cells_of(said)
+    return row_text(text[unit.head_start : unit.head_end], said) if unit.kind == "row" and unit.has_head else said
+
+
+def row_text(head: str, row: str) -> str:
+    """A table row as it is told by itself: with the names of its columns, where the header has as many."""
+    names, values = cells_of(head), cells_of(row)
     if len(names) != len(values):
-        return said
+        names = [""] * len(values)
     told = (f"{name}: {value}" if name else value for name, value in zip(names, values, strict=True) if value)
     return " | ".join(told)
 

@@ -129,7 +129,8 @@ def choose_writer(settings: Settings) -> "tuple[Writer, str]":
 
         return ExcerptWriter(), "neither GEMINI_API_KEY nor OPENAI_API_KEY is set"
     from chapterverse.writing import prompts
-    from chapterverse.writing.providers import WritingOptions, open_gemini, open_openai
+    from chapterverse.writing.agent import WritingOptions
+    from chapterverse.writing.providers import open_gemini, open_openai
 
     options = WritingOptions(
         max_calls=settings.agent_max_calls,
@@ -152,12 +153,15 @@ def choose_judge(settings: Settings, closing: AsyncExitStack | None = None) -> "
     if settings.judge == "off" or not url or not model:
         return None
     from chapterverse.evidence.judge import ModelJudge
-    from chapterverse.writing.quirks import judge_extra
+    from chapterverse.writing.quirks import quirks_of
 
     own_key = _secret(settings.judge_api_key)
     # A key is sent to the server that it was given for, and to no other.
     key = own_key or (writing.key if writing and url == writing.url else "")
-    judge = ModelJudge(model, url, key, judge_extra(model, url))
+    quirks = quirks_of(model, url)
+    temperature = 0 if quirks.temperature == "any" else None
+    extra = {"temperature": temperature, "reasoning_effort": quirks.effort, "store": quirks.store}
+    judge = ModelJudge(model, url, key, extra)
     if closing is not None:
         closing.push_async_callback(judge.close)
     return judge

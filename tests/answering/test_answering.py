@@ -23,7 +23,7 @@ from chapterverse.models import (
 )
 from chapterverse.retrieval import retrieve_with_retry
 from chapterverse.services import Services
-from chapterverse.writing.agent import RETRIES, AgentWriter
+from chapterverse.writing.agent import RETRIES, AgentWriter, WritingOptions
 from tests.answering.asking import ask, check_order, check_sources, done_of, events_of, sources_of, text_of
 from tests.llm_stub import Calls, CutsOff, Fails, Hangs, LlmStub, Says, shown
 
@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
 
 QUESTIONS = (
     "What is ROS 2?",
-    "What does Tern carry instead of an arm?",
+    "How heavy is Tern?",
     "What is odometry, and why does its error grow without bound?",
     "What does tf2 keep track of?",
     "How do nodes find each other without a master?",
@@ -195,7 +195,7 @@ async def test_a_wrong_marker_is_corrected(asking_llm: Services, llm: LlmStub) -
 
 async def test_low_confidence_comes_with_a_disclaimer(asking_llm: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     assert level_of(0.59) == "low" and level_of(0.6) == "medium" and level_of(0.8) == "high"
-    monkeypatch.setattr("chapterverse.answering.story.confidence_of", lambda signs: 0.59)
+    monkeypatch.setattr("chapterverse.answering.story.confidence_of", lambda *_: 0.59)
     answer = await ask(asking_llm, "What is ROS 2?")
     assert (answer.status, answer.confidence_level, answer.disclaimer) == ("answered", "low", DISCLAIMER)
     monkeypatch.undo()
@@ -209,7 +209,7 @@ async def test_too_many_turns_return_what_was_verified(asking_llm: Services, llm
     llm.usual = Calls({"query": "robots"}, before=f"{ROS} [1]. ")
     writer = asking_llm.writer
     assert isinstance(writer, AgentWriter)
-    few = replace(asking_llm, writer=replace(writer, max_calls=1))
+    few = replace(asking_llm, writer=replace(writer, options=WritingOptions(max_calls=1)))
     answer = await ask(few, "What is ROS 2?")
     assert (answer.status, answer.answer.strip()) == ("truncated", f"{ROS} [1].")
     assert answer.metadata.llm_calls == 1
@@ -385,6 +385,7 @@ async def test_the_example_books_questions(keyless: Services) -> None:
     answerable = [outcome for outcome in outcomes if outcome.answerable]
     unanswerable = [outcome for outcome in outcomes if not outcome.answerable]
     assert (len(answerable), len(unanswerable)) == (40, 20)
+    # Version 1's word rules were written on this set: .90, .90, 1.0. The section reader never saw it.
     assert share(answerable, "right") >= 0.75
-    assert share(answerable, "gold_page") >= 0.75
-    assert share(unanswerable, "right") >= 0.5
+    assert share(answerable, "gold_page") >= 0.80
+    assert share(unanswerable, "right") >= 0.75  # SC-006 asks for 1.0

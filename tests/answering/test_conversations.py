@@ -12,6 +12,7 @@ from chapterverse.answering import prepare
 from chapterverse.config import Settings
 from chapterverse.models import ChatRequest, SearchFilters
 from chapterverse.services import Services
+from chapterverse.turns import Turn
 from chapterverse.writing.prompts import STANDALONE
 from tests.answering.asking import ask
 from tests.answering.conftest import with_llm
@@ -37,6 +38,15 @@ TWELVE = (
     ("Can you give me an example?", "Gazebo", "Gazebo", "Gazebo"),
 )
 
+# Answered by another place of the book than a person would choose: one more is a change for the worse.
+MISSED_WITHOUT_A_KEY = {
+    "Which sensors does it have?",
+    "Tell me more",
+    "What is Gazebo?",
+    "How does it talk to ROS 2?",
+    "Can you give me an example?",
+}
+
 
 @pytest.mark.parametrize("keyed", [False, True])
 async def test_twelve_turns_with_a_restart_in_between(
@@ -60,10 +70,14 @@ async def test_twelve_turns_with_a_restart_in_between(
     for (query, topic, _, _), answer, turn in zip(TWELVE, answers, turns, strict=True):
         assert topic.lower() in (turn.standalone_query or "").lower(), query
         assert answer["metadata"]["stored"]
-        assert answer["status"] == "answered" or not keyed, query
+        assert answer["status"] == "answered", query
     if not keyed:
-        told = [answer for answer in answers if answer["status"] == "answered"]
-        assert len(told) >= 8
+        wrong = {
+            query
+            for (query, _, page, words), answer in zip(TWELVE, answers, strict=True)
+            if words not in answer["answer"] or page not in [source["page_title"] for source in answer["sources"]]
+        }
+        assert wrong <= MISSED_WITHOUT_A_KEY
     thread = await keyless.conversations.thread(session)
     assert thread is not None
     assert thread.turn_count == 12
@@ -130,6 +144,26 @@ async def test_fewer_messages_when_the_settings_say_so(
     assert len(llm.requests[-1]["messages"]) == 2 + 2 * seen
     thread = await asking_llm.conversations.thread(session)
     assert thread is not None and thread.topic_summary == "What is ROS 2?"
+
+
+async def test_no_more_turns_are_remembered_than_agent_max_turns(asking_llm: Services, llm: LlmStub) -> None:
+    settings = asking_llm.settings.model_copy(update={"agent_max_turns": 2})
+    services, session = replace(asking_llm, settings=settings), str(uuid4())
+    for number in range(6):
+        await ask(services, f"What is ROS 2, question {number}?", session_id=session)
+    asked = [message["content"] for message in llm.requests[-1]["messages"] if message["role"] == "user"]
+    assert asked[:-1] == ["What is ROS 2, question 3?", "What is ROS 2, question 4?"]
+    thread = await services.conversations.thread(session)
+    assert thread is not None
+    assert thread.turn_count == 6
+    assert thread.topic_summary, "what is stored and named does not depend on what the model sees"
+
+
+async def test_neither_of_a_conversation_that_the_caller_keeps(asking_llm: Services) -> None:
+    settings = asking_llm.settings.model_copy(update={"agent_max_turns": 1})
+    told = [Turn(session_id="", query=f"question {number}", response="…") for number in range(3)]
+    prepared = await prepare(ChatRequest(query="What is ROS 2?"), replace(asking_llm, settings=settings), told=told)
+    assert [turn.query for turn in prepared.turns] == ["question 2"]
 
 
 async def test_long_turns_are_dropped_from_the_oldest(asking_llm: Services, llm: LlmStub) -> None:

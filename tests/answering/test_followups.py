@@ -2,7 +2,7 @@
 
 import pytest
 
-from chapterverse.answering.followups import accepts, asks_for_more, earlier_questions, in_context, leans
+from chapterverse.answering.followups import accepts, earlier_questions, leans, together
 from chapterverse.turns import Turn
 
 
@@ -20,16 +20,10 @@ def test_who_does_not(query: str) -> None:
     assert not accepts(query)
 
 
-@pytest.mark.parametrize("query", ["more", "tell me more", "go on", "Can you explain more, please?", "what else?"])
-def test_who_asks_for_more(query: str) -> None:
-    assert asks_for_more(query)
-
-
-def test_a_question_of_its_own_does_not_ask_for_more() -> None:
-    assert not asks_for_more("How do I add more nodes to a launch file?")
-
-
-@pytest.mark.parametrize("query", ["why?", "and its default?", "what about services", "How do I undo that?", "example"])
+@pytest.mark.parametrize(
+    "query",
+    ["why?", "tell me more", "go on", "and its default?", "what about services", "How do I undo that?", "example"],
+)
 def test_questions_that_lean_on_the_ones_before(query: str) -> None:
     assert leans(query)
 
@@ -41,11 +35,14 @@ def test_questions_that_stand_alone(query: str) -> None:
     assert not leans(query)
 
 
-def test_the_reader_sees_the_last_two_questions_and_the_new_one() -> None:
+def test_the_reader_sees_the_last_two_questions() -> None:
     turns = [turn("What is a topic?"), turn("And a service?"), turn("Which is faster?")]
-    earlier = earlier_questions(turns)
-    assert in_context(earlier, "why?") == "And a service? / Which is faster? / why?"
-    assert in_context([], "why?") == "why?"
+    assert earlier_questions(turns) == ["And a service?", "Which is faster?"]
+
+
+def test_a_follow_up_is_searched_for_with_the_question_before_it() -> None:
+    assert together([turn("And a service?", "What is a service?")], "why?") == "why? (What is a service?)"
+    assert len(together([turn("x" * 1990)], "why? " * 20)) <= 2000
 
 
 def test_a_turn_that_took_up_an_offer_counts_as_what_it_asked() -> None:

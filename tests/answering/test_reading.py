@@ -2,7 +2,7 @@
 
 import pytest
 
-from chapterverse.answering.reading import Context, context_of, read_book, read_selection
+from chapterverse.answering.reading import read_book, read_selection
 from chapterverse.models import RetrievalRequest
 from chapterverse.services import Services
 from chapterverse.turns import Turn
@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
 
 async def test_no_more_passages_come_back_than_were_asked_for(keyless: Services) -> None:
     request = RetrievalRequest(query="How heavy is Tern?", top_k=2)
-    read = await read_book(request.query, Context(), request, keyless, keyless.reader)
+    read = await read_book(request.query, (), request, keyless, keyless.reader)
     assert len(read.found.results) == len(read.readings) == 2
     assert [chunk.rank for chunk in read.found.results] == [1, 2]
     assert read.readings[0].score >= read.readings[1].score
@@ -22,7 +22,7 @@ async def test_no_more_passages_come_back_than_were_asked_for(keyless: Services)
 async def test_what_was_marked_before_counts_less(keyless: Services) -> None:
     request = RetrievalRequest(query="And how fast is it?")
     first = await read_book(
-        "How heavy is Tern?", Context(), RetrievalRequest(query="How heavy is Tern?"), keyless, keyless.reader
+        "How heavy is Tern?", (), RetrievalRequest(query="How heavy is Tern?"), keyless, keyless.reader
     )
     chunk = first.found.results[0]
     unit = chunk.units[0]
@@ -32,12 +32,13 @@ async def test_what_was_marked_before_counts_less(keyless: Services) -> None:
         "highlights": [{"start": unit.start, "end": unit.end}],
     }
     turn = Turn(session_id="", query="How heavy is Tern?", response="…", sources=(source,), evidence=(chunk.chunk_id,))
-    read = await read_book(request.query, context_of([turn]), request, keyless, keyless.reader)
+    read = await read_book(request.query, [turn], request, keyless, keyless.reader)
     at = [found.chunk_id for found in read.found.results].index(chunk.chunk_id)
     assert read.readings[at].told == {unit.start}
 
 
 async def test_a_selection_is_read_whole(keyless: Services) -> None:
     text = "Filler words stand here. " * 200 + "The winch lifts 12 kg."
-    reading = await read_selection("How much does the winch lift?", text, keyless.reader)
+    reading = (await read_selection("How much does the winch lift?", text, keyless.reader)).reading
+    assert reading is not None
     assert max(reading.units, key=lambda start: reading.units[start]) == text.index("The winch")

@@ -174,7 +174,11 @@ def book(example_home: Path) -> Iterator[Served]:
 def test_a_follow_up_is_understood_and_nothing_is_stored(book: Served) -> None:
     with knocking(book) as client:
         spoken: list[str] = []
-        for question, words in (("What is Tern?", "Tern"), ("What does it carry?", "tray")):
+        for question, words in (
+            ("What is Tern?", "Tern"),
+            ("How heavy is it?", "6 kg"),
+            ("And how fast can it drive?", "0.5 m/s"),
+        ):
             answer = ask(client, *spoken, question).choices[0].message.content
             assert words in answer
             spoken += question, answer

@@ -46,4 +46,4 @@ async def prove(text: str, evidence: Evidence, judge: Judge | None, seconds: flo
     gate = Gate(evidence, judge, deadline=deadline, is_refusal=is_refusal)
     renderer = Renderer(evidence.passages)
     proven = [one async for one in gate.prove(drafts_of(text))]
-    return Outcome("".join(renderer.write(one).text for one in proven), proven, renderer.sources, gate)
+    return Outcome("".join(renderer.write(one).content for one in proven), proven, renderer.sources, gate)

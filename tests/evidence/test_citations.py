@@ -20,7 +20,7 @@ def test_units_that_follow_each_other_are_one_source() -> None:
     evidence = evidence_of(TEXT)
     one, two, _, four = evidence.all_units()
     shown = renderer_of(evidence).write(Proven(Statement("So it is."), "supported", (four, two, one)))
-    assert shown.text == "So it is [1][2]."
+    assert shown.content == "So it is [1][2]."
     assert [source.quote for source in shown.sources] == ["One is here. Two is there.", "Four is near."]
     assert [(light.start, light.end) for light in shown.sources[0].highlights] == [(0, 12), (13, 26)]
 
@@ -32,7 +32,7 @@ def test_a_source_is_told_once_and_never_changes() -> None:
     first = renderer.write(Proven(Statement("A."), "supported", (one, two)))
     again = renderer.write(Proven(Statement("B."), "supported", (two,)))
     wider = renderer.write(Proven(Statement("C."), "supported", (two, three)))
-    assert (first.markers, again.markers, wider.markers) == ((1,), (1,), (2,))
+    assert (first.cites, again.cites, wider.cites) == ([1], [1], [2])
     assert (len(first.sources), len(again.sources), len(wider.sources)) == (1, 0, 1)
 
 
@@ -96,4 +96,4 @@ def test_lines() -> None:
 
 def test_code_with_fences_inside_keeps_its_fence() -> None:
     shown = renderer_of(evidence_of(TEXT)).write(Proven(Statement("```\nx\n```", shape="code"), "quoted"))
-    assert shown.text == "````\n```\nx\n```\n````"
+    assert shown.content == "````\n```\nx\n```\n````"

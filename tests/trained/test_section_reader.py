@@ -1,7 +1,6 @@
 """The shipped weights are the ones that were measured; passages come back in order, with a score for each unit."""
 
 import hashlib
-from collections.abc import Iterator
 
 import pytest
 
@@ -19,10 +18,8 @@ def passage(text: str, front: str = "") -> Passage:
 
 
 @pytest.fixture(scope="module")
-def reader() -> Iterator[SectionReader]:
-    model = SectionReader(threads=2)
-    yield model
-    model.close()
+def reader() -> SectionReader:
+    return SectionReader()
 
 
 def test_the_weights_are_those_of_the_model_card() -> None:

@@ -19,12 +19,13 @@ from chapterverse.config import GEMINI_URL, OPENAI_URL
 from chapterverse.errors import AgentUnavailable, ConfigurationError, QdrantConnectionError
 from chapterverse.evidence.passages import Evidence, IssuedPassage
 from chapterverse.evidence.statement import Statement
-from chapterverse.models import SearchFilters
-from chapterverse.writing import Exchange, Finished, Task
+from chapterverse.models import RetrievalRequest, SearchFilters
+from chapterverse.turns import Turn
+from chapterverse.writing import Finished, Task
 from chapterverse.writing import agent as agent_module
-from chapterverse.writing.agent import AgentWriter
+from chapterverse.writing.agent import AgentWriter, WritingOptions
 from chapterverse.writing.failures import VENDOR_FAULTS, Service
-from chapterverse.writing.providers import WritingOptions, open_gemini, open_openai
+from chapterverse.writing.providers import open_gemini, open_openai
 from tests.chunks import chunk
 from tests.llm_stub import (
     Calls,
@@ -85,7 +86,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agent_module, "FIRST_PAUSE", 0.001)
 
 
-async def find_nothing(_query: str, _top_k: int, _filters: SearchFilters | None) -> tuple[IssuedPassage, ...]:
+async def find_nothing(_request: RetrievalRequest) -> tuple[IssuedPassage, ...]:
     return ()
 
 
@@ -93,7 +94,7 @@ def ask(
     question: str = "What is ROS 2?",
     *,
     search: Any = find_nothing,
-    history: tuple[Exchange, ...] = (),
+    history: tuple[Turn, ...] = (),
     seconds: float = 20.0,
 ) -> Task:
     return Task(question, EVIDENCE, (ROS, TERN), NOT_IN_BOOK, seconds, history, search)
@@ -259,6 +260,15 @@ class TestSettings:
         with pytest.raises(ConfigurationError, match="GEMINI_API_KEY"):
             open_gemini(key, "gemini-3.8-flash", GEMINI_URL)
 
+    async def test_requests_go_through_the_proxy_that_the_environment_names(
+        self, stub: LlmStub, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("HTTP_PROXY", stub.url)
+        opened = open_openai(KEY, "m", "http://model.invalid/v1")
+        await events(ask(), opened)
+        await opened.close()
+        assert stub.headers[0]["host"] == "model.invalid"
+
     async def test_options_reach_the_model(self, stub: LlmStub) -> None:
         options = WritingOptions(temperature=0.7, max_tokens=300, prompt="Write as a pirate.")
         opened = open_openai(KEY, "m", stub.url, options)
@@ -274,16 +284,16 @@ class TestSettings:
 
 class TestSearching:
     async def test_the_model_searches_again(self, stub: LlmStub, model: AgentWriter) -> None:
-        asked: list[tuple[str, int, SearchFilters | None]] = []
+        asked: list[RetrievalRequest] = []
 
-        async def search(query: str, top_k: int, filters: SearchFilters | None) -> tuple[IssuedPassage, ...]:
-            asked.append((query, top_k, filters))
+        async def search(request: RetrievalRequest) -> tuple[IssuedPassage, ...]:
+            asked.append(request)
             return (LATER,)
 
         stub.script.append(Calls({"query": "gripper", "top_k": 3, "filters": {"module": ["arms"]}}))
         stub.script.append(Says("A gripper closes on command [3]."))
         happened = await events(ask(search=search), model)
-        assert asked == [("gripper", 3, SearchFilters(module=["arms"]))]
+        assert asked == [RetrievalRequest(query="gripper", top_k=3, filters=SearchFilters(module=["arms"]))]
         assert text_of(happened) == "A gripper closes on command [3]."
         assert happened[-1] == Finished(tokens_used=214, tokens_written=14, llm_calls=2)
         result = json.loads(stub.requests[1]["messages"][-1]["content"])
@@ -316,12 +326,12 @@ class TestSearching:
 
     async def test_endless_searching_ends(self, stub: LlmStub, model: AgentWriter) -> None:
         stub.usual = Calls({"query": "more"})
-        happened = await events(ask(), replace(model, max_calls=3))
+        happened = await events(ask(), replace(model, options=WritingOptions(max_calls=3)))
         assert happened[-1].stopped == "max_calls"
         assert happened[-1].llm_calls == len(stub.requests) == 3
 
     async def test_with_a_single_call_no_tool_is_offered(self, stub: LlmStub, model: AgentWriter) -> None:
-        assert text_of(await events(ask(), replace(model, max_calls=1))).startswith("ROS 2")
+        assert text_of(await events(ask(), replace(model, options=WritingOptions(max_calls=1)))).startswith("ROS 2")
         (request,) = stub.requests
         assert "tools" not in request
 
@@ -360,7 +370,7 @@ class TestSelection:
 
 class TestHistory:
     async def test_earlier_turns_come_first_without_their_markers(self, stub: LlmStub, model: AgentWriter) -> None:
-        history = (Exchange("What is Tern?", "Tern is a robot [4]. It has wheels [12]."),)
+        history = (Turn("", "What is Tern?", "Tern is a robot [4]. It has wheels [12]."),)
         await events(ask(history=history), model)
         assert stub.requests[0]["messages"][1:3] == [
             {"role": "user", "content": "What is Tern?"},
@@ -368,7 +378,7 @@ class TestHistory:
         ]
 
     async def test_the_oldest_turns_are_dropped(self, stub: LlmStub, model: AgentWriter) -> None:
-        history = tuple(Exchange(f"question {n}", "word " * 2000) for n in range(10))
+        history = tuple(Turn("", f"question {n}", "word " * 2000) for n in range(10))
         await events(ask(history=history), model)
         kept = [m["content"] for m in stub.requests[0]["messages"] if m["role"] == "user"][:-1]
         assert kept == ["question 7", "question 8", "question 9"]
@@ -525,7 +535,7 @@ class TestProbe:
     async def test_tells_what_is_wrong(
         self, stub: LlmStub, model: AgentWriter, monkeypatch: pytest.MonkeyPatch, reply: Reply, word: str
     ) -> None:
-        monkeypatch.setattr("chapterverse.writing.providers.PROBE_SECONDS", 0.3)
+        monkeypatch.setattr("chapterverse.writing.agent.PROBE_SECONDS", 0.3)
         stub.models = reply
         with pytest.raises(AgentUnavailable, match=word) as raised:
             await model.probe()

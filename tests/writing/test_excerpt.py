@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from chapterverse.evidence.citations import Proven
 from chapterverse.evidence.passages import Evidence
 from chapterverse.models import ChunkResult
-from chapterverse.writing import Exchange, Finished, Reading, Task
+from chapterverse.turns import Turn
+from chapterverse.writing import Finished, Reading, Task
 from chapterverse.writing.excerpt import ExcerptWriter
 
 GAZEBO = "Gazebo is a simulator for robots. It runs without a graphics card."
@@ -68,7 +69,7 @@ async def test_what_says_the_same_is_told_once() -> None:
 
 
 async def test_the_last_answer_is_not_told_again() -> None:
-    given = task("why?", [(chunk("Gazebo", GAZEBO), 3.0)], history=(Exchange("What is Gazebo?", GAZEBO),))
+    given = task("why?", [(chunk("Gazebo", GAZEBO), 3.0)], history=(Turn("", "What is Gazebo?", GAZEBO),))
     told = Reading(3.0, 3.0, given.readings[0].units, frozenset(given.readings[0].units))
     repeated = Task(given.question, given.evidence, given.passages, "", 1.0, history=given.history, readings=(told,))
     assert await shown(repeated) == []

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from chapterverse.answering.scope import Book, Scope, Selection
+from chapterverse.evidence.gate import Counts
 from chapterverse.language import stems
 from chapterverse.models import ConfidenceLevel, SourceCitation
 from chapterverse.units import blocks_of_text, cut_units
@@ -27,29 +28,15 @@ _BANDS: Final[tuple[tuple[float, ConfidenceLevel], ...]] = ((0.8, "high"), (0.6,
 Curve = Literal["answerable", "right", "selection_answerable", "selection_right"]
 
 
-@dataclass(frozen=True, slots=True)
-class Signs:
-    """What is known of a model's answer when it is done."""
-
-    question: str
-    sources: Sequence[SourceCitation]
-    relevance: float  # of the best passage, calibrated; 1 for a selection
-    shown: int  # statements, quoted ones among them
-    quoted: int
-    withheld: int
-
-
-def confidence_of(signs: Signs) -> float:
-    """That the answer is right, as a probability. It grows with how well the quotes fit the question, with the
-    relevance of what was found, and with the share of statements that were proven."""
-    if not signs.shown:
-        return 0.0
-    asked = stems(signs.question)
-    told = stems(" ".join(f"{source.breadcrumb} {source.quote}" for source in signs.sources))
+def confidence_of(question: str, sources: Sequence[SourceCitation], relevance: float, counts: Counts) -> float:
+    """That a model's answer is right, as a probability. It grows with how well the quotes fit the question, with the
+    relevance of the best passage (1 for a selection), and with the share of statements that were proven."""
+    asked = stems(question)
+    told = stems(" ".join(f"{source.breadcrumb} {source.quote}" for source in sources))
     fit = len(asked & told) / len(asked) if asked else 0.5
-    proven = signs.shown / (signs.shown + signs.withheld)
-    value = (0.45 + 0.35 * fit + 0.2 * signs.relevance) * (0.5 + 0.5 * proven)
-    if signs.quoted == signs.shown and fit >= 0.5:  # a verbatim answer to the question is never called low
+    proven = counts.shown / (counts.shown + counts.withheld)
+    value = (0.45 + 0.35 * fit + 0.2 * relevance) * (0.5 + 0.5 * proven)
+    if counts.quoted == counts.shown and fit >= 0.5:  # a verbatim answer to the question is never called low
         value = max(value, _BANDS[-1][0])
     return round(min(1.0, value), 4)
 
@@ -59,9 +46,6 @@ def level_of(value: float) -> ConfidenceLevel:
     if value <= 0.0:
         return "insufficient"
     return next((level for least, level in _BANDS if value >= least), "low")
-
-
-# ── without a language model ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)

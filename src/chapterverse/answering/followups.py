@@ -9,19 +9,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from chapterverse.language import content_words
+from chapterverse.models import MAX_QUERY_CHARS
 from chapterverse.turns import Turn
 
 EARLIER: Final = 2  # questions that the section reader sees before the new one
 
 _ACCEPTS = re.compile(
     r"(?:yes|yeah|yep|yup|sure|ok|okay|please|go ahead|do it|do that)\b(?:[\s,.!]*\w+){0,5}[\s.!]*", re.IGNORECASE
-)
-_MORE = re.compile(
-    r"(?:(?:please|can you|could you|would you|and|ok|okay|thanks)\b[\s,.!]*+)*+"
-    r"(?:tell|say|give|show|explain)?(?: me| us)?\s*+"
-    r"(?:(?:a bit|a little|some|any)\s*+)?(?:more|what else|anything else|go on|continue|elaborate|keep going)"
-    r"(?: (?:details?|information))?(?: (?:about|on) (?:it|that|this|them))?[\s,]*+(?:please)?[\s.!?…]*+",
-    re.IGNORECASE,
 )
 # A word that stands for something said before, or a beginning that goes on from it.
 _LEANS = re.compile(
@@ -38,11 +32,6 @@ def accepts(query: str) -> bool:
     return _ACCEPTS.fullmatch(query.strip()) is not None
 
 
-def asks_for_more(query: str) -> bool:
-    """Whether a reader only wants to hear more of the same: "tell me more", "go on"."""
-    return _MORE.fullmatch(query.strip()) is not None
-
-
 def leans(query: str) -> bool:
     """Whether a question may not stand alone. One too many costs a call of the model, which returns it as it is."""
     names_little = len(content_words(query)) <= 1 and not _DEFINES.match(query)
@@ -52,7 +41,7 @@ def leans(query: str) -> bool:
 def together(turns: Sequence[Turn], question: str) -> str:
     """A follow-up as it is searched for where no model rewrites it: with the last question as that was searched for."""
     last = turns[-1].standalone_query or turns[-1].query
-    return " ".join(f"{question} ({last})".split()[:_LONGEST])
+    return " ".join(f"{question} ({last})".split()[:_LONGEST])[:MAX_QUERY_CHARS]
 
 
 def earlier_questions(turns: Sequence[Turn]) -> list[str]:
@@ -61,8 +50,3 @@ def earlier_questions(turns: Sequence[Turn]) -> list[str]:
     return [turn.standalone_query if turn.standalone_query and accepts(turn.query) else turn.query for turn in turns][
         -EARLIER:
     ]
-
-
-def in_context(earlier: Sequence[str], question: str) -> str:
-    """A follow-up as the section reader sees it: after the questions before it, as in its training."""
-    return " / ".join([*earlier, question])

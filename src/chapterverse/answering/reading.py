@@ -8,13 +8,16 @@ last answer marked count less, and never make up the answer alone.
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Final
 
 from chapterverse.answering.confidence import SHORT_SELECTION
-from chapterverse.answering.followups import earlier_questions, in_context, leans, together
-from chapterverse.models import MAX_QUERY_CHARS, MAX_TOP_K, ChunkResult, RetrievalRequest, SearchFilters, SearchResult
+from chapterverse.answering.followups import earlier_questions, leans, together
+from chapterverse.answering.scope import Book, Selection
+from chapterverse.evidence.passages import units_in
+from chapterverse.language import content_words
+from chapterverse.models import MAX_TOP_K, ChunkResult, RetrievalRequest, SearchFilters, SearchResult
 from chapterverse.retrieval import retrieve_with_retry
 from chapterverse.services import Engines
 from chapterverse.trained import UNREAD, Passage, Read, SectionReader
@@ -36,69 +39,38 @@ _NEWS = re.compile(r"\b(?:change ?log|release[ -]?notes?|releases|what['’]?s n
 _SHOW = re.compile(r"\b(?:show|example|snippet|code|command|syntax)\b", re.IGNORECASE)
 
 Span = tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What came before a question."""
-
-    earlier: tuple[str, ...] = ()  # questions, oldest first
-    turns: tuple[Turn, ...] = ()
-    pages: tuple[str, ...] = ()  # addresses of the pages that the last answer cites
-    chunks: tuple[str, ...] = ()  # ids of the chunks that it cites
-    told: dict[str, list[Span]] = field(default_factory=dict)  # what answered before, by page id
-
-    def together(self, question: str) -> str:
-        """The question as it is searched for with what came before."""
-        return together(self.turns, question)[:MAX_QUERY_CHARS]
-
-
-def context_of(turns: Sequence[Turn]) -> Context:
-    """What a question may lean on; there is at least one turn."""
-    told: dict[str, list[Span]] = {}
-    for source in turns[-1].sources:
-        marks = source.get("highlights") or []
-        told.setdefault(str(source.get("page_id", "")), []).extend((mark["start"], mark["end"]) for mark in marks)
-    pages = dict.fromkeys(str(source["source_url"]).split("#")[0] for source in turns[-1].sources)
-    return Context(tuple(earlier_questions(turns)), tuple(turns), tuple(pages), turns[-1].evidence, told)
-
-
-@dataclass(frozen=True, slots=True)
-class ReadBook:
-    """What was found, in the order of the section reader."""
-
-    found: SearchResult  # no more passages than were asked for
-    readings: tuple[Reading, ...]
+Told = Mapping[str, Sequence[Span]]  # what the last answer marked, by page id
 
 
 async def read_book(
-    question: str, context: Context, request: RetrievalRequest, engines: Engines, reader: SectionReader
-) -> ReadBook:
-    """Search and read. The passages come back best first, at most as many as the request wants."""
-    found = await _candidates(question, context, request, engines)
+    question: str, turns: Sequence[Turn], request: RetrievalRequest, engines: Engines, reader: SectionReader
+) -> Book:
+    """Search and read, after these turns. The passages come best first, at most as many as the request wants."""
+    words = [word.raw for word in content_words(question)]
+    found, missing = await asyncio.gather(_candidates(question, turns, request, engines), engines.index.missing(words))
     chunks = found.results
     passages = [_passage(chunk) for chunk in chunks]
-    asked = in_context(context.earlier, question)
-    pairs = [(asked, passage) for passage in passages]
-    alone = [(question, passage) for passage in passages[:OF_EACH]] if context.earlier else []
+    pairs = [(" / ".join([*earlier_questions(turns), question]), passage) for passage in passages]
+    alone = [(question, passage) for passage in passages[:OF_EACH]] if turns else []
     reads = await asyncio.to_thread(reader.read, [*pairs, *alone])
-    show = _SHOW.search(question) is not None and bool(context.earlier)
-    readings = [_reading(chunk, read, context.told, show) for chunk, read in zip(chunks, reads, strict=False)]
-    told, cost = (context.told, LEANING_COST) if leans(question) else ({}, ALONE_COST)
+    show = _SHOW.search(question) is not None and bool(turns)
+    told = _told(turns)
+    readings = [_reading(chunk, read, told, show) for chunk, read in zip(chunks, reads, strict=False)]
+    told, cost = (told, LEANING_COST) if leans(question) else ({}, ALONE_COST)
     for at, read in enumerate(reads[len(pairs) :]):
         other = _less(_reading(chunks[at], read, told, show), cost)
         readings[at] = max(readings[at], other, key=lambda reading: reading.score)
-    if not context.earlier:
+    if not turns:
         nearest = max((chunk.similarity_score for chunk in chunks), default=0.0)
         costs = (RANK_COST * at + FAR_COST * (nearest - chunk.similarity_score) for at, chunk in enumerate(chunks))
         readings = [replace(one, score=one.score - cost) for one, cost in zip(readings, costs, strict=True)]
     order = sorted(range(len(chunks)), key=lambda at: (-readings[at].score, at))[: request.top_k]
     ranked = [chunks[at].model_copy(update={"rank": rank}) for rank, at in enumerate(order, start=1)]
     result = found.model_copy(update={"results": ranked, "total_results": len(ranked)})
-    return ReadBook(result, tuple(readings[at] for at in order))
+    return Book(result, tuple(readings[at] for at in order), tuple(missing))
 
 
-async def read_selection(question: str, text: str, reader: SectionReader) -> Reading:
+async def read_selection(question: str, text: str, reader: SectionReader) -> Selection:
     """Read the reader's own selection."""
     units = tuple((unit.start, unit.end) for unit in cut_units(text, blocks_of_text(text)))
     # The model was trained on passages of some length: a sentence or two is read several times over.
@@ -110,29 +82,27 @@ async def read_selection(question: str, text: str, reader: SectionReader) -> Rea
     scores: dict[int, float] = {}
     for (start, _), score in zip(units * copies, read.units, strict=True):
         scores[start] = max(score, scores.get(start, UNREAD))
-    return Reading(read.answers, read.answers, scores)
+    return Selection(text, Reading(read.answers, read.answers, scores))
 
 
-# ── candidates ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-async def _candidates(question: str, context: Context, request: RetrievalRequest, engines: Engines) -> SearchResult:
-    if not context.earlier:
+async def _candidates(
+    question: str, turns: Sequence[Turn], request: RetrievalRequest, engines: Engines
+) -> SearchResult:
+    if not turns:
         wide = request.model_copy(update={"top_k": min(MAX_TOP_K, max(CANDIDATES, request.top_k))})
         return await retrieve_with_retry(wide, engines.embedder, engines.index)
     narrow = request.model_copy(update={"top_k": OF_EACH})
-    joined = narrow.model_copy(update={"query": context.together(question)})
+    joined = narrow.model_copy(update={"query": together(turns, question)})
     searches = [narrow, joined]
-    if context.pages and not (request.filters and request.filters.source_url):
+    pages = dict.fromkeys(str(source["source_url"]).split("#")[0] for source in turns[-1].sources)
+    if pages and not (request.filters and request.filters.source_url):
         given = request.filters or SearchFilters()
-        here = given.model_copy(update={"source_url": list(context.pages)})
+        here = given.model_copy(update={"source_url": list(pages)})
         searches.append(joined.model_copy(update={"filters": here}))
     # What the last answer rested on stays a candidate.
+    recalled = {id(joined): turns[-1].evidence}
     alone, *others = await asyncio.gather(
-        *(
-            retrieve_with_retry(one, engines.embedder, engines.index, context.chunks if one is joined else ())
-            for one in searches
-        )
+        *(retrieve_with_retry(one, engines.embedder, engines.index, recalled.get(id(one), ())) for one in searches)
     )
     rows = zip_longest(*(found.results for found in (alone, *others)))
     each = {chunk.content_hash: chunk for row in rows for chunk in row if chunk is not None}
@@ -142,18 +112,24 @@ async def _candidates(question: str, context: Context, request: RetrievalRequest
     return alone.model_copy(update={"results": merged, "total_results": len(merged), "query": query})
 
 
+def _told(turns: Sequence[Turn]) -> Told:
+    told: dict[str, list[Span]] = {}
+    for source in turns[-1].sources if turns else ():
+        marks = source.get("highlights") or []
+        told.setdefault(str(source.get("page_id", "")), []).extend((mark["start"], mark["end"]) for mark in marks)
+    return told
+
+
 def _passage(chunk: ChunkResult) -> Passage:
     front = "".join(f"{part}\n" for part in (chunk.breadcrumb, chunk.lead) if part)
     return Passage(chunk.chunk_text, tuple(_spans(chunk)), front)
 
 
 def _spans(chunk: ChunkResult) -> list[Span]:
-    if chunk.units:
-        return [(unit.start - chunk.char_start, unit.end - chunk.char_start) for unit in chunk.units]
-    return [(unit.start, unit.end) for unit in cut_units(chunk.chunk_text, blocks_of_text(chunk.chunk_text))]
+    return [(unit.start - chunk.char_start, unit.end - chunk.char_start) for unit in units_in(chunk)]
 
 
-def _reading(chunk: ChunkResult, read: Read, told: Mapping[str, Sequence[Span]], show: bool) -> Reading:
+def _reading(chunk: ChunkResult, read: Read, told: Told, show: bool) -> Reading:
     """What counts of a passage: units that answered before count less, and the passage by as much less."""
     before = told.get(chunk.page_id, ())
     units: dict[int, float] = {}

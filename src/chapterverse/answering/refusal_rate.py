@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from chapterverse.answering.confidence import answers, fitted, threshold
-from chapterverse.answering.reading import Context, read_book
-from chapterverse.answering.scope import Book
+from chapterverse.answering.reading import read_book
 from chapterverse.book import Page
 from chapterverse.models import MAX_QUERY_CHARS, RetrievalRequest
 from chapterverse.services import Engines
-from chapterverse.trained import SectionReader, shared_reader
+from chapterverse.trained import shared_reader
 
 HEADINGS: Final = 8  # of the book, asked as questions
 
@@ -25,15 +24,15 @@ class RefusalRate:
     asked: int
 
 
-async def refusal_rate(engines: Engines, reader: SectionReader | None = None) -> RefusalRate:
+async def refusal_rate(engines: Engines) -> RefusalRate:
     """Measure it for the book as it is."""
     stored = (await engines.index.manifest()).calibration or {}
     wanted: float | None = stored.get("false_answers")
     refused = asked = 0
+    reader = shared_reader()
     for heading in _headings(await engines.index.pages()):
         request = RetrievalRequest(query=heading)
-        read = await read_book(heading, Context(), request, engines, reader or shared_reader())
-        refused += not answers(Book(read.found, read.readings), heading, wanted)
+        refused += not answers(await read_book(heading, (), request, engines, reader), heading, wanted)
         asked += 1
     rate = wanted if wanted is not None else fitted()["answerable"]["false_answers"]
     return RefusalRate(rate, threshold(wanted)[1], refused, asked)

@@ -53,12 +53,9 @@ def topic_of_question(question: str) -> str:
     bare = _GREETING.sub("", asked, count=1).rstrip(" ?!.…")
     if not any(character.isalnum() for character in bare):
         return "that"
-    if about := _ASKS.match(bare):
-        return shorten(about["topic"])
-    if means := _MEANS.match(bare):
-        return shorten(means["topic"])
-    if way := _HOW_TO.match(bare):
-        return shorten(f"how to {way['topic']}")
+    for pattern, told in ((_ASKS, "{}"), (_MEANS, "{}"), (_HOW_TO, "how to {}")):
+        if found := pattern.match(bare):
+            return shorten(told.format(found["topic"]))
     if asked.endswith("?") or _ASKING.match(bare):
         return f"“{shorten(bare)}?”"
     return shorten(bare)
@@ -69,9 +66,6 @@ def shorten(topic: str) -> str:
     if len(topic) <= _LONGEST_TOPIC:
         return topic
     return topic[:_LONGEST_TOPIC].rsplit(" ", 1)[0].rstrip(" ,;:") + "…"
-
-
-# ── a refusal in a model's text ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def _pattern(text: str) -> str:
@@ -88,9 +82,6 @@ def is_refusal(sentence: str) -> bool:
     return _REFUSAL.fullmatch(sentence.strip(" *_")) is not None
 
 
-# ── what is told beside a refusal ────────────────────────────────────────────────────────────────────────────────────
-
-
 def announce(chunk: ChunkResult) -> RetrievedPassage:
     """A passage as it is named to a reader."""
     return RetrievedPassage(
@@ -103,10 +94,8 @@ def announce(chunk: ChunkResult) -> RetrievedPassage:
 
 def nearest_sections(found: SearchResult) -> list[RetrievedPassage]:
     """The sections that come nearest to a question, each once, best first."""
-    sections: dict[str, ChunkResult] = {}
-    for chunk in found.results:
-        sections.setdefault(chunk.source_url, chunk)
-    return [announce(chunk) for chunk in list(sections.values())[:NEAREST]]
+    best = {chunk.source_url: chunk for chunk in reversed(found.results)}
+    return [announce(best[url]) for url in list(dict.fromkeys(chunk.source_url for chunk in found.results))[:NEAREST]]
 
 
 def advise(question: str, scope: Scope, nearest: Sequence[RetrievedPassage]) -> str:

@@ -14,28 +14,17 @@ from datetime import UTC, datetime
 from typing import Final
 from uuid import uuid4
 
-from chapterverse.answering.confidence import DISCLAIMER, Signs, answers, confidence_of, level_of, reader_confidence
-from chapterverse.answering.followups import accepts, asks_for_more, leans, together
-from chapterverse.answering.reading import Context, context_of, read_book, read_selection
-from chapterverse.answering.refusals import (
-    NOT_FOUND,
-    NOT_IN_BOOK,
-    OFFER,
-    advise,
-    announce,
-    is_refusal,
-    nearest_sections,
-    not_in_selection,
-    topic_of_question,
-)
+from chapterverse.answering import refusals
+from chapterverse.answering.confidence import DISCLAIMER, answers, confidence_of, level_of, reader_confidence
+from chapterverse.answering.followups import accepts, leans, together
+from chapterverse.answering.reading import read_book, read_selection
 from chapterverse.answering.scope import Book, Scope, Selection
 from chapterverse.config import GENERATION_SECONDS, REQUEST_SECONDS
 from chapterverse.errors import ChapterverseError, ConversationsUnavailable, InternalError, error_named
-from chapterverse.evidence.citations import Proven, Rendered, Renderer
+from chapterverse.evidence.citations import Proven, Renderer
 from chapterverse.evidence.gate import Gate
 from chapterverse.evidence.passages import Evidence, IssuedPassage
 from chapterverse.evidence.statement import Statement
-from chapterverse.language import content_words
 from chapterverse.models import (
     MAX_QUERY_CHARS,
     AnswerMetadata,
@@ -51,7 +40,6 @@ from chapterverse.models import (
     RetrievalRequest,
     RetrievedEvent,
     RetrievedPassage,
-    SearchFilters,
     SearchResult,
     SourceCitation,
     SourcesEvent,
@@ -61,7 +49,7 @@ from chapterverse.retrieval import retrieve_with_retry
 from chapterverse.services import Services
 from chapterverse.topic import EXCHANGES, topic_of
 from chapterverse.turns import SearchRecord, Turn
-from chapterverse.writing import Exchange, Finished, Rewritten, Task
+from chapterverse.writing import Finished, Task
 
 log = logging.getLogger(__name__)
 
@@ -79,13 +67,14 @@ class Prepared:
     mode: Mode  # as used: a reader who accepts the offer leaves the selection
     asked: str  # the question as the reader asked it; the one before, for a reader who accepts the offer
     question: str  # that stands alone
-    turns: tuple[Turn, ...]
+    turns: tuple[Turn, ...]  # that are remembered
+    topic: str  # of the conversation, if it has become long enough to have one
     remembered: bool  # whether the conversation is kept here and could be read
     started: float
     deadline: float  # on the same clock
     scope: Scope
     retrieval_ms: float = 0.0
-    rewritten: Rewritten = field(default_factory=Rewritten)  # what understanding took
+    rewriting: Finished = field(default_factory=Finished)  # what it took to make the question stand alone
 
     @property
     def found(self) -> SearchResult | None:
@@ -101,7 +90,9 @@ async def prepare(
     `seconds` are left for the whole answer. `told` are the earlier turns where the caller keeps the conversation: then
     nothing is read from the database, and nothing is stored."""
     started = time.perf_counter()
-    turns, remembered = await _remember(request, services) if told is None else (tuple(told), False)
+    known, remembered = await _remember(request, services) if told is None else (tuple(told), False)
+    questions = [*(turn.query for turn in known), request.query]
+    turns = known[-services.settings.agent_max_turns :]
     mode, question = _understand(request, turns)
     prepared = Prepared(
         request=request,
@@ -110,15 +101,17 @@ async def prepare(
         asked=question,
         question=question,
         turns=turns,
+        topic=topic_of(questions) if len(questions) >= EXCHANGES else "",
         remembered=remembered,
         started=started,
         deadline=started + seconds,
         scope=Selection(request.selected_text or ""),
     )
-    reads = services.writer.needs_readings
-    if mode == "selected_text":
-        return await _read_selection(prepared, services) if reads else prepared
-    return await (_read(prepared, services) if reads else _search(prepared, services))
+    if isinstance(prepared.scope, Selection) and mode == "selected_text":
+        if not services.writer.needs_readings:
+            return prepared
+        return replace(prepared, scope=await read_selection(question, prepared.scope.text, services.reader))
+    return await (_read(prepared, services) if services.writer.needs_readings else _search(prepared, services))
 
 
 async def _search(prepared: Prepared, services: Services) -> Prepared:
@@ -126,8 +119,10 @@ async def _search(prepared: Prepared, services: Services) -> Prepared:
     turns, query = prepared.turns, prepared.question
     follows = bool(turns) and query == prepared.request.query and leans(query)
     if follows:
-        rewritten = await services.writer.rewrite(query, _exchanges(turns))
-        prepared = replace(prepared, rewritten=rewritten, question=rewritten.question or together(turns, query))
+        # The oldest may itself have been a follow-up on one that is not remembered.
+        oldest = replace(turns[0], query=turns[0].standalone_query or turns[0].query)
+        question, took = await services.writer.rewrite(query, [oldest, *turns[1:]])
+        prepared = replace(prepared, rewriting=took, question=question or together(turns, query))
     searching = time.perf_counter()
     # What the last answer rested on stays a candidate: a follow-up is often about it.
     also = turns[-1].evidence if follows else ()
@@ -138,24 +133,13 @@ async def _search(prepared: Prepared, services: Services) -> Prepared:
 async def _read(prepared: Prepared, services: Services) -> Prepared:
     """Search, and let the section reader rank what was found."""
     searching = time.perf_counter()
-    asked, turns = prepared.asked, prepared.turns
-    request = _search_request(prepared, services)
+    asked = prepared.asked
     # Who asks the same again wants the same answer.
-    again = any(asked.casefold() == turn.query.casefold() for turn in turns)
-    context = Context() if again or not turns else context_of(turns)
-    if context.earlier and leans(asked):
-        prepared = replace(prepared, question=context.together(asked))
-    words = [word.raw for word in content_words(asked)]
-    read, missing = await asyncio.gather(
-        read_book(asked, context, request, services, services.reader), services.index.missing(words)
-    )
-    scope = Book(read.found, read.readings, tuple(missing))
-    return replace(prepared, scope=scope, retrieval_ms=_since(searching))
-
-
-async def _read_selection(prepared: Prepared, services: Services) -> Prepared:
-    text = prepared.request.selected_text or ""
-    return replace(prepared, scope=Selection(text, await read_selection(prepared.question, text, services.reader)))
+    again = any(asked.casefold() == turn.query.casefold() for turn in prepared.turns)
+    turns = () if again else prepared.turns
+    scope = await read_book(asked, turns, _search_request(prepared, services), services, services.reader)
+    question = together(turns, asked) if turns and leans(asked) else prepared.question
+    return replace(prepared, question=question, scope=scope, retrieval_ms=_since(searching))
 
 
 async def stream(prepared: Prepared, services: Services) -> AsyncGenerator[Event, None]:
@@ -209,7 +193,7 @@ class _Answer:
             self.evidence,
             services.judge,
             deadline=asyncio.get_running_loop().time() + self.seconds + FINISH_SECONDS / 2,
-            is_refusal=is_refusal,
+            is_refusal=refusals.is_refusal,
         )
         self.text: list[str] = []
         self.searches: list[SearchRecord] = []
@@ -221,19 +205,13 @@ class _Answer:
         scope = self.prepared.scope
         if isinstance(scope, Book):
             self.searches.append(_record(scope.found))
-            yield RetrievedEvent(passages=[announce(chunk) for chunk in scope.found.results])
+            yield RetrievedEvent(passages=[refusals.announce(chunk) for chunk in scope.found.results])
         refusal = await self._refusal_before_writing()
         if refusal is None:
             async with aclosing(self._proven()) as shown:
                 async for piece in shown:
-                    self.text.append(piece.text)
-                    yield ChunkEvent(
-                        content=piece.text,
-                        kind=piece.kind,
-                        cites=list(piece.markers),
-                        highlights=[Highlight(start=start, end=end) for start, end in piece.lit],
-                        sources=list(piece.sources),
-                    )
+                    self.text.append(piece.content)
+                    yield piece
             if not self.gate.counts.shown:
                 refusal = self._refusal()
         if refusal is not None:
@@ -242,9 +220,7 @@ class _Answer:
         yield SourcesEvent(sources=list(self.renderer.sources))
         yield await self._done(refused=refusal is not None)
 
-    # ── writing and proving ──────────────────────────────────────────────────────────────────────────────────────────
-
-    async def _proven(self) -> AsyncGenerator[Rendered, None]:
+    async def _proven(self) -> AsyncGenerator[ChunkEvent, None]:
         """Let the writer write, and pass on what is proven."""
         started = time.perf_counter()
         try:
@@ -265,45 +241,38 @@ class _Answer:
     def _task(self) -> Task:
         prepared, scope = self.prepared, self.prepared.scope
         context = self.services.settings.max_conversation_history // 2  # turns, of two messages each
-        history = tuple(Exchange(turn.query, turn.response) for turn in prepared.turns[-context:] if context)
+        history = prepared.turns[-context:] if context else ()
         if isinstance(scope, Selection):
             passages = (self.evidence.issue_text(scope.text),)
-            refusal = not_in_selection(topic_of_question(prepared.question))
+            refusal = refusals.not_in_selection(refusals.topic_of_question(prepared.question))
             readings = (scope.reading,) if scope.reading else ()
             return Task(prepared.question, self.evidence, passages, refusal, self.seconds, history, readings=readings)
         return Task(
             question=prepared.asked if scope.readings else prepared.question,
             evidence=self.evidence,
             passages=tuple(self.evidence.issue(scope.found.results)),
-            refusal=NOT_IN_BOOK,
+            refusal=refusals.NOT_IN_BOOK,
             seconds=self.seconds,
             history=history,
             search=self._search_again,
-            more=asks_for_more(prepared.request.query),
             readings=scope.readings,
             page=self.services.index.page,
         )
 
-    async def _search_again(self, query: str, top_k: int, filters: SearchFilters | None) -> Sequence[IssuedPassage]:
+    async def _search_again(self, wanted: RetrievalRequest) -> Sequence[IssuedPassage]:
         """The writer's own search. The reader's filters and threshold still hold."""
-        wanted = _search_request(self.prepared, self.services)
-        again = RetrievalRequest(
-            query=query,
-            top_k=top_k,
-            score_threshold=wanted.score_threshold,
-            filters=wanted.filters or filters,
-        )
+        limits = _search_request(self.prepared, self.services)
+        held = {"score_threshold": limits.score_threshold, "filters": limits.filters or wanted.filters}
+        again = wanted.model_copy(update=held)
         found = await retrieve_with_retry(again, self.services.embedder, self.services.index)
         self.searches.append(_record(found))
         return self.evidence.issue(found.results)
-
-    # ── refusing ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _refusal_before_writing(self) -> str | None:
         """What is said when no writer needs to be asked."""
         found = self.prepared.found
         if found is not None and not found.results:
-            return NOT_FOUND
+            return refusals.NOT_FOUND
         if self.services.writer.needs_readings:
             stored = (await self.services.index.manifest()).calibration if found else None
             rate = (stored or {}).get("false_answers")
@@ -311,12 +280,12 @@ class _Answer:
         if found is None:
             return None
         off = found.confidence is not None and found.confidence.max_similarity < PLAINLY_OFF
-        return NOT_IN_BOOK if off else None
+        return refusals.NOT_IN_BOOK if off else None
 
     def _refusal(self) -> str:
         if isinstance(self.prepared.scope, Selection):
-            return not_in_selection(topic_of_question(self.prepared.request.query))
-        return NOT_IN_BOOK
+            return refusals.not_in_selection(refusals.topic_of_question(self.prepared.request.query))
+        return refusals.NOT_IN_BOOK
 
     async def _nearest(self) -> list[RetrievedPassage]:
         """The sections nearest to a refused question, without the reader's limits if nothing lies within them."""
@@ -329,9 +298,7 @@ class _Answer:
                 found = await retrieve_with_retry(anything, self.services.embedder, self.services.index)
             except ChapterverseError:
                 return []
-        return nearest_sections(found)
-
-    # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────────
+        return refusals.nearest_sections(found)
 
     async def _done(self, *, refused: bool) -> DoneEvent:
         prepared, counts, usage = self.prepared, self.gate.counts, self.gate.usage
@@ -353,7 +320,7 @@ class _Answer:
             should_answer=not refused,
             disclaimer=DISCLAIMER if level == "low" else None,
             status=status,
-            advice=advise(prepared.question, prepared.scope, nearest) if refused else None,
+            advice=refusals.advise(prepared.question, prepared.scope, nearest) if refused else None,
             nearest=nearest,
             metadata=AnswerMetadata(
                 query_time_ms=round(_since(prepared.started), 3),
@@ -361,9 +328,9 @@ class _Answer:
                 generation_time_ms=round(self.generation_ms, 3),
                 chunks_retrieved=turn.chunks_retrieved,
                 model=self.services.writer.name,
-                tokens_used=took.tokens_used + prepared.rewritten.tokens_used,
-                tokens_written=took.tokens_written + prepared.rewritten.tokens_written,
-                llm_calls=took.llm_calls + prepared.rewritten.llm_calls,
+                tokens_used=took.tokens_used + prepared.rewriting.tokens_used,
+                tokens_written=took.tokens_written + prepared.rewriting.tokens_written,
+                llm_calls=took.llm_calls + prepared.rewriting.llm_calls,
                 judge_calls=usage.calls,
                 judge_tokens=usage.tokens,
                 sentences_withheld=counts.withheld,
@@ -375,16 +342,16 @@ class _Answer:
     def _confidence(self) -> float:
         if self.services.writer.needs_readings:
             return reader_confidence(self.prepared.scope, self.prepared.asked)
-        found, counts = self.prepared.found, self.gate.counts
+        found = self.prepared.found
         relevance = found.confidence.max_similarity if found and found.confidence else 1.0
-        signs = Signs(
-            self.prepared.question, self.renderer.sources, relevance, counts.shown, counts.quoted, counts.withheld
-        )
-        return confidence_of(signs)
+        return confidence_of(self.prepared.question, self.renderer.sources, relevance, self.gate.counts)
 
     def _turn(self, status: Status, value: float) -> Turn:
         prepared, found = self.prepared, self.prepared.found
-        cited = [self.evidence.passages[number - 1].chunk for number in dict.fromkeys(self.renderer.cited)]
+        cited = [
+            self.evidence.passages[number - 1].chunk
+            for number in dict.fromkeys(passage for passage, *_ in self.renderer.spans)
+        ]
         return Turn(
             session_id=prepared.session_id,
             query=prepared.request.query,
@@ -404,17 +371,9 @@ class _Answer:
 
 def _understand(request: ChatRequest, turns: tuple[Turn, ...]) -> tuple[Mode, str]:
     """How a question is to be answered, and what it asks: who accepts the offer asks the last question again."""
-    if turns and turns[-1].response.endswith(OFFER) and accepts(request.query):
+    if turns and turns[-1].response.endswith(refusals.OFFER) and accepts(request.query):
         return "general", turns[-1].query
     return request.mode, request.query
-
-
-def _exchanges(turns: tuple[Turn, ...]) -> list[Exchange]:
-    """The turns to be understood from. The oldest may itself have been a follow-up on one that is not remembered."""
-    return [
-        Exchange(turn.query if at else turn.standalone_query or turn.query, turn.response)
-        for at, turn in enumerate(turns)
-    ]
 
 
 async def _remember(request: ChatRequest, services: Services) -> tuple[tuple[Turn, ...], bool]:
@@ -422,8 +381,7 @@ async def _remember(request: ChatRequest, services: Services) -> tuple[tuple[Tur
     if request.session_id is None:
         return (), True
     try:
-        settings = services.settings
-        wanted = min(max(settings.max_conversation_history, 2 * (EXCHANGES - 1)), 2 * settings.agent_max_turns)
+        wanted = max(services.settings.max_conversation_history, 2 * (EXCHANGES - 1))
         return tuple(await services.conversations.recent(request.session_id, wanted)), True
     except ConversationsUnavailable as failure:
         log.warning("the conversation could not be read: %s", failure.message)
@@ -438,9 +396,8 @@ async def _keep(turn: Turn, prepared: Prepared, services: Services) -> bool:
     try:
         async with asyncio.timeout(max(0.0, left)):
             await services.conversations.store(turn)
-            if len(prepared.turns) + 1 >= EXCHANGES:
-                questions = [*(earlier.query for earlier in prepared.turns), turn.query]
-                await services.conversations.set_topic(turn.session_id, topic_of(questions))
+            if prepared.topic:
+                await services.conversations.set_topic(turn.session_id, prepared.topic)
     except (ConversationsUnavailable, TimeoutError) as failure:
         log.warning("a turn was not stored: %s", failure)
         return False

@@ -20,7 +20,6 @@ import numpy as np
 import orjson
 
 from chapterverse.book import Fingerprint
-from chapterverse.connections import fast_transport
 from chapterverse.embeddings import Vectors
 from chapterverse.errors import ConfigurationError, EmbeddingError
 
@@ -122,7 +121,6 @@ class Remote:
         self._client = httpx2.AsyncClient(
             base_url=service.base_url,
             headers={"Authorization": f"Bearer {service.api_key}"} if service.api_key else {},
-            transport=fast_transport(),
             timeout=None,  # its limits are per read, so a slow drip passes them; ours hold for a whole call
         )
 

@@ -57,7 +57,7 @@ class Assembly:
         """Whether a statement points back at one that was withheld."""
         if not self._hole or statement.shape not in ("paragraph", "item"):
             return False
-        return _POINTS_BACK.match(without_connective(statement.text), _start(statement.text)) is not None
+        return points_back(without_connective(statement.text))
 
     def withhold(self, statement: Statement) -> list[Proven]:
         """Take note of a statement that is not shown."""
@@ -122,6 +122,12 @@ def without_connective(text: str) -> str:
     return text[:start] + rest[0].upper() + rest[1:]
 
 
+def without_mark(text: str) -> str:
+    """A text without the mark of a list at its beginning."""
+    mark = _LIST_MARK.match(text)
+    return text[mark.end() :] if mark else text
+
+
 def points_back(text: str) -> bool:
     """Whether a text begins by pointing at what stands before it."""
     return _POINTS_BACK.match(text, _start(text)) is not None
@@ -129,7 +135,7 @@ def points_back(text: str) -> bool:
 
 def begins_dangling(text: str) -> bool:
     """Whether a text begins with a word that ties it to what stands before it: a connective or a pronoun."""
-    bare = _LIST_MARK.sub("", text, count=1)
+    bare = without_mark(text)
     start = _start(bare)
     if _OWN_PAGE.match(bare, start):
         return False

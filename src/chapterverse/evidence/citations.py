@@ -3,11 +3,12 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from textwrap import indent
+from typing import Any, Final, Literal
 
 from chapterverse.evidence.passages import IssuedPassage, IssuedUnit
 from chapterverse.evidence.statement import Statement
-from chapterverse.models import ChunkResult, Highlight, SelectedTextCitation, SourceCitation
+from chapterverse.models import ChunkEvent, Highlight, SelectedTextCitation, SourceCitation
 
 Kind = Literal["quoted", "supported", "absence", "frame"]
 
@@ -17,6 +18,7 @@ _STOP = re.compile(r"(?<![.!?…。！？:：])[.!?…。！？:：]++[\"'”’
 _CODE = re.compile(r"(?<!`)(`++).*?(?<!`)\1(?!`)|^ *+```.*?^ *+```", re.DOTALL | re.MULTILINE)
 _MARKER = re.compile(r"(?<!\w)\[(\d{1,3})\](?![(\w])")
 _LINE_END = re.compile(r"\r\n|\r|\n")
+_INNER_FENCE = re.compile(r"^ *(`{3,})", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,56 +32,40 @@ class Proven:
     replaced: bool = False  # the book's own words, in the place of a statement that was not proven
 
 
-@dataclass(frozen=True, slots=True)
-class Rendered:
-    """Text of the answer with its markers, and the sources that it cites for the first time."""
-
-    text: str
-    kind: Kind
-    markers: tuple[int, ...]
-    sources: tuple[SourceCitation, ...]
-    lit: tuple[tuple[int, int], ...] = ()  # of an excerpt, where in the text the units stand that answer
-
-
 @dataclass(slots=True)
 class Renderer:
     """Writes an answer statement by statement. What was written is never changed."""
 
     passages: Sequence[IssuedPassage]
     sources: list[SourceCitation] = field(default_factory=list)
-    cited: list[int] = field(default_factory=list)  # passages, in marker order
-    _spans: list[tuple[int, int, int]] = field(default_factory=list)  # passage, start and end of each source
+    spans: list[tuple[int, int, int]] = field(default_factory=list)  # passage, start and end of each source
     _last: Statement | None = None
     _nested: list[int] = field(default_factory=list)  # depths of the shown items around this place, as written
     _numbers: dict[int, tuple[int, int]] = field(default_factory=dict)  # last number by depth, as written and as shown
 
-    def write(self, proven: Proven) -> Rendered:
-        """The next piece of the answer."""
+    def write(self, proven: Proven) -> ChunkEvent:
+        """The next piece of the answer, with the sources that it cites for the first time."""
         known = len(self.sources)
         units = proven.units if proven.statement.shape != "heading" else ()
-        markers = tuple(dict.fromkeys(self._cite(span, proven) for span in _spans(units)))
+        markers = list(dict.fromkeys(self._cite(span, proven) for span in _spans(units)))
         joint, body = self._joint(proven.statement), self._body(proven.statement, markers)
         self._last = proven.statement
-        lit = _places(body, proven.highlights, len(joint)) if proven.statement.shape == "excerpt" else ()
-        return Rendered(joint + body, proven.kind, markers, tuple(self.sources[known:]), lit)
-
-    # ── sources ──────────────────────────────────────────────────────────────────────────────────────────────────────
+        lit = _places(body, proven.highlights, len(joint)) if proven.statement.shape == "excerpt" else []
+        sources = self.sources[known:]
+        return ChunkEvent(content=joint + body, kind=proven.kind, cites=markers, highlights=lit, sources=sources)
 
     def _cite(self, span: tuple[int, int, int], proven: Proven) -> int:
         """The number of the source that holds a stretch of a passage; a new one if none does."""
         passage, start, end = span
-        for number, (other, left, right) in enumerate(self._spans, start=1):
+        for number, (other, left, right) in enumerate(self.spans, start=1):
             if other == passage and left <= start and end <= right:
                 return number
         lit = [unit for unit in proven.highlights or proven.units if start <= unit.start and unit.end <= end]
         lit = sorted((unit for unit in lit if unit.ref.passage == passage), key=lambda unit: unit.start)
-        self._spans.append(span)
-        self.cited.append(passage)
+        self.spans.append(span)
         marks = [Highlight(start=unit.start, end=unit.end) for unit in lit]
         self.sources.append(_citation(self.passages[passage - 1], start, end, marks))
         return len(self.sources)
-
-    # ── layout ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _joint(self, statement: Statement) -> str:
         """What separates a statement from the one before it."""
@@ -99,9 +85,10 @@ class Renderer:
                 marks = "#" * statement.level if statement.level < 7 else ""
                 return f"{marks} {statement.text}".strip()
             case "code":
-                fence = "`" * max(3, _longest_run(statement.text) + 1)
+                inner = max((len(run) for run in _INNER_FENCE.findall(statement.text)), default=2)
+                fence = "`" * (inner + 1)
                 body = f"{fence}{statement.head}\n{statement.text}\n{fence}" + (f"\n{shown}" if shown else "")
-                return _indented(body, depth)
+                return indent(body, "   " * depth)
             case "row":
                 row = statement.row.rstrip()
                 row = f"{row.removesuffix('|').rstrip()} {shown} |" if shown else row
@@ -111,23 +98,21 @@ class Renderer:
                 return marked(statement.text, shown)
             case "item":
                 return self._item(statement, depth) + marked(statement.text, shown)
-        indent = "   " * depth if statement.opens else ""
-        return indent + marked(statement.text, shown)
+        return "   " * depth + marked(statement.text, shown)
 
     def _item(self, statement: Statement, depth: int) -> str:
         """The marker of a list item. Numbers are counted anew, so that a withheld item leaves no gap."""
         if not statement.opens:
             return ""
-        indent = "   " * depth
         self._numbers = {level: numbers for level, numbers in self._numbers.items() if level <= depth}
         if not statement.marker[:1].isdigit():
             self._numbers.pop(depth, None)
-            return f"{indent}- "
+            return "   " * depth + "- "
         written = int(statement.marker.rstrip("."))
         before, shown = self._numbers.get(depth, (written, 0))
         number = shown + 1 if before < written else 1
         self._numbers[depth] = (written, number)
-        return f"{indent}{number}. "
+        return "   " * depth + f"{number}. "
 
     def _depth(self, statement: Statement) -> int:
         """How deep a statement lies among those that were shown: an item whose parent was withheld moves out."""
@@ -172,9 +157,9 @@ def lines_of(text: str, start: int, end: int) -> tuple[int, int]:
     return 1 + sum(at <= start for at in ends), 1 + sum(at <= last for at in ends)
 
 
-def _places(body: str, units: Iterable[IssuedUnit], offset: int) -> tuple[tuple[int, int], ...]:
+def _places(body: str, units: Iterable[IssuedUnit], offset: int) -> list[Highlight]:
     """Where units stand in an excerpt. The last one may have its markers before its full stop."""
-    found: list[tuple[int, int]] = []
+    found: list[Highlight] = []
     place = 0
     for unit in units:
         start = body.find(unit.text, place)
@@ -182,9 +167,9 @@ def _places(body: str, units: Iterable[IssuedUnit], offset: int) -> tuple[tuple[
         if start < 0 and (start := body.find(_STOP.sub("", unit.text), place)) >= 0:
             end = len(body)
         if start >= 0:
-            found.append((start + offset, end + offset))
+            found.append(Highlight(start=start + offset, end=end + offset))
             place = end
-    return tuple(found)
+    return found
 
 
 def _spans(units: Iterable[IssuedUnit]) -> list[tuple[int, int, int]]:
@@ -202,45 +187,22 @@ def _spans(units: Iterable[IssuedUnit]) -> list[tuple[int, int, int]]:
 
 def _citation(passage: IssuedPassage, start: int, end: int, highlights: list[Highlight]) -> SourceCitation:
     left, right = start - passage.offset, end - passage.offset
-    quote, snippet = passage.text[left:right], _around(passage.text, left, right)
-    if passage.chunk is None:
-        first, last = lines_of(passage.text, left, right)
-        return SelectedTextCitation(
-            source_url="selected_text",
-            page_title="User Selection",
-            section_heading="",
-            chunk_text=snippet,
-            relevance_score=1.0,
-            chunk_index=0,
-            breadcrumb="User Selection",
-            module="",
-            rank=1,
-            quote=quote,
-            quote_start=start,
-            quote_end=end,
-            highlights=highlights,
-            char_start=start,
-            char_end=end,
-            line_start=first,
-            line_end=last,
-        )
-    chunk: ChunkResult = passage.chunk
-    return SourceCitation(
-        source_url=chunk.source_url,
-        page_title=chunk.page_title,
-        section_heading=chunk.section_heading,
-        chunk_text=snippet,
-        relevance_score=chunk.similarity_score,
-        chunk_index=chunk.chunk_index,
-        breadcrumb=chunk.breadcrumb,
-        module=chunk.module,
-        rank=chunk.rank,
-        quote=quote,
-        quote_start=start,
-        quote_end=end,
-        page_id=chunk.page_id,
-        highlights=highlights,
-    )
+    quoted: dict[str, Any] = {
+        "chunk_text": _around(passage.text, left, right),
+        "quote": passage.text[left:right],
+        "quote_start": start,
+        "quote_end": end,
+        "highlights": highlights,
+    }
+    if (chunk := passage.chunk) is not None:
+        same = {"source_url", "page_title", "section_heading", "chunk_index", "breadcrumb", "module", "rank", "page_id"}
+        place = chunk.model_dump(include=same)
+        return SourceCitation(**place, relevance_score=chunk.similarity_score, **quoted)
+    first, last = lines_of(passage.text, left, right)
+    place = {"source_url": "selected_text", "page_title": "User Selection", "breadcrumb": "User Selection"}
+    nothing = {"section_heading": "", "module": "", "chunk_index": 0, "rank": 1, "relevance_score": 1.0}
+    lines = {"char_start": start, "char_end": end, "line_start": first, "line_end": last}
+    return SelectedTextCitation(**place, **nothing, **lines, **quoted)
 
 
 def _around(text: str, start: int, end: int) -> str:
@@ -255,11 +217,3 @@ def _around(text: str, start: int, end: int) -> str:
     if end < right < len(text) and (blank := text.rfind(" ", end, right)) != -1:
         right = blank
     return text[left:right]
-
-
-def _indented(text: str, depth: int) -> str:
-    return "\n".join("   " * depth + line if line else line for line in text.split("\n")) if depth else text
-
-
-def _longest_run(text: str) -> int:
-    return max((len(run) for run in re.findall(r"^ *(`{3,})", text, re.MULTILINE)), default=0)

@@ -11,9 +11,10 @@ import re
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Final
 
-from chapterverse.evidence.assembly import Assembly, points_back
+from chapterverse.evidence.assembly import Assembly, points_back, without_mark
 from chapterverse.evidence.citations import Proven
 from chapterverse.evidence.exact import Known, known_to, missing, proven_code, units_with_code
 from chapterverse.evidence.judge import Case, Judge, JudgeFailed, JudgeUsage, Verdict
@@ -38,7 +39,6 @@ QUOTED_CHARS: Final = 700
 NEAREST_SHARE: Final = 0.2  # of a supported statement's words, in the unit that is cited where the judge names none
 
 _WORD = re.compile(r"\w+")
-_LIST_MARK = re.compile(r"\s{0,20}(?:[-*+•]|\(?\d{1,4}[.)])\s{1,20}")
 # What a statement has that says what is not there, or that it must be looked for elsewhere.
 _NEGATION = re.compile(
     r"\b(?:not|no|nor|none|nothing|never|neither|without|cannot|only|un\w+ed|lacks?|elsewhere)\b|n['’]t\b"
@@ -81,7 +81,7 @@ class Counts:
 class _Entry:
     """A statement on its way, and what will be known of it."""
 
-    draft: Statement | Proven
+    statement: Statement
     proof: "asyncio.Future[Proven | None] | Proven | None"
     silent: bool = False  # says nothing that could be missed: a refusal, a repetition
 
@@ -107,7 +107,7 @@ class Gate:
         self._said: set[str] = set()
         self._shown: set[UnitRef] = set()  # units whose words the reader has seen
         self._chars = self._statements = self._repeats = 0
-        self._known: tuple[int, Known] | None = None
+        self._known: dict[int, Known] = {}  # by the number of passages
 
     async def prove(self, drafts: AsyncGenerator[Statement | Proven, None]) -> AsyncGenerator[Proven, None]:
         """What may be shown of the drafts, in order. An error of the writer is raised after what was proven before."""
@@ -144,18 +144,20 @@ class Gate:
         except Exception as failure:  # noqa: BLE001 - raised again by `prove`, after what was proven before
             queue.put_nowait(failure)
 
-    # ── proof ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
     def _examine(self, draft: Statement | Proven) -> _Entry:
         """What can be decided at once, and else the question to the judge."""
+        statement = draft.statement if isinstance(draft, Proven) else draft
+        self._statements += 1
+        self._chars += len(statement.text)
+        self.truncated = self.truncated or self._statements >= MAX_STATEMENTS or self._chars >= MAX_CHARS
         if isinstance(draft, Proven):
-            self._count(draft.statement)
-            return _Entry(draft, draft)
-        self._count(draft)
+            return _Entry(statement, draft)
         if self._is_refusal(draft.text) or self._is_repeated(draft):
             return _Entry(draft, None, silent=True)
         if draft.shape == "code":
-            return _Entry(draft, self._proven_code(draft))
+            code = proven_code(draft.text, self._evidence)
+            units = units_with_code(code, self._evidence.all_units())
+            return _Entry(draft, Proven(replace(draft, text=code), "quoted", tuple(units)) if units else None)
         quoted = self._quoted(draft)
         names = not speaks_of_absence(draft.text)
         if quoted or len(draft.text) >= MAX_STATEMENT_CHARS or missing(draft.text, self._vocabulary(), names=names):
@@ -171,16 +173,6 @@ class Gate:
         self.truncated = self.truncated or self._repeats >= MAX_REPEATS
         return True
 
-    def _count(self, statement: Statement) -> None:
-        self._statements += 1
-        self._chars += len(statement.text)
-        self.truncated = self.truncated or self._statements >= MAX_STATEMENTS or self._chars >= MAX_CHARS
-
-    def _proven_code(self, statement: Statement) -> Proven | None:
-        code = proven_code(statement.text, self._evidence)
-        units = units_with_code(code, self._evidence.all_units())
-        return Proven(replace(statement, text=code), "quoted", tuple(units)) if units else None
-
     def _quoted(self, statement: Statement) -> Proven | None:
         """The statement as quoted words, if they are the words of one unit. An item says too little without the line
         that introduces it, here and in the book, so it must be judged where there is a judge."""
@@ -191,24 +183,20 @@ class Gate:
             return None
         for unit in self._evidence.all_units():
             own = unit.kind == "row" or not unit.head
-            if own and words in (_words(_bare(unit.text)), _words(unit.told)):
+            if own and words in (_words(without_mark(unit.text)), _words(unit.told)):
                 return Proven(statement, "quoted", (unit,))
         return None
 
     def _vocabulary(self) -> Known:
         """What a statement may name; made anew when more passages were issued."""
         count = len(self._evidence.passages)
-        if self._known is None or self._known[0] != count:
-            self._known = count, known_to(self._evidence)
-        return self._known[1]
-
-    # ── what is shown ────────────────────────────────────────────────────────────────────────────────────────────────
+        if count not in self._known:
+            self._known[count] = known_to(self._evidence)
+        return self._known[count]
 
     async def _decide(self, entry: _Entry) -> list[Proven]:
         proof = await entry.proof if isinstance(entry.proof, asyncio.Future) else entry.proof
-        if isinstance(entry.draft, Proven):
-            return self._show(entry.draft)
-        statement = entry.draft
+        statement = entry.statement
         if proof is not None and not self._assembly.dangles(statement):
             return self._show(proof)
         replacement = None if entry.silent else self._replacement(statement, proof)
@@ -220,11 +208,10 @@ class Gate:
 
     def _show(self, proven: Proven) -> list[Proven]:
         shown = self._assembly.add(proven)
-        for one in shown:
-            self.counts.shown += one.kind != "frame"
-            self.counts.quoted += one.kind == "quoted"
-            if one.kind == "quoted":
-                self._shown.update(unit.ref for unit in one.units)
+        quoted = [one for one in shown if one.kind == "quoted"]
+        self.counts.shown += sum(one.kind != "frame" for one in shown)
+        self.counts.quoted += len(quoted)
+        self._shown.update(unit.ref for one in quoted for unit in one.units)
         self.truncated = self.truncated or self.counts.shown >= MAX_SHOWN
         return shown
 
@@ -270,8 +257,8 @@ class Gate:
         wanted: dict[UnitRef, IssuedUnit] = {}
         for unit in sorted(units, key=lambda unit: unit.ref):
             before = self._evidence.before(unit)
-            if points_back(_bare(unit.text)) and not (before and before.ref in wanted):
-                if before is None or points_back(_bare(before.text)) or before.kind not in ("sentence", "item"):
+            if points_back(without_mark(unit.text)) and not (before and before.ref in wanted):
+                if before is None or points_back(without_mark(before.text)) or before.kind not in ("sentence", "item"):
                     continue
                 wanted[before.ref] = before
             wanted[unit.ref] = unit
@@ -283,8 +270,9 @@ class Court:
 
     def __init__(self, judge: Judge, evidence: Evidence, deadline: float, usage: JudgeUsage) -> None:
         self._judge, self._evidence, self._deadline, self._usage = judge, evidence, deadline, usage
-        self._waiting: list[_Claim] = []
-        self._calls: set[asyncio.Task[None]] = set()
+        self._claims: asyncio.Queue[_Claim] = asyncio.Queue()
+        self._most = MAX_CLAIMS  # of one call
+        self._workers: list[asyncio.Task[None]] = []
         self._before = ""  # the statement written last
         self._lead = ""  # the line that introduces the list or table that is being written
 
@@ -300,49 +288,39 @@ class Court:
         claim = _Claim(statement, named, shown, context, loop.create_future())
         self._before = statement.text
         self._lead = statement.text if statement.leads and statement.shape != "heading" else self._lead
-        self._waiting.append(claim)
-        loop.call_soon(self._start)
+        self._claims.put_nowait(claim)
+        if not self._workers:
+            self._hire(AT_ONCE)
         return claim.proof
 
     def flush(self) -> None:
-        """Ask about all that waits, because nothing more will be written."""
-        size = -(-len(self._waiting) // AT_THE_END)
-        while self._waiting:
-            self._begin(max(1, min(size, MAX_CLAIMS)))
+        """Spread all that waits over more calls, because nothing more will be written."""
+        self._most = max(1, min(MAX_CLAIMS, -(-self._claims.qsize() // AT_THE_END)))
+        if not self._claims.empty():
+            self._hire(AT_THE_END)
 
     async def close(self) -> None:
         """Cancel the calls that are under way."""
-        for call in self._calls:
-            call.cancel()
-        await asyncio.gather(*self._calls, return_exceptions=True)
+        for worker in self._workers:
+            worker.cancel()
+        await asyncio.gather(*self._workers, return_exceptions=True)
+
+    def _hire(self, count: int) -> None:
+        self._workers += [asyncio.create_task(self._work()) for _ in range(count)]
+
+    async def _work(self) -> None:
+        """Ask about what waits, as much as one call takes, again and again."""
+        while True:
+            batch = [await self._claims.get()]
+            while len(batch) < self._most and not self._claims.empty():
+                batch.append(self._claims.get_nowait())
+            await self._call(batch)
 
     def _bounded(self) -> list[IssuedUnit]:
         """All units, as many as a judge is shown; the best passages come first."""
-        shown: list[IssuedUnit] = []
-        size = 0
-        for unit in self._evidence.all_units():
-            size += len(unit.told)
-            if size > MAX_EVIDENCE_CHARS and shown:
-                break
-            shown.append(unit)
-        return shown
-
-    def _start(self) -> None:
-        if self._waiting and len(self._calls) < AT_ONCE:
-            self._begin(MAX_CLAIMS)
-
-    def _begin(self, most: int) -> None:
-        batch, self._waiting = self._waiting[:most], self._waiting[most:]
-        call = asyncio.create_task(self._call(batch))
-        self._calls.add(call)
-        call.add_done_callback(self._ended)
-
-    def _ended(self, call: "asyncio.Task[None]") -> None:
-        self._calls.discard(call)
-        if not call.cancelled():
-            if (fault := call.exception()) is not None:
-                log.error("a call to the judge failed", exc_info=fault)
-            self._start()
+        units = self._evidence.all_units()
+        sizes = accumulate(len(unit.told) for unit in units)
+        return [unit for unit, size in zip(units, sizes, strict=True) if size <= MAX_EVIDENCE_CHARS] or units[:1]
 
     async def _call(self, batch: "Sequence[_Claim]") -> None:
         """One call, and a second one if the first fails. Whatever is not answered then is not proven."""
@@ -354,6 +332,8 @@ class Court:
                         break
         except TimeoutError:
             log.info("the judge did not answer before the answer was due")
+        except Exception:  # a fault of ours must not leave the reader waiting
+            log.exception("a call to the judge failed")
         finally:
             for claim in batch:
                 if not claim.proof.done():
@@ -393,7 +373,8 @@ class Court:
             return None
         if speaks_of_absence(statement.text) and not claim.named and not _SAYS_MORE.search(statement.text):
             return Proven(statement, "absence")  # whatever units the judge looked at
-        units = [unit for unit in self._evidence.units_of(map(_ref, verdict.units)) if unit.ref in shown]
+        refs = [UnitRef(*map(int, number.split("."))) for number in verdict.units]
+        units = [unit for unit in self._evidence.units_of(refs) if unit.ref in shown]
         if not units and not speaks_of_absence(statement.text):
             units = self._own(claim)
         if units:
@@ -427,11 +408,6 @@ def speaks_of_absence(text: str) -> bool:
     return _ABSENCE.search(text) is not None
 
 
-def _ref(number: str) -> UnitRef:
-    passage, _, unit = number.partition(".")
-    return UnitRef(int(passage), int(unit or 0))
-
-
 def _share(text: str, unit: IssuedUnit) -> float:
     """The share of a text's content stems that a unit has."""
     wanted = stems(text)
@@ -442,18 +418,12 @@ def _words(text: str) -> str:
     return " ".join(_WORD.findall(text.lower()))
 
 
-def _bare(text: str) -> str:
-    """The text of a unit without the mark of its list."""
-    mark = _LIST_MARK.match(text)
-    return text[mark.end() :] if mark else text
-
-
 def _as_sentence(unit: IssuedUnit) -> str:
     """A unit's words on one line, with the line that introduces them."""
-    said = " ".join((_bare(unit.text) if unit.kind != "row" else unit.told).split())
+    said = " ".join((without_mark(unit.text) if unit.kind != "row" else unit.told).split())
     if unit.kind == "row" or not unit.head:
         return said
-    return f"{' '.join(_bare(unit.head).split())} {said}"
+    return f"{' '.join(without_mark(unit.head).split())} {said}"
 
 
 def _unfenced(code: str) -> tuple[str, str]:

@@ -9,15 +9,13 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 import httpx2
-
-from chapterverse.connections import fast_transport
 
 log = logging.getLogger(__name__)
 
@@ -99,16 +97,13 @@ class Judge(Protocol):
     @property
     def name(self) -> str:
         """The model, for people."""
-        ...
 
     def verdicts(self, case: Case, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
         """The verdicts as they arrive, in any order, each perhaps without its units at first. A claim that is left out
         is not proven. Raises `JudgeFailed`."""
-        ...
 
     async def close(self) -> None:
         """Let go of connections."""
-        ...
 
 
 class JudgeFailed(Exception):
@@ -123,7 +118,7 @@ class JudgeFailed(Exception):
 class ModelJudge:
     """A judge behind an OpenAI-compatible API."""
 
-    model: str
+    name: str  # of the model
     base_url: str
     api_key: str = field(repr=False)
     extra: dict[str, Any] = field(default_factory=dict)  # more fields of the request, as the model wants them
@@ -131,23 +126,22 @@ class ModelJudge:
     _structured: bool = True  # False once the model refused `response_format`
     _client: httpx2.AsyncClient | None = None
 
-    @property
-    def name(self) -> str:
-        """The model's name."""
-        return self.model
-
     async def verdicts(self, case: Case, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
         """Ask once; without `response_format` if the model refuses it."""
+        usage.calls += 1
         try:
-            async with asyncio.timeout(self.seconds):
-                try:
-                    async for verdict in self._ask(case, usage, structured=self._structured):
-                        yield verdict
-                except _FormatRefused:
-                    async for verdict in self._ask(case, usage, structured=False):
-                        yield verdict
-                    log.info("%s takes no response_format; it is asked in words from now on", self.model)
+            async with asyncio.timeout(self.seconds), AsyncExitStack() as open_calls:
+                response = await open_calls.enter_async_context(self._call(case))
+                if self._structured and response.status_code in _FORMAT_REFUSED:
+                    log.info("%s takes no response_format; it is asked in words from now on", self.name)
                     self._structured = False
+                    response = await open_calls.enter_async_context(self._call(case))
+                if (status := response.status_code) != 200:
+                    retryable = status in (408, 409, 429) or status >= 500
+                    raise JudgeFailed(f"the judge answered HTTP {status}", retryable=retryable)
+                async with aclosing(_content(response, usage, case)) as texts:
+                    async for verdict in read_verdicts(texts, len(case.claims)):
+                        yield verdict
         except TimeoutError:
             raise JudgeFailed("the judge did not answer in time") from None
         except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as fault:
@@ -159,41 +153,23 @@ class ModelJudge:
             await self._client.aclose()
             self._client = None
 
-    async def _ask(self, case: Case, usage: JudgeUsage, *, structured: bool) -> AsyncGenerator[Verdict, None]:
+    def _call(self, case: Case) -> AbstractAsyncContextManager[httpx2.Response]:
         body: dict[str, Any] = {
-            "model": self.model,
+            "model": self.name,
             "messages": [{"role": "system", "content": PROMPT}, {"role": "user", "content": case.message()}],
             "temperature": 0,
             "stream": True,
             "stream_options": {"include_usage": True},
-            **({"response_format": RESPONSE_FORMAT} if structured else {}),
+            "response_format": RESPONSE_FORMAT if self._structured else None,
             **self.extra,
         }
         sent = {name: value for name, value in body.items() if value is not None}
-        usage.calls += 1
-        async with self._http().stream("POST", f"{self.base_url.rstrip('/')}/chat/completions", json=sent) as response:
-            if response.status_code != 200:
-                if structured and response.status_code in _FORMAT_REFUSED:
-                    usage.calls -= 1
-                    raise _FormatRefused
-                retryable = response.status_code in (408, 409, 429) or response.status_code >= 500
-                raise JudgeFailed(f"the judge answered HTTP {response.status_code}", retryable=retryable)
-            async with aclosing(_content(response, usage, case)) as texts:
-                async for verdict in read_verdicts(texts, len(case.claims)):
-                    yield verdict
-
-    def _http(self) -> httpx2.AsyncClient:
         if self._client is None:
             self._client = httpx2.AsyncClient(
                 headers={"Authorization": f"Bearer {self.api_key}"},
                 timeout=httpx2.Timeout(self.seconds, connect=CONNECT_SECONDS),
-                transport=fast_transport(),
             )
-        return self._client
-
-
-class _FormatRefused(Exception):
-    pass
+        return self._client.stream("POST", f"{self.base_url.rstrip('/')}/chat/completions", json=sent)
 
 
 async def read_verdicts(texts: AsyncIterator[str], claims: int) -> AsyncGenerator[Verdict, None]:
@@ -201,25 +177,24 @@ async def read_verdicts(texts: AsyncIterator[str], claims: int) -> AsyncGenerato
 
     Only claims that were asked about count."""
     text, at, begun = "", 0, 0
-    early: set[int] = set()
-    seen: set[int] = set()
+    left = {complete: set(range(1, claims + 1)) for complete in (False, True)}
     async for piece in texts:
         text += piece
+        found: list[Verdict] = []
         while (start := _BEGUN.search(text, begun)) is not None:
-            begun, claim = start.end(), int(start[1])
-            if 0 < claim <= claims and claim not in early:
-                early.add(claim)
-                yield Verdict(claim, start[2] == "true", complete=False)
-        while "}" in piece and (found := _OBJECT.search(text, at)) is not None:
+            begun = start.end()
+            found.append(Verdict(int(start[1]), start[2] == "true", complete=False))
+        while "}" in piece and (opened := _OBJECT.search(text, at)) is not None:
             try:
-                value, at = _DECODER.raw_decode(text, found.start())
+                value, at = _DECODER.raw_decode(text, opened.start())
             except ValueError:
-                if len(text) - found.start() > _LONGEST_OBJECT:
+                if len(text) - opened.start() > _LONGEST_OBJECT:
                     raise JudgeFailed("the judge's reply cannot be read") from None
                 break
-            verdict = _verdict(value)
-            if verdict is not None and 0 < verdict.claim <= claims and verdict.claim not in seen:
-                seen.add(verdict.claim)
+            found += filter(None, [_verdict(value)])
+        for verdict in found:
+            if verdict.claim in left[verdict.complete]:
+                left[verdict.complete].discard(verdict.claim)
                 yield verdict
 
 
@@ -234,68 +209,47 @@ def _verdict(value: dict[str, Any]) -> Verdict | None:
 
 
 async def _content(response: httpx2.Response, usage: JudgeUsage, case: Case) -> AsyncGenerator[str, None]:
-    """The text of a reply as it arrives, streamed or whole, never more than `MAX_REPLY_BYTES` of it."""
-    streamed = "event-stream" in response.headers.get("content-type", "")
-    rest, size, written, counted = b"", 0, 0, 0
-    async for piece in response.aiter_bytes():
-        size += len(piece)
-        if size > MAX_REPLY_BYTES:
-            raise JudgeFailed("the judge's reply is too long")
-        rest += piece
-        if not streamed:
-            continue
-        *lines, rest = rest.split(b"\n")
-        for value in _events(lines):
-            counted = _tokens(value) or counted
-            if text := _delta(value):
-                written += len(text)
-                yield text
-    if not streamed:
-        value = _json(rest)
-        counted = _tokens(value)
-        text = _message(value)
-        written = len(text)
-        yield text
-    usage.tokens += counted or (len(PROMPT) + len(case.message()) + written) // 4
-
-
-def _events(lines: Sequence[bytes]) -> Iterator[dict[str, Any]]:
-    for line in lines:
-        data = line.strip()
-        if data.startswith(b"data:") and b"[DONE]" not in data[:12]:
-            yield _json(data.removeprefix(b"data:"))
-
-
-def _json(data: bytes) -> dict[str, Any]:
+    """The text of a reply as it arrives. Tokens that the server has not counted when we leave are estimated."""
+    size = written = counted = 0
     try:
-        value = json.loads(data)
-    except ValueError:
-        raise JudgeFailed("the judge's reply cannot be read") from None
-    if not isinstance(value, dict) or value.get("error"):
-        raise JudgeFailed("the judge's reply cannot be read")
-    return value
+        async with aclosing(_bodies(response)) as bodies:
+            async for body in bodies:
+                size += len(body)
+                if size > MAX_REPLY_BYTES:
+                    raise JudgeFailed("the judge's reply is too long")
+                text, tokens = _read(body)
+                written, counted = written + len(text), tokens or counted
+                yield text
+    finally:
+        usage.tokens += counted or (len(PROMPT) + len(case.message()) + written) // 4
 
 
-def _choice(value: dict[str, Any], part: str) -> str:
-    choices = value.get("choices")
-    choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
-    holder = choice.get(part)
-    content = holder.get("content") if isinstance(holder, dict) else None
-    return content if isinstance(content, str) else ""
+async def _bodies(response: httpx2.Response) -> AsyncGenerator[str, None]:
+    """The JSON texts of a reply: its events, or, from a server that does not stream, all of it."""
+    if "event-stream" in response.headers.get("content-type", ""):
+        async for event in httpx2.EventSource(response, MAX_REPLY_BYTES):
+            if not event.data.startswith("[DONE]"):
+                yield event.data
+        return
+    body = ""
+    async for piece in response.aiter_text():
+        body += piece
+        if len(body) > MAX_REPLY_BYTES:
+            break
+    yield body
 
 
-def _delta(value: dict[str, Any]) -> str:
-    return _choice(value, "delta")
-
-
-def _message(value: dict[str, Any]) -> str:
-    return _choice(value, "message")
-
-
-def _tokens(value: dict[str, Any]) -> int:
-    usage = value.get("usage")
-    total = usage.get("total_tokens") if isinstance(usage, dict) else None
-    return total if isinstance(total, int) and total >= 0 else 0
+def _read(body: str) -> tuple[str, int]:
+    """The text of a completion, or of a piece of one, and how many tokens it says that all took."""
+    try:
+        value = json.loads(body)
+        choice = (value.get("choices") or [{}])[0]
+        said = choice.get("delta") or choice.get("message") or {}
+        if value.get("error"):
+            raise ValueError("an error instead of a completion")
+        return str(said.get("content") or ""), int((value.get("usage") or {}).get("total_tokens") or 0)
+    except (ValueError, TypeError, LookupError, AttributeError) as fault:
+        raise JudgeFailed("the judge's reply cannot be read") from fault
 
 
 def _line(text: str) -> str:

@@ -1,7 +1,6 @@
 """Words of a text, stop words and stems, for comparing texts by their words."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -40,28 +39,17 @@ EMPTY_WORDS: Final = word_set(
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word of a text, `text[start:end]`, with the stems by which it can be compared: its own and its parts'."""
+    """A word of a text, with the stems by which it can be compared: its own and its parts'."""
 
     raw: str
     stems: tuple[str, ...]
-    start: int
-    end: int
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether it carries no topic. An abbreviation in capitals ("IT", "US") does."""
-        return self.raw.lower() in EMPTY_WORDS and not (len(self.raw) > 1 and self.raw.isupper())
-
-
-def words(text: str) -> Iterator[Word]:
-    """All words of a text."""
-    for found in _WORD.finditer(text):
-        yield Word(found[0], _stems_of(found[0]), found.start(), found.end())
 
 
 def content_words(text: str) -> list[Word]:
-    """The words that say what a text is about."""
-    return [word for word in words(text) if not word.is_empty]
+    """The words that say what a text is about. An abbreviation in capitals ("IT", "US") is no stop word."""
+    raw = _WORD.findall(text)
+    told = [word for word in raw if word.lower() not in EMPTY_WORDS or (len(word) > 1 and word.isupper())]
+    return [Word(word, _stems_of(word)) for word in told]
 
 
 def stems(text: str) -> frozenset[str]:

@@ -50,8 +50,8 @@ class Read:
 class SectionReader:
     """Reads passages for questions. The weights are loaded when they are first needed."""
 
-    def __init__(self, threads: int | None = None) -> None:
-        self._pool = ThreadPoolExecutor(threads or max(1, min(4, os.cpu_count() or 1)), "section-reader")
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(max(1, min(4, os.cpu_count() or 1)), "section-reader")
         self._loading = Lock()
         self._loaded: tuple[Model, WordPiece] | None = None
 
@@ -74,10 +74,6 @@ class SectionReader:
                     self._loaded = Model(WEIGHTS, SHA256), tokenizer()
                 except Unusable as failure:
                     raise AgentUnavailable(str(failure), retryable=False) from failure
-
-    def close(self) -> None:
-        """Stop the threads; passages not begun are dropped."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _parts(self, whole: Passage) -> Iterator[Passage]:
         """The passage, or where it is too long, runs of its units that fit."""

@@ -8,18 +8,17 @@ import asyncio
 import json
 import logging
 import random
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, Final, cast
 
 from agents import (
     Agent,
     FunctionTool,
     MaxTurnsExceeded,
-    Model,
     ModelSettings,
+    OpenAIChatCompletionsModel,
     RunConfig,
     RunContextWrapper,
     RunHooks,
@@ -28,17 +27,15 @@ from agents import (
     TResponseInputItem,
 )
 from agents.tool_context import ToolContext
-from pydantic import Field, ValidationError
+from openai import AsyncOpenAI, NotFoundError
 
 from chapterverse.errors import AgentUnavailable, ChapterverseError
-from chapterverse.evidence.passages import IssuedPassage
-from chapterverse.evidence.statement import Statement
-from chapterverse.models import MAX_TOP_K, Query, SearchFilters, Strict
-from chapterverse.writing import prompts
-from chapterverse.writing.failures import VENDOR_FAULTS
+from chapterverse.models import MAX_TOP_K, RetrievalRequest
+from chapterverse.turns import Turn
+from chapterverse.writing import Finished, Stopped, Task, WriterEvent, prompts
+from chapterverse.writing.failures import VENDOR_FAULTS, Service
 from chapterverse.writing.markdown import MarkdownParser
 from chapterverse.writing.messages import (
-    MORE,
     SEARCH,
     Item,
     Place,
@@ -47,18 +44,18 @@ from chapterverse.writing.messages import (
     render_search,
     render_selection,
     tool_error,
-    tool_response,
 )
-from chapterverse.writing.writer import Exchange, Finished, Rewritten, Stopped, Task, WriterEvent
 
 RETRIES: Final = 2  # after the first try, and only while nothing has been written
 FIRST_PAUSE: Final = 0.2  # seconds before the first retry; doubled each time, half of it by chance
-DEFAULT_TOP_K: Final = 5
+PROBE_SECONDS: Final = 2.0
 REWRITE_SECONDS: Final = 3.0  # a reader waits for it before anything else happens
 LONGEST_QUESTION: Final = 300  # characters; more is no question
 REWRITE_HISTORY_TOKENS: Final = 2000
 
 log = logging.getLogger(__name__)
+
+_Items = list[TResponseInputItem]  # the SDK's types of what we write as plain dictionaries
 
 _CONFIG = RunConfig(tracing_disabled=True, tool_not_found_behavior="return_error_to_model")
 
@@ -85,20 +82,12 @@ _PARAMETERS: Final[dict[str, Any]] = {
 }
 
 
-class _SearchCall(Strict):
-    """What the model asks the tool for."""
-
-    query: Query
-    top_k: int = Field(DEFAULT_TOP_K, ge=1, le=MAX_TOP_K)
-    filters: SearchFilters | None = None
-
-
 @dataclass(slots=True)
 class _Course:
     """How far a task has come, over all tries."""
 
     task: Task
-    searches: list[tuple[str, Sequence[IssuedPassage]]] = field(default_factory=list)
+    searched: list[Item] = field(default_factory=list)  # the model's own searches with what they found
     wrote: bool = False
     calls: int = 0
     tokens: int = 0
@@ -121,21 +110,36 @@ class _Calls(RunHooks[_Course]):
         context.context.calls += 1
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True)
+class WritingOptions:
+    """How a model is to write, whichever it is."""
+
+    max_calls: int = 4
+    temperature: float = 0.0
+    max_tokens: int | None = None
+    prompt: str = prompts.ANSWER
+
+
+@dataclass(frozen=True)
 class AgentWriter:
     """A language model that writes in its own words."""
 
-    name: str
-    engine: str
-    model: Model
+    service: Service
+    client: AsyncOpenAI
     settings: ModelSettings
     place: Place  # where the model wants to find the passages
-    explain: Callable[[Exception], AgentUnavailable]  # what a vendor's error means for us
-    probe_model: Callable[[], Awaitable[None]]
-    close_model: Callable[[], Awaitable[None]]
-    max_calls: int = 4
-    prompt: str = prompts.ANSWER
+    options: WritingOptions
     needs_readings: bool = False  # reading first did not bring more into the first five passages (docs/benchmarks)
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self.service.model
+
+    @property
+    def engine(self) -> str:
+        """The model and its host."""
+        return f"{self.name} at {self.client.base_url.host}"
 
     async def write(self, task: Task) -> AsyncGenerator[WriterEvent, None]:
         """What the model writes, as statements. A model that fails before its first word is asked again."""
@@ -156,40 +160,49 @@ class AgentWriter:
             await asyncio.sleep(wait)
             pause *= 2
 
-    async def rewrite(self, question: str, history: Sequence[Exchange]) -> Rewritten:
+    async def rewrite(self, question: str, history: Sequence[Turn]) -> tuple[str, Finished]:
         """Ask the model once for a question that stands alone; whatever goes wrong, there is just none."""
         items = [*render_history(history, REWRITE_HISTORY_TOKENS), {"role": "user", "content": question}]
-        agent: Agent[Any] = Agent(
-            name="chapterverse", instructions=prompts.STANDALONE, model=self.model, model_settings=self.settings
-        )
         try:
             async with asyncio.timeout(REWRITE_SECONDS):
-                run = await Runner.run(agent, cast(list[TResponseInputItem], items), max_turns=1, run_config=_CONFIG)
+                run = await Runner.run(
+                    self._agent(prompts.STANDALONE), cast(_Items, items), max_turns=1, run_config=_CONFIG
+                )
         except (TimeoutError, *VENDOR_FAULTS) as fault:
             log.info("the model did not rewrite a follow-up: %s", type(fault).__name__)
-            return Rewritten(llm_calls=1)
+            return "", Finished(llm_calls=1)
         said = " ".join(str(run.final_output).split()).strip("\"'“”")
         usage = run.context_wrapper.usage
         kept = said if len(said) <= LONGEST_QUESTION else ""
-        return Rewritten(kept, usage.total_tokens, usage.output_tokens, llm_calls=1)
+        return kept, Finished(usage.total_tokens, usage.output_tokens, llm_calls=1)
 
     async def probe(self) -> None:
         """Raise `AgentUnavailable` if the model cannot be used now."""
-        await self.probe_model()
+        try:
+            async with asyncio.timeout(PROBE_SECONDS):
+                page = await self.client.models.list()
+            if not isinstance(page.data, list):
+                raise TypeError("no list of models")
+        except NotFoundError:
+            return  # a server without a list of its models is still a server
+        except (TimeoutError, *VENDOR_FAULTS) as fault:
+            raise self.service.explain(fault) from fault
 
     async def close(self) -> None:
         """Close the connections."""
-        await self.close_model()
+        await self.client.close()
 
     async def _try(self, course: _Course, end: float) -> AsyncGenerator[WriterEvent, None]:
         """One run from the start; what earlier tries found is handed over again."""
         task = course.task
+        instructions = prompts.filled(self.options.prompt if task.search else prompts.SELECTION, task.refusal)
+        # With one call for the answer there is none left to search with: then no tool is offered.
+        may_search = task.search is not None and self.options.max_calls > 1
         run = Runner.run_streamed(
-            # With one call for the answer there is none left to search with: then no tool is offered.
-            _agent(self._instructions(task), self, may_search=task.search is not None and self.max_calls > 1),
-            cast(list[TResponseInputItem], self._input(course)),
+            self._agent(instructions, [_SEARCH_TOOL] if may_search else ()),
+            cast(_Items, self._input(course)),
             context=course,
-            max_turns=self.max_calls,
+            max_turns=self.options.max_calls,
             hooks=_Calls(),
             run_config=_CONFIG,
         )
@@ -208,10 +221,11 @@ class AgentWriter:
             course.tokens += run.context_wrapper.usage.total_tokens
             course.written += run.context_wrapper.usage.output_tokens
         if not course.wrote and stopped == "length":
-            raise AgentUnavailable("The language model did not answer in time.", details={"model": self.name})
+            raise self.service.failure("The language model did not answer in time.")
         if not course.wrote and not stopped:
-            raise AgentUnavailable("The language model gave an empty answer.", details={"model": self.name})
-        for statement in _complete(parser.finish(), stopped):
+            raise self.service.failure("The language model gave an empty answer.")
+        last = parser.finish()
+        for statement in last[:-1] if stopped == "length" else last:  # what was cut off is half a sentence
             yield statement
         yield course.finished(cast(Stopped, stopped))
 
@@ -228,7 +242,7 @@ class AgentWriter:
             except (ChapterverseError, MaxTurnsExceeded, TimeoutError):
                 raise
             except VENDOR_FAULTS as fault:
-                raise self.explain(fault) from fault
+                raise self.service.explain(fault) from fault
             if event.type != "raw_response_event" or event.data.type != "response.output_text.delta":
                 continue
             if event.data.delta:
@@ -237,48 +251,19 @@ class AgentWriter:
                 call, course.wrote = course.calls, True
                 yield event.data.delta
 
-    def _instructions(self, task: Task) -> str:
-        return prompts.filled(self.prompt if task.search else prompts.SELECTION, task.refusal)
+    def _agent(self, instructions: str, tools: Sequence[FunctionTool] = ()) -> Agent[Any]:
+        model = OpenAIChatCompletionsModel(self.name, self.client)
+        return Agent(
+            "chapterverse", instructions=instructions, tools=[*tools], model=model, model_settings=self.settings
+        )
 
     def _input(self, course: _Course) -> list[Item]:
         task = course.task
-        history = render_history(task.history)
         if task.search is None:
-            return [*history, *render_selection(task.question, task.passages[0])]
-        asked = f"{task.question} {MORE}" if task.more else task.question
-        again = [
-            item
-            for number, (query, found) in enumerate(course.searches, start=1)
-            for item in render_search(f"again_{number}", query, found)
-        ]
-        return [*history, *render_question(asked, task.passages, self.place), *again]
-
-
-@lru_cache(maxsize=64)
-def _agent(instructions: str, writer: AgentWriter, may_search: bool) -> Agent[_Course]:
-    """Runs share it: the SDK never changes an agent, and takes long to make one."""
-    return Agent(
-        name="chapterverse",
-        instructions=instructions,
-        tools=[_search_tool()] if may_search else [],
-        model=writer.model,
-        model_settings=writer.settings,
-    )
-
-
-def _complete(statements: list[Statement], stopped: str) -> list[Statement]:
-    """The last statements of a text. Of one that was cut off, the last is half a sentence, and is left out."""
-    return statements[:-1] if stopped == "length" else statements
-
-
-def _search_tool() -> FunctionTool:
-    return FunctionTool(
-        name=SEARCH,
-        description=prompts.SEARCH_TOOL,
-        params_json_schema=_PARAMETERS,
-        on_invoke_tool=_search,
-        strict_json_schema=False,
-    )
+            asked = render_selection(task.question, task.passages[0])
+        else:
+            asked = render_question(task.question, task.passages, self.place)
+        return [*render_history(task.history), *asked, *course.searched]
 
 
 async def _search(context: ToolContext[_Course], arguments: str) -> str:
@@ -286,13 +271,17 @@ async def _search(context: ToolContext[_Course], arguments: str) -> str:
     course = context.context
     assert course.task.search is not None, "without a search there is no tool"
     try:
-        asked = json.loads(arguments)
-        call = _SearchCall.model_validate({key: value for key, value in asked.items() if value not in (None, {})})
-    except (ValueError, ValidationError, AttributeError):
+        given = {key: value for key, value in json.loads(arguments).items() if value not in (None, {})}
+        request = RetrievalRequest.model_validate(given)
+    except (ValueError, AttributeError):
         return tool_error("", f"query must be a text, top_k a number from 1 to {MAX_TOP_K}, filters known fields")
     try:
-        passages = await course.task.search(call.query, call.top_k, call.filters)
+        passages = await course.task.search(request)
     except ChapterverseError as failure:
-        return tool_error(call.query, failure.message)
-    course.searches.append((call.query, passages))
-    return tool_response(call.query, passages)
+        return tool_error(request.query, failure.message)
+    call, result = render_search(f"again_{len(course.searched)}", request.query, passages)
+    course.searched += [call, result]
+    return str(result["output"])
+
+
+_SEARCH_TOOL: Final = FunctionTool(SEARCH, prompts.SEARCH_TOOL, _PARAMETERS, _search, strict_json_schema=False)

@@ -7,16 +7,16 @@ comes along: the lead-in of a list or of code, the header of a table, the first 
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from chapterverse.evidence.assembly import begins_dangling
+from chapterverse.evidence.citations import Proven
 from chapterverse.evidence.passages import IssuedPassage, IssuedUnit
+from chapterverse.evidence.statement import Statement
 from chapterverse.language import stems
 from chapterverse.trained import UNREAD
 
 MOST_WORDS: Final = 120  # of an excerpt, code aside
-ENOUGH_WORDS: Final = 100  # nothing is added beyond
 CODE_LINES: Final = 40  # a longer block is cut
 SHORT_CODE: Final = 20  # lines of all blocks together, where more than one is shown
 BELOW_BEST: Final = 1.0  # logits below the best unit that a unit may lie and still answer
@@ -28,15 +28,6 @@ AROUND: Final = 25  # units on each side of the best one that are looked at
 _ANNOUNCES = re.compile(r"(?::|\b(?:as follows|(?:see|shown) below|the following)\W{0,8})\s{0,8}$", re.IGNORECASE)
 _NUMBERED = re.compile(r"\(?(\d{1,4})[.)]\s")
 _FENCE = re.compile(r"\s*(?:`{3,}|~{3,})")
-
-
-@dataclass(frozen=True, slots=True)
-class Excerpt:
-    """A run of units as it is shown."""
-
-    units: tuple[IssuedUnit, ...]
-    lit: tuple[IssuedUnit, ...]  # those that answer
-    text: str
 
 
 class _Span(NamedTuple):
@@ -51,86 +42,63 @@ def announces(text: str) -> bool:
     return _ANNOUNCES.search(text.rstrip("*_ \n")) is not None
 
 
-def cut_excerpt(passage: IssuedPassage, scores: Mapping[int, float], question: str, heading: str) -> Excerpt | None:
+def cut_excerpt(passage: IssuedPassage, scores: Mapping[int, float], question: str, heading: str) -> Proven | None:
     """The excerpt of a section that answers best, by the logits of its units; None if no unit was read."""
     units = passage.units
-    last = [at + 1 == len(units) or units[at + 1].ref.unit - unit.ref.unit > 1 for at, unit in enumerate(units)]
+    last = [at + 1 == len(units) or not _follows(units[at + 1], unit) for at, unit in enumerate(units)]
     known = [  # what announces something that is not there, such as an image, is no answer
         UNREAD if ends and announces(unit.text) else scores.get(unit.start, UNREAD)
         for unit, ends in zip(units, last, strict=True)
     ]
     if max(known, default=UNREAD) <= UNREAD:
         return None
+    best = max(range(len(known)), key=lambda at: known[at])
+    # Of the run in which no unit is left out, so many on each side at most.
+    first = max((at + 1 for at in range(best) if last[at]), default=0)
+    first, end = max(first, best - AROUND), min(last.index(True, best), best + AROUND) + 1
     # Of a selection, which the reader has before them, only what answers is shown.
-    cutter = _Cutter(passage, known, fill=passage.chunk is not None)
+    cutter = _Cutter(units[first:end], known[first:end], fill=passage.chunk is not None)
     span = cutter.span()
-    lit = tuple(passage.units[at] for at in sorted(cutter.lit) if span.first <= at <= span.last)
-    shown = units[span.first : span.last + 1]
-    return Excerpt(shown, lit, _told(passage, shown, question, heading))
+    shown = cutter.units[span.first : span.last + 1]
+    lit = tuple(cutter.units[at] for at in sorted(cutter.lit) if span.first <= at <= span.last)
+    told = Statement(_told(passage, shown, question, heading), shape="excerpt")
+    return Proven(told, "quoted", shown, highlights=lit)
+
+
+def _follows(unit: IssuedUnit, other: IssuedUnit) -> bool:
+    return unit.ref.unit - other.ref.unit == 1
 
 
 class _Cutter:
-    """Grows a span of units from the best one."""
+    """Chooses the span of units to be shown."""
 
-    def __init__(self, passage: IssuedPassage, known: Sequence[float], *, fill: bool) -> None:
-        self._passage, self._units, self._known, self._fill = passage, passage.units, known, fill
+    def __init__(self, units: tuple[IssuedUnit, ...], known: Sequence[float], *, fill: bool) -> None:
+        self.units, self._fill = units, fill
         self._best = max(range(len(known)), key=lambda at: known[at])
-        self._walls = self._between_walls()
         least = max(known[self._best] - BELOW_BEST, LEAST)
-        lit = {at for at in self._inside() if known[at] >= least} | {self._best}
+        lit = {at for at, score in enumerate(known) if score >= least} | {self._best}
         # Code belongs to the line that introduces it.
-        self.lit = lit | {at + 1 for at in lit if self._kind(at + 1) == "code" and announces(self._units[at].text)}
+        self.lit = lit | {at + 1 for at in lit if self._kind(at + 1) == "code" and announces(units[at].text)}
         self._worth = [1.0 / (1.0 + math.exp(-max(score, UNKNOWN))) for score in known]
-        self._words = [0 if unit.kind == "code" else len(unit.text.split()) for unit in self._units]
-        self._lines = [min(CODE_LINES, unit.text.count("\n") - 1) if unit.kind == "code" else 0 for unit in self._units]
-        self._places = {unit.start: at for at, unit in enumerate(self._units)}
+        self._words = [0 if unit.kind == "code" else len(unit.text.split()) for unit in units]
+        self._lines = [min(CODE_LINES, unit.text.count("\n") - 1) if unit.kind == "code" else 0 for unit in units]
+        self._needed = [self._needed_before(at) for at in range(len(units))]
 
     def span(self) -> _Span:
-        """The span to be shown."""
-        span = self._chosen()
-        if self._fill:
-            span = self._tried(span, self._block(span))
-            span = self._filled(self._tried(span, self._list(span)))
-        return self._ended(span)
-
-    def _chosen(self) -> _Span:
         """The span that fits and holds most of what seems to answer; where none fits, the best unit with what it
-        needs."""
-        ends = self._inside() if self._fill else sorted(self.lit.intersection(self._inside()))
+        needs. Every unit is worth something, so that there is no room left beside it for more."""
+        ends = range(len(self.units)) if self._fill else sorted(self.lit)
         tried = {self._closed(_Span(first, last)) for first in ends for last in ends if first <= last}
-        fitting = [span for span in tried if self._fits(span) and self._complete(span)]
-        return max(fitting, key=self._rank, default=self._closed(_Span(self._best, self._best)))
+        fitting = [span for span in tried if self._fits(span) and self._needed[span.first] == span.first]
+        first, last = max(fitting, key=self._rank, default=self._closed(_Span(self._best, self._best)))
+        while last > first and announces(self.units[last].text):
+            last -= 1
+        return _Span(first, last)
 
     def _rank(self, span: _Span) -> tuple[float, int, int]:
-        places = range(span.first, span.last + 1)
+        worth = self._worth[span.first : span.last + 1]
         held = BEST if span.first <= self._best <= span.last else 0.0
-        return sum(self._worth[at] for at in places) + held, -len(places), -span.first
-
-    # ── growing ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _tried(self, span: _Span, wider: _Span) -> _Span:
-        wider = self._closed(wider)
-        return wider if self._fits(wider) and self._complete(wider) else span
-
-    def _complete(self, span: _Span) -> bool:
-        """Whether nothing that the first unit needs lies before the span."""
-        return span.first == self._walls.first or self._needed_before(span.first) == span.first
-
-    def _filled(self, span: _Span) -> _Span:
-        """More of the section while there is room, the side first that seems to belong to the answer."""
-        while sum(self._words[span.first : span.last + 1]) < ENOUGH_WORDS:
-            after = self._block(_Span(span.first, min(span.last + 1, self._walls.last)))
-            before = self._block(_Span(max(span.first - 1, self._walls.first), span.last))
-            sides = [after, before] if self._value(span, after) + 0.5 >= self._value(span, before) else [before, after]
-            grown = next((one for one in (self._tried(span, side) for side in sides) if one != span), span)
-            if grown == span:
-                break
-            span = grown
-        return span
-
-    def _value(self, span: _Span, wider: _Span) -> float:
-        added = [at for at in range(wider.first, wider.last + 1) if not span.first <= at <= span.last]
-        return max((max(self._known[at], UNKNOWN) for at in added), default=2 * UNREAD)
+        return sum(worth) + held, -len(worth), -span.first
 
     def _fits(self, span: _Span) -> bool:
         places = range(span.first, span.last + 1)
@@ -140,82 +108,32 @@ class _Cutter:
             (blocks <= 1 and lines <= CODE_LINES) or lines <= SHORT_CODE
         )
 
-    # ── what belongs together ────────────────────────────────────────────────────────────────────────────────────────
-
     def _closed(self, span: _Span) -> _Span:
         """The span with what its first unit needs before it and its last unit announces after it."""
         first, last = span
-        while first > self._walls.first and (before := self._needed_before(first)) < first:
-            if not self._fits(_Span(before, last)) and before < first - 1:
+        while (before := self._needed[first]) < first:
+            if before < first - 1 and not self._fits(_Span(before, last)):
                 break  # a head that lies far away is told by itself
             first = before
-        while last < self._walls.last and announces(self._units[last].text):
+        while last + 1 < len(self.units) and announces(self.units[last].text):
             last += 1
         return _Span(first, last)
 
     def _needed_before(self, first: int) -> int:
-        unit = self._units[first]
-        if unit.kind == "row":
+        """The place of what a unit cannot be understood without, or its own."""
+        unit = self.units[first]
+        if unit.kind == "row" or not first:
             return first
-        head = self._places.get(unit.head_start, first)
-        if self._walls.first <= head < first and (unit.kind != "code" or announces(self._units[head].text) or head == first - 1):
+        head = next((at for at, other in enumerate(self.units) if other.start == unit.head_start), first)
+        if head < first and (unit.kind != "code" or announces(self.units[head].text) or head == first - 1):
             return head
         number = _NUMBERED.match(unit.text)
         steps = unit.kind == "item" and number is not None and int(number[1]) > 1
         dangles = begins_dangling(unit.text) or (unit.kind == "sentence" and unit.text[:1].islower())
         return first - 1 if steps or dangles or (unit.kind == "code" and self._kind(first - 1) == "sentence") else first
 
-    def _block(self, span: _Span) -> _Span:
-        """The span with the rest of the paragraphs at its ends."""
-        first, last = span
-        while first > self._walls.first and self._same_block(first - 1):
-            first -= 1
-        while last < self._walls.last and self._same_block(last):
-            last += 1
-        return _Span(first, last)
-
-    def _list(self, span: _Span) -> _Span:
-        """The span with the rest of the list or table at its end, and what came before in the one at its beginning."""
-        first, last = span
-        kinds = ("item", "row")
-        while first > self._walls.first and self._kind(first) in kinds and self._kind(first - 1) == self._kind(first):
-            first -= 1
-        while last < self._walls.last and self._kind(last) in kinds and self._kind(last + 1) == self._kind(last):
-            last += 1
-        return _Span(first, last)
-
-    def _ended(self, span: _Span) -> _Span:
-        last = span.last
-        while last > span.first and announces(self._units[last].text):
-            last -= 1
-        return _Span(span.first, last)
-
-    def _same_block(self, at: int) -> bool:
-        """Whether a unit and the next one are sentences of one paragraph or item."""
-        one, two = self._units[at], self._units[at + 1]
-        gap = self._passage.text[one.end - self._passage.offset : two.start - self._passage.offset]
-        return two.kind == "sentence" and one.kind in ("sentence", "item") and "\n\n" not in gap
-
     def _kind(self, at: int) -> str:
-        return self._units[at].kind if self._walls.first <= at <= self._walls.last else ""
-
-    def _inside(self) -> range:
-        return range(self._walls.first, self._walls.last + 1)
-
-    def _between_walls(self) -> _Span:
-        """The run of units around the best one in which none is left out, so many on each side at most."""
-        first = last = self._best
-        while first > max(0, self._best - AROUND) and self._follows(first - 1, first):
-            first -= 1
-        while last + 1 < min(len(self._units), self._best + AROUND + 1) and self._follows(last, last + 1):
-            last += 1
-        return _Span(first, last)
-
-    def _follows(self, one: int, two: int) -> bool:
-        return self._units[two].ref.unit - self._units[one].ref.unit == 1
-
-
-# ── how it is told ───────────────────────────────────────────────────────────────────────────────────────────────────
+        return self.units[at].kind if 0 <= at < len(self.units) else ""
 
 
 def _told(passage: IssuedPassage, units: Sequence[IssuedUnit], question: str, heading: str) -> str:

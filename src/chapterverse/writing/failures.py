@@ -2,7 +2,6 @@
 
 import math
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -44,7 +43,7 @@ class Service:
         """What a vendor's error means for us."""
         if isinstance(fault, openai.APIStatusError):
             return self._refusal(fault)
-        if isinstance(fault, openai.APITimeoutError | ModelTimeoutError | httpx2.TimeoutException):
+        if isinstance(fault, TimeoutError | openai.APITimeoutError | ModelTimeoutError | httpx2.TimeoutException):
             return self.failure(f"{self.name} did not answer in time.")
         if isinstance(fault, openai.APIConnectionError | httpx2.HTTPError | httpx2.StreamError):
             return self.failure(f"{self.name} cannot be reached, or broke off its answer.")
@@ -58,7 +57,7 @@ class Service:
 
     def _refusal(self, fault: openai.APIStatusError) -> AgentUnavailable:
         status, said = fault.status_code, _error(fault.body)
-        if status in (401, 403) or (status == 400 and "API_KEY_INVALID" in _reasons(said)):  # Gemini's way to say 401
+        if status in (401, 403) or (status == 400 and _detail(said, "reason") == "API_KEY_INVALID"):  # Gemini's 401
             return self.failure(f"{self.key_variable} was refused by {self.name}.", retryable=False)
         if status == 404:
             return self.failure(
@@ -66,24 +65,25 @@ class Service:
                 f"Set {self.model_variable} to one that it serves, and check {self.url_variable}.",
                 retryable=False,
             )
+        wait = seconds_until(fault.response.headers.get("Retry-After", ""), datetime.now(UTC))
         if status == 429:
-            return self._limited(said, fault.response.headers.get("Retry-After", ""))
+            return self._limited(said, wait)
         if status in (408, 409) or status >= 500:
-            wait = seconds_until(fault.response.headers.get("Retry-After", ""), datetime.now(UTC))
             return self.failure(f"{self.name} failed (HTTP {status}).", retry_after=wait)
         return self.failure(f"{self.name} refused the request (HTTP {status}).", retryable=False)
 
-    def _limited(self, said: dict[str, Any], header: str) -> AgentUnavailable:
+    def _limited(self, said: dict[str, Any], wait: float | None = None) -> AgentUnavailable:
         if said.get("code") in _SPENT:
             return self.failure(f"{self.name} says that the quota of {self.key_variable} is spent.", retryable=False)
-        wait = seconds_until(header, datetime.now(UTC))
-        wait = _retry_delay(said) if wait is None else wait
+        delay = _DELAY.fullmatch(_detail(said, "retryDelay"))  # what Gemini asks for, in seconds
+        if wait is None and delay:
+            wait = math.ceil(float(delay[1]) * 10) / 10
         return self.failure(f"{self.name} takes no more requests for the moment.", retry_after=wait)
 
     def _reported(self, fault: openai.APIError) -> AgentUnavailable:
         said = _error(fault.body)
         if str(said.get("code", fault.code)) == "429":
-            return self._limited(said, "")
+            return self._limited(said)
         return self.failure(f"{self.name} failed in the middle of its answer.")
 
 
@@ -96,16 +96,8 @@ def _error(body: object) -> dict[str, Any]:
     return body if isinstance(body, dict) else {}
 
 
-def _details(said: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _detail(said: dict[str, Any], name: str) -> str:
+    """A field of an error's details, of the first that has it."""
     details = said.get("details")
-    return (entry for entry in details if isinstance(entry, dict)) if isinstance(details, list) else iter(())
-
-
-def _reasons(said: dict[str, Any]) -> list[object]:
-    return [entry.get("reason") for entry in _details(said)]
-
-
-def _retry_delay(said: dict[str, Any]) -> float | None:
-    """What Gemini asks for in its RetryInfo, in seconds."""
-    delays = (_DELAY.fullmatch(str(entry.get("retryDelay", ""))) for entry in _details(said))
-    return next((math.ceil(float(delay[1]) * 10) / 10 for delay in delays if delay), None)
+    entries = details if isinstance(details, list) else []
+    return next((str(entry[name]) for entry in entries if isinstance(entry, dict) and name in entry), "")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Final, Literal
 
 from chapterverse.evidence.passages import IssuedPassage
-from chapterverse.writing.writer import Exchange
+from chapterverse.turns import Turn
 
 Place = Literal["tool", "message"]
 Item = dict[str, Any]  # of a conversation, as the Agents SDK takes it
@@ -19,7 +19,6 @@ Item = dict[str, Any]  # of a conversation, as the Agents SDK takes it
 SEARCH: Final = "search_documentation"
 PASSAGE_TOKENS: Final = 6000
 HISTORY_TOKENS: Final = 8000  # SPEC 6
-MORE: Final = "(The reader asks for more: say what your last answer did not say.)"
 
 # Gemini refuses calls that it did not make itself unless they carry this word, which it documents for the purpose.
 _SIGNATURE = {"thought_signature": "skip_thought_signature_validator"}
@@ -31,15 +30,15 @@ def estimate_tokens(text: str) -> int:
     return len(text.encode("utf-8", "replace")) // 4 + 1
 
 
-def render_history(history: Sequence[Exchange], budget: int = HISTORY_TOKENS) -> list[Item]:
+def render_history(history: Sequence[Turn], budget: int = HISTORY_TOKENS) -> list[Item]:
     """The latest turns that fit. Their markers are left out, because they count into other passages."""
     items: list[Item] = []
-    for exchange in reversed(history):
-        answer = _MARKERS.sub("", exchange.answer)
-        budget -= estimate_tokens(exchange.question) + estimate_tokens(answer)
+    for turn in reversed(history):
+        answer = _MARKERS.sub("", turn.response)
+        budget -= estimate_tokens(turn.query) + estimate_tokens(answer)
         if budget < 0:
             break
-        items[:0] = [{"role": "user", "content": exchange.question}, {"role": "assistant", "content": answer}]
+        items[:0] = [{"role": "user", "content": turn.query}, {"role": "assistant", "content": answer}]
     return items
 
 

@@ -1,14 +1,22 @@
-"""What single models and servers want or refuse in a request."""
+"""What single models want or refuse in a request."""
 
 import re
-from typing import Any
+from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from chapterverse.config import OPENAI_URL
 
 _GEMINI = re.compile(r"gemini-(\d+)?")
-_THINKS = re.compile(r"(?:gpt-5|o\d)")
-_NEED_NOT_THINK = re.compile(r"gpt-5\.\d")
+_THINKS = re.compile(r"gpt-5|o\d")
+_NEED_NOT_THINK = re.compile(r"gpt-5\.\d")  # these take tools in chat completions only while they do not think
+
+
+class Quirks(NamedTuple):
+    """What a request says besides, or leaves out."""
+
+    effort: Literal["none", "low"] | None = None  # of thinking
+    temperature: Literal["any", "not zero", "none"] = "any"
+    store: bool | None = None
 
 
 def is_openai(base_url: str) -> bool:
@@ -16,27 +24,11 @@ def is_openai(base_url: str) -> bool:
     return urlsplit(base_url).hostname == urlsplit(OPENAI_URL).hostname
 
 
-def is_gemini_3(model: str) -> bool:
-    """Whether it is Gemini 3 or later, which loops below its own temperature and thinks long unless told otherwise."""
-    named = _GEMINI.search(model)
-    return named is not None and int(named[1] or 3) >= 3
-
-
-def refuses_temperature(model: str) -> bool:
-    """Whether it is one of OpenAI's models that refuse a temperature."""
-    return _THINKS.match(model) is not None
-
-
-def need_not_think(model: str) -> bool:
-    """Whether it is one of those that take tools in chat completions only while they do not think."""
-    return _NEED_NOT_THINK.match(model) is not None
-
-
-def judge_extra(model: str, base_url: str) -> dict[str, Any]:
-    """What a judge's request says besides. A field that is None is left out of the request."""
-    if is_gemini_3(model):
-        return {"temperature": None, "reasoning_effort": "low"}
+def quirks_of(model: str, base_url: str) -> Quirks:
+    """The quirks of a model. Servers other than OpenAI's refuse fields that they do not know."""
+    if (named := _GEMINI.search(model)) and int(named[1] or 3) >= 3:
+        return Quirks("low", "not zero")  # loops below its own temperature, and thinks long unless told otherwise
     if not is_openai(base_url):
-        return {}
-    effort = {"reasoning_effort": "none"} if need_not_think(model) else {}
-    return {"store": False, **effort, **({"temperature": None} if refuses_temperature(model) else {})}
+        return Quirks()
+    effort: Literal["none"] | None = "none" if _NEED_NOT_THINK.match(model) else None
+    return Quirks(effort, "none" if _THINKS.match(model) else "any", store=False)
