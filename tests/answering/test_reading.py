@@ -1,9 +1,16 @@
 """Search and read without a key, on the example book with the real reader."""
 
-from chapterverse.answering.reading import Context, context_of, read_book, read_selection
+from collections.abc import Sequence
+
+import pytest
+
+from chapterverse.answering.reading import CANDIDATES, FIRST, Context, context_of, read_book, read_selection
 from chapterverse.models import RetrievalRequest
 from chapterverse.services import Services
+from chapterverse.trained import Passage, Read, SectionReader
 from chapterverse.turns import Turn
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_no_more_passages_come_back_than_were_asked_for(keyless: Services) -> None:
@@ -37,3 +44,25 @@ async def test_a_selection_is_read_whole(keyless: Services) -> None:
     text = "Filler words stand here. " * 200 + "The winch lifts 12 kg."
     reading = await read_selection("How much does the winch lift?", text, keyless.reader)
     assert max(reading.units, key=lambda start: reading.units[start]) == text.index("The winch")
+
+
+class CountingReader(SectionReader):
+    """Gives every passage the same logit and counts what it reads."""
+
+    def __init__(self, logit: float) -> None:
+        super().__init__(threads=1)
+        self.logit, self.passages = logit, 0
+
+    def read(self, pairs: Sequence[tuple[str, Passage]]) -> list[Read]:
+        self.passages += len(pairs)
+        return [Read(self.logit, (self.logit,) * len(passage.units)) for _, passage in pairs]
+
+
+@pytest.mark.parametrize(("logit", "passages"), [(4.0, FIRST), (-4.0, CANDIDATES)])
+async def test_passages_that_cannot_win_any_more_are_not_read(keyless: Services, logit: float, passages: int) -> None:
+    request = RetrievalRequest(query="How heavy is Tern?", top_k=CANDIDATES)
+    reader = CountingReader(logit)
+    read = await read_book(request.query, Context(), request, keyless, reader)
+    assert reader.passages == passages
+    assert len(read.found.results) == CANDIDATES
+    assert [bool(reading.units) for reading in read.readings] == [True] * passages + [False] * (CANDIDATES - passages)

@@ -22,7 +22,9 @@ from chapterverse.turns import Turn
 from chapterverse.units import blocks_of_text, cut_units
 from chapterverse.writing import Reading
 
-CANDIDATES: Final = 8  # passages that are read for a question that stands alone
+CANDIDATES: Final = 8  # passages that may be read for a question that stands alone
+FIRST: Final = 4  # of them, those that cost least are read first
+HARDLY: Final = 3.0  # logit that hardly any passage gets: the others are read only if one of them could win with it
 OF_EACH: Final = 4  # and of each search for a follow-up
 RANK_COST: Final = 0.4  # logits that each place of a single search costs
 FAR_COST: Final = 8.0  # logits that lying farther from the question than the nearest passage costs, per cosine
@@ -77,25 +79,49 @@ async def read_book(
     """Search and read. The passages come back best first, at most as many as the request wants."""
     found = await _candidates(question, context, request, engines)
     chunks = found.results
+    if context.earlier:
+        readings = await _read_follow_up(question, context, chunks, reader)
+    else:
+        readings = await _read_alone(question, chunks, reader)
+    order = sorted(range(len(chunks)), key=lambda at: (-readings[at].score, at))[: request.top_k]
+    ranked = [chunks[at].model_copy(update={"rank": rank}) for rank, at in enumerate(order, start=1)]
+    result = found.model_copy(update={"results": ranked, "total_results": len(ranked)})
+    return ReadBook(result, tuple(readings[at] for at in order))
+
+
+async def _read_alone(question: str, chunks: Sequence[ChunkResult], reader: SectionReader) -> list[Reading]:
+    """Read for a question that stands alone. A passage pays for its place and for its distance from the question; one
+    that pays so much that it cannot win any more is not read, and ranks last."""
+    nearest = max((chunk.similarity_score for chunk in chunks), default=0.0)
+    costs = [RANK_COST * at + FAR_COST * (nearest - chunk.similarity_score) for at, chunk in enumerate(chunks)]
+    order = sorted(range(len(chunks)), key=lambda at: (costs[at], at))
+    readings = [Reading(UNREAD, UNREAD - cost, {}) for cost in costs]
+    for part in (order[:FIRST], order[FIRST:]):
+        if not part or max(one.score for one in readings) >= HARDLY - costs[part[0]]:
+            break
+        reads = await asyncio.to_thread(reader.read, [(question, _passage(chunks[at])) for at in part])
+        for at, read in zip(part, reads, strict=True):
+            reading = _reading(chunks[at], read, {}, show=False)
+            readings[at] = replace(reading, score=reading.score - costs[at])
+    return readings
+
+
+async def _read_follow_up(
+    question: str, context: Context, chunks: Sequence[ChunkResult], reader: SectionReader
+) -> list[Reading]:
+    """Read with the earlier questions in front, and the first passages also for the question alone."""
     passages = [_passage(chunk) for chunk in chunks]
     asked = in_context(context.earlier, question)
     pairs = [(asked, passage) for passage in passages]
-    alone = [(question, passage) for passage in passages[:OF_EACH]] if context.earlier else []
+    alone = [(question, passage) for passage in passages[:OF_EACH]]
     reads = await asyncio.to_thread(reader.read, [*pairs, *alone])
-    show = _SHOW.search(question) is not None and bool(context.earlier)
+    show = _SHOW.search(question) is not None
     readings = [_reading(chunk, read, context.told, show) for chunk, read in zip(chunks, reads, strict=False)]
     told, cost = (context.told, LEANING_COST) if leans(question) else ({}, ALONE_COST)
     for at, read in enumerate(reads[len(pairs) :]):
         other = _less(_reading(chunks[at], read, told, show), cost)
         readings[at] = max(readings[at], other, key=lambda reading: reading.score)
-    if not context.earlier:
-        nearest = max((chunk.similarity_score for chunk in chunks), default=0.0)
-        costs = (RANK_COST * at + FAR_COST * (nearest - chunk.similarity_score) for at, chunk in enumerate(chunks))
-        readings = [replace(one, score=one.score - cost) for one, cost in zip(readings, costs, strict=True)]
-    order = sorted(range(len(chunks)), key=lambda at: (-readings[at].score, at))[: request.top_k]
-    ranked = [chunks[at].model_copy(update={"rank": rank}) for rank, at in enumerate(order, start=1)]
-    result = found.model_copy(update={"results": ranked, "total_results": len(ranked)})
-    return ReadBook(result, tuple(readings[at] for at in order))
+    return readings
 
 
 async def read_selection(question: str, text: str, reader: SectionReader) -> Reading:
