@@ -13,6 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -41,13 +42,12 @@ def masked_copy() -> Path:
     spec = find_spec("onnxruntime")
     if spec is None or spec.origin is None:
         sys.exit("onnxruntime is not installed here.")
-    package = Path(spec.origin).parent
-    version = next(package.parent.glob("onnxruntime-*.dist-info")).name
-    folder = CACHE / version
+    folder = CACHE / version("onnxruntime")
     if not folder.exists():
-        unfinished = CACHE / f"{version}.{os.getpid()}"
-        shutil.copytree(package, unfinished / "onnxruntime", ignore=shutil.ignore_patterns("__pycache__"))
-        for library in (unfinished / "onnxruntime" / "capi").glob("*.so*"):
+        unfinished = CACHE / f"{folder.name}.{os.getpid()}"
+        package = Path(spec.origin).parent
+        shutil.copytree(package, unfinished / package.name, ignore=shutil.ignore_patterns("__pycache__"))
+        for library in (unfinished / package.name / "capi").glob("*.so*"):
             library.write_bytes(ASKS.sub(SAYS_NO, library.read_bytes()))
         unfinished.rename(folder)
     return folder
