@@ -1,17 +1,20 @@
 """Run the retrieval bench: BM25 alone, dense alone, rank fusion for comparison, and ours.
 
 Owns the run: pages are cut, embedded and indexed by the product, and asked through `EdgeIndex.search`; a document is
-as good as its best chunk. One setting for all sets. Prints a table and writes `bench/results/retrieval-COMMIT.json`.
+as good as its best chunk. One setting for all sets. Prints a table and writes `bench/results/retrieval-COMMIT.json`
+with the score of each question, so that a later run can be compared with it question by question.
 
-    python -m bench.retrieval.run [CORPUS ...]
+    python -m bench.retrieval.run [CORPUS ...] [--against bench/results/retrieval-COMMIT.json]
 """
 
+import argparse
 import asyncio
+import json
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
@@ -54,6 +57,10 @@ class Line:
     interval: tuple[float, float]  # of ours
     gain: float  # of ours over the better of BM25 and dense
     gain_interval: tuple[float, float]
+    first_bm25: float = 0.0  # questions whose first document is right
+    first: float = 0.0  # the same, of ours
+    first_gain_interval: tuple[float, float] = (0.0, 0.0)  # of ours over BM25
+    scores: Mapping[str, float] = field(default_factory=dict)  # of ours, by question
 
 
 async def measure(corpus: Corpus, vectors: VectorCache, budget: int) -> list[Line]:
@@ -96,6 +103,7 @@ def _record(page: Page, chunks: int) -> PageRecord:
 
 async def _ask(index: EdgeIndex, asked: RetrievalSet, documents: Mapping[str, str], vectors: VectorCache) -> Line:
     scores: dict[str, list[float]] = {name: [] for name in (*_WEIGHTS, "rrf")}
+    first: dict[str, list[float]] = {"bm25": [], "ours": []}
     score = _MEASURES[asked.measure]
     for key, text in asked.questions.items():
         vector = await vectors.query(text)
@@ -107,10 +115,12 @@ async def _ask(index: EdgeIndex, asked: RetrievalSet, documents: Mapping[str, st
         for name, chunks in found.items():
             ranked = list(dict.fromkeys(documents[chunk.page_id] for chunk in chunks))
             scores[name].append(score(ranked, asked.relevant[key], asked.depth))
-    return _line(asked, scores)
+            if name in first:
+                first[name].append(hit(ranked, asked.relevant[key], 1))
+    return _line(asked, scores, first)
 
 
-def _line(asked: RetrievalSet, scores: Mapping[str, list[float]]) -> Line:
+def _line(asked: RetrievalSet, scores: Mapping[str, list[float]], first: Mapping[str, list[float]]) -> Line:
     means = {name: fmean(values) for name, values in scores.items()}
     better = max(("bm25", "dense"), key=lambda name: means[name])
     return Line(
@@ -120,6 +130,10 @@ def _line(asked: RetrievalSet, scores: Mapping[str, list[float]]) -> Line:
         interval=interval(scores["ours"]),
         gain=means["ours"] - means[better],
         gain_interval=gain_interval(scores["ours"], scores[better]),
+        first_bm25=fmean(first["bm25"]),
+        first=fmean(first["ours"]),
+        first_gain_interval=gain_interval(first["ours"], first["bm25"]),
+        scores=dict(zip(asked.questions, scores["ours"], strict=True)),
     )
 
 
@@ -136,10 +150,14 @@ def _rank_fusion(*rankings: Sequence[Chunk]) -> list[Chunk]:
 def table(lines: Iterable[Line]) -> str:
     """The lines for people, and their average gain."""
     lines = list(lines)
-    head = f"{'set':<42}{'n':>5}  {'BM25':>5} {'dense':>5} {'RRF':>5} {'ours':>5}  {'gain':>5}  95 % of the gain"
+    head = (
+        f"{'set':<42}{'n':>5}  {'BM25':>5} {'dense':>5} {'RRF':>5} {'ours':>5}  {'gain':>5}  {'95 % of the gain':<16}  "
+        "first page right: BM25, ours"
+    )
     rows = [
         f"{line.label:<42}{line.questions:>5}  {line.bm25:5.3f} {line.dense:5.3f} {line.rrf:5.3f} {line.ours:5.3f}  "
-        f"{100 * line.gain:+5.1f}  {100 * line.gain_interval[0]:+.1f} to {100 * line.gain_interval[1]:+.1f}"
+        f"{100 * line.gain:+5.1f}  {_points(line.gain_interval):<16}  {line.first_bm25:.3f} {line.first:.3f} "
+        f"({_points(line.first_gain_interval)})"
         for line in lines
     ]
     better = fmean(max(line.bm25, line.dense) for line in lines)
@@ -150,6 +168,25 @@ def table(lines: Iterable[Line]) -> str:
     worst = 100 * min(line.gain for line in lines)
     last = f"average: {means}  better of the two {better:.3f}  gain {gain:+.2f} points, worst set {worst:+.2f}"
     return "\n".join([head, *rows, last])
+
+
+def comparison(lines: Iterable[Line], before: Mapping[str, Any]) -> str:
+    """The lines beside those of an earlier result, in points; paired where that has the scores of its questions."""
+    earlier = {one["label"]: one for one in before["sets"]}
+    rows, changes = [], []
+    for line in lines:
+        if (old := earlier.get(line.label)) is None:
+            continue
+        changes.append(line.ours - old["ours"])
+        then: Mapping[str, float] = old.get("scores", {})
+        same = [name for name in line.scores if name in then]
+        paired = gain_interval([line.scores[name] for name in same], [then[name] for name in same]) if same else None
+        rows.append(f"{line.label:<42}{100 * changes[-1]:+5.1f}  {_points(paired) if paired else 'not paired'}")
+    return "\n".join([*rows, f"average {100 * fmean(changes):+.2f}, worst set {100 * min(changes):+.2f}"])
+
+
+def _points(interval_: tuple[float, float]) -> str:
+    return f"{100 * interval_[0]:+.1f} to {100 * interval_[1]:+.1f}"
 
 
 def _settings(embedder: LocalEmbedder) -> dict[str, Any]:
@@ -166,6 +203,8 @@ def _settings(embedder: LocalEmbedder) -> dict[str, Any]:
 def _rounded(value: Any) -> Any:
     if isinstance(value, float):
         return round(value, 4)
+    if isinstance(value, dict):
+        return {key: _rounded(part) for key, part in value.items()}
     return [_rounded(part) for part in value] if isinstance(value, tuple) else value
 
 
@@ -173,7 +212,7 @@ def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-async def bench(names: Sequence[str]) -> None:
+async def bench(names: Sequence[str], before: Mapping[str, Any] | None) -> None:
     """Measure the named corpora, or all; only a full run is written down."""
     started = time.monotonic()
     embedder = LocalEmbedder()
@@ -186,6 +225,8 @@ async def bench(names: Sequence[str]) -> None:
     finally:
         await embedder.close()
     print(table(lines))
+    if before is not None:
+        print(comparison(lines, before))
     _say(f"{time.monotonic() - started:.0f} s; {embedded} texts embedded, the others were cached")
     if not names:
         sets = [{key: _rounded(value) for key, value in asdict(line).items()} for line in lines]
@@ -196,6 +237,11 @@ async def bench(names: Sequence[str]) -> None:
 
 if __name__ == "__main__":
     try:
-        asyncio.run(bench(sys.argv[1:]))
+        arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+        arguments.add_argument("corpora", nargs="*")
+        arguments.add_argument("--against", type=Path)
+        given = arguments.parse_args()
+        before = json.loads(given.against.read_text("utf-8")) if given.against else None
+        asyncio.run(bench(given.corpora, before))
     except DataMissing as missing:
         sys.exit(str(missing))

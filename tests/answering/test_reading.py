@@ -1,10 +1,13 @@
 """Search and read without a key, on the example book with the real reader."""
 
+from collections.abc import Sequence
+
 import pytest
 
-from chapterverse.answering.reading import read_book, read_selection
+from chapterverse.answering.reading import CANDIDATES, FIRST, read_book, read_selection
 from chapterverse.models import RetrievalRequest
 from chapterverse.services import Services
+from chapterverse.trained import Passage, Read, SectionReader
 from chapterverse.turns import Turn
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
@@ -42,3 +45,25 @@ async def test_a_selection_is_read_whole(keyless: Services) -> None:
     reading = (await read_selection("How much does the winch lift?", text, keyless.reader)).reading
     assert reading is not None
     assert max(reading.units, key=lambda start: reading.units[start]) == text.index("The winch")
+
+
+class CountingReader(SectionReader):
+    """Gives every passage the same logit and counts what it reads."""
+
+    def __init__(self, logit: float) -> None:
+        super().__init__()
+        self.logit, self.passages = logit, 0
+
+    def read(self, pairs: Sequence[tuple[str, Passage]]) -> list[Read]:
+        self.passages += len(pairs)
+        return [Read(self.logit, (self.logit,) * len(passage.units)) for _, passage in pairs]
+
+
+@pytest.mark.parametrize(("logit", "passages"), [(4.0, FIRST), (-4.0, CANDIDATES)])
+async def test_passages_that_cannot_win_any_more_are_not_read(keyless: Services, logit: float, passages: int) -> None:
+    request = RetrievalRequest(query="How heavy is Tern?", top_k=CANDIDATES)
+    reader = CountingReader(logit)
+    read = await read_book(request.query, (), request, keyless, reader)
+    assert reader.passages == passages
+    assert len(read.found.results) == CANDIDATES
+    assert [bool(reading.units) for reading in read.readings] == [True] * passages + [False] * (CANDIDATES - passages)

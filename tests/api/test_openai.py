@@ -246,7 +246,7 @@ def test_only_verified_text_is_shown(example_home: Path, liar: LlmStub) -> None:
         answer = ask(client, "What is ROS 2?")
         streamed = text_of(list(ask(client, "What is ROS 2?", stream=True)))
         assert client.models.list().data[0].model_extra == {
-            "metadata": {"language_model": "liar", "embeddings": "all-MiniLM-L6-v2-int8"}
+            "metadata": {"language_model": "liar", "embeddings": "all-MiniLM-L6-v2"}
         }
     assert answer.choices[0].message.content == streamed
     assert not re.search(r"penguin|Reykjavik|evil|fly", streamed)

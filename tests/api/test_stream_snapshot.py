@@ -23,7 +23,7 @@ OF_THIS_RUN = {
 
 
 def alike(recorded: Any, sent: Any) -> bool:
-    """Equal, but for what belongs to one run; scores differ a little between processors."""
+    """Equal, but for what belongs to one run; scores are the same on every processor, rounding aside."""
     if isinstance(recorded, dict):
         return recorded.keys() == sent.keys() and all(
             name in OF_THIS_RUN or alike(value, sent[name]) for name, value in recorded.items()
@@ -31,7 +31,7 @@ def alike(recorded: Any, sent: Any) -> bool:
     if isinstance(recorded, list):
         return len(recorded) == len(sent) and all(map(alike, recorded, sent))
     if isinstance(recorded, float):
-        return math.isclose(recorded, sent, abs_tol=0.05)
+        return math.isclose(recorded, sent, abs_tol=0.001)
     return bool(recorded == sent)
 
 

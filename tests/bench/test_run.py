@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from bench.retrieval.run import Line, measure, table
+from bench.retrieval.run import Line, comparison, measure, table
 from bench.retrieval.sets import Corpus, RetrievalSet, plain_page
 from bench.retrieval.vectors import VectorCache
 
@@ -33,6 +33,9 @@ async def test_a_corpus_is_indexed_and_asked(tmp_path: Path) -> None:
     assert (line.questions, line.ours, line.dense) == (3, 1.0, 1.0)
     assert line.bm25 == pytest.approx(2 / 3), "no word of the first question is in its text"
     assert line.gain == 0.0
+    assert line.first == 1.0
+    assert line.first_bm25 == pytest.approx(2 / 3)
+    assert line.scores == {"moon": 1.0, "bread": 1.0, "port": 1.0}
 
 
 def test_the_table_names_the_average_gain_and_the_worst_set() -> None:
@@ -42,3 +45,16 @@ def test_the_table_names_the_average_gain_and_the_worst_set() -> None:
     assert len(rows) == 4
     assert "+10.0" in rows[1]
     assert "gain +4.00 points, worst set -2.00" in rows[3]
+
+
+def test_a_run_is_compared_with_an_earlier_one_question_by_question() -> None:
+    now = Line("A hit@1", 4, 0.5, 0.5, 0.5, 0.75, (0, 1), 0.25, (0, 1), scores={"a": 1.0, "b": 1.0, "c": 1.0, "d": 0.0})
+    bare = Line("B hit@1", 4, 0.5, 0.5, 0.5, 0.5, (0, 1), 0.0, (0, 1))
+    then = [
+        {"label": "A hit@1", "ours": 0.5, "scores": {"a": 1.0, "b": 1.0, "c": 0.0, "d": 0.0}},
+        {"label": "B hit@1", "ours": 0.6},
+    ]
+    rows = comparison([now, bare], {"sets": then}).split("\n")
+    assert "+25.0  +0.0 to +75.0" in rows[0]
+    assert "-10.0  not paired" in rows[1]
+    assert rows[2] == "average +7.50, worst set -10.00"

@@ -19,18 +19,19 @@ def test_the_files_are_those_of_the_decision(name: str, sha256: str) -> None:
     weights = (WEIGHTS / name).read_bytes()
     assert len(weights) < MOST_BYTES
     assert hashlib.sha256(weights).hexdigest() == sha256
-    decision = Path(__file__).parents[2] / "docs" / "decisions" / "0002-local-embeddings.md"
-    assert sha256 in decision.read_text("utf-8")
+    decisions = Path(__file__).parents[2] / "docs" / "decisions"
+    assert any(sha256 in decision.read_text("utf-8") for decision in decisions.glob("*.md"))
 
 
-async def test_the_vectors_are_those_of_the_file_that_first_made_them() -> None:
+async def test_an_index_of_the_int8_vectors_is_not_asked_with_these() -> None:
     embedder = LocalEmbedder(threads=1)
     vector = await embedder.embed_query("The robot stops when commands stop arriving.")
     await embedder.close()
     assert np.linalg.norm(vector) == pytest.approx(1)
-    # What minilm.onnx gave while it still had the table inside; other processors round a little differently.
+    # Those of version 1 were about this far from float32, and differed by CPU. tests/any_cpu compares exactly.
     assert vector[:6] == pytest.approx([0.0008, -0.0306, 0.0046, -0.0166, 0.0396, -0.0107], abs=0.01)
-    assert embedder.fingerprint.digest == "f77cd54abf95bf6d"  # or every reader would embed the book anew
+    assert embedder.fingerprint.model != "all-MiniLM-L6-v2-int8"
+    assert embedder.fingerprint.digest != "f77cd54abf95bf6d"
 
 
 @pytest.mark.parametrize(("file", "says"), [("nowhere.npy", "nowhere.npy is missing"), ("NOTICE", "NOTICE is damaged")])

@@ -1,4 +1,4 @@
-"""Make the shipped embedding model: all-MiniLM-L6-v2 as a fused int8 ONNX graph that ends in unit vectors.
+"""Make the shipped embedding model: all-MiniLM-L6-v2 as a fused ONNX graph, stored as int8, that ends in unit vectors.
 
 Run once by a developer, never by users: needs torch, transformers, onnx, onnxscript and the original weights
 (see docs/decisions/0002-local-embeddings.md). Mean pooling and normalisation are inside the graph, so that
@@ -20,6 +20,7 @@ import torch
 from onnxruntime.quantization import QuantType, quantize_dynamic
 from onnxruntime.transformers import optimizer
 from onnxruntime.transformers.fusion_options import FusionOptions
+from training.weight_only import main as float32_products
 from training.words import main as take_words_out
 from transformers import AutoModel
 
@@ -84,6 +85,7 @@ def main(model_dir: Path, out_dir: Path) -> None:
         )
         (out_dir / "fused_fp32.onnx").write_bytes(fused.read_bytes())
     take_words_out(out_dir / "whole.onnx", out_dir / "whole.onnx", out_dir / "minilm.onnx", out_dir / "words.npy")
+    float32_products(out_dir / "minilm.onnx", out_dir / "minilm.onnx")
     tokens = json.loads((model_dir / "tokenizer.json").read_text("utf-8"))["model"]["vocab"]
     pieces = sorted(tokens, key=tokens.__getitem__)  # a token is its line, counted from 0
     (out_dir / "vocabulary.txt").write_text("".join(f"{piece}\n" for piece in pieces), "utf-8", newline="\n")

@@ -2,8 +2,8 @@
 
     python -m training.section_reader.export GTE_Q8.npz WEIGHTS_STEM OUT.onnx
 
-Weights are int8 with seven bits (`reduce_range`), because products of eight-bit weights overflow on CPUs with AVX2 and no
-VNNI and give other results there. The word table is int8 with eight bits: it is only looked up.
+Weights are int8 with seven bits (`reduce_range`); the word table has eight. `training.weight_only` then turns the products
+into float32, because CPUs agree on those alone (decision 0029).
 """
 
 import hashlib
@@ -18,6 +18,7 @@ from onnxruntime.quantization import QuantType, quantize_dynamic
 from onnxruntime.transformers import optimizer
 from onnxruntime.transformers.fusion_options import FusionOptions
 from training.section_reader.model import SectionReader, start_weights
+from training.weight_only import main as float32_products
 
 
 class Shipped(torch.nn.Module):
@@ -66,6 +67,7 @@ def main() -> None:
             op_types_to_quantize=["MatMul", "Attention", "Gather", "EmbedLayerNormalization"],
             extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT},
         )  # fmt: skip
+    float32_products(out, out)
     print(out.name, out.stat().st_size, hashlib.sha256(out.read_bytes()).hexdigest())
 
 

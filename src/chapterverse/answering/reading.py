@@ -25,9 +25,12 @@ from chapterverse.turns import Turn
 from chapterverse.units import blocks_of_text, cut_units
 from chapterverse.writing import Reading
 
-CANDIDATES: Final = 8  # passages that are read for a question that stands alone
+CANDIDATES: Final = 8  # passages that may be read for a question that stands alone
+FIRST: Final = 4  # of them, those that cost least are read first
+HARDLY: Final = 3.0  # logit that hardly any passage gets: the others are read only if one of them could win with it
 OF_EACH: Final = 4  # and of each search for a follow-up
 RANK_COST: Final = 0.4  # logits that each place of a single search costs
+PAGE_GAIN: Final = 1.5  # logits that a follow-up gives to a passage of the page of the last answer
 FAR_COST: Final = 8.0  # logits that lying farther from the question than the nearest passage costs, per cosine
 TOLD_COST: Final = 1.5  # logits that a unit loses which the last answer marked
 NEWS_COST: Final = 1.5  # logits that a page of news costs: it names everything and explains little
@@ -49,25 +52,51 @@ async def read_book(
     words = [word.raw for word in content_words(question)]
     found, missing = await asyncio.gather(_candidates(question, turns, request, engines), engines.index.missing(words))
     chunks = found.results
-    passages = [_passage(chunk) for chunk in chunks]
-    pairs = [(" / ".join([*earlier_questions(turns), question]), passage) for passage in passages]
-    alone = [(question, passage) for passage in passages[:OF_EACH]] if turns else []
-    reads = await asyncio.to_thread(reader.read, [*pairs, *alone])
-    show = _SHOW.search(question) is not None and bool(turns)
-    told = _told(turns)
-    readings = [_reading(chunk, read, told, show) for chunk, read in zip(chunks, reads, strict=False)]
-    told, cost = (told, LEANING_COST) if leans(question) else ({}, ALONE_COST)
-    for at, read in enumerate(reads[len(pairs) :]):
-        other = _less(_reading(chunks[at], read, told, show), cost)
-        readings[at] = max(readings[at], other, key=lambda reading: reading.score)
-    if not turns:
-        nearest = max((chunk.similarity_score for chunk in chunks), default=0.0)
-        costs = (RANK_COST * at + FAR_COST * (nearest - chunk.similarity_score) for at, chunk in enumerate(chunks))
-        readings = [replace(one, score=one.score - cost) for one, cost in zip(readings, costs, strict=True)]
+    readings = await _read(question, turns, chunks, reader)
     order = sorted(range(len(chunks)), key=lambda at: (-readings[at].score, at))[: request.top_k]
     ranked = [chunks[at].model_copy(update={"rank": rank}) for rank, at in enumerate(order, start=1)]
     result = found.model_copy(update={"results": ranked, "total_results": len(ranked)})
     return Book(result, tuple(readings[at] for at in order), tuple(missing))
+
+
+async def _read(
+    question: str, turns: Sequence[Turn], chunks: Sequence[ChunkResult], reader: SectionReader
+) -> list[Reading]:
+    """Read the passages for the question after the ones before it, and those found by the question alone for it alone.
+    One that pays so much that it cannot win any more is not read, and ranks last."""
+    costs = _costs(turns, chunks)
+    order = sorted(range(len(chunks)), key=lambda at: (costs[at], at))
+    readings = [Reading(UNREAD, UNREAD - cost, {}) for cost in costs]
+    asked = " / ".join([*earlier_questions(turns), question])
+    show = _SHOW.search(question) is not None and bool(turns)
+    told, leaning = _told(turns), leans(question)
+    told_alone, alone_cost = (told, LEANING_COST) if leaning else ({}, ALONE_COST)
+    for part in (order[:FIRST], order[FIRST:]):
+        if not part or max(one.score for one in readings) >= HARDLY - costs[part[0]]:
+            break
+        alone = [at for at in part if turns and at < OF_EACH]
+        pairs = [(asked, _passage(chunks[at])) for at in part] + [(question, _passage(chunks[at])) for at in alone]
+        reads = await asyncio.to_thread(reader.read, pairs)
+        for at, read in zip(part, reads, strict=False):
+            readings[at] = _less(_reading(chunks[at], read, told, show), score=costs[at])
+        for at, read in zip(alone, reads[len(part) :], strict=True):
+            other = _reading(chunks[at], read, told_alone, show)
+            other = _less(other, answers=alone_cost, score=alone_cost + costs[at])
+            readings[at] = max(readings[at], other, key=lambda reading: reading.score)
+    return readings
+
+
+def _costs(turns: Sequence[Turn], chunks: Sequence[ChunkResult]) -> list[float]:
+    """What each passage pays for its place and its distance from the question; a follow-up is likely to stay on the
+    page of the last answer."""
+    nearest = max((chunk.similarity_score for chunk in chunks), default=0.0)
+    here = _pages(turns)
+    return [
+        RANK_COST * at
+        + FAR_COST * (nearest - chunk.similarity_score)
+        - (PAGE_GAIN if chunk.source_url.split("#")[0] in here else 0.0)
+        for at, chunk in enumerate(chunks)
+    ]
 
 
 async def read_selection(question: str, text: str, reader: SectionReader) -> Selection:
@@ -94,10 +123,10 @@ async def _candidates(
     narrow = request.model_copy(update={"top_k": OF_EACH})
     joined = narrow.model_copy(update={"query": together(turns, question)})
     searches = [narrow, joined]
-    pages = dict.fromkeys(str(source["source_url"]).split("#")[0] for source in turns[-1].sources)
+    pages = _pages(turns)
     if pages and not (request.filters and request.filters.source_url):
         given = request.filters or SearchFilters()
-        here = given.model_copy(update={"source_url": list(pages)})
+        here = given.model_copy(update={"source_url": pages})
         searches.append(joined.model_copy(update={"filters": here}))
     # What the last answer rested on stays a candidate.
     recalled = {id(joined): turns[-1].evidence}
@@ -110,6 +139,11 @@ async def _candidates(
     merged = list({**first, **each}.values())
     query = joined.query if leans(question) else question
     return alone.model_copy(update={"results": merged, "total_results": len(merged), "query": query})
+
+
+def _pages(turns: Sequence[Turn]) -> list[str]:
+    """Addresses of the pages of the last answer."""
+    return list({str(source["source_url"]).split("#")[0]: None for source in (turns[-1].sources if turns else ())})
 
 
 def _told(turns: Sequence[Turn]) -> Told:
@@ -146,5 +180,5 @@ def _reading(chunk: ChunkResult, read: Read, told: Told, show: bool) -> Reading:
     return Reading(answers, answers - news, units, frozenset(repeats))
 
 
-def _less(reading: Reading, cost: float) -> Reading:
-    return replace(reading, answers=reading.answers - cost, score=reading.score - cost)
+def _less(reading: Reading, *, answers: float = 0.0, score: float = 0.0) -> Reading:
+    return replace(reading, answers=reading.answers - answers, score=reading.score - score)

@@ -1,4 +1,4 @@
-"""The embedded engine: all-MiniLM-L6-v2 as int8 ONNX on the CPU. No key, no network, no torch.
+"""The embedded engine: all-MiniLM-L6-v2 as ONNX on the CPU, stored as int8 and run as float32. No key, no network.
 
 Owns the threads. Texts run one at a time on one thread each, several threads side by side: measured faster than padded
 batches, and onnxruntime lets go of the interpreter lock while it runs.
@@ -19,11 +19,10 @@ from chapterverse.embeddings.shipped import Model, Unusable
 from chapterverse.embeddings.wordpiece import WEIGHTS, WINDOW, tokenizer
 from chapterverse.errors import EmbeddingError
 
-MODEL: Final = "all-MiniLM-L6-v2-int8"
+MODEL: Final = "all-MiniLM-L6-v2"
 DIMENSION: Final = 384
-SHA256: Final = "b797b533bfa7e04716d22e97158883028139ed329a10cced7412305600f3977a"  # of weights/minilm.onnx
-# The vectors' name: the checksum of the file that first made them. Bit for bit the same since, so it stays.
-VECTORS: Final = "f77cd54abf95bf6d"
+SHA256: Final = "95a96c654b3019ac7bcbfa4fb15b0c88083463e3594b2e876ec164435bcaac4c"  # of weights/minilm.onnx
+VECTORS: Final = SHA256[:16]  # names the vectors: an index of other ones is refused
 
 
 class LocalEmbedder:

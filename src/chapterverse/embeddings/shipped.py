@@ -35,6 +35,8 @@ class Model:
         options.inter_op_num_threads = 1
         options.log_severity_level = 3  # errors only
         options.add_session_config_entry("session.use_env_allocators", "1")
+        # Turn the stored int8 weights into float32 once, at loading. Products are float32: every CPU agrees on them.
+        options.add_session_config_entry("session.disable_quant_qdq", "1")
         self._session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
         named = {one.name for one in self._session.get_inputs()}
         self._shared = {"words": _word_table(WORDS, WORDS_SHA256)} if "words" in named else {}

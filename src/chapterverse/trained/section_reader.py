@@ -1,4 +1,4 @@
-"""Runs the section reader, a small cross-encoder, as int8 ONNX on the CPU: does a passage answer, and which units do?
+"""Runs the section reader, a small cross-encoder, as ONNX on the CPU: does a passage answer, and which units do?
 
 Passages run one at a time on one thread each, several threads side by side: as fast as batches, and onnxruntime
 releases the interpreter lock while it runs. A passage that is longer than the model's window is read in several parts.
@@ -21,7 +21,7 @@ from chapterverse.errors import AgentUnavailable
 
 # The shipped file. `training/section_reader` makes it; weights/README.md is its model card.
 WEIGHTS: Final = Path(__file__).parent / "weights" / "section_reader.onnx"
-SHA256: Final = "45cb592840cb9be898a3a904bc6e07fa7036b2050e931d74ae6ca11d9a97f3c8"
+SHA256: Final = "daf5b35c1837b43dd2850d94ee993d9b54bad4ef2c173b57400b7b9cb3b976c1"
 
 WINDOW: Final = 384  # tokens of question and passage together
 QUESTION: Final = 64  # of them, at most for the question

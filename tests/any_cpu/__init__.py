@@ -1,0 +1,1 @@
+"""Every CPU gives the same vectors and scores (SPEC SC-011)."""
