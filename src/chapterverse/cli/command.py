@@ -53,8 +53,13 @@ def command(run: Callable[P, Coroutine[Any, Any, int]]) -> Callable[P, None]:
 def search_options(decorated: Decorated) -> Decorated:
     """`--top-k`, `--threshold` and `--filter`, as `search_fields` takes them."""
     options = (
-        click.option("-k", "--top-k", type=int, help="Passages to use, 1–20; default 5, or AGENT_TOP_K for answers."),
-        click.option("--threshold", type=float, help="Least similarity of a passage, 0–1."),
+        click.option(
+            "-k",
+            "--top-k",
+            type=click.IntRange(1, 20),
+            help="Passages to use; default 5, or AGENT_TOP_K for answers.",
+        ),
+        click.option("--threshold", type=click.FloatRange(0, 1), help="Least similarity of a passage."),
         click.option(
             "-f",
             "--filter",
