@@ -42,9 +42,14 @@ _EXTRAS = {"qdrant_url": ("qdrant", "qdrant_client"), "redis_url": ("redis", "re
 
 
 def default_home() -> Path:
-    """`.chapterverse` here if there is one, as `make run` leaves it, else the one in the user's home."""
-    here = Path.cwd() / ".chapterverse"
-    return here if here.is_dir() else Path.home() / ".chapterverse"
+    """The nearest `.chapterverse` here or in a folder above, as `make run` leaves one in the clone; else the one in the
+    user's home. Above, only a folder of the same user counts: in a shared one, anybody could leave a book."""
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        home = folder / ".chapterverse"
+        if home.is_dir() and (folder == here or home.stat().st_uid == here.stat().st_uid):
+            return home
+    return Path.home() / ".chapterverse"
 
 
 class Settings(BaseSettings):

@@ -20,7 +20,7 @@ from chapterverse.ingestion.ledger import Ledger
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.sources import open_source
 from chapterverse.models import ChatRequest, ChatResponse, Event, RetrievalRequest, SearchFilters, SearchResult
-from chapterverse.retrieval import retrieve_with_retry
+from chapterverse.retrieval import find_passages
 from chapterverse.services import Services
 from chapterverse.wiring import open_services
 
@@ -73,7 +73,7 @@ class Book:
         """Find passages. No language model is asked."""
         request = read_request(RetrievalRequest, query=query, **wanted)
         services = await self._open()
-        return await retrieve_with_retry(request, services.embedder, services.index)
+        return await find_passages(request, services.embedder, services.index)
 
     async def ask(self, question: str, **asking: Unpack[Asking]) -> ChatResponse:
         """A verified answer with its sources, or a refusal. Raises the error that the answer ends in."""

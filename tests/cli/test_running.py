@@ -20,6 +20,8 @@ from tests.served import free_port
 COMMANDS = [
     [],
     ["ingest"],
+    ["sources"],
+    ["forget"],
     ["search"],
     ["calibrate"],
     ["ask"],
