@@ -5,6 +5,7 @@ Owns names, defaults and validity of every setting. Never connects, never builds
 """
 
 import re
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -206,7 +207,11 @@ class Settings(BaseSettings):
 
     @classmethod
     def load(cls, **overrides: Any) -> Self:
-        """Read and check everything; raise `ConfigurationError` that names each variable at fault."""
+        """Read and check everything; raise `ConfigurationError` that names each variable at fault.
+
+        Every entry point begins here, so this is also where a system that cannot work is refused."""
+        if sys.platform == "win32":  # no file locks, no limits for processes, no Unix sockets
+            raise ConfigurationError("Chapterverse runs on Linux and macOS. On Windows, use WSL 2 or a container.")
         try:
             return cls(**overrides)
         except ValidationError as failure:
