@@ -28,7 +28,6 @@ $(READY): requirements.lock pyproject.toml
 
 run: $(READY) ## Ingest the example book and serve it (PORT=8000)
 	@$(BIN)/chapterverse ingest examples/book
-	@echo "The book: http://127.0.0.1:$(PORT)/   The API: http://127.0.0.1:$(PORT)/docs"
 	@exec $(BIN)/chapterverse serve --port $(PORT)
 
 test: $(READY) ## Run all tests, two processes side by side (TESTERS=1 for one)

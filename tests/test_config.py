@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chapterverse.config import Settings
+from chapterverse.config import Settings, default_home
 from chapterverse.errors import ConfigurationError
 
 ROOT = Path(__file__).parent.parent
@@ -122,3 +122,15 @@ def test_every_setting_is_in_the_example_file() -> None:
     example = (ROOT / ".env.example").read_text("utf-8")
     named = set(re.findall(r"^#?\s?([A-Z][A-Z_]+)=", example, re.M))
     assert named == {name.upper() for name in Settings.model_fields}
+
+
+def test_the_home_is_found_from_below(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    below = tmp_path / "clone" / "docs" / "guide"
+    below.mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    monkeypatch.chdir(below)
+    assert default_home() == tmp_path / "user" / ".chapterverse"
+    (tmp_path / "clone" / ".chapterverse").mkdir()
+    assert default_home() == tmp_path / "clone" / ".chapterverse"
+    (below / ".chapterverse").mkdir()
+    assert default_home() == below / ".chapterverse", "the nearest one"

@@ -13,7 +13,7 @@ from chapterverse.library import Book
 pytestmark = pytest.mark.slow
 
 PAGE = (Path(__file__).parent.parent / "docs" / "python.md").read_text("utf-8")
-FIRST, STREAMING, SELECTING = re.findall(r"```python\n(.*?)```", PAGE, re.S)
+FIRST, PLAIN, STREAMING, SELECTING = re.findall(r"```python\n(.*?)```", PAGE, re.S)
 
 HERON = """# Heron
 
@@ -49,6 +49,9 @@ def test_every_example(workplace: Path) -> None:
     assert "Its battery lasts 5 hours [1]." in told
     assert re.search(r"^\[1\] docs/robots/heron\.md .*Its battery lasts 5 hours\.", told, re.M)
     assert (workplace / "my-book" / "index" / "CURRENT").exists()
+
+    told = run(PLAIN)
+    assert "Its battery lasts 5 hours [1]." in told and "Heron is a small boat that maps lakes." in told
 
     told = run(STREAMING)
     assert "Heron is a small boat that maps lakes." in told

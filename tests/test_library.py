@@ -1,14 +1,17 @@
 """The book from Python, where docs/python.md does not look: its edges and its end."""
 
 import asyncio
+import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
-from chapterverse import Book
+from chapterverse import Book, SyncBook
 from chapterverse.errors import CollectionNotFoundError, ConfigurationError, IngestionError, ValidationFailed
+from tests.llm_stub import serving_llm
 
 pytestmark = pytest.mark.slow
 
@@ -45,3 +48,99 @@ def test_importing_the_package_imports_nothing_else() -> None:
     assert ran.stdout == "['chapterverse']\n"
     with pytest.raises(ImportError):
         from chapterverse import Library  # type: ignore[attr-defined] # noqa: F401
+
+
+def test_without_an_event_loop_and_inside_of_one(example_home: Path) -> None:
+    with SyncBook.open(example_home) as book:
+        assert book.search("What is ROS 2?", top_k=1).results[0].module == "ros2"
+        text = "Kestrel is a drone. Its winch lifts 12 kg."
+        answer = book.ask("How much does the winch lift?", selected_text=text)
+        events = list(book.stream("How much does the winch lift?", selected_text=text))
+        assert events[-1].type == "done"
+        assert "".join(event.content for event in events if event.type == "chunk") == answer.answer
+        with pytest.raises(ValidationFailed, match="top_k"):
+            next(book.stream("x", top_k=21))
+        early = book.stream("How much does the winch lift?", selected_text=text)
+        next(early)
+        early.close()  # and nothing waits for the rest
+        with pytest.raises(ValidationFailed):
+            book.ask("")
+        book.close()
+
+        async def notebook() -> int:
+            return book.search("nodes", top_k=2).total_results
+
+        assert asyncio.run(notebook()) == 2, "opened again, though another loop runs"
+    assert not [thread for thread in threading.enumerate() if thread.name == "chapterverse"]
+
+
+# What a program could find changed after it used a book with a language model: the SDK's switches, what is imported
+# under whose name, logging, warnings, signals and the environment.
+_LEAVES_ALONE = """
+import asyncio, gc, logging, os, signal, sys, warnings
+import agents, openai
+from agents.models import _openai_shared as shared
+from agents.tracing import get_trace_provider
+from chapterverse import Book
+
+def state():
+    provider = get_trace_provider()
+    return {
+        "tracing": provider._disabled,
+        "processors": provider._multi_processor._processors,
+        "client": shared.get_default_openai_client(),
+        "key": shared.get_default_openai_key(),
+        "responses": shared.get_use_responses_by_default(),
+        "openai": (openai.api_key, openai.base_url),
+        "root": (logging.root.level, list(logging.root.handlers)),
+        "logs": [(log.level, log.handlers) for log in map(logging.getLogger, ("openai.agents", "openai", "httpx"))],
+        "warnings": list(warnings.filters),
+        "signals": [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)],
+        "environment": dict(os.environ),
+        "hooks": (sys.excepthook, sys.unraisablehook, sys.displayhook),
+        "garbage": (gc.isenabled(), gc.get_threshold()),
+    }
+
+before = state()
+modules = dict(sys.modules)
+
+async def main():
+    model = {"openai_api_key": "k", "openai_base_url": sys.argv[2], "openai_model": "m"}
+    async with Book.open(sys.argv[1], **model) as book:
+        print((await book.ask("What is ROS 2?")).status)
+
+asyncio.run(main())
+after = state()
+print([name for name in before if before[name] != after[name]])
+print([name for name in modules if sys.modules.get(name) is not modules[name]])
+new = [(name, module) for name, module in sys.modules.items() if name not in modules and module is not None]
+new = [(name, module) for name, module in new if ".onnxruntime_pybind11_state." not in name]  # parts of a C extension
+print([name for name, module in new if getattr(module, "__spec__", None) is None or module.__spec__.name != name])
+"""
+
+
+def test_a_program_that_uses_a_book_finds_itself_as_it_was(example_home: Path, database_url: str) -> None:
+    with serving_llm() as stub:
+        arguments = [sys.executable, "-c", _LEAVES_ALONE, str(example_home), stub.url]
+        environment = os.environ | {"DATABASE_URL": database_url}
+        ran = subprocess.run(arguments, capture_output=True, text=True, check=False, env=environment)
+    assert ran.returncode == 0, ran.stderr
+    status, switches, replaced, foreign = ran.stdout.splitlines()
+    assert status in ("answered", "refused")
+    assert (switches, replaced) == ("[]", "[]")
+    assert foreign == "[]", "a module that was made by hand"
+
+
+def test_windows_is_refused_in_one_line() -> None:
+    script = """
+import sys
+sys.modules |= dict.fromkeys(["fcntl", "pwd", "resource"])  # what Windows lacks
+import chapterverse.library, chapterverse.models, chapterverse.terminal.book
+from chapterverse.cli import main
+sys.platform = "win32"
+main(["search", "x"])
+"""
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert ran.returncode == ConfigurationError.exit_code
+    wanted = "error: Chapterverse runs on Linux and macOS. On Windows, use WSL 2 or a container."
+    assert " ".join(ran.stderr.split()) == wanted

@@ -19,7 +19,7 @@ from chapterverse.errors import (
 )
 from chapterverse.index import HybridQuery, Index
 from chapterverse.models import RetrievalRequest, SearchFilters
-from chapterverse.retrieval import RETRIES, embed_query, retrieve, retrieve_with_retry
+from chapterverse.retrieval import RETRIES, embed_query, find_passages, retrieve, retrieve_with_retry
 from chapterverse.testing import HashEmbedder
 
 EMBEDDER = HashEmbedder()
@@ -142,3 +142,16 @@ async def test_retries_never_outlive_the_time_limit() -> None:
     _, index = index_of(faults=[QdrantConnectionError("gone", retry_after=60)] * 9)
     with pytest.raises(QdrantTimeoutError):
         await retrieve_with_retry(RetrievalRequest(query="x"), EMBEDDER, index, seconds=0.2)
+
+
+async def test_a_search_shows_only_what_has_a_word_of_the_query_or_is_near_to_it() -> None:
+    far, worded = Hit(chunk("far"), 0.2, 0.9), Hit(chunk("worded"), 0.1, 0.8, by_words=True)
+    request = RetrievalRequest(query="q")
+    found = await find_passages(request, EMBEDDER, index_of(hits=[far, worded])[1])
+    assert [(one.chunk_id, one.rank) for one in found.results] == [("worded", 1)]
+    near = Hit(chunk("near"), 0.6, 0.9)
+    assert [one.chunk_id for one in (await find_passages(request, EMBEDDER, index_of(hits=[near])[1])).results] == [
+        "near"
+    ]
+    every = await retrieve_with_retry(request, EMBEDDER, index_of(hits=[far, worded])[1])
+    assert [one.chunk_id for one in every.results] == ["far", "worded"], "an answer weighs them itself"

@@ -152,3 +152,12 @@ def test_a_server_process_logs_json_only() -> None:
 def test_pseudonyms() -> None:
     assert pseudonym("192.0.2.1") == pseudonym("192.0.2.1") != pseudonym("192.0.2.2")
     assert "192" not in pseudonym("192.0.2.1")
+
+
+def test_a_secret_of_one_character_garbles_nothing() -> None:
+    settings = Settings.load(openai_api_key="x", api_keys="1,:,hunter2")
+    record = logging.LogRecord("x", logging.INFO, "", 1, "next: Bearer x, hunter2 (hunter22)", (), None)
+    record.status, record.taken = 1, {"exit": ["x", 1.5]}
+    line = json.loads(JsonLines(secrets_of(settings)).format(record))
+    assert line["message"] == "next: Bearer ***, *** (hunter22)"
+    assert (line["status"], line["taken"], line["level"]) == (1, {"exit": ["***", 1.5]}, "INFO")

@@ -1,22 +1,22 @@
 """Chapterverse: ask a book, and get answers whose every sentence was checked against the passage it cites.
 
-Imports nothing on its own: the index's child process and the command line start from here. `Book`, the door for
-programs, is imported when it is asked for.
+Imports nothing on its own: the index's child process and the command line start from here. `Book` and `SyncBook`, the
+doors for programs, are imported when they are asked for.
 """
 
 from typing import TYPE_CHECKING
 
-__all__ = ["Book", "__version__"]
+__all__ = ["Book", "SyncBook", "__version__"]
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from chapterverse.library import Book
+    from chapterverse.library import Book, SyncBook
 else:
 
     def __getattr__(name: str) -> type:
-        if name != "Book":
+        if name not in ("Book", "SyncBook"):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from chapterverse.library import Book
+        from chapterverse import library
 
-        return Book
+        return library.Book if name == "Book" else library.SyncBook

@@ -188,3 +188,4 @@ class Hit:
     similarity: float  # cosine clipped to [0, 1], whatever decided the rank
     score: float  # what decided the rank, comparable inside one search only
     vector: Sequence[float] | None = None  # the chunk's dense vector when it was asked for
+    by_words: bool = False  # whether it has a word of the question, not only its meaning

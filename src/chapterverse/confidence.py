@@ -96,9 +96,7 @@ def assess(
     """The decision for the passages found.
 
     `top_k` is how many were asked for; give no more than the book has, so that a book of one chunk can be asked."""
-    line = calibration or FALLBACK
-    best = max(similarities, default=0.0)
-    relevances = [line.relevance(_BEST * best + (1 - _BEST) * similarity) for similarity in similarities]
+    relevances = _relevances(similarities, calibration)
     average = round(fmean(relevances), 4) if relevances else 0.0  # as shown, so that number and level agree
     level = _level(average, len(relevances), top_k)
     return ConfidenceMetrics(
@@ -110,6 +108,19 @@ def assess(
         confidence_level=level,
         should_answer=level != "insufficient",
     )
+
+
+def near(similarities: Sequence[float], calibration: Calibration | None) -> list[bool]:
+    """Which of the passages found are near enough to the question to be found by meaning alone: of the questions that
+    are not about a book, one in five finds something that would do for the lowest level, hence the one above it."""
+    least = next(least for level, least, _ in RULES if level == "medium")
+    return [relevance >= least for relevance in _relevances(similarities, calibration)]
+
+
+def _relevances(similarities: Sequence[float], calibration: Calibration | None) -> list[float]:
+    line = calibration or FALLBACK
+    best = max(similarities, default=0.0)
+    return [line.relevance(_BEST * best + (1 - _BEST) * similarity) for similarity in similarities]
 
 
 def _level(average: float, chunks: int, top_k: int) -> ConfidenceLevel:

@@ -5,6 +5,7 @@ Owns names, defaults and validity of every setting. Never connects, never builds
 """
 
 import re
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -42,9 +43,14 @@ _EXTRAS = {"qdrant_url": ("qdrant", "qdrant_client"), "redis_url": ("redis", "re
 
 
 def default_home() -> Path:
-    """`.chapterverse` here if there is one, as `make run` leaves it, else the one in the user's home."""
-    here = Path.cwd() / ".chapterverse"
-    return here if here.is_dir() else Path.home() / ".chapterverse"
+    """The nearest `.chapterverse` here or in a folder above, as `make run` leaves one in the clone; else the one in the
+    user's home. Above, only a folder of the same user counts: in a shared one, anybody could leave a book."""
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        home = folder / ".chapterverse"
+        if home.is_dir() and (folder == here or home.stat().st_uid == here.stat().st_uid):
+            return home
+    return Path.home() / ".chapterverse"
 
 
 class Settings(BaseSettings):
@@ -201,7 +207,11 @@ class Settings(BaseSettings):
 
     @classmethod
     def load(cls, **overrides: Any) -> Self:
-        """Read and check everything; raise `ConfigurationError` that names each variable at fault."""
+        """Read and check everything; raise `ConfigurationError` that names each variable at fault.
+
+        Every entry point begins here, so this is also where a system that cannot work is refused."""
+        if sys.platform == "win32":  # no file locks, no limits for processes, no Unix sockets
+            raise ConfigurationError("Chapterverse runs on Linux and macOS. On Windows, use WSL 2 or a container.")
         try:
             return cls(**overrides)
         except ValidationError as failure:

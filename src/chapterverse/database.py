@@ -89,7 +89,7 @@ class Conversations:
     async def sessions(self, limit: int) -> list[SessionSummary]:
         """The sessions last spoken in, newest first."""
         rows = await self._unit(lambda connection: connection.fetch(_SESSIONS, limit))
-        return [SessionSummary(str(row[0]), row[1], row[2], row[3]) for row in rows]
+        return [SessionSummary(str(row[0]), *row[1:]) for row in rows]
 
     async def delete(self, session_id: str) -> bool:
         """Delete a session with all its turns; whether there was one."""
@@ -391,7 +391,8 @@ LEFT JOIN LATERAL (
 WHERE t.thread_id = $1 ORDER BY c.position DESC"""
 
 _SESSIONS = """
-SELECT t.thread_id, t.updated_at, (SELECT count(*) FROM conversations WHERE session_id = t.thread_id), t.topic_summary
+SELECT t.thread_id, t.updated_at, (SELECT count(*) FROM conversations WHERE session_id = t.thread_id), t.topic_summary,
+  (SELECT query FROM conversations WHERE session_id = t.thread_id ORDER BY created_at, id LIMIT 1)
 FROM conversation_threads t ORDER BY t.updated_at DESC, t.thread_id LIMIT $1"""
 
 _DELETE = "DELETE FROM conversation_threads WHERE thread_id = $1"

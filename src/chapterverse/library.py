@@ -5,11 +5,14 @@ limits or counts anything. Engines are opened when they are first needed and clo
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
+import threading
+from collections.abc import AsyncGenerator, Coroutine, Generator
+from concurrent.futures import Future
 from contextlib import AsyncExitStack, aclosing
 from pathlib import Path
+from queue import SimpleQueue
 from types import TracebackType
-from typing import Any, Self, TypedDict, Unpack
+from typing import Any, Self, TypedDict, TypeVar, Unpack
 
 from chapterverse import answering
 from chapterverse.arguments import read_request
@@ -20,9 +23,11 @@ from chapterverse.ingestion.ledger import Ledger
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.sources import open_source
 from chapterverse.models import ChatRequest, ChatResponse, Event, RetrievalRequest, SearchFilters, SearchResult
-from chapterverse.retrieval import retrieve_with_retry
+from chapterverse.retrieval import find_passages
 from chapterverse.services import Services
 from chapterverse.wiring import open_services
+
+T = TypeVar("T")
 
 
 class Search(TypedDict, total=False):
@@ -73,7 +78,7 @@ class Book:
         """Find passages. No language model is asked."""
         request = read_request(RetrievalRequest, query=query, **wanted)
         services = await self._open()
-        return await retrieve_with_retry(request, services.embedder, services.index)
+        return await find_passages(request, services.embedder, services.index)
 
     async def ask(self, question: str, **asking: Unpack[Asking]) -> ChatResponse:
         """A verified answer with its sources, or a refusal. Raises the error that the answer ends in."""
@@ -111,3 +116,104 @@ class Book:
             if self._services is None:
                 self._services = await self._held.enter_async_context(open_services(self._settings))
             return self._services
+
+
+class SyncBook:
+    """The same book without `await`, for programs that have no event loop, and for notebooks, which have one that is
+    taken. `with SyncBook.open(home) as book` closes it; else call `close`.
+
+    The engines live on one thread of their own. Ctrl-C, and closing a stream, cancel what is under way."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._book = Book(settings)
+        self._starting = threading.Lock()
+        self._thread: _LoopThread | None = None
+
+    @classmethod
+    def open(cls, home: str | Path | None = None, **settings: Any) -> Self:
+        """As `Book.open`."""
+        place = {} if home is None else {"chapterverse_home": Path(home)}
+        return cls(Settings.load(**place, **settings))
+
+    def ingest(self, *sources: str | Path, options: SourceOptions | None = None, fresh: bool = False) -> Ledger:
+        """As `Book.ingest`."""
+        return self._run(self._book.ingest(*sources, options=options, fresh=fresh))
+
+    def search(self, query: str, **wanted: Unpack[Search]) -> SearchResult:
+        """As `Book.search`."""
+        return self._run(self._book.search(query, **wanted))
+
+    def ask(self, question: str, **asking: Unpack[Asking]) -> ChatResponse:
+        """As `Book.ask`."""
+        return self._run(self._book.ask(question, **asking))
+
+    def stream(self, question: str, **asking: Unpack[Asking]) -> Generator[Event, None, None]:
+        """As `Book.stream`. The answer is written on while the caller looks at an event."""
+        events: SimpleQueue[Event | None] = SimpleQueue()
+
+        async def pump() -> None:  # in one task, because time limits belong to the task that they began in
+            try:
+                async with aclosing(self._book.stream(question, **asking)) as told:
+                    async for event in told:
+                        events.put(event)
+            finally:
+                events.put(None)
+
+        pumping = self._submit(pump())
+        try:
+            while (event := events.get()) is not None:
+                yield event
+            pumping.result()
+        finally:
+            pumping.cancel()
+
+    def close(self) -> None:
+        """Close the engines and end the thread. The book starts them again when it is used again."""
+        with self._starting:
+            (thread, self._thread), book = (self._thread, None), self._book
+            self._book = Book(self._settings)  # for the next loop: a lock knows the one that it was used in
+        if thread is not None:
+            thread.submit(book.close()).result()
+            thread.end()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        with self._starting:
+            self._thread = self._thread or _LoopThread()
+            return self._thread.submit(work)
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        future = self._submit(work)
+        try:
+            return future.result()
+        finally:
+            future.cancel()  # after Ctrl-C it is still under way
+
+
+class _LoopThread:
+    """An event loop on a thread of its own. The thread ends with the program, if nobody ended it before."""
+
+    def __init__(self) -> None:
+        self._loop: Future[asyncio.AbstractEventLoop] = Future()
+        self._over = asyncio.Event()
+        self._thread = threading.Thread(target=asyncio.run, args=[self._live()], name="chapterverse", daemon=True)
+        self._thread.start()
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        return asyncio.run_coroutine_threadsafe(work, self._loop.result())
+
+    def end(self) -> None:
+        self._loop.result().call_soon_threadsafe(self._over.set)
+        self._thread.join()
+
+    async def _live(self) -> None:
+        self._loop.set_result(asyncio.get_running_loop())
+        await self._over.wait()

@@ -97,6 +97,14 @@ class SearchFilters(Strict):
     module: OneOrMore | None = Field(None, description="First folder or path segment of the page.")
     source_url_prefix: Prefix | None = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _known(cls, given: object) -> object:
+        """Refuse unknown filters with the list of those that there are."""
+        if isinstance(given, dict) and (unknown := [str(key) for key in given if key not in cls.model_fields]):
+            raise ValueError(f"there is no filter {', '.join(unknown)}; known are {', '.join(cls.model_fields)}")
+        return given
+
 
 class RetrievalRequest(Strict):
     """A search of the book."""

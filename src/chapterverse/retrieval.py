@@ -12,7 +12,7 @@ from dataclasses import asdict
 from typing import Final, TypeVar
 
 from chapterverse.book import RECIPE, Hit
-from chapterverse.confidence import Calibration, assess
+from chapterverse.confidence import Calibration, assess, near
 from chapterverse.config import RETRIEVAL_SECONDS
 from chapterverse.embeddings import Embedder, Vectors
 from chapterverse.errors import EmbeddingMismatchError, IndexOutdatedError, QdrantTimeoutError, RetrievalUnavailable
@@ -54,6 +54,8 @@ async def retrieve_with_retry(
     index: Index,
     also: Sequence[str] = (),
     seconds: float = RETRIEVAL_SECONDS,
+    *,
+    fitting: bool = False,
 ) -> SearchResult:
     """As `retrieve`, but a lost engine is tried again, three times at most and never beyond the time limit."""
     started = time.perf_counter()
@@ -61,11 +63,17 @@ async def retrieve_with_retry(
         async with asyncio.timeout(seconds):
             await _persist(lambda: require_same_model(embedder, index))
             vector = await embed_query(request.query, embedder)
-            return await _persist(lambda: _search(request, vector, index, also, started))
+            return await _persist(lambda: _search(request, vector, index, also, started, fitting=fitting))
     except TimeoutError:
         raise QdrantTimeoutError(
             f"The search took longer than {seconds:g} seconds. Try again in a moment.", retry_after=1
         ) from None
+
+
+async def find_passages(request: RetrievalRequest, embedder: Embedder, index: Index) -> SearchResult:
+    """What a search shows to whoever asked for it: as `retrieve_with_retry`, but without the passages that have no word
+    of the query and are not near to it either, so that nonsense finds nothing. An answer weighs those itself."""
+    return await retrieve_with_retry(request, embedder, index, fitting=True)
 
 
 async def require_same_model(embedder: Embedder, index: Index) -> None:
@@ -101,7 +109,13 @@ async def _persist(attempt: Callable[[], Awaitable[T]]) -> T:
 
 
 async def _search(
-    request: RetrievalRequest, vector: Vectors, index: Index, also: Sequence[str], started: float
+    request: RetrievalRequest,
+    vector: Vectors,
+    index: Index,
+    also: Sequence[str],
+    started: float,
+    *,
+    fitting: bool = False,
 ) -> SearchResult:
     query = HybridQuery(
         text=request.query,
@@ -112,7 +126,12 @@ async def _search(
         with_vectors=True,
     )
     hits = await index.search(query)
-    metrics = await _assess(request, hits, index)
+    stored = (await index.manifest()).calibration
+    calibration = Calibration.from_dict(stored) if stored else None
+    if fitting:
+        nearby = near([hit.similarity for hit in hits], calibration)
+        hits = [hit for hit, is_near in zip(hits, nearby, strict=True) if is_near or hit.by_words]
+    metrics = _assess(request, hits, calibration)
     found = {hit.chunk.content_hash for hit in hits}
     recalled = [hit for hit in (await index.recall(also, vector) if also else ()) if _is_new(hit, found, query)]
     results = [_result(hit, rank) for rank, hit in enumerate([*hits, *recalled], start=1)]
@@ -131,9 +150,7 @@ def _is_new(hit: Hit, found: Collection[str], query: HybridQuery) -> bool:
     return wanted and hit.chunk.content_hash not in found
 
 
-async def _assess(request: RetrievalRequest, hits: Sequence[Hit], index: Index) -> ConfidenceMetrics:
-    stored = (await index.manifest()).calibration
-    calibration = Calibration.from_dict(stored) if stored else None
+def _assess(request: RetrievalRequest, hits: Sequence[Hit], calibration: Calibration | None) -> ConfidenceMetrics:
     # Without a threshold all that may be found was found: a book or a filter with few passages is no reason for doubt.
     wanted = request.top_k if request.score_threshold or not hits else min(request.top_k, len(hits))
     return assess([hit.similarity for hit in hits], [hit.vector or () for hit in hits], calibration, wanted)

@@ -7,6 +7,7 @@ a hash that changes with every start, and the values of secret settings are stru
 import hashlib
 import json
 import logging
+import re
 import secrets
 import sys
 from collections.abc import Iterable
@@ -19,6 +20,7 @@ from pydantic import SecretStr
 from chapterverse.config import Settings
 from chapterverse.models import ChunkEvent, DoneEvent, Event, HealthResponse
 
+LEAST_SECRET: Final = 8  # characters from which on a secret is struck out of other words, too
 METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 # Seconds: from a search alone to the request's limit.
 _BUCKETS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0)
@@ -41,7 +43,12 @@ class JsonLines(logging.Formatter):
 
     def __init__(self, hidden: Iterable[str] = ()) -> None:
         super().__init__()
-        self._hidden = sorted(hidden, key=len, reverse=True)  # a secret inside another is struck out after it
+        # A secret inside another is struck out after it. A short one, such as the "x" that a local model server takes
+        # for a key, is struck out where it stands alone: else it would be struck out of every other word.
+        ordered = [re.escape(secret) for secret in sorted(hidden, key=len, reverse=True)]
+        short = [rf"(?<!\w){secret}(?!\w)" for secret in ordered if len(secret) < LEAST_SECRET]
+        long = [secret for secret in ordered if len(secret) >= LEAST_SECRET]
+        self._hidden = re.compile("|".join(long + short)) if ordered else None
 
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
@@ -54,10 +61,18 @@ class JsonLines(logging.Formatter):
         line |= {name: value for name, value in vars(record).items() if name not in _PLAIN}
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        text = json.dumps(line, ensure_ascii=False, default=str)
-        for secret in self._hidden:
-            text = text.replace(secret, "***")
-        return text
+        return json.dumps(self._struck(line), ensure_ascii=False)
+
+    def _struck(self, value: Any) -> Any:
+        """The value without secrets. Numbers are none, and names of fields are ours."""
+        match value:
+            case None | bool() | int() | float():
+                return value
+            case dict():
+                return {str(name): self._struck(one) for name, one in value.items()}
+            case list() | tuple():
+                return [self._struck(one) for one in value]
+        return self._hidden.sub("***", str(value)) if self._hidden else str(value)
 
 
 def log_as_json(settings: Settings) -> None:
@@ -75,12 +90,12 @@ def log_as_json(settings: Settings) -> None:
 
 
 def secrets_of(settings: Settings) -> set[str]:
-    """The values of all secret settings, as they would appear inside a JSON string."""
+    """The values of all secret settings."""
     found: set[str] = set()
     for value in dict(settings).values():
         for one in value if isinstance(value, tuple) else (value,):
             if isinstance(one, SecretStr) and one.get_secret_value():
-                found.add(json.dumps(one.get_secret_value(), ensure_ascii=False)[1:-1])
+                found.add(one.get_secret_value())
     return found
 
 

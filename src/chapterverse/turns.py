@@ -48,3 +48,4 @@ class SessionSummary:
     updated_at: datetime
     turn_count: int
     topic_summary: str | None
+    first_question: str | None

@@ -116,7 +116,11 @@ def choose_index(settings: Settings) -> tuple[Index, str]:
             collection=settings.qdrant_collection_name,
             timeout=RETRIEVAL_SECONDS,
             spread=Spread(settings.qdrant_shards, settings.qdrant_replicas),
-        ), "QDRANT_URL is set"
+        ), "QDRANT_URL is set" + (
+            ", without https: QDRANT_API_KEY is sent as plain text"
+            if settings.qdrant_api_key and settings.qdrant_url.startswith("http://")
+            else ""
+        )
     from chapterverse.index.edge import EdgeIndex
 
     return EdgeIndex(settings.chapterverse_home / "index"), "QDRANT_URL is not set"

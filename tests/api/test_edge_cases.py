@@ -91,7 +91,11 @@ def test_the_map_leads_to_tests() -> None:
             "has 10,001 characters; shorten it to 10,000 or fewer",
         ),
         (SELECTION | {"selected_text": ""}, "body", "selected_text is required"),
-        (QUESTION | {"filters": {"chapter": "1"}}, "filters.chapter", "Extra inputs are not permitted"),
+        (
+            QUESTION | {"filters": {"chapter": "1"}},
+            "filters",
+            "there is no filter chapter; known are source_url, page_title",
+        ),
     ],
 )
 @pytest.mark.parametrize("path", ASKING)

@@ -108,3 +108,12 @@ def test_openapi_has_every_route_and_no_422(example_server: Served) -> None:
             assert "422" not in operation["responses"]
             assert "500" in operation["responses"]
     assert example_server.http.get("/docs").status_code == 200
+
+
+@pytest.mark.parametrize("headers", [{}, {"content-type": "text/plain"}])
+def test_json_that_is_not_called_json_names_the_header(example_server: Served, headers: dict[str, str]) -> None:
+    answer = example_server.http.post("/search", content=b'{"query": "nodes"}', headers=headers)
+    assert answer.status_code == 400
+    sent = headers.get("content-type", "none")
+    wanted = f"body: JSON is read only with the header 'Content-Type: application/json'; {sent} was sent"
+    assert answer.json()["message"] == wanted

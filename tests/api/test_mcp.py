@@ -120,7 +120,8 @@ async def fail(client: Client) -> None:
     refused(await client.call_tool("ask_book", {"question": "What?", "selected_text": " \n"}), BAD)
     refused(await client.call_tool("ask_book", {"question": "What?", "session_id": "mine"}), BAD)
     refused(await client.call_tool("read_page", {}), BAD)
-    refused(await client.call_tool("read_page", {"url": "nowhere.md"}), "not_found")
+    lost = refused(await client.call_tool("read_page", {"url": "nowhere.md"}), "not_found")
+    assert lost["message"] == "There is no page nowhere.md in the book.", "as the caller named it"
     with pytest.raises(MCPError, match="no tool write_page"):
         await client.call_tool("write_page", {})
     for uri in ("chapterverse://pages/none", "file:///etc/passwd"):

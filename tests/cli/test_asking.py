@@ -9,8 +9,9 @@ from click.testing import CliRunner
 from chapterverse.answering.refusals import NOT_IN_BOOK
 from chapterverse.cli import main
 from chapterverse.models import MAX_SELECTION_CHARS
-from tests.cli.process import chapterverse
+from tests.cli.process import assert_refused, chapterverse
 from tests.conftest import EXAMPLE_BOOK
+from tests.ingestion.readers.test_pdf import write_pdf
 from tests.llm_stub import CutsOff, LlmStub, Quotes, serving_llm
 from tests.served import free_port
 
@@ -138,3 +139,16 @@ def test_what_cannot_be_asked_is_told_before_anything_opens(
     assert told in shown.stderr
     assert shown.stdout == ""
     assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.slow
+def test_a_pdf_can_be_selected(example_home: Path, tmp_path: Path, database_url: str) -> None:
+    (tmp_path / "winch.pdf").write_bytes(write_pdf([["The winch of the Kestrel lifts 12 kg."]]))
+    selected = str(tmp_path / "winch.pdf")
+    shown = chapterverse(
+        example_home, "ask", "How much does the winch lift?", "--select", selected, "--json", DATABASE_URL=database_url
+    )
+    assert shown.returncode == 0, shown.stderr
+    assert "12 kg" in json.loads(shown.stdout)["sources"][0]["quote"]
+    (tmp_path / "broken.pdf").write_bytes(b"%PDF-1.7 and then nothing")
+    assert_refused(example_home, ["ask", "What?", "--select", str(tmp_path / "broken.pdf")], 2, "cannot be read")

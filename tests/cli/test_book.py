@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.process import assert_refused, chapterverse
+from tests.cli.process import Terminal, assert_refused, chapterverse
 from tests.conftest import EXAMPLE_BOOK
 
 pytestmark = pytest.mark.slow
@@ -25,9 +25,10 @@ def test_search_prints_data_to_stdout_and_the_rest_to_stderr(example_home: Path)
     ("arguments", "code", "told"),
     [
         (["search", ""], 2, "query"),
-        (["search", "x", "-k", "99"], 2, "top_k"),
+        (["search", "x", "-k", "99"], 2, "'-k'"),
+        (["search", "x", "--threshold", "3"], 2, "'--threshold'"),
         (["search", "x", "-f", "module"], 2, "KEY=VALUE"),
-        (["search", "x", "-f", "author=me"], 2, "author"),
+        (["search", "x", "-f", "author=me"], 2, "there is no filter author; known are source_url, page_title"),
         (["search", "x"], 6, "chapterverse ingest"),
         (["calibrate"], 6, "chapterverse ingest"),
         (["ingest"], 2, "SOURCE"),
@@ -104,3 +105,60 @@ def test_ingest_beside_a_running_server_is_taken_up(tmp_path: Path) -> None:
             time.sleep(0.1)
         best = server.http.post("/search", json={"query": "What colour are bananas?"}).json()["results"][0]
         assert best["page_title"] == "Bananas"
+
+
+def test_nonsense_finds_nothing_and_the_order_shows_no_numbers_that_contradict_it(example_home: Path) -> None:
+    nothing = chapterverse(example_home, "search", "zxqv blorp fnord", "-k", "8")
+    assert (nothing.returncode, nothing.stdout) == (0, "")
+    assert "Nothing in the book fits." in nothing.stderr
+    found = chapterverse(example_home, "search", "How do nodes find each other?", "-k", "8")
+    heads = [line for line in found.stdout.splitlines() if line[:1].isdigit()]
+    assert len(heads) == 8
+    assert not any(line.rpartition("  ")[2].startswith("0.") for line in heads)
+
+
+def test_sources_are_listed_and_forgotten_and_a_fresh_start_asks_first(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    for name, text in (("one/a.md", "Apples are red."), ("two/b.md", "Bananas are yellow."), ("two/empty.md", "")):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(f"# {name}\n\n{text}" if text else "")
+    read = chapterverse(home, "ingest", str(tmp_path / "one"), str(tmp_path / "two"))
+    assert "1 × skipped: " in read.stderr and "(two/empty.md)" in read.stderr, "what was skipped has a name"
+    listed = json.loads(chapterverse(home, "sources", "--json").stdout)
+    assert listed == [{"source": "one", "pages": 1}, {"source": "two", "pages": 1}]
+    assert "1 page   two" in chapterverse(home, "sources").stdout
+
+    assert_refused(
+        home, ["ingest", "--fresh", str(tmp_path / "one")], 2, "--fresh would forget two (1 page). Add --yes"
+    )
+    assert len(json.loads(chapterverse(home, "sources", "--json").stdout)) == 2, "nothing was lost"
+    assert_refused(home, ["forget", "three"], 4, "no source three. It has: one, two")
+    gone = chapterverse(home, "forget", "two", "--json")
+    assert json.loads(gone.stdout)["removed"] == 1, gone.stderr
+    again = chapterverse(home, "ingest", "--fresh", str(tmp_path / "one"))
+    assert again.returncode == 0, "nothing but what is read again would be forgotten"
+    other = chapterverse(home, "ingest", "--fresh", "--yes", str(tmp_path / "two"), "--json")
+    assert json.loads(other.stdout)["removed"] == 1
+
+
+def test_a_fresh_start_is_confirmed_on_a_terminal(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.md").write_text("# A\n\nApples are red.")
+    assert chapterverse(home, "ingest", str(tmp_path / "one")).returncode == 0
+    with Terminal(home, "ingest", "--fresh", str(tmp_path / "two")) as terminal:
+        assert "--fresh forgets one (1 page)." in terminal.until("[y/N]")
+        terminal.type("n\n")
+        terminal.until("The book is as it was.")
+        assert terminal.ended() == 1
+    assert json.loads(chapterverse(home, "sources", "--json").stdout) == [{"source": "one", "pages": 1}]
+
+
+def test_no_book_says_where_it_was_looked_for_and_makes_no_home(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    for arguments in (["search", "x"], ["ask", "x"]):
+        shown = chapterverse(home, *arguments)
+        assert shown.returncode == 6
+        assert f"{home} was looked at" in shown.stderr
+        assert not home.exists()

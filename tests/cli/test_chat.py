@@ -131,3 +131,17 @@ def test_a_setting_that_cannot_work_ends_the_chat(example_home: Path) -> None:
     shown = chapterverse(example_home, "chat", fed="What is ROS 2?\n", EMBEDDINGS="cohere")
     assert shown.returncode == 9
     assert "COHERE_API_KEY" in shown.stderr
+
+
+def test_ctrl_c_pressed_twice_ends_the_answer_and_not_the_chat(open_home: Path) -> None:
+    with serving_llm() as stub, Terminal(open_home, "chat", **speaking_to(stub)) as terminal:
+        terminal.until("\n> ")
+        stub.script.append(Hangs(after="ROS 2 is a set of libraries [1]. And then "))
+        terminal.type("Which middleware does ROS 2 use?\n")
+        terminal.until("reading:")
+        terminal.type("\x03\x03\x03")
+        assert "Traceback" not in terminal.until("\n> ")
+        assert "/select FILE" in terminal.ask("/help"), "the chat goes on"
+        terminal.type("\x04")
+        assert terminal.ended() == 0
+        assert "Traceback" not in terminal.screen

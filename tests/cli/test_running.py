@@ -14,12 +14,14 @@ from chapterverse.api.clients import Clients
 from chapterverse.cli import main
 from chapterverse.config import Settings
 from chapterverse.errors import ConfigurationError
-from tests.cli.process import chapterverse
+from tests.cli.process import Terminal, chapterverse
 from tests.served import free_port
 
 COMMANDS = [
     [],
     ["ingest"],
+    ["sources"],
+    ["forget"],
     ["search"],
     ["calibrate"],
     ["ask"],
@@ -136,3 +138,30 @@ def test_serve_says_when_the_port_is_taken(tmp_path: Path) -> None:
         shown = chapterverse(tmp_path, "serve", "--port", str(taken.getsockname()[1]))
     assert shown.returncode == 1
     assert "--port" in shown.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [(["--port", "99999"], "'--port'"), (["--port", "-1"], "'--port'"), (["--workers", "0"], "'--workers'")],
+)
+def test_serve_refuses_numbers_that_cannot_work(arguments: list[str], told: str) -> None:
+    shown = CliRunner().invoke(main, ["serve", *arguments])
+    assert shown.exit_code == 2
+    assert told in shown.stderr and "Traceback" not in shown.stderr
+
+
+@pytest.mark.slow
+def test_serve_refuses_an_engine_that_cannot_work_by_the_name_of_its_setting(tmp_path: Path) -> None:
+    shown = chapterverse(tmp_path, "serve", "--port", str(free_port()), COHERE_API_KEY="k", COHERE_MODEL="embed-none")
+    assert shown.returncode == ConfigurationError.exit_code
+    assert shown.stderr.startswith("error: COHERE_MODEL") and "Traceback" not in shown.stderr
+
+
+@pytest.mark.slow
+def test_serve_says_its_address_on_a_terminal_and_nowhere_else(example_home: Path, database_url: str) -> None:
+    port = free_port()
+    with Terminal(example_home, "serve", "--port", str(port), DATABASE_URL=database_url) as terminal:
+        assert f"http://127.0.0.1:{port}/" in terminal.until("/docs")
+        terminal.until("Application startup complete")
+        terminal.type("\x03")
+        terminal.ended()

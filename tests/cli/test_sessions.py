@@ -23,13 +23,14 @@ async def test_sessions_are_listed_shown_and_deleted(tmp_path: Path, database_ur
 
     conversations = Conversations(database_url)
     await conversations.store(Turn(SESSION, "What is a node?", "A \x1b[31mparticipant [1]."))
+    assert sessions()[1].startswith("What is a node?\n"), "until it has a topic, its first question names a session"
     await conversations.set_topic(SESSION, "Nodes")
     await conversations.close()
 
     code, listed, _ = sessions()
     assert code == 0
-    assert listed.startswith(SESSION)
-    assert listed.rstrip().endswith("1  Nodes")
+    assert listed.startswith("Nodes\n")
+    assert listed.rstrip().endswith(f"· 1 turn · {SESSION}")
     assert json.loads(sessions("--json")[1])[0]["turn_count"] == 1
     code, shown, told = sessions("show", SESSION)
     assert code == 0
@@ -41,3 +42,10 @@ async def test_sessions_are_listed_shown_and_deleted(tmp_path: Path, database_ur
         code, shown, told = sessions("show", unknown)
         assert (code, shown) == (4, "")
         assert f"no session {unknown}" in told
+
+
+def test_where_nothing_was_kept_no_database_is_made(tmp_path: Path) -> None:
+    shown = chapterverse(tmp_path / "home", "sessions")
+    assert shown.returncode == 0
+    assert f"{tmp_path / 'home' / 'postgres'} was looked at" in shown.stderr
+    assert not (tmp_path / "home").exists()

@@ -94,3 +94,14 @@ async def test_the_lock_of_a_dead_writer_is_broken_after_a_while(
         await late.publish(manifest())
     await left.__aexit__(None, None, None)
     await index.close()
+
+
+async def test_a_key_over_plain_http_warns_nobody_on_stderr(qdrant_url: str) -> None:
+    """The client prints a warning of its own for a key given as one; warnings fail the tests."""
+    from chapterverse.config import Settings
+    from chapterverse.wiring import choose_index
+
+    index, why = choose_index(Settings.load(qdrant_url=qdrant_url, qdrant_api_key="some-key"))
+    assert index._client._client._rest_headers["api-key"] == "some-key"  # type: ignore[attr-defined]
+    assert "QDRANT_API_KEY is sent as plain text" in why, "doctor says it instead"
+    await index.close()

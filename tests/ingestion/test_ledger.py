@@ -18,7 +18,8 @@ def test_counts_reasons_and_file(tmp_path: Path) -> None:
     ):
         ledger.write(row)
     assert ledger.changed_anything()
-    assert ledger.reasons(("skipped", "failed")) == [("skipped: a draft", 2), ("failed: looks binary, not text", 1)]
+    reasons = [("skipped: a draft", ["c", "d"]), ("failed: looks binary, not text", ["e"])]
+    assert ledger.reasons(("skipped", "failed")) == reasons
     kept = json.loads(ledger.save(tmp_path).read_text("utf-8"))
     assert (kept["added"], kept["skipped"], kept["failed"], kept["removed"]) == (1, 2, 1, 0)
     assert kept["pages"][0] == {"url": "a", "outcome": "added", "why": "", "chunks": 3, "flags": [], "orders": []}

@@ -21,7 +21,7 @@ from chapterverse.index.edge import EdgeIndex
 from chapterverse.ingestion.document import Document, Failed, Fetched, Skipped, Unchanged
 from chapterverse.ingestion.ledger import Ledger
 from chapterverse.ingestion.options import SourceOptions
-from chapterverse.ingestion.pipeline import Progress, Workshop, ingest, reembed
+from chapterverse.ingestion.pipeline import Progress, Workshop, forget, ingest, reembed
 from chapterverse.ingestion.sources import open_source
 from chapterverse.testing import HashEmbedder
 from tests.conftest import EXAMPLE_BOOK, ROOT
@@ -145,8 +145,28 @@ async def test_two_pages_with_one_address(workshop: Workshop) -> None:
 
 async def test_fresh_forgets_everything(workshop: Workshop) -> None:
     await ingest([Shelf({"a.md": "# A\n\nApples."}, key="one")], workshop)
-    await ingest([Shelf({"b.md": "# B\n\nBananas."}, key="two")], workshop, fresh=True)
+    ledger = await ingest([Shelf({"b.md": "# B\n\nBananas."}, key="two")], workshop, fresh=True)
     assert await urls(workshop) == {"b.md"}
+    assert {row.url: row.outcome for row in ledger} == {"a.md": "removed", "b.md": "added"}, "what went is counted"
+
+
+async def test_a_fresh_start_that_reads_nothing_forgets_nothing(workshop: Workshop) -> None:
+    await ingest([Shelf({"a.md": "# A\n\nApples."}, key="one")], workshop)
+    ledger = await ingest([Shelf({"b.md": Failed("b.md", "broken")}, key="two")], workshop, fresh=True)
+    assert [row.outcome for row in ledger] == ["failed"]
+    assert await urls(workshop) == {"a.md"}
+
+
+async def test_a_source_is_forgotten_and_the_others_stay(workshop: Workshop) -> None:
+    await ingest([Shelf({"a.md": "# A\n\nApples."}, key="one")], workshop)
+    await ingest([Shelf({"b.md": "# B\n\nBananas.", "c.md": "# C\n\nCherries."}, key="two")], workshop)
+    ledger = await forget(["two"], workshop)
+    assert {row.url: (row.outcome, row.why) for row in ledger} == dict.fromkeys(
+        ("b.md", "c.md"), ("removed", "forgotten")
+    )
+    assert await urls(workshop) == {"a.md"}
+    await forget(["one"], workshop)
+    assert await urls(workshop) == set(), "a book may be empty"
 
 
 class Broken(HashEmbedder):

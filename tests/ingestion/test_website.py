@@ -614,3 +614,24 @@ async def test_an_llms_txt_lists_the_pages(site: Site) -> None:
     site.routes["/llms.txt"] = Answer(b"nothing here", content_type="text/plain")
     with pytest.raises(IngestionError, match="lists no page of its own site"):
         await read(site, "/llms.txt")
+
+
+async def test_what_robots_forbid_is_told_with_a_sitemap_too(site: Site) -> None:
+    site.text("/robots.txt", f"User-agent: *\nDisallow: /private\nSitemap: {site.origin}/sitemap.xml\n")
+    site.page("/", "/private/linked", "/a")
+    site.page("/a", "/private/deeper", "/private/linked")
+    site.sitemap("/", "/a", "/private/listed")
+    source, found = await read(site)
+    assert set(found.documents) == {"/", "/a"}
+    assert found.skipped == dict.fromkeys(("/private/linked", "/private/deeper", "/private/listed"), "robots.txt")
+    assert source.complete
+
+
+async def test_a_start_page_that_robots_forbid_is_told(site: Site) -> None:
+    site.text("/robots.txt", f"User-agent: *\nDisallow: /start$\nSitemap: {site.origin}/sitemap.xml\n")
+    site.page("/start")
+    site.page("/start/a")
+    site.sitemap("/start/a")
+    _, found = await read(site, "/start")
+    assert set(found.documents) == {"/start/a"}
+    assert found.skipped == {"/start": "robots.txt"}

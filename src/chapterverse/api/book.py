@@ -12,7 +12,7 @@ from chapterverse.api.services import ServicesOf
 from chapterverse.errors import NotFound
 from chapterverse.ingestion.images import MEDIA_TYPES, stored_image
 from chapterverse.models import PageList, RenderedPage, RetrievalRequest, SearchResult
-from chapterverse.retrieval import retrieve_with_retry
+from chapterverse.retrieval import find_passages
 
 router = APIRouter(tags=["book"])
 
@@ -38,7 +38,7 @@ async def search(
 ) -> SearchResult:
     """Find the passages that fit a question best, by meaning and by words. No language model is asked."""
     async with admitted(request):
-        return await retrieve_with_retry(wanted, services.embedder, services.index)
+        return await find_passages(wanted, services.embedder, services.index)
 
 
 @router.get("/pages", responses=responses(401, 503))

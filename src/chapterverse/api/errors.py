@@ -106,6 +106,10 @@ async def _ours(request: Request, failure: Exception) -> Response:
 async def _invalid(request: Request, failure: Exception) -> Response:
     assert isinstance(failure, RequestValidationError)
     faults = [_fault(error) for error in failure.errors()]
+    sent_as = request.headers.get("content-type", "")
+    if [fault["field"] for fault in faults] == ["body"] and "json" not in sent_as:
+        wanted = f"JSON is read only with the header 'Content-Type: application/json'; {sent_as or 'none'} was sent"
+        faults = [{"field": "body", "problem": wanted}]
     message = "; ".join(f"{fault['field']}: {fault['problem']}" for fault in faults)
     return await _ours(request, ValidationFailed(message, details={"errors": faults}))
 

@@ -36,9 +36,9 @@ class Contents:
         return self._brief
 
 
-async def read_page(page_id: str, index: Index) -> PageText:
-    """One page with its text."""
-    page = await _page(page_id, index)
+async def read_page(page_id: str, index: Index, asked_for: str = "") -> PageText:
+    """One page with its text. `asked_for`: how the caller named it, if not by its id."""
+    page = await _page(page_id, index, asked_for)
     return PageText(**_fields(page), text=page.text)
 
 
@@ -70,10 +70,10 @@ async def render_page(page_id: str, index: Index, home: Path) -> RenderedPage:
     return RenderedPage(**_fields(page), text=page.text, blocks=blocks, marks=marks)
 
 
-async def _page(page_id: str, index: Index) -> Page:
+async def _page(page_id: str, index: Index, asked_for: str = "") -> Page:
     page = await index.page(page_id)
     if page is None:
-        raise NotFound(f"There is no page {page_id} in the book.")
+        raise NotFound(f"There is no page {asked_for or page_id} in the book.")
     return page
 
 

@@ -12,7 +12,7 @@ import click
 
 from chapterverse import __version__
 from chapterverse.cli.asking import ask
-from chapterverse.cli.book import calibrate, ingest, search
+from chapterverse.cli.book import calibrate, forget, ingest, search, sources
 from chapterverse.cli.chat import chat
 from chapterverse.cli.evaluating import evaluate
 from chapterverse.cli.judging import judge_check
@@ -32,6 +32,7 @@ def main(verbose: bool) -> None:
     \b
     First steps, without any key:
       chapterverse ingest docs/            read a folder, file or website into the book
+      chapterverse sources                 what was read into it; `forget` takes a source out again
       chapterverse ask "what is a node?"   an answer with its sources, or a refusal
       chapterverse chat                    a conversation that remembers
       chapterverse search "nodes"          find passages, ask no language model
@@ -50,5 +51,20 @@ def main(verbose: bool) -> None:
             stream.reconfigure(errors="replace")
 
 
-for _command in (ingest, search, calibrate, ask, chat, sessions, evaluate, judge_check, serve, mcp, key, doctor):
+for _command in (
+    ingest,
+    sources,
+    forget,
+    search,
+    calibrate,
+    ask,
+    chat,
+    sessions,
+    evaluate,
+    judge_check,
+    serve,
+    mcp,
+    key,
+    doctor,
+):
     main.add_command(_command)

@@ -14,9 +14,10 @@ import click
 
 from chapterverse.arguments import read_request
 from chapterverse.cli.command import REFUSED, command, search_fields, search_options
-from chapterverse.errors import ConversationsUnavailable, ValidationFailed
+from chapterverse.errors import ChapterverseError, ValidationFailed
 
 if TYPE_CHECKING:
+    from chapterverse.ingestion.document import Format
     from chapterverse.models import ChatRequest, ChatResponse, Event
     from chapterverse.services import Services
 
@@ -25,7 +26,12 @@ if TYPE_CHECKING:
     epilog=f"Exit code: 0 answered, {REFUSED} refused because the book or the selection does not say, else an error's."
 )
 @click.argument("question")
-@click.option("--select", "selection", metavar="FILE", help="Ask about the text of FILE alone; - is stdin.")
+@click.option(
+    "--select",
+    "selection",
+    metavar="FILE",
+    help="Ask about the text of FILE alone (text, PDF, EPUB, docx); - is stdin.",
+)
 @search_options
 @click.option("--session", metavar="ID", help="Go on with a conversation, as its id was shown.")
 @click.option("--json", "as_json", is_flag=True, help="Print the ChatResponse as JSON.")
@@ -47,7 +53,7 @@ async def ask(question: str, selection: str | None, session: str | None, as_json
     from chapterverse.models import ChatRequest
     from chapterverse.terminal.answers import AnswerView
 
-    selected = read_selection(selection) if selection else None
+    selected = await read_selection(selection) if selection else None
     request = read_request(
         ChatRequest, query=question, session_id=session, **selection_fields(selected), **search_fields(**options)
     )
@@ -92,12 +98,7 @@ async def answered(
 @contextlib.asynccontextmanager
 async def _database_starting(services: "Services") -> AsyncGenerator[None, None]:
     """Have the embedded Postgres start meanwhile. If it cannot, the answer will say that it was not stored."""
-
-    async def start() -> None:
-        with contextlib.suppress(ConversationsUnavailable):
-            await services.conversations.probe()
-
-    starting = asyncio.create_task(start())
+    starting = asyncio.create_task(start_conversations(services))
     try:
         yield
     finally:
@@ -105,13 +106,24 @@ async def _database_starting(services: "Services") -> AsyncGenerator[None, None]
         await asyncio.wait([starting])
 
 
-def read_selection(name: str) -> str:
-    """The text of a file, or of stdin, as it is: offsets of citations count into it."""
+async def start_conversations(services: "Services") -> None:
+    """Start the database, unless there is no book: whoever looks in the wrong folder wants no home made there. What
+    fails is told when it is needed."""
+    with contextlib.suppress(ChapterverseError):
+        await services.index.manifest()
+        await services.conversations.probe()
+
+
+async def read_selection(name: str) -> str:
+    """The text of a file, or of stdin, as it is: offsets of citations count into it. Of a PDF, an EPUB or a Word file,
+    the text that ingesting it would find."""
+    from chapterverse.ingestion.formats import format_of_file
     from chapterverse.models import MAX_SELECTION_CHARS
 
     try:
-        content = sys.stdin.buffer.read() if name == "-" else Path(name).expanduser().read_bytes()
-        text = content.decode("utf-8")
+        content = await asyncio.to_thread(_content, name)
+        form = format_of_file(name)
+        text = await _text_in(name, form, content) if form in ("pdf", "epub", "docx") else content.decode("utf-8")
     except OSError as failure:
         raise ValidationFailed(f"{name} cannot be read: {failure.strerror}") from None
     except UnicodeDecodeError:
@@ -124,6 +136,27 @@ def read_selection(name: str) -> str:
     if not text.strip():
         raise ValidationFailed(f"selected_text: {name} is empty; select some text.")
     return text
+
+
+def _content(name: str) -> bytes:
+    return sys.stdin.buffer.read() if name == "-" else Path(name).expanduser().read_bytes()
+
+
+async def _text_in(name: str, form: "Format", content: bytes) -> str:
+    """The text of a file that is more than text, read as `ingest` reads it."""
+    from chapterverse.embeddings.wordpiece import WINDOW
+    from chapterverse.ingestion.document import Document, NothingToRead, Unreadable
+    from chapterverse.ingestion.worker_limits import ReadLimits
+    from chapterverse.ingestion.workers import DocumentReader
+
+    reader = DocumentReader(ReadLimits())
+    try:
+        pages = await reader.read(Document(name, Path(name).name, "", form, content), WINDOW)
+    except (Unreadable, NothingToRead) as failure:
+        raise ValidationFailed(f"{name} cannot be read: {failure}") from None
+    finally:
+        await reader.close()
+    return "\n\n".join(page.text for page, _ in pages)
 
 
 def selection_fields(selected: str | None) -> dict[str, Any]:

@@ -5,6 +5,7 @@ knows what the work is.
 """
 
 import asyncio
+import concurrent.futures
 import contextlib
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -35,7 +36,13 @@ class Background:
     ) -> None:
         loop = self._loop.result()
         loop.call_soon_threadsafe(self._main.cancel)
-        with contextlib.suppress(asyncio.CancelledError):
+        while not self._life.done():
+            # Ctrl-C again: what is being closed is cancelled, and the thread ends all the same.
+            with contextlib.suppress(KeyboardInterrupt):
+                concurrent.futures.wait([self._life])
+                break
+            loop.call_soon_threadsafe(self._main.cancel)
+        with contextlib.suppress(asyncio.CancelledError, concurrent.futures.CancelledError):
             self._life.result()
         self._thread.shutdown()
 
@@ -45,7 +52,7 @@ class Background:
         return self._loop.done() and self._opened.done()
 
     def run(self, work: Work[T]) -> T:
-        """Do the work and return its result. Ctrl-C cancels it: it is over when `CancelledError` comes out."""
+        """Do the work and return its result. Ctrl-C cancels it, each one anew, until `CancelledError` comes out."""
         result: Future[T] = Future()
         task: asyncio.Task[T] | None = None
 
@@ -60,11 +67,11 @@ class Background:
 
         loop = self._loop.result()
         loop.call_soon_threadsafe(begin)
-        try:
-            return result.result()
-        except KeyboardInterrupt:
-            loop.call_soon_threadsafe(cancel)
-            return result.result()
+        while True:
+            try:
+                return result.result()
+            except KeyboardInterrupt:
+                loop.call_soon_threadsafe(cancel)
 
     async def _live(self) -> None:
         """Keep the services open until this is cancelled; what fails in opening is told to whoever wants them."""

@@ -1,10 +1,12 @@
-"""Commands that make and look through the book: ingest, search, calibrate.
+"""Commands that make and look through the book: ingest, sources, forget, search, calibrate.
 
 Owns their arguments and exit codes. Never decides what a page is.
 """
 
 import asyncio
 import json
+import sys
+from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +14,11 @@ import click
 
 from chapterverse.arguments import read_request
 from chapterverse.cli.command import command, search_fields, search_options
-from chapterverse.errors import ValidationFailed
+from chapterverse.errors import NotFound, ValidationFailed
 
 if TYPE_CHECKING:
     from chapterverse.answering.refusal_rate import RefusalRate
+    from chapterverse.index import Index
     from chapterverse.services import Engines
 
 
@@ -45,11 +48,12 @@ if TYPE_CHECKING:
     help="Processes that read and embed; one uses every core too.",
 )
 @click.option("--fresh", is_flag=True, help="Forget the book as it is and start from nothing.")
+@click.option("--yes", is_flag=True, help="With --fresh: forget sources that are not named, without asking.")
 @click.option("--reembed", is_flag=True, help="Embed the stored book anew with the model of the settings; no SOURCE.")
 @click.option("--json", "as_json", is_flag=True, help="Print the ledger as JSON to stdout.")
 @command
 async def ingest(
-    sources: tuple[str, ...], fresh: bool, reembed: bool, workers: int, as_json: bool, **options: Any
+    sources: tuple[str, ...], fresh: bool, yes: bool, reembed: bool, workers: int, as_json: bool, **options: Any
 ) -> int:
     """Read a folder, a file or a website into the book.
 
@@ -78,6 +82,9 @@ async def ingest(
     opened = [open_source(source, SourceOptions(**options)) for source in sources]
     settings = Settings.load()
     async with open_engines(settings) as engines:
+        if fresh and not yes and not await _may_forget(engines.index, {source.key for source in opened}):
+            err.print("The book is as it was.")
+            return 1
         try:
             async with sharing_work(engines.embedder, workers) as embedder:
                 with IngestProgress() as watch:
@@ -99,6 +106,84 @@ async def ingest(
     return 10 if nothing_read and ledger.count("failed") else 0
 
 
+async def _may_forget(index: "Index", named: set[str]) -> bool:
+    """Ask before a fresh start forgets sources that are not read again; without a terminal, refuse."""
+    from chapterverse.errors import RetrievalUnavailable
+
+    try:
+        held = await _sources_of(index)
+    except RetrievalUnavailable:  # no book, or one that cannot be read: nothing that could be lost
+        return True
+    lost = {source: pages for source, pages in held.items() if source not in named}
+    if not lost:
+        return True
+    told = ", ".join(f"{source} ({pages:,} page{'s' * (pages != 1)})" for source, pages in lost.items())
+    if not sys.stdin.isatty():
+        raise ValidationFailed(
+            f"--fresh would forget {told}. Add --yes if that is meant, or leave --fresh out: sources add up."
+        )
+    return click.confirm(f"--fresh forgets {told}. Go on?", err=True)
+
+
+async def _sources_of(index: "Index") -> dict[str, int]:
+    """The sources of the book by their names, with how many pages each has."""
+    return dict(Counter(page.source for page in await index.pages()))
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@command
+async def sources(as_json: bool) -> int:
+    """List the sources of the book: the folders, files and websites that were ingested, and their pages.
+
+    \b
+      chapterverse sources
+      chapterverse forget https://docs.example.com
+    """
+    from chapterverse.config import Settings
+    from chapterverse.terminal import out, printable
+    from chapterverse.wiring import open_engines
+
+    async with open_engines(Settings.load()) as engines:
+        held = await _sources_of(engines.index)
+    if as_json:
+        click.echo(json.dumps([{"source": source, "pages": pages} for source, pages in held.items()], indent=2))
+    else:
+        for source, pages in held.items():
+            out.print(f"{pages:>7,} page{'s' if pages != 1 else ' '}  {printable(source)}")
+    return 0
+
+
+@click.command()
+@click.argument("names", nargs=-1, required=True, metavar="SOURCE...")
+@click.option("--json", "as_json", is_flag=True, help="Print the ledger as JSON to stdout.")
+@command
+async def forget(names: tuple[str, ...], as_json: bool) -> int:
+    """Take all pages of a SOURCE out of the book. Name it as `chapterverse sources` does.
+
+    Readers see the new book all at once. Ingesting the source again brings its pages back.
+
+    \b
+      chapterverse forget https://docs.example.com
+    """
+    from chapterverse.config import Settings
+    from chapterverse.ingestion import pipeline
+    from chapterverse.terminal.book import show_ledger
+    from chapterverse.wiring import open_engines
+
+    settings = Settings.load()
+    async with open_engines(settings) as engines:
+        held = await _sources_of(engines.index)
+        if unknown := [name for name in names if name not in held]:
+            raise NotFound(f"The book has no source {', '.join(unknown)}. It has: {', '.join(held)}")
+        workshop = pipeline.Workshop(engines.index, engines.embedder, settings.chapterverse_home)
+        ledger = await pipeline.forget(names, workshop)
+    show_ledger(ledger, str(settings.chapterverse_home / "ledgers"))
+    if as_json:
+        click.echo(ledger.to_json())
+    return 0
+
+
 @click.command()
 @click.argument("query")
 @search_options
@@ -113,13 +198,13 @@ async def search(query: str, as_json: bool, **options: Any) -> int:
     """
     from chapterverse.config import Settings
     from chapterverse.models import RetrievalRequest
-    from chapterverse.retrieval import retrieve_with_retry
+    from chapterverse.retrieval import find_passages
     from chapterverse.terminal.book import show_passages
     from chapterverse.wiring import open_engines
 
     request = read_request(RetrievalRequest, query=query, **search_fields(**options))
     async with open_engines(Settings.load()) as engines:
-        found = await retrieve_with_retry(request, engines.embedder, engines.index)
+        found = await find_passages(request, engines.embedder, engines.index)
     if as_json:
         click.echo(found.model_dump_json(indent=2))
     else:

@@ -16,9 +16,9 @@ from uuid import uuid4
 import click
 
 from chapterverse.arguments import read_request
-from chapterverse.cli.asking import answered, read_selection, selection_fields
+from chapterverse.cli.asking import answered, read_selection, selection_fields, start_conversations
 from chapterverse.cli.background import Background
-from chapterverse.cli.command import reported, search_fields, search_options
+from chapterverse.cli.command import hint_for, reported, search_fields, search_options
 from chapterverse.errors import ChapterverseError, ConfigurationError
 
 if TYPE_CHECKING:
@@ -99,10 +99,13 @@ class Chat:
                 break
             except CancelledError:
                 show_note("Cancelled.")
+            except KeyboardInterrupt:  # pressed again, just after the answer had ended
+                if not sys.stdin.isatty():
+                    raise
             except ConfigurationError:  # no question can be answered
                 raise
             except ChapterverseError as failure:
-                show_error(failure.message)
+                show_error(failure.message, hint_for(failure))
                 self._exit_code = failure.exit_code
         show_note(f"go on with: chapterverse chat --session {self._session}")
         return 0 if sys.stdin.isatty() else self._exit_code
@@ -151,7 +154,7 @@ class Chat:
                 show_note("Questions are about the book.")
             case ["/select", name]:
                 file = Path(name.strip()).expanduser().absolute()  # so that "-" is a file, too
-                self._selection = (file.name, read_selection(str(file)))
+                self._selection = (file.name, asyncio.run(read_selection(str(file))))
                 show_note(f"Questions are about {file.name} alone; /select leaves it.")
             case [word, *_]:
                 show_note(f"There is no command {word}; /help lists them.")
@@ -236,5 +239,5 @@ async def _warm_up(services: "Services") -> None:
             await probe()
 
     await asyncio.gather(
-        *map(open_engine, (services.index.probe, services.embedder.probe, services.conversations.probe))
+        open_engine(services.index.probe), open_engine(services.embedder.probe), start_conversations(services)
     )

@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import click
 
-from chapterverse.errors import ChapterverseError, InternalError, ValidationFailed
+from chapterverse.errors import ChapterverseError, CollectionNotFoundError, InternalError, ValidationFailed
 
 P = ParamSpec("P")
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -30,14 +30,27 @@ def reported(run: Callable[P, int]) -> Callable[P, None]:
         try:
             sys.exit(run(*args, **kwargs))
         except ChapterverseError as failure:
-            hint = "Run `chapterverse -v …` to see the cause." if isinstance(failure, InternalError) else ""
-            terminal.show_error(failure.message, hint)
+            terminal.show_error(failure.message, hint_for(failure))
             sys.exit(failure.exit_code)
         except KeyboardInterrupt:
             terminal.err.print("Interrupted.")
             sys.exit(INTERRUPTED)
 
     return wrapped
+
+
+def hint_for(failure: ChapterverseError) -> str:
+    """What helps after an error of ours; empty where its message says it all."""
+    if isinstance(failure, InternalError):
+        return "Run `chapterverse -v …` to see the cause."
+    if isinstance(failure, CollectionNotFoundError):
+        from chapterverse.config import Settings
+
+        settings = Settings.load()
+        if settings.qdrant_url:
+            return f"The collection {settings.qdrant_collection_name} at {settings.qdrant_url} was looked at."
+        return f"{settings.chapterverse_home} was looked at; CHAPTERVERSE_HOME names another folder."
+    return ""
 
 
 def command(run: Callable[P, Coroutine[Any, Any, int]]) -> Callable[P, None]:
@@ -53,8 +66,13 @@ def command(run: Callable[P, Coroutine[Any, Any, int]]) -> Callable[P, None]:
 def search_options(decorated: Decorated) -> Decorated:
     """`--top-k`, `--threshold` and `--filter`, as `search_fields` takes them."""
     options = (
-        click.option("-k", "--top-k", type=int, help="Passages to use, 1–20; default 5, or AGENT_TOP_K for answers."),
-        click.option("--threshold", type=float, help="Least similarity of a passage, 0–1."),
+        click.option(
+            "-k",
+            "--top-k",
+            type=click.IntRange(1, 20),
+            help="Passages to use; default 5, or AGENT_TOP_K for answers.",
+        ),
+        click.option("--threshold", type=click.FloatRange(0, 1), help="Least similarity of a passage."),
         click.option(
             "-f",
             "--filter",

@@ -3,18 +3,30 @@
 Owns their arguments and exit codes. Never handles a request.
 """
 
+from typing import TYPE_CHECKING
+
 import click
 
 from chapterverse.cli.command import command, reported
 
+if TYPE_CHECKING:
+    from chapterverse.config import Settings
+
 
 @click.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 for all.")
-@click.option("--port", default=8000, show_default=True, help="Port to listen on.")
-@click.option("--workers", default=1, show_default=True, help="Server processes; each has its own engines.")
+@click.option("--port", type=click.IntRange(0, 65_535), default=8000, show_default=True, help="Port to listen on.")
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 256),
+    default=1,
+    show_default=True,
+    help="Server processes; each has its own engines.",
+)
 @reported
 def serve(host: str, port: int, workers: int) -> int:
     """Serve the HTTP API. Its description is at /docs, its state at /health."""
+    import asyncio
     import gc
     import signal
     import sys
@@ -23,15 +35,18 @@ def serve(host: str, port: int, workers: int) -> int:
 
     from chapterverse.api.wire import BoundedHttp
     from chapterverse.config import Settings
-    from chapterverse.terminal import show_error
+    from chapterverse.terminal import err, show_error
 
-    Settings.load()  # a bad one is told before anything starts
+    gc.disable()  # it takes a sixth of the time that the imports take; `main` switches it on again
+    asyncio.run(_check_engines(Settings.load()))  # a bad setting is told before anything starts
     if fault := _port_fault(host, port):
         show_error(f"cannot listen on {host}:{port}: {fault}", "Choose another with --port (or PORT=8001 make run).")
         return 1
     # Once it has finished its answers, uvicorn hands the signal that stopped it on: to be stopped is no failure.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    gc.disable()  # it takes a sixth of the time that the imports take; `main` switches it on again
+    if err.is_terminal:  # else stderr is the log, one JSON object a line
+        address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        err.print(f"The book: {address}/   The API: {address}/docs   Ctrl-C stops.")
     uvicorn.run(
         "chapterverse.main:create_app",
         factory=True,
@@ -117,6 +132,14 @@ async def doctor(as_json: bool) -> int:
     else:
         show_diagnosis(findings)
     return 0 if findings.healthy else 1
+
+
+async def _check_engines(settings: "Settings") -> None:
+    """Choose every engine once, which refuses what cannot work by the variable's name. Nothing connects."""
+    from chapterverse.wiring import open_services
+
+    async with open_services(settings):
+        pass
 
 
 def _port_fault(host: str, port: int) -> str:

@@ -44,7 +44,7 @@ async def _list(limit: int, as_json: bool) -> int:
     from chapterverse.turns import SessionSummary
 
     async with _conversations() as conversations:
-        found = await conversations.sessions(limit)
+        found = await conversations.sessions(limit) if conversations else []
     if as_json:
         click.echo(TypeAdapter(list[SessionSummary]).dump_json(found, indent=2).decode())
     else:
@@ -62,7 +62,7 @@ async def show(session: str, as_json: bool) -> int:
     from chapterverse.terminal.answers import moment, show_thread
 
     async with _conversations() as conversations:
-        thread = await conversations.thread(session)
+        thread = await conversations.thread(session) if conversations else None
     if thread is None:
         raise _unknown(session)
     if as_json:
@@ -85,7 +85,7 @@ async def delete(session: str, as_json: bool) -> int:
     from chapterverse.terminal import show_note
 
     async with _conversations() as conversations:
-        if not await conversations.delete(session):
+        if conversations is None or not await conversations.delete(session):
             raise _unknown(session)
     if as_json:
         click.echo(json.dumps({"deleted": session}))
@@ -95,12 +95,19 @@ async def delete(session: str, as_json: bool) -> int:
 
 
 @asynccontextmanager
-async def _conversations() -> "AsyncIterator[Conversations]":
+async def _conversations() -> "AsyncIterator[Conversations | None]":
+    """What is kept; None, and a note of where it was looked for, where no database was ever made."""
     from chapterverse.config import Settings
+    from chapterverse.terminal import show_note
     from chapterverse.wiring import choose_conversations
 
+    settings = Settings.load()
+    if settings.database_url is None and not (place := settings.chapterverse_home / "postgres").exists():
+        show_note(f"{place} was looked at; CHAPTERVERSE_HOME or DATABASE_URL name another place.")
+        yield None
+        return
     async with AsyncExitStack() as closing:
-        conversations, _, _ = choose_conversations(Settings.load(), closing)
+        conversations, _, _ = choose_conversations(settings, closing)
         closing.push_async_callback(conversations.close)
         yield conversations
 

@@ -218,4 +218,5 @@ def _hit(row: dict[str, Any]) -> Hit:
         similarity=row["similarity"],
         score=row["score"],
         vector=None if vector is None else frames.read_vector(vector),
+        by_words=row["by_words"],
     )

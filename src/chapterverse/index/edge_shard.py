@@ -111,6 +111,7 @@ class ShardReader:
                 "similarity": candidate.similarity,
                 "score": candidate.score,
                 "vector": vectors.get(candidate.id),
+                "by_words": candidate.by_words,
             }
             for candidate, payload in fusion.pick(ranked, query["min_similarity"], limit, fetch)
         ]
@@ -131,7 +132,13 @@ class ShardReader:
             (fusion.Ranked(str(point.id), point.score, point.score), point) for point in self._shard.query(request)
         ]
         return [
-            {"payload": dict(point.payload or {}), "similarity": one.similarity, "score": one.score, "vector": None}
+            {
+                "payload": dict(point.payload or {}),
+                "similarity": one.similarity,
+                "score": one.score,
+                "vector": None,
+                "by_words": False,
+            }
             for one, point in found
         ]
 

@@ -21,6 +21,7 @@ class Ranked(NamedTuple, Generic[Id]):
     id: Id
     score: float  # what decided the place
     cosine: float
+    by_words: bool = False  # whether it has a word of the question
 
     @property
     def similarity(self) -> float:
@@ -56,7 +57,7 @@ def fuse(branches: Branches[Id], weight: float) -> list[Ranked[Id]]:
     by_meaning = _in_spreads([cosines[id_] for id_ in candidates])
     by_words = _in_spreads([sparse.get(id_, 0.0) for id_ in candidates])
     ranked = [
-        Ranked(id_, weight * meaning + (1.0 - weight) * words, cosines[id_])
+        Ranked(id_, weight * meaning + (1.0 - weight) * words, cosines[id_], id_ in sparse)
         for id_, meaning, words in zip(candidates, by_meaning, by_words, strict=True)
     ]
     return sorted(ranked, key=lambda candidate: (-candidate.score, candidate.id))

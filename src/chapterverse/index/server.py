@@ -192,7 +192,8 @@ class QdrantIndex:
     def _connect(self, timeout: float) -> AsyncQdrantClient:
         return AsyncQdrantClient(
             url=self._url,
-            api_key=self._api_key,
+            # As a header: given as a key, the client prints a warning of its own when the address is not https.
+            headers={"api-key": self._api_key} if self._api_key else None,
             timeout=math.ceil(timeout),
             check_compatibility=False,  # it would ask the server from inside the constructor, blocking
         )
@@ -237,7 +238,13 @@ class QdrantIndex:
         ids = [candidate.id for candidate, _ in picked] if query.with_vectors else []
         vectors = await self._vectors(collection, ids)
         return [
-            Hit(chunk_from_payload(payload), candidate.similarity, candidate.score, vectors.get(candidate.id))
+            Hit(
+                chunk_from_payload(payload),
+                candidate.similarity,
+                candidate.score,
+                vectors.get(candidate.id),
+                candidate.by_words,
+            )
             for candidate, payload in picked
         ]
 

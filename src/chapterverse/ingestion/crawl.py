@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from chapterverse.book import PageRecord
 from chapterverse.ingestion.addresses import Site, identity, normalise
 from chapterverse.ingestion.document import Document, Failed, Fetched, Format, Skipped, Unchanged, Unreadable
-from chapterverse.ingestion.fetching import Fetcher, Refused, Reply, Unavailable
+from chapterverse.ingestion.fetching import FORBIDDEN, Fetcher, Refused, Reply, Unavailable
 from chapterverse.ingestion.formats import format_of_answer
 from chapterverse.ingestion.network import RefusedAddress
 from chapterverse.ingestion.options import SourceOptions
@@ -150,7 +150,8 @@ class Crawl:
             return _Visit(asked, outcome)
         try:
             original = await asyncio.to_thread(canonical, document)
-            onward = await asyncio.to_thread(links, document) if self._follow else []
+            looks = self._follow or self._fetcher.restricted
+            onward = await asyncio.to_thread(links, document) if looks else []
         except Unreadable:  # its reader will say so; here it only has no links
             self._blind = self._blind or self._follow
             return _Visit(asked, outcome)
@@ -171,8 +172,8 @@ class Crawl:
                 outcome = Skipped(visit.asked, f"same page as {twin}")
         if outcome is not None:
             yield outcome
-        if self._follow:
-            yield from self._add(link for link in visit.links if not _NOT_PAGES.search(link))
+        linked = [link for link in visit.links if not _NOT_PAGES.search(link)]
+        yield from self._add(linked) if self._follow else self._forbidden(linked)
 
     def _twin(self, url: str, original: str) -> str:
         """Another address under which this page is already read. A copy of the site's root is not believed: whole
@@ -183,6 +184,13 @@ class Crawl:
         if name in self._seen and name != identity(url) and name != identity(f"{self._site.origin}{self._site.scope}"):
             return original
         return ""
+
+    def _forbidden(self, urls: Iterable[str]) -> Iterator[Fetched]:
+        """Rows for linked pages that no list names because the site forbids them: a reader may look for them."""
+        for url in filter(None, map(self._site.place, urls)):
+            if identity(url) not in self._seen and self._fetcher.forbids(url):
+                self._seen.add(identity(url))
+                yield Skipped(url, FORBIDDEN)
 
     def _add(self, urls: Iterable[str]) -> list[Fetched]:
         """Put new pages into the frontier; rows for those the patterns leave out."""

@@ -24,6 +24,9 @@ _MAX_WAIT = 30.0  # seconds; a server that asks for more is not waited for
 _REDIRECTS = (301, 302, 303, 307, 308)
 
 
+FORBIDDEN = "robots.txt"  # why a page is left out that the site forbids
+
+
 class Refused(Exception):
     """Not to be read, on purpose; the message is the ledger's reason."""
 
@@ -70,6 +73,15 @@ class Fetcher:
         self._rules = rules
         self._pace.delay = max(self._pace.delay, min(rules.crawl_delay(self._agent) or 0.0, _MAX_WAIT))
 
+    @property
+    def restricted(self) -> bool:
+        """Whether the site has a robots.txt."""
+        return self._rules is not None
+
+    def forbids(self, url: str) -> bool:
+        """Whether the site's robots.txt forbids an address."""
+        return self._rules is not None and not self._rules.can_fetch(url, self._agent)
+
     async def get(self, url: str, limit: int) -> Reply:
         """A file of the site, no larger than the limit. Raises Refused, Unavailable or RefusedAddress."""
         return await self._go(url, lambda *_: limit, lambda _: {})
@@ -87,8 +99,8 @@ class Fetcher:
     async def _go(self, url: str, admit: Admit, conditions: Conditions) -> Reply:
         """What is at an address after at most five redirects, none of which leaves the site."""
         for _ in range(_MAX_REDIRECTS + 1):
-            if self._rules is not None and not self._rules.can_fetch(url, self._agent):
-                raise Refused("robots.txt")
+            if self.forbids(url):
+                raise Refused(FORBIDDEN)
             answer = await self._persist(url, conditions(url), admit)
             if isinstance(answer, Reply):
                 return answer

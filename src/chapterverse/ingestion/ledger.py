@@ -4,7 +4,6 @@ Owns the rows, their summary and their file. Never decides an outcome.
 """
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -64,10 +63,14 @@ class Ledger:
         """Whether the book is another one than before."""
         return any(row.outcome in ("added", "changed", "removed") for row in self.rows)
 
-    def reasons(self, outcomes: Iterable[Outcome]) -> list[tuple[str, int]]:
-        """The reasons given for these outcomes, the most frequent first."""
+    def reasons(self, outcomes: Iterable[Outcome]) -> list[tuple[str, list[str]]]:
+        """The reasons given for these outcomes with the pages they were given for, the most frequent first."""
         wanted = set(outcomes)
-        return Counter(f"{row.outcome}: {row.why}" for row in self.rows if row.outcome in wanted).most_common()
+        pages: dict[str, list[str]] = {}
+        for row in self.rows:
+            if row.outcome in wanted:
+                pages.setdefault(f"{row.outcome}: {row.why}", []).append(row.url)
+        return sorted(pages.items(), key=lambda reason: -len(reason[1]))
 
     def summary(self) -> dict[str, Any]:
         """The run in numbers."""

@@ -7,7 +7,7 @@ by itself. Leaving early, by an error, Ctrl-C or kill -9, leaves the book as it 
 import asyncio
 import hashlib
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ from chapterverse.book import RECIPE, Chunk, Manifest, Page, PageRecord
 from chapterverse.confidence import calibrate
 from chapterverse.embeddings import Embedder
 from chapterverse.embeddings.wordpiece import WINDOW, count_tokens
-from chapterverse.errors import EmbeddingMismatchError, IngestionError, QdrantTimeoutError
+from chapterverse.errors import EmbeddingMismatchError, IngestionError, QdrantTimeoutError, RetrievalUnavailable
 from chapterverse.index import Index, IndexWriter
 from chapterverse.ingestion.chunking import cut
 from chapterverse.ingestion.document import Document, Failed, Fetched, NothingToRead, Skipped, Unchanged, Unreadable
@@ -71,12 +71,25 @@ class _Ready:
 async def ingest(sources: Sequence[Source], workshop: Workshop, *, fresh: bool = False) -> Ledger:
     """Bring the book up to date with its sources; `fresh` forgets everything that was there."""
     ledger = Ledger(tuple(source.key for source in sources))
+    before = await _pages_before(workshop.index) if fresh else []
     async with _run(workshop, ledger, fresh=fresh) as run:
         require_same_model(run.writer.manifest, workshop.embedder)
         if run.writer.manifest is None:
             run.reader.prepare()  # every document will be read
         for source in sources:
             await run.take(source)
+        if ledger.changed_anything():
+            run.tell_forgotten(before)
+            await run.publish()
+    return ledger
+
+
+async def forget(keys: Collection[str], workshop: Workshop) -> Ledger:
+    """Take all pages of these sources out of the book."""
+    await _require_book(workshop.index)
+    ledger = Ledger(tuple(keys))
+    async with _run(workshop, ledger, fresh=False) as run:
+        await run.forget(keys)
         if ledger.changed_anything():
             await run.publish()
     return ledger
@@ -115,6 +128,13 @@ def require_same_model(manifest: Manifest | None, embedder: Embedder) -> None:
             f"The book was embedded with {manifest.fingerprint.model}, the settings say {embedder.fingerprint.model}. "
             "Re-embed it first with: chapterverse ingest --reembed"
         )
+
+
+async def _pages_before(index: Index) -> list[Page]:
+    """What a fresh start will forget; of a book that cannot be read, nothing can be told."""
+    with suppress(RetrievalUnavailable):
+        return await index.pages()
+    return []
 
 
 async def _require_book(index: Index) -> None:
@@ -177,6 +197,18 @@ class _Run:
         if source.complete:
             vanished = [record for record in mine if record.page_id not in self._seen]
             await self._remove(vanished, gone)
+
+    async def forget(self, keys: Collection[str]) -> None:
+        """Take the pages of these sources out."""
+        await self._remove(
+            [record for record in self.writer.records.values() if record.source in keys], {}, "forgotten"
+        )
+
+    def tell_forgotten(self, before: Iterable[Page]) -> None:
+        """Rows for the pages of the book before that a fresh start has not found again."""
+        for page in before:
+            if page.page_id not in self._seen:
+                self.ledger.write(Row(page.url, "removed", "forgotten by a fresh start"))
 
     async def queue(self, page: Page, record: PageRecord, chunks: list[Chunk], outcome: Outcome) -> None:
         """Have a page embedded and stored; the batch before may still be at it."""
@@ -289,10 +321,10 @@ class _Run:
         self._seen.update(record.page_id for record in known)  # what was there stays
         self.ledger.write(Row(url, "failed", f"{why} (the page as it was is kept)" if known else why))
 
-    async def _remove(self, records: list[PageRecord], gone: dict[str, str]) -> None:
+    async def _remove(self, records: list[PageRecord], gone: dict[str, str], why: str = "no longer there") -> None:
         await self.writer.remove([record.page_id for record in records])
         for record in records:
-            self.ledger.write(Row(record.url, "removed", gone.get(record.document or record.url, "no longer there")))
+            self.ledger.write(Row(record.url, "removed", gone.get(record.document or record.url, why)))
 
     async def _flush(self) -> None:
         await self._embed_waiting()

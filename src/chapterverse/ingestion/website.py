@@ -14,7 +14,7 @@ from chapterverse.book import PageRecord
 from chapterverse.errors import IngestionError
 from chapterverse.ingestion.addresses import Site, normalise
 from chapterverse.ingestion.crawl import Crawl
-from chapterverse.ingestion.document import Fetched
+from chapterverse.ingestion.document import Fetched, Skipped
 from chapterverse.ingestion.fetching import Fetcher, Refused, Reply, Unavailable
 from chapterverse.ingestion.formats import format_of_answer
 from chapterverse.ingestion.llms_txt import is_listing, listed
@@ -51,16 +51,18 @@ class Website:
             announced = await self._read_robots(fetcher, site)
             first, site, listing = await self._begin(fetcher, site, announced)
             self.expected = len(listing.urls) or None
+            if isinstance(first, Refused) and self._start not in listing.urls:
+                yield Skipped(self._start, str(first))
             crawl = Crawl(fetcher, site, self.key, options, known)
-            async with aclosing(crawl.run(first, listing.urls)) as pages:
+            async with aclosing(crawl.run(first if isinstance(first, Reply) else None, listing.urls)) as pages:
                 async for page in pages:
                     yield page
         self.complete = crawl.complete and listing.complete
 
     async def _begin(
         self, fetcher: Fetcher, site: Site, announced: Sequence[str]
-    ) -> tuple[Reply | None, Site, Listing]:
-        """The first page, where there is one, the part of the site that is read, and the pages that are listed."""
+    ) -> tuple[Reply | Exception | None, Site, Listing]:
+        """The first page or what stands in its way, the part of the site that is read, the pages that are listed."""
         if self._listed:
             return self._by_list(site, self._listed)
         first = await self._arrive(fetcher)
@@ -73,7 +75,7 @@ class Website:
             listing = await list_pages(fetcher, site, announced)
         if not isinstance(first, Reply) and not listing.urls:
             raise IngestionError(f"{self._start} cannot be read: {first}")
-        return first if isinstance(first, Reply) else None, site, listing
+        return first, site, listing
 
     def _by_list(self, site: Site, addresses: Sequence[str]) -> tuple[None, Site, Listing]:
         """The pages of this site that an `llms.txt` names, wherever on the site they are."""

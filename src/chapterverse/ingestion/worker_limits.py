@@ -1,9 +1,13 @@
-"""How much memory, time and output reading one document may take."""
+"""How much memory, time and output reading one document may take, and how a worker process is talked to."""
 
+import struct
 from dataclasses import dataclass
+from typing import Final
 
 from chapterverse.ingestion.document import Document
 
+HEADER: Final = struct.Struct(">Q")  # the length of the pickle that follows
+READY: Final = "ready"
 MEBIBYTE = 2**20
 PACKED = ("epub", "pdf")  # formats whose text is compressed
 

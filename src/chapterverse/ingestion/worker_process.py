@@ -13,7 +13,6 @@ import os
 import pickle
 import resource
 import signal
-import struct
 import sys
 import traceback
 from collections.abc import Callable
@@ -21,13 +20,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal
 
 from chapterverse.ingestion.document import Document, NothingToRead, Unreadable
-from chapterverse.ingestion.worker_limits import ReadLimits
+from chapterverse.ingestion.worker_limits import HEADER, READY, ReadLimits
 
 if TYPE_CHECKING:
     from chapterverse.embeddings import Embedder, Vectors
-
-HEADER: Final = struct.Struct(">Q")  # the length of the pickle that follows
-READY: Final = "ready"
 
 Outcome = Literal["pages", "unreadable", "nothing"]
 Reply = tuple[Outcome, Any, bool]  # what came of it; the pages or the reason; whether the worker has to be replaced

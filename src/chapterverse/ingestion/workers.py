@@ -25,8 +25,7 @@ from chapterverse.environment import child_environment
 from chapterverse.errors import IngestionError
 from chapterverse.ingestion.document import Document, NothingToRead, Unreadable
 from chapterverse.ingestion.reading import Pages
-from chapterverse.ingestion.worker_limits import ReadLimits
-from chapterverse.ingestion.worker_process import HEADER, READY
+from chapterverse.ingestion.worker_limits import HEADER, READY, ReadLimits
 
 log = logging.getLogger(__name__)
 

@@ -153,12 +153,13 @@ def show_sessions(sessions: Sequence[SessionSummary]) -> None:
     if not sessions:
         show_note("No conversation is stored yet. Begin one with: chapterverse chat")
         return
-    show_note(f"{'session':<36}  {'last used':<16}  turns  topic")
     for session in sessions:
-        topic = printable(session.topic_summary or "")
-        line = f"{session.thread_id}  {moment(session.updated_at)}  {session.turn_count:>5}  {topic}".rstrip()
+        about = " ".join(printable(session.topic_summary or session.first_question or "").split())
+        turns = f"{session.turn_count} turn{'s' * (session.turn_count != 1)}"
         # A line that is too long is cut on a terminal, and nowhere else.
-        out.print(line, soft_wrap=not out.is_terminal, no_wrap=True, overflow="ellipsis")
+        out.print(Text(about, style="bold"), soft_wrap=not out.is_terminal, no_wrap=True, overflow="ellipsis")
+        out.print(f"{INDENT}{moment(session.updated_at)} · {turns} · {session.thread_id}")
+    show_note("\nRead one with: chapterverse sessions show ID   Go on with: chapterverse chat --session ID")
 
 
 def moment(time: datetime) -> str:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 PLAIN_EVERY: Final = 5.0  # seconds between two progress lines where there is no terminal
 SHOWN_REASONS: Final = 12  # of pages skipped or failed; the ledger file has all
+SHOWN_PAGES: Final = 3  # that a reason was given for
 SNIPPET: Final = 240  # characters of a passage
 
 
@@ -74,8 +75,10 @@ def show_ledger(ledger: Ledger, saved_in: str) -> None:
     counts = ", ".join(f"{ledger.count(outcome):,} {outcome}" for outcome in OUTCOMES if ledger.count(outcome))
     err.print(f"{counts or 'no pages'} · {ledger.passages_embedded:,} passages embedded · {_duration(ledger.seconds)}")
     reasons = ledger.reasons(("skipped", "failed"))
-    for reason, count in reasons[:SHOWN_REASONS]:
-        err.print(Text(f"  {count:,} × {reason}", style="yellow" if reason.startswith("failed") else "dim"))
+    for reason, pages in reasons[:SHOWN_REASONS]:
+        named = ", ".join(pages[:SHOWN_PAGES]) + (", …" if len(pages) > SHOWN_PAGES else "")
+        line = printable(f"  {len(pages):,} × {reason} ({named})")
+        err.print(Text(line, style="yellow" if reason.startswith("failed") else "dim"))
     if len(reasons) > SHOWN_REASONS:
         err.print(f"  … and {len(reasons) - SHOWN_REASONS} more reasons")
     _show_flagged(ledger)
@@ -95,14 +98,17 @@ def _show_flagged(ledger: Ledger) -> None:
 
 
 def show_passages(found: SearchResult) -> None:
-    """The passages of a search, one paragraph each, on stdout."""
+    """The passages of a search, one paragraph each, on stdout. Their similarities are left to `--json`: words count for
+    the order as much as they do, so that beside it they look like a mistake."""
     for passage in found.results:
         heading = f"{passage.rank}. {printable(passage.breadcrumb)}"
         flags = f"  flagged: {', '.join(passage.flags)}" if passage.flags else ""
-        out.print(Text.assemble((heading, "bold"), f"  {passage.similarity_score:.2f}", (flags, "yellow")))
+        out.print(Text.assemble((heading, "bold"), (flags, "yellow")))
         out.print(Text(f"   {printable(passage.source_url)}", style="blue"))
         out.print(Text(f"   {_snippet(passage)}\n"))
-    err.print(f"{found.total_results} passages in {found.latency_ms:.0f} ms", style="dim")
+    if not found.results:
+        err.print("Nothing in the book fits.")
+    err.print(f"{found.total_results} passages in {found.latency_ms:.0f} ms, best first", style="dim")
 
 
 def show_calibration(manifest: Manifest) -> None:

@@ -77,7 +77,7 @@ class ReadArguments(Strict):
             raise ValueError("give either page_id or url")
         return self
 
-    def wanted(self) -> str:
+    def id(self) -> str:
         """The id of the page that is meant."""
         return self.page_id or page_id_for((self.url or "").partition("#")[0])
 

@@ -22,7 +22,7 @@ from chapterverse.api.pages import read_page
 from chapterverse.errors import ChapterverseError, InternalError, NotFound
 from chapterverse.evidence.citations import markers_in
 from chapterverse.models import ChatRequest, ChatResponse, ErrorResponse, PageText, SearchResult
-from chapterverse.retrieval import retrieve_with_retry
+from chapterverse.retrieval import find_passages
 from chapterverse.services import Services
 
 log = logging.getLogger(__name__)
@@ -162,7 +162,7 @@ async def _search(given: dict[str, Any], desk: Desk) -> types.CallToolResult:
     with reading_arguments():
         request = SearchArguments.model_validate(given).request()
     async with desk.slot():
-        found = await retrieve_with_retry(request, desk.services.embedder, desk.services.index)
+        found = await find_passages(request, desk.services.embedder, desk.services.index)
     passages = [
         f"{chunk.rank}. {_place(chunk.page_title, chunk.section_heading)}\n{link_to(chunk.source_url)}\n\n"
         f"{inert(chunk.chunk_text)}"
@@ -187,9 +187,9 @@ async def _ask(given: dict[str, Any], desk: Desk) -> types.CallToolResult:
 
 async def _read(given: dict[str, Any], desk: Desk) -> types.CallToolResult:
     with reading_arguments():
-        page_id = ReadArguments.model_validate(given).wanted()
+        wanted = ReadArguments.model_validate(given)
     async with desk.slot():
-        page = await read_page(page_id, desk.services.index)
+        page = await read_page(wanted.id(), desk.services.index, wanted.url or "")
     return _result(page, inert(page.text))
 
 
