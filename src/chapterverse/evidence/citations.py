@@ -230,7 +230,7 @@ def _citation(passage: IssuedPassage, start: int, end: int, highlights: list[Hig
         page_title=chunk.page_title,
         section_heading=chunk.section_heading,
         chunk_text=snippet,
-        relevance_score=chunk.similarity_score,
+        relevance_score=chunk.relevance_score,
         chunk_index=chunk.chunk_index,
         breadcrumb=chunk.breadcrumb,
         module=chunk.module,
