@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from chapterverse.book import RECIPE, Chunk, Fingerprint, Hit, Manifest
+from chapterverse.confidence import FALLBACK
 from chapterverse.errors import (
     CollectionNotFoundError,
     EmbeddingError,
     EmbeddingMismatchError,
     IndexOutdatedError,
+    InvalidFilterError,
     QdrantConnectionError,
     QdrantTimeoutError,
 )
@@ -52,6 +54,9 @@ class Scripted:
     async def recall(self, chunk_ids: Sequence[str], vector: object) -> list[Hit]:
         return [hit for hit in self.recalled if hit.chunk.chunk_id in chunk_ids]
 
+    async def modules(self) -> list[str]:
+        return ["m"]
+
     async def manifest(self) -> Manifest:
         return Manifest(self.fingerprint, "g", "now", 1, 1, recipe=self.recipe)
 
@@ -68,7 +73,7 @@ async def test_the_request_reaches_the_index_and_the_hits_come_back() -> None:
     )
     found = await retrieve(request, EMBEDDER, index)
     (asked,) = scripted.asked
-    assert (asked.text, asked.limit, asked.min_similarity) == ("what", 3, 0.2)
+    assert (asked.text, asked.limit) == ("what", 3)
     assert (asked.filters.module, asked.filters.source_url_prefix) == (("m",), "u")
     assert [(one.chunk_id, one.rank, one.similarity_score) for one in found.results] == [("a", 1, 0.8), ("b", 2, 0.5)]
     assert (found.results[0].char_start, found.results[0].char_end) == (10, 14)
@@ -76,6 +81,30 @@ async def test_the_request_reaches_the_index_and_the_hits_come_back() -> None:
     assert found.confidence.num_chunks == 2
     assert found.confidence.chunk_diversity == 1.0
     assert (await embed_query("what", EMBEDDER)).tolist() == asked.vector.tolist()
+
+
+async def test_a_threshold_means_the_calibrated_scale() -> None:
+    _, index = index_of(
+        hits=[Hit(chunk("a"), 0.5, 1.5), Hit(chunk("b"), 0.35, 0.5)], recalled=[Hit(chunk("c"), 0.1, 0.1)]
+    )
+    found = await retrieve(RetrievalRequest(query="x"), EMBEDDER, index, also=["c"])
+    scores = [one.relevance_score for one in found.results]
+    assert scores == [FALLBACK.relevance(cosine) for cosine in (0.5, 0.35, 0.1)]
+    assert scores[0] > 0.8 > scores[1] > 0.6 > scores[2]
+    for least, kept in ((0.0, ["a", "b", "c"]), (0.6, ["a", "b"]), (scores[0], ["a"]), (0.9, [])):
+        request = RetrievalRequest(query="x", score_threshold=least)
+        found = await retrieve(request, EMBEDDER, index, also=["c"])
+        assert [one.chunk_id for one in found.results] == kept
+        assert found.confidence is not None
+        assert found.confidence.num_chunks == min(2, len(kept))
+        assert not kept or found.confidence.min_similarity >= least
+
+
+async def test_a_module_that_the_book_does_not_have() -> None:
+    _, index = index_of()
+    request = RetrievalRequest(query="x", filters=SearchFilters(module=["m", "n"]))
+    with pytest.raises(InvalidFilterError, match=r"There is no module n in the book. Its modules are: m."):
+        await retrieve(request, EMBEDDER, index)
 
 
 async def test_named_chunks_come_after_the_found_ones_and_only_once() -> None:

@@ -314,6 +314,7 @@ def _values(turn: Turn) -> tuple[Any, ...]:
         turn.standalone_query,
         orjson.dumps(turn.searches).decode(),
         turn.evidence,
+        orjson.dumps(turn.metadata).decode(),
     )
 
 
@@ -345,7 +346,11 @@ def _thread(rows: list[Any]) -> ConversationThread:
         messages.append(Message(role="user", content=row["query"], timestamp=asked_at))
         messages.append(
             Message(
-                role="assistant", content=row["response"], timestamp=row["answered_at"], confidence=row["confidence"]
+                role="assistant",
+                content=row["response"],
+                timestamp=row["answered_at"],
+                confidence=row["confidence"],
+                searches=orjson.loads(row["searches"]),
             )
         )
     first = rows[0]
@@ -371,8 +376,9 @@ FROM conversations WHERE session_id = $1 ORDER BY position DESC LIMIT $2"""
 # The turn's place is taken after the thread's row is locked, so turns keep their order if the clock is set back.
 _STORE = """
 WITH thread AS (
-    INSERT INTO conversation_threads (thread_id) VALUES ($2)
-    ON CONFLICT (thread_id) DO UPDATE SET updated_at = clock_timestamp(), archived_at = NULL
+    INSERT INTO conversation_threads AS known (thread_id, metadata) VALUES ($2, $15)
+    ON CONFLICT (thread_id) DO UPDATE
+    SET updated_at = clock_timestamp(), archived_at = NULL, metadata = known.metadata || excluded.metadata
     RETURNING thread_id
 )
 INSERT INTO conversations (id, session_id, query, response, sources, mode, selected_text, chunks_retrieved, latency_ms,
@@ -383,7 +389,7 @@ ON CONFLICT (id) DO NOTHING"""
 _THREAD = """
 SELECT t.thread_id, t.created_at, t.updated_at, t.topic_summary, t.metadata, t.archived_at,
        (SELECT count(*) FROM conversations WHERE session_id = t.thread_id) AS turn_count,
-       c.query, c.response, c.confidence, c.latency_ms, c.created_at AS answered_at
+       c.query, c.response, c.confidence, c.latency_ms, c.searches, c.created_at AS answered_at
 FROM conversation_threads t
 LEFT JOIN LATERAL (
     SELECT * FROM conversations WHERE session_id = t.thread_id ORDER BY position DESC LIMIT $2

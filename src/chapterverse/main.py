@@ -107,7 +107,7 @@ def create_app(
             allow_methods=["GET", "POST", "DELETE"],
             # Any: no answer rests on a cookie, a key must be known to be sent, and OpenAI's clients send a dozen more.
             allow_headers=["*"],
-            expose_headers=["Retry-After", "X-Request-ID"],
+            expose_headers=["Retry-After", "Warning", "X-Request-ID"],
         )
     app.add_middleware(AllowedHosts, settings=settings)
     app.add_middleware(SafeHeaders)

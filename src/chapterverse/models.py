@@ -6,8 +6,9 @@ validation; what flows inside is in `book.py`.
 
 import re
 from datetime import datetime
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
+import orjson
 from pydantic import (
     AfterValidator,
     AliasChoices,
@@ -15,6 +16,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    JsonValue,
     StrictBool,
     model_validator,
 )
@@ -27,6 +29,7 @@ Status = Literal["answered", "refused", "truncated"]
 MAX_QUERY_CHARS = 2000
 MAX_SELECTION_CHARS = 10_000
 MAX_TOP_K = 20
+MAX_METADATA_BYTES = 4096
 
 
 _UUID4 = r"^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-4[0-9A-Fa-f]{3}-[89ABab][0-9A-Fa-f]{3}-[0-9A-Fa-f]{12}$"
@@ -42,7 +45,7 @@ def _as_list(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
-def _number(value: object) -> object:
+def refuse_non_number(value: object) -> object:
     """Refuse what would be read as a number though the description says that only numbers are: "5", true."""
     if isinstance(value, str | bool):
         raise ValueError("must be a number")
@@ -53,6 +56,19 @@ def _uuid4(value: str) -> str:
     if not re.fullmatch(_UUID4, value):
         raise ValueError("must be a UUID v4 of 36 characters, or null for a new session")
     return value.lower()
+
+
+def _storable(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """Refuse what Postgres cannot keep as `jsonb`, and what is too much to keep beside a conversation."""
+    try:
+        stored = orjson.dumps(value)
+    except TypeError as fault:
+        raise ValueError(f"cannot be stored: {fault}") from None
+    if len(stored) > MAX_METADATA_BYTES:
+        raise ValueError(f"has {len(stored):,} bytes as JSON; send {MAX_METADATA_BYTES:,} or fewer")
+    if b"\\u0000" in stored:
+        raise ValueError("must not contain the NUL character; remove it and send it again")
+    return value
 
 
 # Lengths are checked before anything else, so that a fault in them is told as one of a text. The patterns say in the
@@ -68,8 +84,9 @@ Prefix = Annotated[str, Field(min_length=1, max_length=2000, json_schema_extra=_
 _Several = Annotated[list[Text], Field(min_length=1, max_length=100)]
 OneOrMore = Annotated[_Several, BeforeValidator(_as_list, json_schema_input_type=Text | _Several)]
 Score = Annotated[float, Field(ge=0.0, le=1.0)]
-Threshold = Annotated[Score, BeforeValidator(_number)]
-TopK = Annotated[int, Field(ge=1, le=MAX_TOP_K), BeforeValidator(_number)]
+Threshold = Annotated[Score, BeforeValidator(refuse_non_number)]
+TopK = Annotated[int, Field(ge=1, le=MAX_TOP_K), BeforeValidator(refuse_non_number)]
+ThreadMetadata = Annotated[dict[str, JsonValue], AfterValidator(_storable)]
 SessionId = Annotated[str, AfterValidator(_uuid4), Field(json_schema_extra={"format": "uuid", "pattern": _UUID4})]
 
 
@@ -106,13 +123,16 @@ class SearchFilters(Strict):
         return given
 
 
+_THRESHOLD: Final = "Only passages of at least this `relevance_score` are used. Also as `similarity_threshold`."
+
+
 class RetrievalRequest(Strict):
     """A search of the book."""
 
     query: Query
     top_k: TopK = 5
     score_threshold: Threshold | None = Field(
-        None, validation_alias=AliasChoices("score_threshold", "similarity_threshold")
+        None, validation_alias=AliasChoices("score_threshold", "similarity_threshold"), description=_THRESHOLD
     )
     filters: SearchFilters | None = None
 
@@ -141,6 +161,9 @@ class ChunkResult(Frozen):
     chunk_index: int
     content_hash: str
     similarity_score: Score = Field(description="Cosine, whatever decided the rank.")
+    relevance_score: Score = Field(
+        0.0, description="The same on the scale calibrated for this book, as thresholds are."
+    )
     rank: int = Field(ge=1)
     char_start: int = Field(description="Offset of the passage in the stored page text, in characters.")
     char_end: int
@@ -183,19 +206,26 @@ _SELECTION_RULE: JsonDict = {
 }
 
 
+_QUERY_NAMES: Final = ("query", "message", "text")
+_QUERY: Final = "The question. Also as `message` or `text`."
+
+
 class ChatRequest(Strict):
     """A question to the book, or to a passage of it alone."""
 
-    query: Query = Field(validation_alias=AliasChoices("query", "message"))
+    query: Query = Field(validation_alias=AliasChoices(*_QUERY_NAMES), description=_QUERY)
     session_id: SessionId | None = Field(None, min_length=36, max_length=36)
     mode: Mode = "general"
     selected_text: Selection | None = None
     top_k: TopK = 5
     score_threshold: Threshold | None = Field(
-        None, validation_alias=AliasChoices("score_threshold", "similarity_threshold")
+        None, validation_alias=AliasChoices("score_threshold", "similarity_threshold"), description=_THRESHOLD
     )
     filters: SearchFilters | None = None
     stream: StrictBool = False
+    metadata: ThreadMetadata | None = Field(
+        None, description="Kept with the conversation, key by key; `GET /sessions/{session_id}` gives it back."
+    )
 
     # Blanks of a selection count for offsets, so it is not stripped as the other texts are.
     model_config = ConfigDict(
@@ -206,7 +236,7 @@ class ChatRequest(Strict):
     @classmethod
     def _strip_query(cls, data: Any) -> Any:
         if isinstance(data, dict):
-            return {k: v.strip() if k in ("query", "message") and isinstance(v, str) else v for k, v in data.items()}
+            return {k: v.strip() if k in _QUERY_NAMES and isinstance(v, str) else v for k, v in data.items()}
         return data
 
     @model_validator(mode="after")
@@ -368,6 +398,16 @@ Event = RetrievedEvent | ChunkEvent | SourcesEvent | DoneEvent | ErrorEvent
 # ── conversations ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+class SearchSummary(Frozen):
+    """A search that was made for an answer."""
+
+    query: str
+    count: int = Field(description="Passages found.")
+    mean_similarity: Score | None = None
+    searched_at: datetime
+    filters: dict[str, JsonValue] | None = None
+
+
 class Message(Frozen):
     """One side of a turn."""
 
@@ -375,6 +415,7 @@ class Message(Frozen):
     content: str
     timestamp: datetime
     confidence: Score | None = None
+    searches: list[SearchSummary] = Field(default_factory=list, description="Of an answer: what was searched for.")
 
 
 class ConversationThread(Frozen):

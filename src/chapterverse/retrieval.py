@@ -12,10 +12,16 @@ from dataclasses import asdict
 from typing import Final, TypeVar
 
 from chapterverse.book import RECIPE, Hit
-from chapterverse.confidence import Calibration, assess, near
+from chapterverse.confidence import FALLBACK, Calibration, assess, near
 from chapterverse.config import RETRIEVAL_SECONDS
 from chapterverse.embeddings import Embedder, Vectors
-from chapterverse.errors import EmbeddingMismatchError, IndexOutdatedError, QdrantTimeoutError, RetrievalUnavailable
+from chapterverse.errors import (
+    EmbeddingMismatchError,
+    IndexOutdatedError,
+    InvalidFilterError,
+    QdrantTimeoutError,
+    RetrievalUnavailable,
+)
 from chapterverse.index import Filters, HybridQuery, Index
 from chapterverse.index.filters import admits
 from chapterverse.models import (
@@ -29,6 +35,8 @@ from chapterverse.models import (
 
 RETRIES: Final = 3  # after the first try, on an engine that was lost
 FIRST_PAUSE: Final = 0.1  # seconds before the first retry; doubled each time, half of it by chance
+
+MOST_LISTED: Final = 50  # modules that an error names
 
 T = TypeVar("T")
 
@@ -117,24 +125,21 @@ async def _search(
     *,
     fitting: bool = False,
 ) -> SearchResult:
-    query = HybridQuery(
-        text=request.query,
-        vector=vector,
-        limit=request.top_k,
-        filters=_filters(request.filters),
-        min_similarity=request.score_threshold or 0.0,
-        with_vectors=True,
-    )
+    filters = _filters(request.filters)
+    await _require_known_modules(filters, index)
+    query = HybridQuery(text=request.query, vector=vector, limit=request.top_k, filters=filters, with_vectors=True)
     hits = await index.search(query)
     stored = (await index.manifest()).calibration
-    calibration = Calibration.from_dict(stored) if stored else None
+    calibration = Calibration.from_dict(stored) if stored else FALLBACK
     if fitting:
         nearby = near([hit.similarity for hit in hits], calibration)
         hits = [hit for hit, is_near in zip(hits, nearby, strict=True) if is_near or hit.by_words]
-    metrics = _assess(request, hits, calibration)
     found = {hit.chunk.content_hash for hit in hits}
-    recalled = [hit for hit in (await index.recall(also, vector) if also else ()) if _is_new(hit, found, query)]
-    results = [_result(hit, rank) for rank, hit in enumerate([*hits, *recalled], start=1)]
+    recalled = [hit for hit in (await index.recall(also, vector) if also else ()) if _is_new(hit, found, filters)]
+    scored = [(hit, calibration.relevance(hit.similarity)) for hit in (*hits, *recalled)]
+    kept = [(hit, score) for hit, score in scored if score >= (request.score_threshold or 0.0)]
+    metrics = _assess(request, [hit for hit, _ in kept if hit.chunk.content_hash in found], calibration)
+    results = [_result(hit, rank, score) for rank, (hit, score) in enumerate(kept, start=1)]
     return SearchResult(
         results=results,
         total_results=len(results),
@@ -144,13 +149,25 @@ async def _search(
     )
 
 
-def _is_new(hit: Hit, found: Collection[str], query: HybridQuery) -> bool:
+def _is_new(hit: Hit, found: Collection[str], filters: Filters) -> bool:
     """Whether a chunk that was recalled adds to what was found, within what the reader asked for."""
-    wanted = hit.similarity >= query.min_similarity and admits(query.filters, hit.chunk)
-    return wanted and hit.chunk.content_hash not in found
+    return admits(filters, hit.chunk) and hit.chunk.content_hash not in found
 
 
-def _assess(request: RetrievalRequest, hits: Sequence[Hit], calibration: Calibration | None) -> ConfidenceMetrics:
+async def _require_known_modules(filters: Filters, index: Index) -> None:
+    """Refuse a module that the book does not have: a search in it would find nothing, and not say why."""
+    if not filters.module:
+        return
+    known = await index.modules()
+    if unknown := [module for module in filters.module if module not in known]:
+        listed = ", ".join(known[:MOST_LISTED]) + (", …" if len(known) > MOST_LISTED else "")
+        raise InvalidFilterError(
+            f"There is no module {', '.join(unknown)} in the book. Its modules are: {listed or 'none'}.",
+            details={"modules": known[:MOST_LISTED]},
+        )
+
+
+def _assess(request: RetrievalRequest, hits: Sequence[Hit], calibration: Calibration) -> ConfidenceMetrics:
     # Without a threshold all that may be found was found: a book or a filter with few passages is no reason for doubt.
     wanted = request.top_k if request.score_threshold or not hits else min(request.top_k, len(hits))
     return assess([hit.similarity for hit in hits], [hit.vector or () for hit in hits], calibration, wanted)
@@ -168,7 +185,7 @@ def _filters(filters: SearchFilters | None) -> Filters:
     )
 
 
-def _result(hit: Hit, rank: int) -> ChunkResult:
+def _result(hit: Hit, rank: int, relevance: float) -> ChunkResult:
     chunk = hit.chunk
     return ChunkResult(
         chunk_id=chunk.chunk_id,
@@ -182,6 +199,7 @@ def _result(hit: Hit, rank: int) -> ChunkResult:
         chunk_index=chunk.chunk_index,
         content_hash=chunk.content_hash,
         similarity_score=hit.similarity,
+        relevance_score=relevance,
         rank=rank,
         char_start=chunk.start,
         char_end=chunk.end,

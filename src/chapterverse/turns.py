@@ -3,7 +3,7 @@
 Owns the types alone. Never knows where they are kept.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -18,6 +18,7 @@ class SearchRecord:
     count: int
     mean_similarity: float | None
     searched_at: datetime
+    filters: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class Turn:
     standalone_query: str | None = None
     searches: tuple[SearchRecord, ...] = ()
     evidence: tuple[str, ...] = ()
+    metadata: dict[str, Any] = field(default_factory=dict)  # goes into that of the thread
     created_at: datetime | None = None
 
 

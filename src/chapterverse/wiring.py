@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
+from chapterverse.book import Fingerprint
 from chapterverse.config import OPENAI_URL, RETRIEVAL_SECONDS, Settings
 from chapterverse.embeddings import Embedder
 from chapterverse.embeddings.memory import RememberingEmbedder
@@ -31,7 +32,7 @@ async def open_engines(settings: Settings) -> AsyncIterator[Engines]:
     async with AsyncExitStack() as closing:
         embedder, embedder_why = choose_embedder(settings)
         closing.push_async_callback(embedder.close)
-        index, index_why = choose_index(settings)
+        index, index_why = choose_index(settings, embedder.fingerprint)
         closing.push_async_callback(index.close)
         dependencies = (
             Dependency("qdrant", index.engine, index_why, index.probe, True, remote=remote_index(settings)),
@@ -105,22 +106,24 @@ def choose_embedder(settings: Settings) -> tuple[Embedder, str]:
     return LocalEmbedder(), why
 
 
-def choose_index(settings: Settings) -> tuple[Index, str]:
-    """The vector engine and why it is this one."""
+def choose_index(settings: Settings, fingerprint: Fingerprint) -> tuple[Index, str]:
+    """The vector engine and why it is this one. `fingerprint` is that of the embedder."""
     if settings.qdrant_url:
+        from chapterverse.index.foreign import ForeignCollection, ServerIndex
         from chapterverse.index.server import QdrantIndex, Spread
+        from chapterverse.ingestion.hostile import flags_of
 
-        return QdrantIndex(
+        own = QdrantIndex(
             url=settings.qdrant_url,
             api_key=settings.qdrant_api_key.get_secret_value() if settings.qdrant_api_key else None,
             collection=settings.qdrant_collection_name,
             timeout=RETRIEVAL_SECONDS,
             spread=Spread(settings.qdrant_shards, settings.qdrant_replicas),
-        ), "QDRANT_URL is set" + (
-            ", without https: QDRANT_API_KEY is sent as plain text"
-            if settings.qdrant_api_key and settings.qdrant_url.startswith("http://")
-            else ""
         )
+        plain = settings.qdrant_api_key and settings.qdrant_url.startswith("http://")
+        why = "QDRANT_URL is set" + (", without https: QDRANT_API_KEY is sent as plain text" if plain else "")
+        foreign = ForeignCollection(own.client, settings.qdrant_collection_name, fingerprint, flags_of)
+        return ServerIndex(own, foreign), why
     from chapterverse.index.edge import EdgeIndex
 
     return EdgeIndex(settings.chapterverse_home / "index"), "QDRANT_URL is not set"

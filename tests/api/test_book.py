@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.api.test_errors import refused
 from tests.served import Served
 
 pytestmark = pytest.mark.slow
@@ -56,14 +57,25 @@ def test_filters(example_server: Served) -> None:
     assert all(passage["source_url"].startswith("book/ros2/tf2") for passage in under)
     titled = search(example_server, query=query, filters={"page_title": ["What Is ROS 2?"]})["results"]
     assert {passage["page_title"] for passage in titled} == {"What Is ROS 2?"}
-    assert search(example_server, query=query, filters={"module": "no-such-module"})["results"] == []
+    assert search(example_server, query=query, filters={"page_title": "No Such Page"})["results"] == []
+
+
+@pytest.mark.parametrize("modules", ["no-such-module", ["ros2", "no-such-module"]])
+@pytest.mark.parametrize("path", ["/search", "/chat", "/chat/stream"])
+def test_a_module_that_does_not_exist(example_server: Served, path: str, modules: object) -> None:
+    answer = example_server.http.post(path, json={"query": "What is a node?", "filters": {"module": modules}})
+    body = refused(answer, 400, "validation_error")
+    assert body["message"] == (
+        "There is no module no-such-module in the book. Its modules are: intro, isaac, ros2, simulation, vla."
+    )
+    assert body["details"]["modules"] == ["intro", "isaac", "ros2", "simulation", "vla"]
 
 
 def test_threshold_under_both_names(example_server: Served) -> None:
     for name in ("score_threshold", "similarity_threshold"):
-        results = search(example_server, query="What is ROS 2?", top_k=20, **{name: 0.5})["results"]
+        results = search(example_server, query="What is ROS 2?", top_k=20, **{name: 0.95})["results"]
         assert 0 < len(results) < 20
-        assert all(passage["similarity_score"] >= 0.5 for passage in results)
+        assert all(passage["relevance_score"] >= 0.95 > passage["similarity_score"] for passage in results)
 
 
 def test_the_right_page_is_found_for_nearly_all_questions_of_the_book(example_server: Served) -> None:

@@ -10,6 +10,7 @@ import httpx2
 import pytest
 
 from chapterverse.api import limits
+from chapterverse.api.seed_names import RunResponse
 from chapterverse.config import Settings
 from chapterverse.models import ChatResponse
 from tests.api.test_errors import refused
@@ -36,12 +37,13 @@ def stream(server: Served, query: str, path: str = "/chat/stream", **fields: Any
     return events_of(answer.text)
 
 
-@pytest.mark.parametrize("path", ["/chat", "/chat/run"])
-def test_an_answer(server: Served, path: str) -> None:
+@pytest.mark.parametrize(("path", "kind"), [("/chat", ChatResponse), ("/chat/run", RunResponse)])
+def test_an_answer(server: Served, path: str, kind: type[ChatResponse]) -> None:
     answer = server.http.post(path, json={"query": " answer ", "session_id": SESSION.upper()})
     assert answer.status_code == 200
-    body = ChatResponse.model_validate_json(answer.content)
-    assert set(answer.json()) == set(ChatResponse.model_fields)
+    assert "warning" not in answer.headers
+    body = kind.model_validate_json(answer.content)
+    assert set(answer.json()) == set(kind.model_fields)
     assert body.answer == ANSWER
     assert body.session_id == SESSION
     assert body.sources[0].source_url == "book/ros2/what-is-ros2.md#what-is-ros-2"
@@ -53,14 +55,14 @@ def test_a_refusal(server: Served) -> None:
 
 
 def test_the_stream_is_the_same_answer(server: Served) -> None:
-    whole = server.http.post("/chat", json={"query": "answer"}).json()
     for path, fields in (("/chat/stream", {}), ("/chat", {"stream": True}), ("/chat/run", {"stream": True})):
+        whole = server.http.post(path.removesuffix("/stream"), json={"query": "answer"}).json()
         events = stream(server, "answer", path, **fields)
         assert [event["type"] for event in events] == ["retrieved", *["chunk"] * 3, "sources", "done"]
         assert "".join(event["content"] for event in events if event["type"] == "chunk") == whole["answer"]
         assert events[-2]["sources"] == whole["sources"]
         assert {k: v for k, v in events[-1].items() if k != "type"} == {
-            k: v for k, v in whole.items() if k not in ("answer", "sources", "statements")
+            k: v for k, v in whole.items() if k not in ("answer", "sources", "statements", "response", "citations")
         }
 
 
@@ -85,6 +87,41 @@ def test_aliases(server: Served, script: Scripted) -> None:
     assert server.http.post("/chat", json=fields).status_code == 200
     assert script.asked[-1].query == "answer"
     assert script.asked[-1].score_threshold == 0.5
+    for more in ({"text": " answer "}, {"text": "answer", "module_filter": "ros2", "filters": {"page_title": "A"}}):
+        answer = server.http.post("/chat", json=more)
+        assert "warning" not in answer.headers
+        assert (answer.status_code, script.asked[-1].query) == (200, "answer")
+    filters = script.asked[-1].filters
+    assert filters and (filters.module, filters.page_title) == (["ros2"], ["A"])
+
+
+@pytest.mark.parametrize("path", ["/chat", "/chat/run", "/chat/stream"])
+def test_other_fields_are_ignored_and_named(server: Served, script: Scripted, path: str) -> None:
+    asked = {"query": "answer", "temperature": 0.1, "model": "gpt-4o", "text": "other"}
+    answer = server.http.post(path, json=asked)
+    assert (answer.status_code, script.asked[-1].query) == (200, "answer")
+    assert answer.headers["warning"] == '299 chapterverse "ignored fields: temperature, model, text"'
+
+
+def test_a_field_cannot_write_headers_of_its_own(server: Served) -> None:
+    names = {'a"\r\nX-Evil: 1': 1, "ü": 2, "x" * 5000: 3, **{f"f{number}": 0 for number in range(100)}}
+    answer = server.http.post("/chat", json={"query": "answer", **names})
+    assert answer.status_code == 200
+    assert "x-evil" not in answer.headers
+    assert len(answer.headers["warning"]) < 300
+
+
+def test_metadata_goes_along(server: Served, script: Scripted) -> None:
+    server.http.post("/chat", json={"query": "answer", "user_id": "user123", "metadata": {"tags": ["a"]}})
+    assert script.asked[-1].metadata == {"user_id": "user123", "tags": ["a"]}
+
+
+def test_run_takes_more_passages_than_there_may_be(server: Served, script: Scripted) -> None:
+    answer = server.http.post("/chat/run", json={"text": "answer", "top_k": 100})
+    assert script.asked[-1].top_k == 20
+    assert answer.headers["warning"] == '299 chapterverse "top_k lowered to 20"'
+    refused(server.http.post("/chat/run", json={"text": "answer", "top_k": 101}), 400, "validation_error")
+    refused(server.http.post("/chat", json={"text": "answer", "top_k": 21}), 400, "validation_error")
 
 
 @pytest.mark.parametrize(
@@ -102,7 +139,9 @@ def test_aliases(server: Served, script: Scripted) -> None:
         ({"query": "x", "top_k": 0}, "top_k"),
         ({"query": "x", "score_threshold": -0.1}, "score_threshold"),
         ({"query": "x", "filters": {"chapter": "1"}}, "chapter"),
-        ({"query": "x", "unknown": 1}, "unknown"),
+        ({"query": "x", "metadata": {"big": "x" * 5000}}, "metadata"),
+        ({"query": "x", "metadata": {"nul": ["\x00"]}}, "metadata"),
+        ({"query": "x", "module_filter": "a", "filters": {"module": "b"}}, "module_filter"),
     ],
 )
 @pytest.mark.parametrize("path", ["/chat", "/chat/stream"])

@@ -7,7 +7,8 @@ import pytest
 from pydantic import TypeAdapter
 
 from chapterverse.api.completions import Completion, CompletionChunk, CompletionError, CompletionRequest
-from chapterverse.api.examples import CHUNKS, COMPLETED, CONVERSATIONS, EVENTS, QUESTIONS, RESPONSE
+from chapterverse.api.examples import CHUNKS, COMPLETED, CONVERSATIONS, EVENTS, QUESTIONS, RESPONSE, RUN_RESPONSE
+from chapterverse.api.seed_names import ChatBody, RunBody, RunResponse
 from chapterverse.config import Settings
 from chapterverse.main import create_app
 from chapterverse.models import ChatRequest, ChatResponse, ErrorResponse, Event
@@ -69,7 +70,7 @@ def test_every_reference_leads_somewhere(schema: dict[str, Any]) -> None:
 
 
 def test_every_field_of_a_question_and_an_answer(schema: dict[str, Any]) -> None:
-    for model in (ChatRequest, ChatResponse, CompletionRequest, Completion, CompletionChunk):
+    for model in (ChatBody, RunBody, ChatResponse, RunResponse, CompletionRequest, Completion, CompletionChunk):
         assert set(schema["components"]["schemas"][model.__name__]["properties"]) == set(model.model_fields)
 
 
@@ -88,6 +89,7 @@ def test_the_examples_are_real() -> None:
         "selected_text",
     }
     ChatResponse.model_validate(RESPONSE)
+    RunResponse.model_validate(RUN_RESPONSE)
     events = [TypeAdapter[Event](Event).validate_python(event) for event in EVENTS]
     assert [event.type for event in events] == ["retrieved", "chunk", "sources", "done"]
     for conversation in CONVERSATIONS.values():

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from chapterverse.errors import ConfigurationError, IngestionError, RetrievalUnavailable
+from chapterverse.testing import HashEmbedder
 from tests.index.sample import ask, manifest, write_page
 
 pytestmark = pytest.mark.slow
@@ -101,7 +102,8 @@ async def test_a_key_over_plain_http_warns_nobody_on_stderr(qdrant_url: str) -> 
     from chapterverse.config import Settings
     from chapterverse.wiring import choose_index
 
-    index, why = choose_index(Settings.load(qdrant_url=qdrant_url, qdrant_api_key="some-key"))
-    assert index._client._client._rest_headers["api-key"] == "some-key"  # type: ignore[attr-defined]
+    given = Settings.load(qdrant_url=qdrant_url, qdrant_api_key="some-key")
+    index, why = choose_index(given, HashEmbedder().fingerprint)
+    assert index._own._client._client._rest_headers["api-key"] == "some-key"  # type: ignore[attr-defined]
     assert "QDRANT_API_KEY is sent as plain text" in why, "doctor says it instead"
     await index.close()

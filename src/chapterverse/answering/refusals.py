@@ -88,7 +88,7 @@ def announce(chunk: ChunkResult) -> RetrievedPassage:
         page_title=chunk.page_title,
         section_heading=chunk.section_heading,
         source_url=chunk.source_url,
-        score=chunk.similarity_score,
+        score=chunk.relevance_score,
     )
 
 

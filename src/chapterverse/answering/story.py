@@ -40,6 +40,7 @@ from chapterverse.models import (
     RetrievalRequest,
     RetrievedEvent,
     RetrievedPassage,
+    SearchFilters,
     SearchResult,
     SourceCitation,
     SourcesEvent,
@@ -204,7 +205,7 @@ class _Answer:
         """The events of the answer, in order."""
         scope = self.prepared.scope
         if isinstance(scope, Book):
-            self.searches.append(_record(scope.found))
+            self.searches.append(_record(scope.found, self.prepared.request.filters))
             yield RetrievedEvent(passages=[refusals.announce(chunk) for chunk in scope.found.results])
         refusal = await self._refusal_before_writing()
         if refusal is None:
@@ -265,7 +266,7 @@ class _Answer:
         held = {"score_threshold": limits.score_threshold, "filters": limits.filters or wanted.filters}
         again = wanted.model_copy(update=held)
         found = await retrieve_with_retry(again, self.services.embedder, self.services.index)
-        self.searches.append(_record(found))
+        self.searches.append(_record(found, again.filters))
         return self.evidence.issue(found.results)
 
     async def _refusal_before_writing(self) -> str | None:
@@ -366,6 +367,7 @@ class _Answer:
             standalone_query=prepared.question,
             searches=tuple(self.searches),
             evidence=tuple(chunk.chunk_id for chunk in cited if chunk),
+            metadata=dict(prepared.request.metadata or {}),
         )
 
 
@@ -415,10 +417,11 @@ def _search_request(prepared: Prepared, services: Services) -> RetrievalRequest:
     )
 
 
-def _record(found: SearchResult) -> SearchRecord:
+def _record(found: SearchResult, filters: SearchFilters | None) -> SearchRecord:
     scores = [chunk.similarity_score for chunk in found.results]
     mean = sum(scores) / len(scores) if scores else None
-    return SearchRecord(found.query, found.total_results, mean, datetime.now(UTC))
+    narrowed = filters.model_dump(exclude_none=True) if filters else None
+    return SearchRecord(found.query, found.total_results, mean, datetime.now(UTC), narrowed)
 
 
 def _since(started: float) -> float:

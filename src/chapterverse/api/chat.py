@@ -9,17 +9,18 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import AsyncExitStack, aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, Protocol
 
 from fastapi import APIRouter, Body, Depends, Request, Response
 from pydantic import BaseModel
 
 from chapterverse.api.errors import responses
-from chapterverse.api.examples import ANSWER, QUESTIONS, STREAM
+from chapterverse.api.examples import ANSWER, QUESTIONS, RUN, STREAM
 from chapterverse.api.limits import admitted, deadline_of, in_time
 from chapterverse.api.request_id import request_id_of
 from chapterverse.api.request_log import note, started_at
+from chapterverse.api.seed_names import ChatBody, RunBody, RunForm, RunResponse
 from chapterverse.api.streaming import EventStream, data, while_present
 from chapterverse.config import REQUEST_SECONDS
 from chapterverse.errors import AgentUnavailable, InternalError, error_named
@@ -178,30 +179,54 @@ async def asking(request: Request) -> AsyncIterator[Asking]:
         yield Asking(request, held)
 
 
-Question = Annotated[ChatRequest, Body(openapi_examples=QUESTIONS)]
+Question = Annotated[ChatBody, Body(openapi_examples=QUESTIONS)]
 AskingOf = Annotated[Asking, Depends(asking)]
 _ERRORS = responses(400, 401, 413, 429, 503)
+_WARNING = {"Warning": {"description": "What of the request was ignored, if anything.", "schema": {"type": "string"}}}
 
 
-@router.post("/chat", response_model=ChatResponse, responses={200: {"content": ANSWER | STREAM}, **_ERRORS})
-@router.post("/chat/run", response_model=ChatResponse, responses={200: {"content": ANSWER | STREAM}, **_ERRORS})
-async def chat(question: Question, asking: AskingOf) -> Response:
+def _described(content: dict[str, Any]) -> dict[int | str, dict[str, Any]]:
+    return {200: {"content": content, "headers": _WARNING}, **_ERRORS}
+
+
+@router.post("/chat", response_model=ChatResponse, responses=_described(ANSWER | STREAM))
+async def chat(body: Question, asking: AskingOf) -> Response:
     """Ask the book, or a selected passage alone, and get a verified answer with its sources, or a refusal.
 
     With `stream: true` it answers as `/chat/stream` does.
     """
-    return await (asking.stream(question) if question.stream else asking.answer(question))
+    question = body.question()
+    return _warned(body, await (asking.stream(question) if question.stream else asking.answer(question)))
 
 
-@router.post("/chat/stream", response_class=Response, responses={200: {"content": STREAM}, **_ERRORS})
-async def chat_stream(question: Question, asking: AskingOf) -> Response:
+@router.post("/chat/run", response_model=RunResponse, responses=_described(RUN | STREAM))
+async def chat_run(body: Annotated[RunBody, Body(openapi_examples=QUESTIONS)], asking: AskingOf) -> Response:
+    """As `/chat`, with more names for the same things beside: `response`, `citations`, `total_time_ms` and others.
+
+    For clients that know the names of earlier designs of this API.
+    """
+    question = body.question()
+    sent = await asking.request.json()  # read before: it is remembered
+    mine = replace(asking, form=RunForm(question.query, in_words=not {"query", "message"} & sent.keys()))
+    return _warned(body, await (mine.stream(question) if question.stream else mine.answer(question)))
+
+
+@router.post("/chat/stream", response_class=Response, responses=_described(STREAM))
+async def chat_stream(body: Question, asking: AskingOf) -> Response:
     """Ask, and get the answer as Server-Sent Events.
 
     Each event is one line `data: {json}` and a blank line; comment lines keep the connection awake. `retrieved` comes
     first (not with `selected_text`), then `chunk`s of verified text, `sources`, and exactly one `done` or `error`. The
     chunks together are the `answer` of `/chat`. A failure before the first event is a plain HTTP error.
     """
-    return await asking.stream(question)
+    return _warned(body, await asking.stream(body.question()))
+
+
+def _warned(body: ChatBody, response: Response) -> Response:
+    """The response, with a header that says what of the request was ignored."""
+    if warning := body.warning():
+        response.headers["Warning"] = f'299 chapterverse "{warning}"'
+    return response
 
 
 async def _chain(first: Event, others: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:

@@ -86,6 +86,25 @@ RESPONSE: Final[dict[str, Any]] = {
     **SUMMARY,
 }
 
+_NAMES: Final[dict[str, Any]] = {
+    "chapter": SOURCE["page_title"],
+    "section": SOURCE["section_heading"],
+    "url": SOURCE["source_url"],
+    "page_url": "book/ros2/what-is-ros2.md",
+    "module_name": SOURCE["module"],
+    "similarity_score": SOURCE["relevance_score"],
+}
+RUN_RESPONSE: Final[dict[str, Any]] = {
+    **RESPONSE,
+    "response": RESPONSE["answer"],
+    "query": "What is ROS 2?",
+    "sources": [SOURCE | _NAMES],
+    "citations": [{name: (SOURCE | _NAMES)[name] for name in ("page_title", "page_url", "module_name")}],
+    "retrieval_time_ms": SUMMARY["metadata"]["retrieval_time_ms"],
+    "generation_time_ms": SUMMARY["metadata"]["generation_time_ms"],
+    "total_time_ms": SUMMARY["metadata"]["query_time_ms"],
+}
+
 EVENTS: Final[list[dict[str, Any]]] = [
     {
         "type": "retrieved",
@@ -172,6 +191,7 @@ def _stream(names: Sequence[str], messages: Iterable[str], end: str = "") -> dic
 
 
 ANSWER: Final[dict[str, Any]] = {"application/json": {"example": RESPONSE}}
+RUN: Final[dict[str, Any]] = {"application/json": {"example": RUN_RESPONSE}}
 STREAM: Final[dict[str, Any]] = _stream(
     ("RetrievedEvent", "ChunkEvent", "SourcesEvent", "DoneEvent", "ErrorEvent"),
     (_EVENT.validate_python(event).model_dump_json() for event in EVENTS),

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _HELP = """\
 /sources      the sources of the last answer, with their quotes in full
 /history      what was said in this session
+/searches     the same with what was searched for
 /select FILE  ask about the text of FILE alone; /select leaves it again
 /new          begin a new session
 /quit         leave, as Ctrl-D does; Ctrl-C ends an answer that is being written"""
@@ -143,8 +144,8 @@ class Chat:
                 err.print(_HELP)
             case ["/sources"]:
                 self._show_sources()
-            case ["/history"]:
-                self._show_history()
+            case ["/history" | "/searches" as word]:
+                self._show_history(with_searches=word == "/searches")
             case ["/new"]:
                 self._session, self._resumes = str(uuid4()), False
                 self._selection = self._sources = None
@@ -213,7 +214,7 @@ class Chat:
         )
         return list(kinds.validate_python(kept))
 
-    def _show_history(self) -> None:
+    def _show_history(self, *, with_searches: bool) -> None:
         from chapterverse.terminal import show_note
         from chapterverse.terminal.answers import show_thread
 
@@ -224,7 +225,7 @@ class Chat:
         if thread is None:
             show_note("Nothing was said in this session yet.")
         else:
-            show_thread(thread)
+            show_thread(thread, with_searches=with_searches)
 
 
 class _Left(Exception):

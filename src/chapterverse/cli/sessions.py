@@ -54,9 +54,10 @@ async def _list(limit: int, as_json: bool) -> int:
 
 @sessions.command()
 @click.argument("session", metavar="ID")
+@click.option("--searches", is_flag=True, help="Show what was searched for, too; --json always has it.")
 @_json
 @command
-async def show(session: str, as_json: bool) -> int:
+async def show(session: str, searches: bool, as_json: bool) -> int:
     """Show a conversation: its last 50 messages."""
     from chapterverse.terminal import show_note
     from chapterverse.terminal.answers import moment, show_thread
@@ -72,7 +73,7 @@ async def show(session: str, as_json: bool) -> int:
     show_note(
         f"{thread.turn_count} turn{'s' * (thread.turn_count != 1)} · last used {moment(thread.updated_at)}{topic}\n"
     )
-    show_thread(thread)
+    show_thread(thread, with_searches=searches)
     return 0
 
 

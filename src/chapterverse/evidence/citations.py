@@ -197,7 +197,7 @@ def _citation(passage: IssuedPassage, start: int, end: int, highlights: list[Hig
     if (chunk := passage.chunk) is not None:
         same = {"source_url", "page_title", "section_heading", "chunk_index", "breadcrumb", "module", "rank", "page_id"}
         place = chunk.model_dump(include=same)
-        return SourceCitation(**place, relevance_score=chunk.similarity_score, **quoted)
+        return SourceCitation(**place, relevance_score=chunk.relevance_score, **quoted)
     first, last = lines_of(passage.text, left, right)
     place = {"source_url": "selected_text", "page_title": "User Selection", "breadcrumb": "User Selection"}
     nothing = {"section_heading": "", "module": "", "chunk_index": 0, "rank": 1, "relevance_score": 1.0}

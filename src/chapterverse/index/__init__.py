@@ -104,6 +104,10 @@ class Index(Protocol):
         """What the current state says of itself; `CollectionNotFoundError` when there is no book yet."""
         ...
 
+    async def modules(self) -> list[str]:
+        """The modules of the book, sorted. Cheap: known after the first call, until the book changes."""
+        ...
+
     async def pages(self) -> list[Page]:
         """All pages without their text and blocks, in reading order."""
         ...

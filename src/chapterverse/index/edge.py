@@ -72,6 +72,13 @@ class EdgeIndex:
         """What the served state says of itself."""
         return (await self._serving()).manifest
 
+    async def modules(self) -> list[str]:
+        """The modules of the book, sorted."""
+        child = await self._serving()
+        if child.modules is None:
+            child.modules = sorted({page.module for page in await self.pages() if page.module})
+        return child.modules
+
     async def pages(self) -> list[Page]:
         """All pages without their text and blocks, in reading order."""
         pages: list[Page] = []

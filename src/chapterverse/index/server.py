@@ -41,6 +41,10 @@ _WRITE_TIMEOUT = 60.0  # seconds for one request of a writer
 T = TypeVar("T")
 
 
+class NotOurs(RetrievalUnavailable):
+    """The collection exists, but another tool made it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Spread:
     """How a new collection is laid out over the nodes of a cluster; a single server holds one of each."""
@@ -66,8 +70,9 @@ class QdrantIndex:
         self._alias = collection
         self._timeout = timeout  # seconds for one answer
         self._spread = spread
-        self._client = self._connect(timeout)
+        self.client = self._client = self._connect(timeout)
         self._known: tuple[float, Manifest] | None = None  # until when, what
+        self._modules: tuple[str, list[str]] | None = None  # of which generation
         self._weights: tuple[Mapping[str, Any], WordWeights] | None = None
 
     @property
@@ -128,9 +133,26 @@ class QdrantIndex:
             async with self._limits(self._timeout):
                 found = await self._client.retrieve(self._alias, [MANIFEST_ID])
             if not found or found[0].payload is None:
-                raise RetrievalUnavailable(f"The collection {self._alias} was not made by Chapterverse")
+                raise NotOurs(f"The collection {self._alias} was not made by Chapterverse")
             known = self._known = time.monotonic() + _KNOWN_FOR, manifest_from_payload(found[0].payload)
         return known[1]
+
+    async def modules(self) -> list[str]:
+        """The modules of the book, sorted."""
+
+        async def count(manifest: Manifest) -> list[str]:
+            if self._modules is None or self._modules[0] != manifest.generation:
+                facet = await self._client.facet(
+                    collection_of(self._alias, manifest.generation),
+                    "module",
+                    facet_filter=of_kind("page"),
+                    limit=_ALL_VALUES,
+                    exact=True,
+                )
+                self._modules = manifest.generation, sorted(str(hit.value) for hit in facet.hits if hit.value)
+            return self._modules[1]
+
+        return await self._read(count, self._timeout)
 
     async def pages(self) -> list[Page]:
         """All pages without their text and blocks, in reading order."""

@@ -3,6 +3,7 @@
 Owns their layout. Answers, sources and conversations are data and go to stdout; progress and circumstances to stderr.
 """
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -139,13 +140,18 @@ def show_sources(sources: Sequence[SourceCitation], *, in_full: bool = False) ->
         out.print(_fitted(quote, INDENT), style="dim")
 
 
-def show_thread(thread: ConversationThread) -> None:
-    """The messages of a conversation, oldest first."""
+def show_thread(thread: ConversationThread, *, with_searches: bool = False) -> None:
+    """The messages of a conversation, oldest first; where wanted, with the searches that were made for each answer."""
     for message in thread.messages:
         if message.role == "user":
             out.print(_fitted(f"> {message.content}"), style="bold")
-        else:
-            out.print(f"{_fitted(message.content)}\n")
+            continue
+        for search in message.searches if with_searches else ():
+            similarity = "" if search.mean_similarity is None else f", mean similarity {search.mean_similarity:.2f}"
+            narrowed = f", within {json.dumps(search.filters, ensure_ascii=False)}" if search.filters else ""
+            found = f"{search.count} passage{'s' * (search.count != 1)}{similarity}{narrowed}"
+            out.print(_fitted(f"searched at {moment(search.searched_at)} for “{search.query}”: {found}"), style="dim")
+        out.print(f"{_fitted(message.content)}\n")
 
 
 def show_sessions(sessions: Sequence[SessionSummary]) -> None:

@@ -1,0 +1,456 @@
+"""A collection on a Qdrant server that another tool filled: read as a book, and never written to.
+
+Such a collection has points with a vector and a payload that says where the text comes from and what it says. Which
+names the payload has is found out once. Searches are by meaning alone, because there are no word weights. The text of a
+page is its passages one after the other.
+"""
+
+import asyncio
+import time
+from collections import OrderedDict, defaultdict
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Final
+from uuid import UUID
+
+from qdrant_client import AsyncQdrantClient, models
+
+from chapterverse.book import (
+    RECIPE,
+    Block,
+    Chunk,
+    Fingerprint,
+    Hit,
+    Manifest,
+    Page,
+    Section,
+    page_id_for,
+    text_hash,
+)
+from chapterverse.errors import IngestionError, QdrantTimeoutError, RetrievalUnavailable
+from chapterverse.index import Filters, HybridQuery, IndexWriter, Vectors
+from chapterverse.index.server import NotOurs, QdrantIndex
+from chapterverse.index.server_errors import server_errors
+from chapterverse.units import blocks_of_text, cut_units
+
+# What a payload may call each thing, as the seeds and common tools do.
+NAMES: Final[Mapping[str, tuple[str, ...]]] = {
+    "url": ("source_url", "url", "page_url"),
+    "text": ("chunk_text", "text", "content"),
+    "title": ("page_title", "title", "chapter"),
+    "section": ("section_heading", "section", "heading"),
+    "module": ("module", "module_name"),
+    "index": ("chunk_index",),
+}
+NEEDED: Final = ("url", "text")
+
+_SAMPLE: Final = 50  # points that are looked at to learn the names
+_BATCH: Final = 1000  # points of one scroll
+_WAIT: Final = 5.0  # seconds that a call waits for the contents of the collection
+_LOOK_EVERY: Final = 30.0  # seconds between looks whether the collection has changed
+_PAGES: Final = 200  # pages whose text is kept
+
+PointId = int | str | UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A page in the list of contents: all addresses that differ by their anchor alone."""
+
+    title: str
+    module: str
+    urls: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a collection holds, as far as it is known without reading its texts."""
+
+    points: int
+    vector: str | None  # its name, if vectors have names
+    names: Mapping[str, str]  # of the payload, by what they mean
+    pages: Mapping[str, Entry]  # by address without anchor
+
+    @property
+    def generation(self) -> str:
+        """Changes when points come or go."""
+        return f"points-{self.points}"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPage:
+    """A page put together from its passages."""
+
+    page: Page
+    chunks: Mapping[PointId, Chunk]
+
+
+class ForeignCollection:
+    """Reads a collection that another tool made."""
+
+    def __init__(
+        self,
+        client: AsyncQdrantClient,
+        collection: str,
+        fingerprint: Fingerprint,
+        flags_of: Callable[[str], tuple[str, ...]] = lambda text: (),
+    ) -> None:
+        self._client = client
+        self._name = collection
+        self._fingerprint = fingerprint  # of the configured embedder; the collection does not say what made its vectors
+        self._flags_of = flags_of
+        self._contents: Contents | None = None
+        self._reading: asyncio.Task[Contents] | None = None
+        self._look_at = 0.0
+        self._pages: OrderedDict[tuple[str, str], ReadPage] = OrderedDict()
+
+    # ── what the collection holds ────────────────────────────────────────────────────────────────────────────────────
+
+    async def contents(self) -> Contents:
+        """What the collection holds; read once, and again in the background after it changed."""
+        now = time.monotonic()
+        if self._contents is not None:
+            if now > self._look_at:
+                self._look_at = now + _LOOK_EVERY
+                self._read_again()
+            return self._contents
+        try:
+            async with asyncio.timeout(_WAIT):
+                return await asyncio.shield(self._read_again())
+        except TimeoutError:
+            raise QdrantTimeoutError(f"The contents of the collection {self._name} are still being read") from None
+
+    def _read_again(self) -> "asyncio.Task[Contents]":
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.create_task(self._read_contents())
+            self._reading.add_done_callback(lambda task: task.cancelled() or task.exception())
+        return self._reading
+
+    async def _read_contents(self) -> Contents:
+        with server_errors(self._name):
+            info = await self._client.get_collection(self._name)
+            known = self._contents
+            if known is not None and known.points == info.points_count:
+                return known
+            vector = self._vector_in(info.config.params.vectors)
+            names = await self._learn_names()
+            pages = await self._list_pages(names)
+        self._contents = Contents(info.points_count or 0, vector, names, pages)
+        self._look_at = time.monotonic() + _LOOK_EVERY
+        return self._contents
+
+    def _vector_in(self, vectors: Any) -> str | None:
+        """The name of the vector that fits the embedder, None if it has none; an error says why nothing fits."""
+        named = vectors if isinstance(vectors, dict) else {None: vectors} if vectors else {}
+        wanted = self._fingerprint
+        fitting = [name for name, params in named.items() if params.size == wanted.dimension]
+        if not fitting:
+            sizes = ", ".join(str(params.size) for params in named.values()) or "no"
+            raise self._refused(
+                f"its vectors have {sizes} numbers, and {wanted.model}, which embeds the questions, gives "
+                f"{wanted.dimension}. Configure the embedding model that made the collection (COHERE_API_KEY, "
+                "OPENAI_API_KEY, EMBEDDINGS)"
+            )
+        cosine = [name for name in fitting if named[name].distance == models.Distance.COSINE]
+        if not cosine:
+            raise self._refused(f"its vectors are compared by {named[fitting[0]].distance}, not by Cosine")
+        return cosine[0]
+
+    async def _learn_names(self) -> dict[str, str]:
+        records, _ = await self._client.scroll(self._name, limit=_SAMPLE, with_payload=True)
+        payloads = [record.payload or {} for record in records]
+        names: dict[str, str] = {}
+        for meaning, choices in NAMES.items():
+            kinds = int if meaning == "index" else str
+            for name in choices:
+                if any(isinstance(payload.get(name), kinds) for payload in payloads):
+                    names.setdefault(meaning, name)
+        if missing := [meaning for meaning in NEEDED if meaning not in names]:
+            wanted = " and ".join(f"no {meaning} (under {' or '.join(NAMES[meaning])})" for meaning in missing)
+            found = ", ".join(sorted({name for payload in payloads for name in payload})) or "nothing"
+            raise self._refused(f"its payload has {wanted}; it has: {found}")
+        return names
+
+    async def _list_pages(self, names: Mapping[str, str]) -> dict[str, Entry]:
+        wanted = [names[meaning] for meaning in ("url", "title", "module") if meaning in names]
+        urls: dict[str, dict[str, None]] = defaultdict(dict)
+        about: dict[str, tuple[str, str]] = {}
+        async for record in self._scroll(None, wanted):
+            payload = record.payload or {}
+            if url := _text(payload, names, "url"):
+                page = url.partition("#")[0]
+                urls[page][url] = None
+                about.setdefault(page, (_text(payload, names, "title") or page, _text(payload, names, "module")))
+        return {page: Entry(*about[page], tuple(all_)) for page, all_ in urls.items()}
+
+    async def _scroll(self, filter_: models.Filter | None, payload: Any) -> AsyncIterator[models.Record]:
+        offset: Any = None
+        while True:
+            records, offset = await self._client.scroll(
+                self._name, scroll_filter=filter_, limit=_BATCH, offset=offset, with_payload=payload
+            )
+            for record in records:
+                yield record
+            if offset is None:
+                return
+
+    def _refused(self, reason: str) -> RetrievalUnavailable:
+        return RetrievalUnavailable(
+            f"The collection {self._name} was made by another tool and cannot be served: {reason}."
+        )
+
+    # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def manifest(self) -> Manifest:
+        """What is known of the collection. Its model is taken to be the configured one, whose vectors are as long."""
+        contents = await self.contents()
+        return Manifest(
+            fingerprint=self._fingerprint,
+            generation=contents.generation,
+            created_at="unknown",
+            pages=len(contents.pages),
+            chunks=contents.points,
+            recipe=RECIPE,
+        )
+
+    async def modules(self) -> list[str]:
+        """The modules of the book, sorted."""
+        return sorted({entry.module for entry in (await self.contents()).pages.values() if entry.module})
+
+    async def search(self, query: HybridQuery) -> list[Hit]:
+        """The most similar passages, equal texts once."""
+        contents = await self.contents()
+        filter_ = _filter(query.filters, contents)
+        if filter_ is None:
+            return []
+        return await self._find(contents, query.vector, filter_, query.limit, query.with_vectors)
+
+    async def recall(self, chunk_ids: Sequence[str], vector: Vectors) -> list[Hit]:
+        """Passages by their ids, the most similar first."""
+        ids: list[Any] = [int(one) if one.isdecimal() else one for one in chunk_ids]
+        filter_ = models.Filter(must=[models.HasIdCondition(has_id=ids)])
+        return await self._find(await self.contents(), vector, filter_, len(ids), False) if ids else []
+
+    async def pages(self) -> list[Page]:
+        """All pages, without text and sections, in the order of their addresses."""
+        contents = await self.contents()
+        return [self._page_of(url, entry) for url, entry in sorted(contents.pages.items())]
+
+    async def page(self, page_id: str) -> Page | None:
+        """One page with its text."""
+        contents = await self.contents()
+        url = next((url for url in contents.pages if page_id_for(url) == page_id), None)
+        return None if url is None else (await self._read_page(url, contents)).page
+
+    async def _find(
+        self, contents: Contents, vector: Vectors, filter_: models.Filter, limit: int, with_vectors: bool
+    ) -> list[Hit]:
+        with server_errors(self._name):
+            found = await self._client.query_points(
+                self._name,
+                query=vector.tolist(),
+                using=contents.vector,
+                query_filter=filter_,
+                limit=2 * limit,  # some may have equal texts
+                with_payload=[contents.names["url"]],
+                with_vectors=([contents.vector] if contents.vector else True) if with_vectors else False,
+            )
+        hits: dict[str, Hit] = {}
+        for point in found.points:
+            url = _text(point.payload or {}, contents.names, "url").partition("#")[0]
+            if url not in contents.pages:  # the point has no address, or came after the contents were read
+                continue
+            chunk = (await self._read_page(url, contents)).chunks.get(point.id)
+            if chunk is not None:
+                cosine = min(1.0, max(0.0, point.score))
+                hits.setdefault(chunk.content_hash, Hit(chunk, cosine, point.score, _dense(point, contents.vector)))
+        return list(hits.values())[:limit]
+
+    async def _read_page(self, url: str, contents: Contents) -> ReadPage:
+        key = contents.generation, url
+        if key not in self._pages:
+            entry = contents.pages[url]
+            match = models.MatchAny(any=list(entry.urls))
+            within = models.Filter(must=[models.FieldCondition(key=contents.names["url"], match=match)])
+            with server_errors(self._name):
+                records = [record async for record in self._scroll(within, True)]
+            self._pages[key] = self._compose(url, entry, records, contents.names)
+            while len(self._pages) > _PAGES:
+                self._pages.popitem(last=False)
+        self._pages.move_to_end(key)
+        return self._pages[key]
+
+    def _compose(self, url: str, entry: Entry, records: Iterable[models.Record], names: Mapping[str, str]) -> ReadPage:
+        """The page that the passages make: one after the other, with a blank line between two."""
+        passages = [(record.id, record.payload or {}) for record in records]
+        if "index" in names:
+            passages.sort(key=lambda passage: int(passage[1].get(names["index"]) or 0))
+        text = ""
+        sections: list[Section] = []
+        blocks: list[Block] = []
+        chunks: dict[PointId, Chunk] = {}
+        for place, (point_id, payload) in enumerate(passages):
+            said = _text(payload, names, "text")
+            if not said.strip():
+                continue
+            heading = _text(payload, names, "section") or entry.title
+            text += "\n\n" if text else ""
+            start, end = len(text), len(text) + len(said)
+            text += said
+            if sections and sections[-1].heading == heading:
+                sections[-1] = replace(sections[-1], end=end)
+            else:
+                anchor = _text(payload, names, "url").partition("#")[2]
+                level = 1 if heading == entry.title else 2
+                sections.append(Section(heading, level, anchor, start, end, ()))
+            own = [
+                replace(block, start=block.start + start, end=block.end + start, section=len(sections) - 1)
+                for block in blocks_of_text(said)
+            ]
+            blocks += own
+            chunks[point_id] = Chunk(
+                chunk_id=str(point_id),
+                page_id=page_id_for(url),
+                page_url=url,
+                source_url=_text(payload, names, "url"),
+                page_title=entry.title,
+                section_heading=heading,
+                breadcrumb=" › ".join(dict.fromkeys((entry.title, heading))),
+                module=_text(payload, names, "module"),
+                chunk_index=place,
+                start=start,
+                end=end,
+                text=said,
+                content_hash=text_hash(said),
+                flags=self._flags_of(said),
+                units=cut_units(text, own),
+            )
+        page = replace(
+            self._page_of(url, entry),
+            text=text,
+            sections=tuple(sections),
+            blocks=tuple(blocks),
+            flags=tuple(dict.fromkeys(flag for chunk in chunks.values() for flag in chunk.flags)),
+        )
+        return ReadPage(page, chunks)
+
+    def _page_of(self, url: str, entry: Entry) -> Page:
+        return Page(page_id_for(url), url, entry.title, entry.module, self._name, "", (), (), order=url)
+
+
+def _filter(filters: Filters, contents: Contents) -> models.Filter | None:
+    """A filter in the collection's own names; None if nothing can match."""
+    must: list[models.Condition] = []
+    for meaning, values in (
+        ("title", filters.page_title),
+        ("section", filters.section_heading),
+        ("module", filters.module),
+    ):
+        if values and meaning not in contents.names:
+            return None
+        if values:
+            must.append(models.FieldCondition(key=contents.names[meaning], match=models.MatchAny(any=list(values))))
+    if filters.source_url or filters.source_url_prefix:
+        urls = [
+            url
+            for page, entry in contents.pages.items()
+            for url in entry.urls
+            if (not filters.source_url or url in filters.source_url or page in filters.source_url)
+            and url.startswith(filters.source_url_prefix)
+        ]
+        if not urls:
+            return None
+        must.append(models.FieldCondition(key=contents.names["url"], match=models.MatchAny(any=urls)))
+    return models.Filter(must=must)
+
+
+def _text(payload: Mapping[str, Any], names: Mapping[str, str], meaning: str) -> str:
+    value = payload.get(names.get(meaning, ""))
+    return value if isinstance(value, str) else ""
+
+
+def _dense(point: models.ScoredPoint, name: str | None) -> tuple[float, ...] | None:
+    vector: Any = point.vector
+    if vector is None:
+        return None
+    return tuple(vector[name] if name else vector)
+
+
+class ServerIndex:
+    """The collection on a server, whoever made it: ours is read and written, another tool's is read."""
+
+    def __init__(self, own: QdrantIndex, foreign: ForeignCollection) -> None:
+        self._own = own
+        self._foreign = foreign
+        self._is_foreign_until = 0.0
+
+    @property
+    def engine(self) -> str:
+        """A few words for people."""
+        return self._own.engine
+
+    async def search(self, query: HybridQuery) -> list[Hit]:
+        """The best chunks, best first."""
+        return await (await self._reader()).search(query)
+
+    async def recall(self, chunk_ids: Sequence[str], vector: Vectors) -> list[Hit]:
+        """Chunks by their ids, the most similar first."""
+        return await (await self._reader()).recall(chunk_ids, vector)
+
+    async def missing(self, words: Sequence[str]) -> list[str]:
+        """Those of the words that stand in no chunk; of another tool's collection nobody can tell."""
+        return await self._own.missing(words) if await self._reader() is self._own else []
+
+    async def manifest(self) -> Manifest:
+        """What the book says of itself."""
+        return await (await self._reader()).manifest()
+
+    async def modules(self) -> list[str]:
+        """The modules of the book, sorted."""
+        return await (await self._reader()).modules()
+
+    async def pages(self) -> list[Page]:
+        """All pages without their text."""
+        return await (await self._reader()).pages()
+
+    async def page(self, page_id: str) -> Page | None:
+        """One page with its text."""
+        return await (await self._reader()).page(page_id)
+
+    async def probe(self) -> None:
+        """Raise if the server cannot be used now."""
+        self._is_foreign_until = 0.0
+        await (await self._reader(fresh=True)).manifest()
+
+    async def verify(self) -> str | None:
+        """Nothing: a server keeps its own files."""
+        return None
+
+    @asynccontextmanager
+    async def writer(self, *, fresh: bool = False) -> AsyncIterator[IndexWriter]:
+        """Build the next state of our own collection."""
+        try:
+            await self._own.probe()
+        except NotOurs as refusal:
+            raise IngestionError(
+                f"{refusal.message}, so it is only read. Name another one with QDRANT_COLLECTION_NAME."
+            ) from None
+        except RetrievalUnavailable:
+            pass  # there is no book yet; whatever else is wrong is told by the writer
+        async with self._own.writer(fresh=fresh) as writer:
+            yield writer
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._own.close()
+
+    async def _reader(self, *, fresh: bool = False) -> QdrantIndex | ForeignCollection:
+        if time.monotonic() < self._is_foreign_until:
+            return self._foreign
+        try:
+            await (self._own.probe() if fresh else self._own.manifest())
+        except NotOurs:
+            self._is_foreign_until = time.monotonic() + _LOOK_EVERY
+            return self._foreign
+        return self._own

@@ -1,0 +1,1 @@
+"""One file for each seed: its examples and fields, replayed against the real server."""

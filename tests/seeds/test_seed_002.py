@@ -1,0 +1,90 @@
+"""Seed 002, "RAG Agent": messages, conversations, retrieval context, agent response and configuration."""
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from chapterverse.config import Settings
+from tests.cli.process import chapterverse
+from tests.llm_stub import Quotes
+from tests.seeds.conftest import World
+from tests.served import serve
+
+pytestmark = pytest.mark.slow
+
+
+def test_messages_and_conversation(world: World) -> None:
+    session = str(uuid4())
+    world.post("/chat", query="What is ROS 2?", session_id=session)
+    thread = world.get(f"/sessions/{session}")
+    assert (thread["thread_id"], len(thread["messages"])) == (session, 2)
+    for message, role in zip(thread["messages"], ("user", "assistant"), strict=True):
+        assert message["role"] == role
+        assert message["content"]
+        assert datetime.fromisoformat(message["timestamp"]).tzinfo is not None
+    assert datetime.fromisoformat(thread["created_at"])
+    sent = world.llm.requests[-1]["messages"]
+    assert sent[0]["role"] == "system"
+    assert [message["role"] for message in sent[1:]] == ["user", "assistant", "tool"]
+    assert sent[2]["tool_calls"][0]["id"] == sent[3]["tool_call_id"]
+
+
+def test_an_empty_question_is_refused(world: World) -> None:
+    assert world.server.http.post("/chat", json={"query": ""}).status_code == 400
+
+
+@pytest.mark.parametrize("path", ["/chat", "/search"])
+def test_a_filter_prefix(world: World, path: str) -> None:
+    told = world.post(path, query="What is a robot?", filters={"source_url_prefix": "book/simulation/"})
+    found = told["sources"] if path == "/chat" else told["results"]
+    assert found
+    assert all(one["source_url"].startswith("book/simulation/") for one in found)
+
+
+def test_the_response(world: World) -> None:
+    world.llm.usual = Quotes(2)
+    told = world.post("/chat", query="What is ROS 2?")
+    took = told["metadata"]
+    assert told["answer"] and told["sources"]
+    assert took["tokens_used"] > 0 and took["model"] and took["chunks_retrieved"] == 5
+    assert datetime.fromisoformat(told["timestamp"])
+
+
+def test_the_footer_of_sources_in_a_terminal(example_home: Path) -> None:
+    shown = chapterverse(example_home, "ask", "What is ROS 2?")
+    answer, _, footer = shown.stdout.partition("\n\n[1]")
+    assert "[1]" in answer
+    assert "book/ros2/what-is-ros2.md" in footer
+
+
+@pytest.mark.parametrize(
+    ("given", "field", "value"),
+    [
+        ({}, "agent_top_k", 5),
+        ({}, "agent_max_turns", 50),
+        ({"AGENT_TOP_K": "7"}, "agent_top_k", 7),
+        ({"AGENT_SCORE_THRESHOLD": "0.0"}, "agent_score_threshold", 0.0),
+        ({"AGENT_SCORE_THRESHOLD": "0.25"}, "agent_score_threshold", 0.25),
+        ({"AGENT_MAX_TURNS": "20"}, "agent_max_turns", 20),
+        ({"OPENAI_MODEL": "gpt-4o-mini"}, "openai_model", "gpt-4o-mini"),
+    ],
+)
+def test_configuration_from_the_environment(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, str], field: str, value: Any
+) -> None:
+    for name, text in given.items():
+        monkeypatch.setenv(name, text)
+    assert getattr(Settings.load(), field) == value
+
+
+def test_the_configuration_is_used(world: World) -> None:
+    with serve(world.settings.model_copy(update={"agent_top_k": 7})) as server:
+        told = server.http.post("/chat", json={"query": "What is ROS 2?"}).json()
+        assert told["metadata"]["chunks_retrieved"] == 7
+    best = max(found["relevance_score"] for found in world.post("/search", query="sourdough bread")["results"])
+    with serve(world.settings.model_copy(update={"agent_score_threshold": min(1.0, best + 0.01)})) as server:
+        told = server.http.post("/chat", json={"query": "sourdough bread"}).json()
+        assert told["metadata"]["chunks_retrieved"] == 0

@@ -1,0 +1,179 @@
+"""Seed 003, "RAG Agent API" data model: ChatRequest, ChatResponse, ConversationThread, retrieval and confidence."""
+
+import json
+import re
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from chapterverse.config import Settings
+from tests.llm_stub import Says
+from tests.seeds.conftest import World
+from tests.served import serve
+
+pytestmark = pytest.mark.slow
+
+EXAMPLE = {
+    "message": "How do ROS 2 nodes communicate?",
+    "session_id": "550e8400-e29b-41d4-a716-446655440000",
+    "stream": False,
+    "top_k": 5,
+    "similarity_threshold": 0.7,
+}
+SOURCE = {"chunk_text": str, "similarity_score": float, "chapter": str, "section": str, "url": str, "chunk_index": int}
+
+
+def test_the_example_request_and_response(world: World) -> None:
+    answer = world.server.http.post("/chat/run", json=EXAMPLE)
+    assert answer.status_code == 200
+    assert "warning" not in answer.headers
+    told = answer.json()
+    assert told["response"] == told["answer"] != ""
+    assert told["sources"], "0.7 is a threshold that leaves something, as written in the seed"
+    for source in told["sources"]:
+        for name, kind in SOURCE.items():
+            assert isinstance(source[name], kind), name
+        assert len(source["chunk_text"]) <= 500
+        assert 0.7 <= source["similarity_score"] <= 1
+        assert (source["chapter"], source["section"]) == (source["page_title"], source["section_heading"])
+    assert 0 <= told["confidence"] <= 1
+    assert told["confidence_level"] in ("high", "medium", "low", "insufficient")
+    assert told["should_answer"] is True
+    assert told["session_id"] == EXAMPLE["session_id"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", told["timestamp"])
+    assert isinstance(told["sources"], list)
+
+
+def test_defaults(world: World) -> None:
+    told = world.post("/chat/run", message="What is URDF?")
+    assert UUID(told["session_id"]).version == 4
+    assert told["metadata"]["chunks_retrieved"] == 5
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"message": ""},
+        {"message": "   "},
+        {"message": "x", "session_id": "not-a-uuid"},
+        {"message": "x", "top_k": 0},
+        {"message": "x", "similarity_threshold": 1.5},
+        {"message": "x", "similarity_threshold": -0.5},
+    ],
+)
+def test_what_is_refused(world: World, fields: dict[str, Any]) -> None:
+    assert world.server.http.post("/chat/run", json=fields).status_code == 400
+
+
+@pytest.mark.parametrize("path", ["/chat/stream", "/chat/run"])
+def test_streaming(world: World, path: str) -> None:
+    answer = world.server.http.post(path, json=EXAMPLE | {"stream": True, "session_id": None})
+    events = [json.loads(block[6:]) for block in answer.text.split("\n\n") if block.startswith("data: ")]
+    assert [event["type"] for event in events][-2:] == ["sources", "done"]
+    if path == "/chat/run":
+        assert events[-2]["sources"][0].keys() >= SOURCE.keys()
+        assert events[-1]["query"] == EXAMPLE["message"]
+
+
+def test_a_refusal(world: World) -> None:
+    world.llm.usual = Says("I don't have information about that in the available documentation.")
+    told = world.post("/chat/run", message="Which yeast makes the best sourdough bread?")
+    assert (told["should_answer"], told["confidence_level"], told["confidence"]) == (False, "insufficient", 0.0)
+    assert told["sources"] == []
+
+
+# ── ConversationThread ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_thread_with_its_metadata(world: World) -> None:
+    session = str(uuid4())
+    world.post("/chat/run", message="What is URDF?", session_id=session, user_id="user123")
+    world.post(
+        "/chat/run",
+        message="What does tf2 keep track of?",
+        session_id=session,
+        metadata={"tags": ["ros2", "urdf", "robotics"]},
+    )
+    thread = world.get(f"/sessions/{session}")
+    assert thread.keys() >= {"thread_id", "messages", "created_at", "updated_at", "topic_summary", "metadata"}
+    assert thread["metadata"] == {"user_id": "user123", "tags": ["ros2", "urdf", "robotics"]}
+    assert [message["role"] for message in thread["messages"]] == ["user", "assistant"] * 2
+    times = [message["timestamp"] for message in thread["messages"]]
+    assert times == sorted(times)
+    assert [message["confidence"] is None for message in thread["messages"]] == [True, False] * 2
+    assert thread["created_at"] <= thread["updated_at"]
+    stored = world.rows("SELECT metadata FROM conversation_threads WHERE thread_id = $1", session)
+    assert json.loads(stored[0]["metadata"])["user_id"] == "user123"
+
+
+def test_a_topic_after_five_exchanges(world: World) -> None:
+    session = str(uuid4())
+    for number in range(5):
+        assert (number == 0) or world.get(f"/sessions/{session}")["topic_summary"] is None
+        world.post("/chat/run", message="What is ROS 2?" if number == 0 else "What is a topic?", session_id=session)
+    summary = world.get(f"/sessions/{session}")["topic_summary"]
+    assert "ROS 2" in summary
+    assert len(summary) <= 200
+
+
+def test_a_thread_is_deleted(world: World) -> None:
+    session = world.post("/chat/run", message="What is URDF?")["session_id"]
+    assert world.server.http.delete(f"/sessions/{session}").status_code == 204
+    assert world.server.http.get(f"/sessions/{session}").status_code == 404
+    assert world.server.http.delete(f"/sessions/{session}").status_code == 404
+
+
+def test_the_schema(world: World) -> None:
+    columns = {
+        row["column_name"]: row["data_type"]
+        for row in world.rows(
+            "SELECT column_name, data_type FROM information_schema.columns WHERE table_name = 'conversation_threads'"
+        )
+    }
+    assert columns["thread_id"] == "uuid"
+    assert columns["created_at"] == columns["updated_at"] == "timestamp with time zone"
+    assert (columns["topic_summary"], columns["metadata"]) == ("text", "jsonb")
+    indexes = {row["indexname"] for row in world.rows("SELECT indexname FROM pg_indexes")}
+    assert {"idx_threads_updated", "idx_threads_created"} <= indexes
+
+
+# ── RetrievalResult and ConfidenceMetrics ────────────────────────────────────────────────────────────────────────────
+
+
+def test_retrieval_and_its_metrics(world: World) -> None:
+    found = world.post("/search", query=EXAMPLE["message"], similarity_threshold=0.7)
+    assert found["total_results"] == len(found["results"]) > 0
+    hashes = [passage["content_hash"] for passage in found["results"]]
+    assert len(hashes) == len(set(hashes))
+    assert all(len(one) == 64 for one in hashes)
+    metrics = found["confidence"]
+    assert metrics["min_similarity"] <= metrics["average_similarity"] <= metrics["max_similarity"]
+    assert metrics["min_similarity"] >= 0.7
+    assert metrics["num_chunks"] == found["total_results"]
+    assert 0 <= metrics["chunk_diversity"] <= 1
+    rules = ((0.85, 5, "high"), (0.75, 3, "medium"), (0.60, 2, "low"))
+    expected = next(
+        (
+            level
+            for least, count, level in rules
+            if metrics["average_similarity"] >= least and metrics["num_chunks"] >= count
+        ),
+        "insufficient",
+    )
+    assert (metrics["confidence_level"], metrics["should_answer"]) == (expected, expected != "insufficient")
+
+
+def test_a_question_that_nothing_fits(world: World) -> None:
+    metrics = world.post("/search", query="Which yeast makes the best sourdough bread?")["confidence"]
+    assert (metrics["confidence_level"], metrics["should_answer"]) == ("insufficient", False)
+
+
+def test_a_key_has_its_own_limit(world: World) -> None:
+    assert Settings.load().api_key_rate_limit == 100
+    keyed = Settings.load(api_keys="secret-key").api_keys
+    with serve(world.settings.model_copy(update={"api_keys": keyed, "api_key_rate_limit": 2})) as server:
+        assert server.http.post("/search", json={"query": "node"}).status_code == 401
+        headers = {"X-API-Key": "secret-key"}
+        answers = [server.http.post("/search", json={"query": "node"}, headers=headers) for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [200, 200, 429]
