@@ -110,7 +110,7 @@ def _is_contents(listing: LexborNode, headings: set[str]) -> bool:
     """A list of links to headings of the same page, which our readers leave out."""
     links = listing.css("a")
     own = all((link.attributes.get("href") or "").startswith("#") for link in links)
-    only = "".join(link.text() for link in links).split() == listing.text().split()
+    only = "".join("".join(link.text() for link in links).split()) == "".join(listing.text().split())
     return len(links) > 1 and own and only and sum(_said(link) in headings for link in links) * 2 > len(links)
 
 

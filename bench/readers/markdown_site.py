@@ -109,6 +109,7 @@ BOOKS = (
         ("guide", "api", "about", "style-guide", "glossary"),
     ),
     MarkdownBook("docusaurus", "docusaurus", "docusaurus", markdown_oracle.DOCUSAURUS, "website/docs"),
+    MarkdownBook("helm", "helm", "docusaurus", markdown_oracle.DOCUSAURUS, "docs"),
     MarkdownBook("prometheus", "prometheus", "hugo", markdown_oracle.HUGO, "docs"),
 )  # fmt: skip
 

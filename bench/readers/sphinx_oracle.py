@@ -1,8 +1,8 @@
 """Reads the HTML that Sphinx made of a book into facts to compare.
 
 Left out on purpose: lists of contents, images, numbers of lines and sections, hidden texts of cards, what Sphinx writes
-around formulas, links around images and of footnotes, and links in code and in the title of a page, which are plain
-text with us.
+around formulas, links around images and of footnotes, and links in code, in signatures and in the title of a page,
+which are plain text with us.
 """
 
 import posixpath
@@ -64,7 +64,7 @@ def read_page(html: str, address: str) -> PageFacts:
         node.decompose()
     facts.anchors = dict(_anchors(body))
     title = body.css_first("h1")
-    for link in [*(title.css("a") if title else ()), *body.css("pre a")]:
+    for link in [*(title.css("a") if title else ()), *body.css("pre a, dt.sig a")]:
         link.unwrap()
     for link in body.css("a.reference"):
         if not _NOT_LINKS.search(link.attributes.get("class") or ""):
