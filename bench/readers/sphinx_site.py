@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import tarfile
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -165,7 +166,8 @@ def _literals(pages: Path) -> dict[str, Any]:
                 if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
                     name = statement.targets[0].id
                     if name in _TAKEN:
-                        found[name] = ast.literal_eval(statement.value)
+                        with suppress(ValueError):  # made by a program: neither side knows it
+                            found[name] = ast.literal_eval(statement.value)
             return found
     return {}
 

@@ -425,3 +425,13 @@ def test_vitepress_shows_what_the_front_matter_wants() -> None:
     tree = Tree("/none", generator="vitepress")
     assert _parts(text, tree=tree) == [("paragraph", "Take off and cruise."), ("paragraph", "Kept.")]
     assert ("heading", "Hidden") in _parts(text)
+
+
+def test_a_program_without_an_end_ends_with_its_tab() -> None:
+    text = '=== "One"\n\n    ```\n    a\n\n=== "Two"\n\n    text\n'
+    assert _parts(text, anchors="mkdocs") == [
+        ("paragraph", "One:"),
+        ("code", "a"),
+        ("paragraph", "Two:"),
+        ("paragraph", "text"),
+    ]

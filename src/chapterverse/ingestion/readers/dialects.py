@@ -182,6 +182,8 @@ def _rewrite_lines(text: str) -> Iterator[str]:
         depth = len(line) - len(bare)
         while indented and bare and depth < indented[-1][0]:
             at, end = indented.pop()
+            if fence:  # a program that is never closed ends with the block around it
+                yield " " * fence_depth + fence
             fence = ""
             if end:
                 yield " " * (at - 4 * len(indented) - 4) + str(end)
