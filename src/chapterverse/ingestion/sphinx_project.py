@@ -8,6 +8,7 @@ import ast
 import os
 import posixpath
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -343,7 +344,7 @@ def _search(place: Path, path: str) -> _Found | None:
     return search.run(text.split("\n"))
 
 
-class _Search:
+class _Search(ABC):
     """What both languages have in common."""
 
     def __init__(self) -> None:
@@ -351,8 +352,9 @@ class _Search:
         self._pending: list[str] = []  # labels that wait for what they name
         self._taken: set[str] = set()  # anchors of this page
 
+    @abstractmethod
     def run(self, lines: list[str]) -> _Found:
-        raise NotImplementedError
+        """What was found in the lines of one file."""
 
     def _section(self, title: str) -> None:
         title = plain_title(title)
