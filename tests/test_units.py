@@ -1,5 +1,7 @@
 """Units: what can be cited, with exact offsets and with the head that a reader needs."""
 
+import re
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -98,3 +100,17 @@ def test_units_of_any_text_are_in_order_and_lose_no_word(text: str) -> None:
     for block in blocks_of_text(text):
         if block.kind not in ("heading", "table"):
             assert all(covered[at] or text[at].isspace() for at in range(block.start, block.end))
+
+
+def test_a_list_that_goes_on_after_code_keeps_its_lead() -> None:
+    text = "Do this:\n\n1. Build:\n\n```\nmake\n```\n\nWait.\n\n2. Run\n\nThen:\n\n- other"
+    kinds = [("paragraph", 0), ("list", 0), ("code", 1), ("paragraph", 1), ("list", 0), ("paragraph", 0), ("list", 0)]
+    places = [(found.start(), found.end()) for found in re.finditer(r"```[^`]*```|[^\n]+", text)]
+    blocks = [
+        Block(kind, start, end, 0, inside=inside)  # type: ignore[arg-type]
+        for (kind, inside), (start, end) in zip(kinds, places, strict=True)
+    ]
+    told = {text[unit.start : unit.end]: text[unit.head_start : unit.head_end] for unit in cut_units(text, blocks)}
+    assert told["2. Run"] == "Do this:"
+    assert told["```\nmake\n```"] == "1. Build:"
+    assert told["- other"] == "Then:"

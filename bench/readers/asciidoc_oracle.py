@@ -16,6 +16,7 @@ from urllib.parse import unquote
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from bench.readers.built_html import cells_of, text_of
 from bench.readers.compare import PageFacts, Score, Table, compare, order
 from bench.readers.ours import SITE, address, facts_of, read_folder
 from bench.readers.sphinx_site import CACHE
@@ -28,7 +29,6 @@ _DROPPED = "#header .details, #footer, #toc, script, style, sup.footnote, sup.fo
 _CALLOUT = re.compile(
     r"[ \t]*(?:(?://|#|--|;;)[ \t]*)?(?:(?:<!--\d+-->|<[\d.]+>|\(\d+\)|<!--\(\d+\)-->)[ \t]*)+$", re.M
 )
-_INLINE = {"a", "span", "em", "strong", "code", "sup", "sub", "kbd", "b", "i", "mark", "del"}
 _ENDINGS = (".adoc", ".asciidoc", ".asc")
 
 
@@ -147,7 +147,7 @@ def _facts(tree: LexborHTMLParser, page: str, titles: dict[str, dict[str, str]])
         one.decompose()
     for part in ("#header", "#content", "#footnotes"):
         body = tree.css_first(part)
-        said.append(_text(body) if body else "")
+        said.append(text_of(body) if body else "")
     facts.text = "\n".join(said)
     return facts
 
@@ -189,31 +189,5 @@ def _inside_table(node: LexborNode) -> bool:
     return False
 
 
-def _text(node: LexborNode) -> str:
-    said: list[str] = []
-    for child in node.iter(include_text=True):
-        if child.is_text_node:
-            said.append(child.text_content or "")
-        elif child.is_element_node:
-            inner = _text(child)
-            said.append(inner if child.tag in _INLINE else f"\n{inner}\n")
-    return "".join(said)
-
-
 def _table(table: LexborNode) -> Table:
-    taken: dict[tuple[int, int], str] = {}
-    number = 0
-    for part in table.iter():
-        for row in part.iter() if part.tag in ("thead", "tbody", "tfoot") else ():
-            column = 0
-            for cell in row.iter():
-                while (number, column) in taken:
-                    column += 1
-                down, across = int(cell.attributes.get("rowspan") or 1), int(cell.attributes.get("colspan") or 1)
-                said = " ".join(_text(cell).split())
-                taken |= {(number + y, column + x): said for y in range(down) for x in range(across)}
-                column += across
-            number += 1
-    width = max((x for _, x in taken), default=-1) + 1
-    rows = [[taken.get((y, x), "") for x in range(width)] for y in range(number)]
-    return [row for row in rows if any(row)]
+    return cells_of(row for part in table.iter() if part.tag in ("thead", "tbody", "tfoot") for row in part.iter())

@@ -158,9 +158,19 @@ def _headings(page: str, oracle: PageFacts, ours: PageFacts, score: Score) -> No
 
 
 def _links(page: str, oracle: PageFacts, ours: PageFacts, score: Score, pages: Mapping[str, PageFacts]) -> None:
-    want = Counter((bare(text), _section(target, pages)) for text, target in oracle.links)
+    want = Counter(
+        (bare(text), _section(target, pages)) for text, target in oracle.links if _leads_somewhere(target, pages)
+    )
     have = Counter((bare(text), _section(target, pages)) for text, target in ours.links)
     score.add((want & have).total(), want.total(), page, want - have)
+
+
+def _leads_somewhere(target: str, pages: Mapping[str, PageFacts]) -> bool:
+    """Whether a link of the site leads out of it or to one of its pages or files; broken ones and scripts do not."""
+    if ":" in target:
+        return not target.startswith("javascript:")
+    address = unquote(target).partition("#")[0].partition("?")[0]
+    return any(one in pages for one in (address, f"{address}/", address.rstrip("/")))
 
 
 def _section(target: str, pages: Mapping[str, PageFacts]) -> str:

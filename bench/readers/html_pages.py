@@ -6,6 +6,7 @@ signatures of functions and options are not counted.
 """
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from bench.readers import sphinx_oracle
@@ -16,6 +17,7 @@ from chapterverse.ingestion.document import Document, NothingToRead
 from chapterverse.ingestion.readers import html
 
 _SIGNATURE = re.compile(r'<dt[^>]*? id="([^"]+)"')
+_ID = re.compile(r'\sid="([^"]+)"')
 _PAGES = 250  # of a site
 
 
@@ -31,9 +33,17 @@ def score(site: Path) -> dict[str, Score]:
             (draft,) = html.read(document)
         except NothingToRead:
             continue
-        facts = facts_of(compose(document, draft))
         signatures = set(_SIGNATURE.findall(data.decode("utf-8", "replace")))
-        facts.headings = [heading for heading in facts.headings if heading[2] not in signatures]
+        page = compose(document, draft)
+        made = {place for place, section in enumerate(page.sections) if section.anchor in signatures}
+        told = (block for block in page.blocks if block.kind != "heading" or block.section not in made)
+        facts = facts_of(replace(page, blocks=tuple(told)))
+        ids = set(_ID.findall(data.decode("utf-8", "replace")))  # to a heading without one we give an anchor of ours
+        facts.headings = [
+            (level, text, anchor if anchor in ids else "")
+            for level, text, anchor in facts.headings
+            if anchor not in signatures
+        ]
         facts.text = re.sub(r"(?m)^(?:> )?\s*\d+\. ", "", facts.text)
         expected[address], found[address] = built[address], facts
     scores = compare(expected, found, built)

@@ -8,11 +8,10 @@ from urllib.parse import unquote, urldefrag, urljoin
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from bench.readers.built_html import cells_of, is_inside, text_of
 from bench.readers.compare import PageFacts, Table
 from bench.readers.ours import SITE, below_site
 
-_INLINE = {"a", "span", "em", "strong", "code", "cite", "sup", "sub", "kbd", "samp", "abbr", "b", "i", "tt", "q", "var"}
-_INLINE |= {"mark", "ins", "del", "s", "u", "small", "font", "wbr", "label"}
 _UNSEEN = "script, style, template, noscript, svg, iframe, video, audio, object, img, input, select"
 _UNSEEN += ", [hidden], [aria-hidden=true]"
 _BOX = re.compile(r"(?:^|\s)(?:admonition|custom-block|theme-admonition|tabbed-block)(?:\s|$)")
@@ -97,12 +96,12 @@ def _page(body: LexborNode, address: str, dialect: Dialect) -> PageFacts:
         facts.code.append(_code(code))
         code.decompose()
     said = []
-    for table in [one for one in body.css("table") if not _has_above(one, ("table",))]:
+    for table in [one for one in body.css("table") if not is_inside(one, "table")]:
         rows = _table(table)
         facts.tables.append(rows)
         said += [cell for row in rows for cell in row]
         table.decompose()
-    facts.text = _OBJECT.sub(r"\1", "\n".join([*said, _text(body)]))
+    facts.text = _OBJECT.sub(r"\1", "\n".join([*said, text_of(body)]))
     return facts
 
 
@@ -110,7 +109,7 @@ def _is_contents(listing: LexborNode, headings: set[str]) -> bool:
     """A list of links to headings of the same page, which our readers leave out."""
     links = listing.css("a")
     own = all((link.attributes.get("href") or "").startswith("#") for link in links)
-    only = "".join(link.text() for link in links).split() == listing.text().split()
+    only = "".join("".join(link.text() for link in links).split()) == "".join(listing.text().split())
     return len(links) > 1 and own and only and sum(_said(link) in headings for link in links) * 2 > len(links)
 
 
@@ -123,11 +122,10 @@ def _said(node: LexborNode) -> str:
 
 
 def _headings(body: LexborNode) -> list[LexborNode]:
-    inside = ("li", "blockquote", "td", "th", "table")
     return [
         one
         for one in body.css("h1, h2, h3, h4, h5, h6")
-        if one.text().strip() and not _has_above(one, inside) and not _in_box(one)
+        if one.text().strip() and not is_inside(one, "li", "blockquote", "td", "th", "table") and not _in_box(one)
     ]
 
 
@@ -143,7 +141,7 @@ def _in_box(node: LexborNode) -> bool:
 def _links(body: LexborNode, address: str) -> Iterator[tuple[str, str]]:
     for link in body.css("a[href]"):
         said, target = " ".join(link.text().split()), _joined(address, link.attributes.get("href") or "")
-        if said and not _has_above(link, ("pre",)):
+        if said and not is_inside(link, "pre"):
             yield said, target
 
 
@@ -168,27 +166,6 @@ def _code(pre: LexborNode) -> str:
     return pre.text()
 
 
-def _text(node: LexborNode) -> str:
-    """The text of an element; blocks are separated, inline elements are not."""
-    said: list[str] = []
-    for child in node.iter(include_text=True):
-        if child.is_text_node:
-            said.append(child.text_content or "")
-        elif child.is_element_node:
-            inner = _text(child)
-            said.append(inner if child.tag in _INLINE else f"\n{inner}\n")
-    return "".join(said)
-
-
-def _has_above(node: LexborNode, tags: tuple[str, ...]) -> bool:
-    above = node.parent
-    while above is not None:
-        if above.tag in tags:
-            return True
-        above = above.parent
-    return False
-
-
 def _table_above(node: LexborNode) -> LexborNode | None:
     above = node.parent
     while above is not None and above.tag != "table":
@@ -197,32 +174,5 @@ def _table_above(node: LexborNode) -> LexborNode | None:
 
 
 def _table(table: LexborNode) -> Table:
-    rows: Table = []
-    reaching: dict[int, tuple[int, str]] = {}
-    for row in (one for one in table.css("tr") if _table_above(one) == table):
-        cells: list[str] = []
-        for cell in row.iter():
-            _reach(cells, reaching)
-            down, across = _number(cell, "rowspan"), _number(cell, "colspan")
-            said = _words(_text(cell))
-            for _ in range(across):
-                if down > 1:
-                    reaching[len(cells)] = (down - 1, said)
-                cells.append(said)
-        _reach(cells, reaching)
-        if any(cells):
-            rows.append(cells)
-    return rows
-
-
-def _number(cell: LexborNode, name: str) -> int:
-    value = cell.attributes.get(name) or "1"
-    return int(value) if value.isdigit() else 1
-
-
-def _reach(cells: list[str], reaching: dict[int, tuple[int, str]]) -> None:
-    while len(cells) in reaching:
-        left, text = reaching.pop(len(cells))
-        if left > 1:
-            reaching[len(cells)] = (left - 1, text)
-        cells.append(text)
+    rows = cells_of(one for one in table.css("tr") if _table_above(one) == table)
+    return [[_words(cell) for cell in row] for row in rows]

@@ -99,6 +99,8 @@ class MarkdownBook:
 BOOKS = (
     MarkdownBook("material", "material", "mkdocs", markdown_oracle.MKDOCS, "docs"),
     MarkdownBook("pydantic", "pydantic", "mkdocs", markdown_oracle.MKDOCS, "docs"),
+    MarkdownBook("mkdocs", "mkdocs", "mkdocs", markdown_oracle.MKDOCS, "docs"),
+    MarkdownBook("httpx", "httpx", "mkdocs", markdown_oracle.MKDOCS, "docs"),
     MarkdownBook("fastapi", "fastapi", "mkdocs", markdown_oracle.MKDOCS, "docs/en/docs"),
     MarkdownBook(
         "px4", "px4", "vitepress", markdown_oracle.VITEPRESS, "en",
@@ -153,6 +155,10 @@ def _mkdocs(book: MarkdownBook, place: Path) -> Path:
     for page in (place / book.docs).rglob("*.md"):
         text = page.read_text("utf-8")
         text = re.sub(r"^template:.*$", "", text, flags=re.MULTILINE)  # of the book's own theme
+        text = re.sub(
+            r"^::: .*\n(?:[ ]{4}.*\n|\n)*", "\n", f"{text}\n", flags=re.MULTILINE
+        )  # docstrings, which need a plug-in and the program
+        text = re.sub(r"^(#.*)\[([^\[\]\n]+)\]\[[\w.-]+\]", r"\1\2", text, flags=re.MULTILINE)  # as above
         page.write_text(re.sub(r"^\{\* \.\./\.\./fastapi/.*$", "", text, flags=re.MULTILINE))  # not in the checkout
     includes = _VARIANTS if book.name == "fastapi" else _SNIPPETS
     (project / "mkdocs.yml").write_text(_MKDOCS.format(docs=docs, includes=includes))

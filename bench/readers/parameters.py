@@ -1,12 +1,17 @@
-"""Whether a parameter is one unit: name, type, default and description together.
+"""Whether a parameter is one unit (name, type, default and description together), and whether it is found.
 
 100 random parameters of two Sphinx configuration references are taken from the HTML that Sphinx built (Nav2: a field
 list whose entries hold a small table and a definition list; Sphinx: `confval`). For each, one unit of our page must
-hold all of them. Run with `python -m bench.readers.parameters`.
+hold all of them. Then the book is ingested with the embedder that ships, and "What is the default of X?" and "What does
+X do?" must bring that unit among the first three passages. Where several parameters have the same name, the question
+says which page is meant. Run with `python -m bench.readers.parameters`.
 """
 
+import argparse
+import asyncio
 import random
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +20,16 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from bench.readers import sphinx_site
 from bench.readers.compare import bare
-from bench.readers.ours import address, read_folder
+from bench.readers.ours import SITE, address, read_folder
 from bench.results import save
+from chapterverse.ingestion.options import SourceOptions
+from chapterverse.library import Book
 from chapterverse.units import cut_units, unit_text
 
 PROBES = 100
 SEED = 13
+PASSAGES = 3
+QUESTIONS = ("What is the default of {}?", "What does {} do?")
 _FIRST_WORDS = 12  # of the description that the unit must hold
 
 
@@ -33,6 +42,7 @@ class Parameter:
     kind: str
     default: str
     description: str
+    title: str = ""  # of the page
 
     def facts(self) -> list[str]:
         first = " ".join(self.description.split()[:_FIRST_WORDS])
@@ -54,7 +64,8 @@ def nav2(site: Path) -> Iterator[Parameter]:
             if len(rows) == 2 and len(rows[0]) == len(rows[1]) and said:
                 values = {name.lower(): value for name, value in zip(*rows, strict=True)}
                 name = term.text().strip().rstrip(":")
-                yield Parameter(page, name, values.get("type", ""), values.get("default", ""), said[0].text())
+                kind, default = values.get("type", ""), values.get("default", "")
+                yield Parameter(page, name, kind, default, said[0].text(), _title(body))
 
 
 def confvals(site: Path) -> Iterator[Parameter]:
@@ -73,17 +84,27 @@ def confvals(site: Path) -> Iterator[Parameter]:
                     values.setdefault(key.text().strip().rstrip(":").lower(), value.text())
             said = [child for child in text.iter() if child.tag == "p"]
             if said and "type" in values:
-                yield Parameter(page, term.text().strip(), values["type"], values.get("default", ""), said[0].text())
+                name, default = term.text().strip(), values.get("default", "")
+                yield Parameter(page, name, values["type"], default, said[0].text(), _title(body))
+
+
+def _title(body: LexborNode) -> str:
+    heading = body.css_first("h1")
+    return " ".join(heading.text().split()) if heading else ""
 
 
 REFERENCES = {"nav2": nav2, "sphinx": confvals}
 
 
-def probe(book: sphinx_site.SphinxBook) -> tuple[int, list[Parameter], int]:
-    """How many of the probes one unit holds, those that none holds, and how many parameters there are."""
+def probes(book: sphinx_site.SphinxBook) -> tuple[list[Parameter], list[Parameter]]:
+    """Random parameters of a book, and all of them."""
     known = sorted(set(REFERENCES[book.name](sphinx_site.build(book))), key=lambda one: (one.page, one.name))
-    chosen = random.Random(SEED).sample(known, min(PROBES, len(known)))
-    pages = {address(page): page for page in read_folder(sphinx_site.sources(book)).pages}
+    return random.Random(SEED).sample(known, min(PROBES, len(known))), known
+
+
+def not_one_unit(book: sphinx_site.SphinxBook, chosen: list[Parameter]) -> list[Parameter]:
+    """The parameters that no unit holds alone."""
+    pages = {address(page): page for page in read_folder(sphinx_site.project(book)).pages}
     missed = []
     for parameter in chosen:
         page = pages.get(parameter.page)
@@ -91,7 +112,29 @@ def probe(book: sphinx_site.SphinxBook) -> tuple[int, list[Parameter], int]:
         texts = [bare(re.sub(r"\n", " ", unit_text(page.text, unit))) for unit in units] if page else []
         if not any(all(bare(fact) in text for fact in parameter.facts()) for text in texts):
             missed.append(parameter)
-    return len(chosen) - len(missed), missed, len(known)
+    return missed
+
+
+async def not_found(
+    book: sphinx_site.SphinxBook, chosen: list[Parameter], known: list[Parameter]
+) -> tuple[list[str], int]:
+    """The questions whose answer is not among the first passages, and how many have it in the first."""
+    names = Counter(bare(one.name) for one in known)
+    missed, first = [], 0
+    async with Book.open(sphinx_site.CACHE / "homes" / book.name) as asked:
+        await asked.ingest(sphinx_site.project(book), options=SourceOptions(base_url=SITE))
+        for parameter in chosen:
+            where = f" in {parameter.title}" if names[bare(parameter.name)] > 1 else ""
+            facts = [bare(fact) for fact in parameter.facts()]
+            for question in (form.format(f"{parameter.name}{where}") for form in QUESTIONS):
+                found = await asked.search(question, top_k=PASSAGES)
+                holds = [
+                    all(fact in bare(one.chunk_text.replace("\n", " ")) for fact in facts) for one in found.results
+                ]
+                first += bool(holds) and holds[0]
+                if not any(holds):
+                    missed.append(question)
+    return missed, first
 
 
 def _bodies(site: Path) -> Iterator[tuple[str, LexborNode]]:
@@ -104,15 +147,37 @@ def _bodies(site: Path) -> Iterator[tuple[str, LexborNode]]:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--book", action="append", choices=list(REFERENCES), help="only this book; may be repeated")
+    options = parser.parse_args()
     result = {}
     for book in sphinx_site.BOOKS:
-        if book.name in REFERENCES:
-            held, missed, known = probe(book)
-            print(f"{book.name:<8} {held} of {held + len(missed)} parameters are one unit ({known} in the book)")
-            for one in missed:
-                print("   ", one.page, one.name, "|", one.kind, "|", one.default, "|", one.description[:60])
-            result[book.name] = {"held": held, "probes": held + len(missed), "parameters": known}
-    print(save("parameters", result))
+        if book.name not in (options.book or REFERENCES):
+            continue
+        chosen, known = probes(book)
+        torn = not_one_unit(book, chosen)
+        missed, first = asyncio.run(not_found(book, chosen, known))
+        asked = len(QUESTIONS) * len(chosen)
+        print(
+            f"{book.name:<8} {len(chosen) - len(torn)} of {len(chosen)} parameters are one unit ({len(known)} in all)"
+        )
+        print(
+            f"         {asked - len(missed)} of {asked} questions find it in {PASSAGES} passages, {first} in the first"
+        )
+        for one in torn:
+            print("    torn:", one.page, one.name, "|", one.kind, "|", one.default, "|", one.description[:60])
+        for question in missed:
+            print("    missed:", question)
+        result[book.name] = {
+            "parameters": len(known),
+            "probes": len(chosen),
+            "one unit": len(chosen) - len(torn),
+            "questions": asked,
+            "in three passages": asked - len(missed),
+            "in the first": first,
+        }
+    if not options.book:
+        print(save("parameters", result))
 
 
 if __name__ == "__main__":

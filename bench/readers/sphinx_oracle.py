@@ -1,8 +1,8 @@
 """Reads the HTML that Sphinx made of a book into facts to compare.
 
 Left out on purpose: lists of contents, images, numbers of lines and sections, hidden texts of cards, what Sphinx writes
-around formulas, links around images and of footnotes, and links in code and in the title of a page, which are plain
-text with us.
+around formulas, links around images and of footnotes, and links in code, in signatures and in the title of a page,
+which are plain text with us.
 """
 
 import posixpath
@@ -13,6 +13,7 @@ from urllib.parse import unquote, urldefrag
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from bench.readers.built_html import cells_of, is_inside, text_of
 from bench.readers.compare import PageFacts, Table
 
 _DROPPED = (
@@ -64,7 +65,7 @@ def read_page(html: str, address: str) -> PageFacts:
         node.decompose()
     facts.anchors = dict(_anchors(body))
     title = body.css_first("h1")
-    for link in [*(title.css("a") if title else ()), *body.css("pre a")]:
+    for link in [*(title.css("a") if title else ()), *body.css("pre a, dt.sig a")]:
         link.unwrap()
     for link in body.css("a.reference"):
         if not _NOT_LINKS.search(link.attributes.get("class") or ""):
@@ -83,27 +84,12 @@ def read_page(html: str, address: str) -> PageFacts:
     for code in body.css("div.highlight pre, pre.literal-block, pre.doctest-block"):
         code.decompose()
     cells: list[str] = []
-    for table in [one for one in body.css("table.docutils") if not _inside_table(one)]:
+    for table in [one for one in body.css("table.docutils") if not is_inside(one, "table")]:
         facts.tables.append(_table(table))
         cells += [cell for row in facts.tables[-1] for cell in row] + [one.text() for one in table.css("caption")]
         table.decompose()
-    facts.text = _FORMULA.sub(" ", "\n".join([*cells, _text(body)]))
+    facts.text = _FORMULA.sub(" ", "\n".join([*cells, text_of(body)]))
     return facts
-
-
-_INLINE = {"a", "span", "em", "strong", "code", "cite", "sup", "sub", "kbd", "samp", "abbr", "b", "i", "tt", "q", "var"}
-
-
-def _text(node: LexborNode) -> str:
-    """The text of an element; blocks are separated, inline elements are not."""
-    said: list[str] = []
-    for child in node.iter(include_text=True):
-        if child.is_text_node:
-            said.append(child.text_content or "")
-        elif child.is_element_node:
-            inner = _text(child)
-            said.append(inner if child.tag in _INLINE else f"\n{inner}\n")
-    return "".join(said)
 
 
 def _anchors(body: LexborNode) -> Iterator[tuple[str, str]]:
@@ -118,43 +104,13 @@ def _anchors(body: LexborNode) -> Iterator[tuple[str, str]]:
             yield name, (here.attributes.get("id") or "") if here is not None else ""
 
 
-def _inside_table(table: LexborNode) -> bool:
-    above = table.parent
-    while above is not None:
-        if above.tag == "table":
-            return True
-        above = above.parent
-    return False
-
-
 def _table(table: LexborNode) -> Table:
-    rows: list[tuple[bool, list[str]]] = []
-    reaching: dict[int, tuple[int, str]] = {}
-    for part in table.iter():
-        for row in part.iter() if part.tag in ("thead", "tbody") else ():
-            cells: list[str] = []
-            for cell in row.iter():
-                _reach(cells, reaching)
-                down, across = int(cell.attributes.get("rowspan") or 1), int(cell.attributes.get("colspan") or 1)
-                for _ in range(across):
-                    if down > 1:
-                        reaching[len(cells)] = (down - 1, _text(cell))
-                    cells.append(_text(cell))
-            _reach(cells, reaching)
-            rows.append((part.tag == "thead", cells))
-    head = [cells for is_head, cells in rows if is_head]
-    joined = [" ".join(dict.fromkeys(" ".join(text.split()) for text in column)) for column in zip(*head, strict=False)]
-    return ([joined] if joined else []) + [
-        cells for is_head, cells in rows if not is_head and any(map(str.strip, cells))
-    ]
-
-
-def _reach(cells: list[str], reaching: dict[int, tuple[int, str]]) -> None:
-    while len(cells) in reaching:
-        left, text = reaching.pop(len(cells))
-        if left > 1:
-            reaching[len(cells)] = (left - 1, text)
-        cells.append(text)
+    parts = {
+        name: [row for part in table.iter() if part.tag == name for row in part.iter()] for name in ("thead", "tbody")
+    }
+    head = cells_of(parts["thead"])
+    joined = [" ".join(dict.fromkeys(column)) for column in zip(*head, strict=False)]
+    return [*([joined] if joined else []), *cells_of(parts["tbody"])]
 
 
 def _joined(address: str, href: str) -> str:

@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import tarfile
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,7 @@ _LEFT_OUT = [
         "automodule",
     ),
     *("autoproperty", "autosummary", "click", "digraph", "doxygenclass", "doxygenfunction", "graphviz"),
-    *("inheritance-diagram", "mermaid", "minigallery", "plot", "redirect-from", "uml"),
+    *("inheritance-diagram", "mermaid", "minigallery", "plot", "redirect-from", "tutorial-formatter", "uml"),
 ]
 _CONF = """
 import json
@@ -95,7 +96,6 @@ class SphinxBook:
     objects: tuple[str, ...] = ()  # kinds of objects that its own code adds
     settings: dict[str, Any] = field(default_factory=dict)
     archive: str = ""  # of a corpus in shared/data, instead of the repository
-    left_out: tuple[str, ...] = ()  # pages that include files from outside of the folder, which we refuse to open
 
 
 BOOKS = (
@@ -106,7 +106,11 @@ BOOKS = (
     SphinxBook("nav2", "https://github.com/ros-navigation/docs.nav2.org", "9d30140f3", ".", ("sphinx.ext.extlinks",)),
     SphinxBook(
         "sphinx", "https://github.com/sphinx-doc/sphinx", "e44a40eb2f", "doc",
-        ("sphinx.ext.extlinks", "sphinx.ext.todo"), ("event",), left_out=("authors.html", "changes/index.html"),
+        ("sphinx.ext.extlinks", "sphinx.ext.todo"), ("event",),
+    ),
+    SphinxBook(
+        "moveit", "https://github.com/moveit/moveit2_tutorials", "b0ba2a97", ".",
+        ("sphinx.ext.autosectionlabel", "sphinx.ext.extlinks", "sphinx_tabs.tabs", "sphinx.ext.ifconfig"),
     ),
     SphinxBook(  # only its reStructuredText is compared; code that it includes is not in the corpus
         "ray", "https://github.com/ray-project/ray", "79a5643238f890f0b163c3a886aa51d1abc6e4f7", ".",
@@ -123,7 +127,7 @@ def sources(book: SphinxBook) -> Path:
 
 
 def project(book: SphinxBook) -> Path:
-    """The folder that a user would name: the project, where its pages lie in `source`."""
+    """The folder that a user would name: the project. Pages may include its files."""
     place = Path(os.environ.get("READERS_BOOKS", CACHE / "books")) / book.name
     if not place.is_dir() and book.archive:
         with tarfile.open(CORPORA / book.archive) as archive:
@@ -162,7 +166,8 @@ def _literals(pages: Path) -> dict[str, Any]:
                 if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
                     name = statement.targets[0].id
                     if name in _TAKEN:
-                        found[name] = ast.literal_eval(statement.value)
+                        with suppress(ValueError):  # made by a program: neither side knows it
+                            found[name] = ast.literal_eval(statement.value)
             return found
     return {}
 

@@ -16,7 +16,7 @@ BlockKind = Literal["heading", "paragraph", "list", "field", "code", "table", "q
 MarkKind = Literal["emphasis", "strong", "code", "link", "image", "sub", "sup", "footnote"]
 UnitKind = Literal["sentence", "item", "row", "field", "code"]
 
-RECIPE: Final = "3"  # raise it when readers or chunking give other pages or chunks for the same document
+RECIPE: Final = "4"  # raise it when readers or chunking give other pages or chunks for the same document
 
 _NAMESPACE = uuid.UUID("6f0c9a52-6b0e-5f0a-9d57-0c4a8f1f7a11")  # ours, for UUIDv5 ids of pages and chunks
 
@@ -46,6 +46,7 @@ class Block:
     section: int  # index into Page.sections of the section that holds it
     info: str = ""  # language of code, kind of an admonition ("note"), address of an image
     caption: str = ""  # of code or an image: its file name or title, not part of the text
+    inside: int = 0  # list items, admonitions, quotes and fields around it: blocks before it began them
 
 
 @dataclass(frozen=True, slots=True)

@@ -464,6 +464,9 @@ class PageBlock(Frozen):
     end: int
     info: str = Field("", description="Language of code, kind of an admonition, address of an image.")
     caption: str = ""
+    inside: int = Field(
+        0, description="List items, admonitions, quotes and fields of earlier blocks that it stands in."
+    )
     source: str = Field("", description="Of an image: where this server has it, relative to its root.")
 
 

@@ -27,12 +27,21 @@ def cut_units(text: str, blocks: Sequence[Block]) -> tuple[Unit, ...]:
     """The units of a text, in order."""
     units: list[Unit] = []
     lead: Span | None = None  # the prose unit right before this place, which may introduce what follows
+    lists: list[tuple[int, Span | None]] = []  # around this place: how deep each stands, and what introduced it
     section = -1
     for block in blocks:
         if block.section != section or block.kind == "heading":
             lead, section = None, block.section
+            lists.clear()
         if block.kind in ("heading", "image"):
             continue
+        while lists and lists[-1][0] >= block.inside + (block.kind == "list"):
+            lists.pop()
+        if block.kind == "list":
+            if lists and lists[-1][0] == block.inside:
+                lead = lists[-1][1]  # it goes on after what stood in one of its items
+            else:
+                lists.append((block.inside, lead))
         found = [piece for unit in _units_of(text, block, lead) for piece in _pieces(text, unit)]
         units.extend(found)
         if found and block.kind != "code":  # code that follows code is introduced by the same words

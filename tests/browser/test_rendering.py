@@ -56,6 +56,38 @@ The last words.
 
 [^n]: The note.
 """
+NESTED = """# Nested
+
+1. Build it:
+
+   ```
+   make
+   ```
+
+   Wait.
+   - soon
+
+     ```
+     sleep 1
+     ```
+   - done
+2. Run it.
+
+!!! note
+    ```
+    first
+    ```
+
+    And then.
+
+    | a | b |
+    |---|---|
+    | 1 | 2 |
+
+After.
+
+- A list of its own.
+"""
 SECOND = "# Second\n\nWords.\n\n## Part two\n\nMore [back](first.md).\n"
 
 
@@ -68,11 +100,11 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def pages(home: Path, tmp_path_factory: pytest.TempPathFactory) -> list[BookPage]:
     folder = tmp_path_factory.mktemp("book")
     dot = '<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20"><circle cx="9" cy="9" r="9"/></svg>'
-    for name, text in (("first.md", FIRST), ("second.md", SECOND), ("dot.svg", dot)):
+    for name, text in (("first.md", FIRST), ("second.md", SECOND), ("nested.md", NESTED), ("dot.svg", dot)):
         (folder / name).write_text(text)
     tree = Tree(str(folder), name="book")
     made = []
-    for name in ("first.md", "second.md"):
+    for name in ("first.md", "second.md", "nested.md"):
         document = Document(f"book/{name}", name, "book", "markdown", (folder / name).read_bytes(), tree=tree)
         made.append(compose(document, read(document)[0]))
         keep_images(home, made[-1], lambda address: find_image(tree, address))
@@ -110,6 +142,28 @@ def test_words_look_as_the_source_says(page: Page) -> None:
     expect(page.locator(".listing pre")).to_have_attribute("data-language", "python")
     expect(page.locator("blockquote strong")).to_have_text("so")
     shoot(page, "30-everything")
+
+
+def test_what_stands_in_a_list_or_an_admonition_is_shown_in_it(
+    page: Page, pages: list[BookPage], server: Served
+) -> None:
+    page.goto(f"{server.url}/#/{pages[2].page_id}")
+    expect(page.locator("main h1")).to_have_text("Nested")
+    expect(page.locator(".page > ol")).to_have_count(1)
+    steps = page.locator(".page > ol > li")
+    assert [step.evaluate("item => item.value") for step in steps.all()] == [1, 2]
+    assert steps.first.locator("> :is(pre, .code) code, > pre code").all_text_contents() == ["make"]
+    expect(steps.first.locator("> p")).to_have_text("Wait.")
+    expect(steps.first.locator("> ul > li")).to_have_count(2)
+    assert steps.first.locator("> ul > li").first.locator("code").all_text_contents() == ["sleep 1"]
+    note = page.locator(".page > .aside")
+    expect(note.locator(".label")).to_have_text("Note")
+    assert note.locator("code").all_text_contents() == ["first"]
+    expect(note.locator("> p").last).to_have_text("And then.")
+    assert note.locator("td").all_text_contents() == ["1", "2"]
+    expect(page.locator(".page > p").last).to_have_text("After.")
+    expect(page.locator(".page > ul > li")).to_have_text("A list of its own.")
+    shoot(page, "31-nested")
 
 
 def test_links_inside_the_book_are_opened_in_place(page: Page, pages: list[BookPage]) -> None:

@@ -48,7 +48,7 @@ def check(page: Page, chunks: list[Chunk], budget: int, counter: Callable[[str],
         assert chunk.chunk_index == index
         assert page.text[chunk.start : chunk.end] == chunk.text
         assert chunk.text.strip()
-        assert counter(chunk.passage) <= budget or len(chunk.units) == 1  # a long unit is kept whole
+        assert counter(chunk.passage) <= budget or len(chunk.units) <= 1  # a long unit or heading is kept whole
         assert all(chunk.start <= unit.start < unit.end <= chunk.end for unit in chunk.units)
         holders = {b.section for b in page.blocks if b.start < chunk.end and chunk.start < b.end}
         assert len(holders) == 1

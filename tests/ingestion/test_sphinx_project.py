@@ -212,3 +212,25 @@ def test_hostile_files_cost_little(tmp_path: Path, text: str) -> None:
     _write(tmp_path, {"index.rst": text})
     assert _documents(tmp_path)
     assert time.process_time() - start < 10
+
+
+@pytest.mark.parametrize("folder", ["docs", "doc/source", "source"])
+def test_a_repository_is_read_where_its_pages_lie_and_may_include_its_own_files(tmp_path: Path, folder: str) -> None:
+    up = "../" * (folder.count("/") + 1)
+    pages = {f"{folder}/conf.py": "", f"{folder}/index.rst": f"Title\n=====\n\n.. include:: {up}CHANGES.rst\n"}
+    _write(tmp_path, pages | {"CHANGES.rst": "It is faster.\n", "README.md": "# Read me\n", "tests/x.md": "# X\n"})
+    (document,) = [one for one in _documents(tmp_path) if isinstance(one, Document)]
+    page = compose(document, read(document)[0])
+    assert page.url == "https://b.test/index.html"
+    assert "It is faster." in page.text
+
+
+def test_anchors_of_other_languages(tmp_path: Path) -> None:
+    text = (
+        "T\n=\n\n.. rst:directive:: one\n                   two\n\n   .. rst:directive:option:: deep\n\n"
+        ".. c:struct:: Data\n\n   .. c:member:: int a\n\n.. cpp:function:: void start(int x)\n"
+    )
+    objects = _project(tmp_path, {"conf.py": "", "index.rst": text}).files["index.rst"].objects
+    assert objects["directive:one:deep"] == "directive-option-one-deep"
+    assert (objects["object:Data"], objects["object:Data.a"]) == ("c.Data", "c.Data.a")
+    assert objects["object:start"] == ""  # mangled in Sphinx: the page is all that is known

@@ -52,6 +52,7 @@ async def render_page(page_id: str, index: Index, home: Path) -> RenderedPage:
             end=block.end,
             info=block.info,
             caption=block.caption,
+            inside=block.inside,
             source=_source(block.info, home) if block.kind == "image" else "",
         )
         for block in page.blocks

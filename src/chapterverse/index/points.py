@@ -78,7 +78,7 @@ def page_to_payload(page: Page, record: PageRecord) -> Payload:
         "kind": "page",
         "flags": list(page.flags),
         "sections": [[s.heading, s.level, s.anchor, s.start, s.end, list(s.breadcrumb)] for s in page.sections],
-        "blocks": [[b.kind, b.start, b.end, b.section, b.info, b.caption] for b in page.blocks],
+        "blocks": [[b.kind, b.start, b.end, b.section, b.info, b.caption, b.inside] for b in page.blocks],
         "marks": [[m.kind, m.start, m.end, m.target, m.title] for m in page.marks],
         "record": asdict(record),
     }

@@ -130,7 +130,11 @@ def _atoms(blocks: Sequence[Block], units: Sequence[Unit], ruler: _Ruler) -> Ite
     """Units in order, with the headings and images between them."""
     others = [block for block in blocks if block.kind in ("heading", "image")]
     above: _Atom | None = None
-    paragraphs = {block.start for block in blocks}
+    paragraphs = {
+        block.start
+        for before, block in zip([None, *blocks], blocks, strict=False)
+        if not block.inside and not (before and before.inside and block.kind == "list")  # a list that goes on
+    }
     pieces: list[Block | Unit] = [*others, *units]
     for piece in sorted(pieces, key=lambda one: one.start):
         if isinstance(piece, Block):

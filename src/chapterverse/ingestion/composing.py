@@ -102,7 +102,8 @@ class _Layout:
     def _put(self, part: Part) -> None:
         text, marks = (_markdown(part), []) if part.kind == "code" else extract(_markdown(part))
         start, end = self._length, self._length + len(text)
-        self._blocks.append(Block(part.kind, start, end, len(self._sections) - 1, part.info, plain(part.caption)))
+        section, caption = len(self._sections) - 1, plain(part.caption)
+        self._blocks.append(Block(part.kind, start, end, section, part.info, caption, part.inside))
         self._marks += [replace(mark, start=start + mark.start, end=start + mark.end) for mark in marks]
         self._write(text)
 

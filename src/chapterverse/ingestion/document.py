@@ -105,6 +105,7 @@ class Part:
     anchor: str = ""  # given explicitly by the author or the page; empty: by the anchor style; or NO_ANCHOR
     info: str = ""  # language of code, kind of an admonition ("note"), address of an image
     caption: str = ""  # of code or an image
+    inside: int = 0  # list items, admonitions, quotes and fields around it, which earlier parts began
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ _PAGES: dict[Generator, str] = {  # where a project keeps its pages, unless its 
     "hugo": "content",
     "starlight": "src/content/docs",
 }
+_SPHINX_PAGES = ("source", "doc", "docs", "doc/source", "docs/source")
 _PAGES_SETTING: dict[Generator, re.Pattern[str]] = {
     "mkdocs": re.compile(r"^docs_dir:[ \t]*['\"]?([\w./-]+)['\"]?[ \t]*$", re.MULTILINE),
     "mdbook": re.compile(r"^src[ \t]*=[ \t]*['\"]([\w./-]+)['\"][ \t]*$", re.MULTILINE),
@@ -90,12 +91,18 @@ def _find(folder: Path, wanted: Generator) -> tuple[Generator, Path | None]:
 
 
 def _sphinx_pages(folder: Path) -> Path:
-    """Where a Sphinx project keeps its pages: in the folder itself, or in `source` below it."""
-    below = folder / "source"
-    if any((folder / f"{name}{ending}").is_file() for name in ("index", "contents") for ending in (".rst", ".md")):
-        return folder
-    configured = (below / "conf.py").is_file() or (folder / "conf.py").is_file()
-    return below if configured and (below / "index.rst").is_file() else folder
+    """Where a Sphinx project keeps its pages: in the folder itself, or in one of the usual folders below it."""
+
+    def has_pages(place: Path) -> bool:
+        return any(
+            (place / f"{name}{ending}").is_file() for name in ("index", "contents") for ending in (".rst", ".md")
+        )
+
+    def is_configured(place: Path) -> bool:
+        return any((above / "conf.py").is_file() for above in (place, place.parent))
+
+    below = (folder / name for name in _SPHINX_PAGES)
+    return folder if has_pages(folder) else next(filter(is_configured, filter(has_pages, below)), folder)
 
 
 def _pages_of(project: Path, generator: Generator) -> Path:

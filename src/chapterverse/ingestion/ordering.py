@@ -14,11 +14,6 @@ from typing import Final
 
 _NUMBERED: Final = re.compile(r"(\d{1,6})\s*[-_.]+\s*(?=\D)")  # 01-intro, 1. intro
 _INDEXES: Final = {"", "index", "_index", "readme"}
-_CATEGORY: Final = (
-    "_category_.json",
-    "_category_.yml",
-    "_category_.yaml",
-)  # Docusaurus: what a folder is called, and where
 _MOST: Final = 999_999  # as a number of a page
 _STEP: Final = "\x1f"
 

@@ -8,6 +8,7 @@ import ast
 import os
 import posixpath
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -343,7 +344,7 @@ def _search(place: Path, path: str) -> _Found | None:
     return search.run(text.split("\n"))
 
 
-class _Search:
+class _Search(ABC):
     """What both languages have in common."""
 
     def __init__(self) -> None:
@@ -351,8 +352,9 @@ class _Search:
         self._pending: list[str] = []  # labels that wait for what they name
         self._taken: set[str] = set()  # anchors of this page
 
+    @abstractmethod
     def run(self, lines: list[str]) -> _Found:
-        raise NotImplementedError
+        """What was found in the lines of one file."""
 
     def _section(self, title: str) -> None:
         title = plain_title(title)
@@ -388,6 +390,7 @@ class _RstSearch(_Search):
         super().__init__()
         self._module = ""
         self._program = ""
+        self._domain = ""  # of the object that is being described, with a colon
         self._classes: list[tuple[int, str]] = []  # indent and name of the classes around this place
 
     def run(self, lines: list[str]) -> _Found:
@@ -464,6 +467,7 @@ class _RstSearch(_Search):
                 return
             if not line.lstrip().startswith(":"):
                 signatures.append(line.strip())
+        self._domain = (_DOMAIN.match(kind) or [""])[0]
         for signature in signatures:
             self._describe(_DOMAIN.sub("", kind), signature, indent)
         for label in self._pending:
@@ -480,11 +484,12 @@ class _RstSearch(_Search):
         elif kind in ("directive", "role"):
             name = name.removeprefix("..").partition("::")[0].strip().strip(":").partition(" ")[0]
             self._put(kind, name, f"{kind}-{name}")
-            self._classes.append((indent, name))
+            if not self._classes or self._classes[-1][0] < indent:  # options belong to the first name
+                self._classes.append((indent, name))
         elif kind in KINDS:
             self._put(kind, name.partition(" ")[0], f"{kind}-{name.partition(' ')[0]}")
         else:
-            self._python(kind, name, indent)
+            self._of_language(kind, name, indent)
 
     def _option(self, signature: str) -> None:
         """A command line option with its other spellings, which all have the anchor of the first."""
@@ -494,14 +499,16 @@ class _RstSearch(_Search):
             self._put("option", f"{self._program} {name}".strip(), anchor)
             self._put("option", name, anchor)
 
-    def _python(self, kind: str, name: str, indent: int) -> None:
+    def _of_language(self, kind: str, name: str, indent: int) -> None:
+        """A function, class or the like of a programming language. Sphinx mangles the anchors of C++."""
         bare = name.rsplit(maxsplit=1)[-1].lstrip("*&") if name.split() else ""
         inside = f"{self._classes[-1][1]}." if self._classes else f"{self._module}." if self._module else ""
         full = bare if bare.startswith(inside) or kind == "module" else f"{inside}{bare}"
-        if kind in ("class", "exception"):
+        if kind in ("class", "exception", "struct", "union", "enum"):
             self._classes.append((indent, full))
+        prefix = "module-" if kind == "module" else "c." if self._domain == "c:" else ""
         for known in (full, ".".join(full.split(".")[-2:]), bare):
-            self.found.objects.setdefault(f"object:{known}", full if kind != "module" else f"module-{full}")
+            self.found.objects.setdefault(f"object:{known}", "" if self._domain == "cpp:" else f"{prefix}{full}")
 
     def _put(self, kind: str, name: str, anchor: str) -> None:
         if name:

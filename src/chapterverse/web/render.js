@@ -85,6 +85,8 @@ class Rendering {
     const units = unitsOf(text);
     const placed = (one) => ({ ...one, start: units(one.start), end: units(one.end) });
     Object.assign(this, { text, leading, runs: [], inTable: false, nextMark: 0, notes: new Set() });
+    this.around = []; // the elements that the next block may stand in, outermost first
+    this.begun = []; // those that the block under way begins
     this.headings = new Map(sections.map((section) => [units(section.start), section]));
     this.blocks = blocks.map(placed);
     this.marks = marks.map(placed);
@@ -92,16 +94,24 @@ class Rendering {
 
   finish() {
     const nodes = [];
-    for (const block of this.blocks) nodes.push(this.block(block));
+    for (const block of this.blocks) {
+      const inside = Math.min(block.inside ?? 0, this.around.length);
+      const made = this.block(block, inside);
+      if (inside && made) this.around[inside - 1].append(made);
+      else if (made) nodes.push(made);
+      this.around.length = inside; // what the block begins comes after what it stands in
+      this.around.push(...this.begun);
+      this.begun = [];
+    }
     return { nodes, runs: this.runs };
   }
 
-  block(block) {
+  block(block, inside) {
     switch (block.kind) {
       case "heading": return this.heading(block);
       case "code": return this.code(block);
       case "table": return this.table(block);
-      case "list": return this.list(this.linesOf(block.start, block.end));
+      case "list": return this.list(this.linesOf(block.start, block.end), inside);
       case "quote": return this.quote(block);
       case "admonition": return this.admonition(block);
       case "field": return this.field(block);
@@ -162,12 +172,16 @@ class Rendering {
       else quote.append((paragraph = element("p")));
       this.inline(paragraph, line.start + lead, line.end);
     }
+    this.begun = [quote];
     return quote;
   }
 
-  list(lines) {
+  /** A list, or nothing where it goes on in the one that stands there. */
+  list(lines, inside = -1) {
     const open = []; // the lists around this line, outermost first
     let top = null;
+    const before = this.around[inside]?.localName === "li" ? this.around[inside].parentNode : null;
+    if (before && goesOn(before, ITEM.exec(lines[0]?.text ?? "")?.[2])) open.push({ list: before, indent: 0, item: before.lastChild });
     for (const line of lines.filter((one) => one.text.trim())) {
       const found = ITEM.exec(line.text);
       const lead = found?.[0].length ?? line.text.length - line.text.trimStart().length;
@@ -185,17 +199,20 @@ class Rendering {
         open.push({ list, indent, item: null });
       }
       const innermost = open.at(-1);
-      innermost.item = innermost.list.appendChild(element("li"));
+      innermost.item = innermost.list.appendChild(element("li", { value: innermost.list.localName === "ol" ? number : null }));
       this.inline(innermost.item, line.start + lead, line.end);
     }
+    this.begun = open.map((one) => one.item);
     return top;
   }
 
   admonition({ start, end, info }) {
     const made = element("div", { class: `aside tone-${TONES[info.split(" ")[0]] ?? "note"}`, role: "note", dir: "auto" });
-    const label = /^[^\n:]{1,80}: /.exec(this.text.slice(start, end))?.[0].length ?? 0;
-    if (label) this.run(made.appendChild(element("p", { class: "label" })), start, start + label - 2);
-    return this.flow(made, start + label, end);
+    const label = /^([^\n:]{1,80}):(?: |$)/.exec(this.text.slice(start, end));
+    if (label) this.run(made.appendChild(element("p", { class: "label" })), start, start + label[1].length);
+    this.flow(made, start + (label?.[0].length ?? 0), end);
+    this.begun = [made];
+    return made;
   }
 
   field({ start, end }) {
@@ -204,7 +221,8 @@ class Rendering {
     this.inline(term, name.start, name.end);
     const described = element("dd", { dir: "auto" });
     if (rest.length) this.flow(described, rest[0].start, end);
-    return element("dl", { class: "definition" }, term, rest.length ? described : null);
+    this.begun = [described];
+    return element("dl", { class: "definition" }, term, described);
   }
 
   /** Paragraphs and lists inside a block. */
@@ -320,6 +338,12 @@ class Rendering {
     parent.append(node);
     this.runs.push({ node, start, end });
   }
+}
+
+/** Whether an item belongs to the list before it: numbers go on, and a list without numbers is one of its kind. */
+function goesOn(list, number) {
+  if (list.localName === "ul") return number === undefined;
+  return number !== undefined && Number(number) > list.lastChild.value;
 }
 
 function inText(kind, found, start, ticks) {

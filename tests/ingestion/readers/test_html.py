@@ -324,3 +324,10 @@ def test_functions_keep_what_belongs_to_them() -> None:
         ("heading", "--all"),
         ("field", "`--all`, `-a`\nEverything."),
     ]
+
+
+def test_a_section_gives_its_heading_its_anchor_and_one_column_can_be_a_table() -> None:
+    parts = read('<main><section id="setup"><h2>Setup <a id="old"></a></h2><p>x</p></section></main>').parts
+    assert [(part.text, part.anchor) for part in parts if part.kind == "heading"] == [("Setup", "setup")]
+    parts = read("<main><h1>T</h1><table><tr><th>Wheels</th></tr><tr><td>Python 3.10</td></tr></table></main>").parts
+    assert [part.text for part in parts if part.kind == "table"] == ["| Wheels |\n| --- |\n| Python 3.10 |"]

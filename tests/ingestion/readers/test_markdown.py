@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from chapterverse.ingestion.document import Document, Draft, Format, NothingToRead, Part, Unreadable
+from chapterverse.ingestion.document import Document, Draft, Format, NothingToRead, Part, Tree, Unreadable
 from chapterverse.ingestion.inline import extract, plain, styled
 from chapterverse.ingestion.readers import read
 
@@ -407,3 +407,31 @@ def test_binary_is_refused() -> None:
 def test_encodings(data: bytes) -> None:
     (draft,) = read(Document("https://b.test/x", "x.md", "book", "markdown", data))
     assert draft.parts == (Part("paragraph", "Größe"),)
+
+
+def test_of_several_definitions_mkdocs_takes_the_last() -> None:
+    text = "[a]\n\n[a]: https://one.test\n\n[a]: https://two.test\n"
+    assert _marks(text) == [("link", "a", "https://one.test")]
+    assert _marks(text, anchors="mkdocs") == [("link", "a", "https://two.test")]
+
+
+def test_vitepress_shows_what_the_front_matter_wants() -> None:
+    text = (
+        "---\nframe: Plane\n---\n\nTake off <span v-if=\"$frontmatter.frame === 'Copter'\">and hover</span>"
+        "<span v-else-if=\"$frontmatter.frame === 'Plane'\">and cruise</span>.\n\n"
+        "<div v-if=\"$frontmatter.frame !== 'Plane'\">\n\n## Hidden\n\n</div>\n\n"
+        '<div v-if="other">\n\nKept.\n\n</div>\n'
+    )
+    tree = Tree("/none", generator="vitepress")
+    assert _parts(text, tree=tree) == [("paragraph", "Take off and cruise."), ("paragraph", "Kept.")]
+    assert ("heading", "Hidden") in _parts(text)
+
+
+def test_a_program_without_an_end_ends_with_its_tab() -> None:
+    text = '=== "One"\n\n    ```\n    a\n\n=== "Two"\n\n    text\n'
+    assert _parts(text, anchors="mkdocs") == [
+        ("paragraph", "One:"),
+        ("code", "a"),
+        ("paragraph", "Two:"),
+        ("paragraph", "text"),
+    ]

@@ -18,7 +18,7 @@ def test_a_field_is_one_part() -> None:
     )
 
 
-def test_a_field_holds_its_list_and_ends_before_code_and_inner_fields() -> None:
+def test_a_field_holds_its_list_and_around_it_stand_code_and_inner_fields() -> None:
     page = PageBuilder()
     page.open_field("mode")
     page.fact("Type", "string")
@@ -35,9 +35,9 @@ def test_a_field_holds_its_list_and_ends_before_code_and_inner_fields() -> None:
     page.paragraph("after")
     assert page.finish() == (
         Part("field", "`mode`\nType: string\nOne of:\n- fast\n- safe"),
-        Part("code", "mode: fast", info="yaml", caption="settings.yml"),
-        Part("paragraph", "More about it."),
-        Part("field", "`inner`\nType: int"),
+        Part("code", "mode: fast", info="yaml", caption="settings.yml", inside=1),
+        Part("paragraph", "More about it.", inside=1),
+        Part("field", "`inner`\nType: int", inside=1),
         Part("paragraph", "after"),
     )
 
@@ -45,11 +45,11 @@ def test_a_field_holds_its_list_and_ends_before_code_and_inner_fields() -> None:
 def test_of_a_long_description_the_first_paragraph_stays_in_the_field() -> None:
     page = PageBuilder()
     page.field("name", [("Type", "int")], ["first", "word " * 300, "last"])
-    kinds = [(part.kind, part.text[:17]) for part in page.finish()]
+    kinds = [(part.kind, part.text[:17], part.inside) for part in page.finish()]
     assert kinds == [
-        ("field", "`name`\nType: int\n"),
-        ("paragraph", "word word word wo"),
-        ("paragraph", "last"),
+        ("field", "`name`\nType: int\n", 0),
+        ("paragraph", "word word word wo", 1),
+        ("paragraph", "last", 1),
     ]
 
 
@@ -70,11 +70,79 @@ def test_numbering_goes_on_after_what_stands_in_an_item() -> None:
     page.close_list()
     assert page.finish() == (
         Part("list", "1. Run:"),
-        Part("code", "make"),
-        Part("paragraph", "It takes long."),
+        Part("code", "make", inside=1),
+        Part("paragraph", "It takes long.", inside=1),
         Part("list", f"2. Look:{picture('robot.png', 'A robot')}"),
         Part("field", "`rate`\nType: double"),
         Part("list", "4. End"),
+    )
+
+
+def test_what_stands_in_a_block_does_not_end_it() -> None:
+    page = PageBuilder()
+    page.open_list()
+    page.item()
+    page.paragraph("Outer")
+    page.open_list(ordered=True)
+    page.item()
+    page.paragraph("Run:")
+    page.code("make")
+    page.item()
+    page.paragraph("Then:")
+    page.open_admonition("Note", "note")
+    page.code("sudo make")
+    page.paragraph("Or not.")
+    page.open_list()
+    page.item()
+    page.paragraph("At all")
+    page.close_list()
+    page.close_admonition()
+    page.close_list()
+    page.item()
+    page.paragraph("Last")
+    page.close_list()
+    page.open_quote()
+    page.paragraph("Said")
+    page.table([["a"], ["b"]])
+    page.paragraph("so.")
+    page.close_quote()
+    page.paragraph("after")
+    assert page.finish() == (
+        Part("list", "- Outer\n  1. Run:"),
+        Part("code", "make", inside=2),
+        Part("list", "2. Then:", inside=1),
+        Part("admonition", "Note:", info="note", inside=2),
+        Part("code", "sudo make", inside=3),
+        Part("paragraph", "Or not.", inside=3),
+        Part("list", "- At all", inside=3),
+        Part("list", "- Last"),
+        Part("quote", "Said"),
+        Part("table", "| a |\n| --- |\n| b |", inside=1),
+        Part("paragraph", "so.", inside=1),
+        Part("paragraph", "after"),
+    )
+
+
+def test_a_list_that_goes_on_deep_inside_comes_out_again() -> None:
+    page = PageBuilder()
+    page.open_list()
+    page.item()
+    page.paragraph("a")
+    page.open_list()
+    page.item()
+    page.paragraph("b")
+    page.code("x")
+    page.item()
+    page.paragraph("c")
+    page.close_list()
+    page.item()
+    page.paragraph("d")
+    page.close_list()
+    assert page.finish() == (
+        Part("list", "- a\n  - b"),
+        Part("code", "x", inside=2),
+        Part("list", "- c", inside=1),
+        Part("list", "- d"),
     )
 
 

@@ -532,3 +532,11 @@ def test_every_page_of_the_ros_2_documentation_is_read() -> None:
                 except NothingToRead:  # only a table of contents
                     pass
     assert read_pages > 260
+
+
+def test_changes_of_versions_by_either_name() -> None:
+    text = ".. version-changed:: 9.0\n   It was *renamed*.\n\n.. versionadded:: 1.2 At last.\n"
+    assert _parts(text) == [
+        ("admonition", "Changed in version 9.0: It was renamed."),
+        ("admonition", "Added in version 1.2: At last."),
+    ]

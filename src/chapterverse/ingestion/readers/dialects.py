@@ -181,10 +181,8 @@ def _rewrite_lines(text: str) -> Iterator[str]:
         bare = line.lstrip(" ")
         depth = len(line) - len(bare)
         while indented and bare and depth < indented[-1][0]:
-            at, end = indented.pop()
+            yield from _end_of_block(indented, " " * fence_depth + fence if fence else "")
             fence = ""
-            if end:
-                yield " " * (at - 4 * len(indented) - 4) + str(end)
         line = line[4 * len(indented) :]
         if fence:
             yield line
@@ -208,6 +206,15 @@ def _rewrite_lines(text: str) -> Iterator[str]:
     for at, end in reversed(indented):
         if end:
             yield " " * max(at - 4 * len(indented), 0) + str(end)
+
+
+def _end_of_block(indented: list[tuple[int, Mark | None]], fence: str) -> Iterator[str]:
+    """What ends with an indented block: a program in it that is never closed, and the block itself."""
+    at, end = indented.pop()
+    if fence:
+        yield fence
+    if end:
+        yield " " * (at - 4 * len(indented) - 4) + str(end)
 
 
 def _repaired(line: str, defined: set[str]) -> str:

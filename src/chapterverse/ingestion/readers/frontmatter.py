@@ -7,8 +7,8 @@ because of its front matter.
 
 import re
 import tomllib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -35,6 +35,7 @@ class FrontMatter:
     slug: str = ""
     number: float | None = None
     draft: bool = False
+    values: Mapping[str, str] = field(default_factory=dict)  # of all its keys, as texts
 
 
 def split(text: str) -> tuple[FrontMatter, str]:
@@ -53,6 +54,7 @@ def split(text: str) -> tuple[FrontMatter, str]:
         slug=_plain(found.get("slug")) or _plain(found.get("id")),
         number=next((number for name in _NUMBERS if (number := number_of(found.get(name))) is not None), None),
         draft=found.get("draft") is True,
+        values={name: _plain(value) for name, value in found.items()},
     ), text[match.end() :]
 
 

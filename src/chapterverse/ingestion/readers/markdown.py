@@ -4,7 +4,7 @@ Walks from Markdown's tokens to the parts of a page. Files are included only thr
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -66,7 +66,7 @@ def read(document: Document) -> list[Draft]:
     if matter.draft:
         raise NothingToRead("marked as a draft")
     try:
-        parts = _Reading(document).read(body)
+        parts = _Reading(document, matter.values).read(body)
     except RecursionError as error:
         raise Unreadable("nested too deeply") from error
     title = _shown_title(parts, document) or matter.title or _named_title(document)
@@ -114,6 +114,12 @@ def _inline_rule(state: StateCore) -> None:
                 token.children.append(Token("text", "", 0, content=token.content))
 
 
+def _last_definition_rule(state: StateCore) -> None:
+    """Python-Markdown: of several definitions of a reference the last one counts, in CommonMark the first."""
+    for repeated in state.env.pop("duplicate_refs", []):
+        state.env["references"][repeated["label"]] = repeated
+
+
 @cache
 def _parser(jsx: bool, generator: Generator) -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"maxNesting": 30}).enable(["table", "strikethrough"])
@@ -123,6 +129,7 @@ def _parser(jsx: bool, generator: Generator) -> MarkdownIt:
         from mdit_py_plugins.superscript import superscript_plugin
 
         parser.use(sub_plugin).use(superscript_plugin)
+        parser.core.ruler.before("inline", "last_definition", _last_definition_rule)
     else:
         from mdit_py_plugins.gfm_autolink import gfm_autolink_plugin
 
@@ -137,14 +144,14 @@ def _parser(jsx: bool, generator: Generator) -> MarkdownIt:
 class _Reading:
     """One page on its way from tokens to parts."""
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: Document, values: Mapping[str, str] | None = None) -> None:
         self._jsx = document.format == "mdx"
         self._sphinx = document.anchors == "sphinx"
         self._generator: Generator = document.tree.generator if document.tree else "plain"
         self._mkdocs = document.anchors == "mkdocs"
         self._inclusion = Inclusion(document)
         self._to = PageBuilder()
-        self._html = RawHtml(self._to)
+        self._html = RawHtml(self._to, values if self._generator == "vitepress" else None)
         self._open: list[str] = []  # kinds of the marks that have not ended
         self._alerts: list[bool] = []  # for each open quote whether it is an alert
         self._terms: list[str] = []  # of a definition that has not begun

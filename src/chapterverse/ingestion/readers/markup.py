@@ -130,10 +130,11 @@ class _Walk:
 
     def _heading(self, node: LexborNode, level: int) -> None:
         anchor = node.attributes.get("id") or ""
+        anchor = anchor or self._section
         for inner in () if anchor else node.css("a[id], a[name], span[id]"):
             anchor = anchor or inner.attributes.get("id") or inner.attributes.get("name") or ""
         self._level = level
-        self.page.heading(text_of(node), level, anchor or self._section)
+        self.page.heading(text_of(node), level, anchor)
         self._section = ""
 
     def _list(self, node: LexborNode) -> None:
@@ -345,10 +346,12 @@ def _source(node: LexborNode) -> str:
 
 def _is_layout(node: LexborNode, rows: list[list[LexborNode]]) -> bool:
     """Whether a table only places things on the page."""
-    if node.attributes.get("role") in ("presentation", "none") or max(map(len, rows), default=0) < 2:
+    if node.attributes.get("role") in ("presentation", "none"):
         return True
     if node.css_first("th"):
         return False
+    if max(map(len, rows), default=0) < 2:
+        return True
     return node.css_first("td table, td h1, td h2, td h3, td pre") is not None
 
 

@@ -1,12 +1,12 @@
 """Builds a page: readers write into it, heading by heading and item by item.
 
-Nested structure (lists, quotes, admonitions, fields, table cells) becomes a flat run of parts. Markup that closes what
-it never opened is forgiven. Code, a table or a field inside a list ends the list's part and stands on its own; the list
-goes on after it with the next number.
+Nested structure (lists, quotes, admonitions, fields, table cells) becomes a flat run of parts. Each says how many list
+items and blocks it stands in (`Part.inside`). Code, a table, an image or a field is a part of its own wherever it
+stands; the list, quote or admonition around it goes on after it. Markup that closes what it never opened is forgiven.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from textwrap import dedent
 from typing import Literal
 
@@ -16,6 +16,7 @@ from chapterverse.ingestion.inline import picture, plain
 from chapterverse.ingestion.readers.cleaning import Cell, clean_inline, pipe_table, spread, visible
 
 _MAX_INDENT = 8  # list levels; deeper ones are written at this depth
+_MAX_INSIDE = 16  # items and blocks around a part; what stands deeper is shown at this depth
 _MAX_FIELD = 1200  # characters of a field; of a longer one only the first paragraphs are kept in it
 
 _Frame = Literal["page", "admonition", "quote", "field", "cell"]
@@ -27,18 +28,33 @@ class _List:
     number: int
     pending: str = ""  # marker of an item that has no text yet
     lead: str = ""  # the term that the item's text explains
+    shown: bool = False  # the item under way has begun on the page
 
 
 @dataclass(slots=True)
 class _Container:
     frame: _Frame
-    label: str = ""  # of an admonition; name of a field. Empty once it is written
+    label: str = ""  # of an admonition; name of a field
     kind: str = ""  # of an admonition: "note"
     facts: list[str] = field(default_factory=list)  # of a field
     span: tuple[int, int] = (1, 1)  # of a cell: rows and columns
     pieces: list[Part] = field(default_factory=list)
     lists: list[_List] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)  # of the list under way
+    above: int = 0  # items around these lines
+    begun: bool = False  # the page has a part for it, which others may stand in
+    around: int = 0  # items and blocks of the page that it stands in
+    in_cell: bool = False
+
+    @property
+    def inside(self) -> int:
+        """The items and blocks around what is written into it now."""
+        return min(self.around + self.begun + self.items, _MAX_INSIDE)
+
+    @property
+    def items(self) -> int:
+        """The list items among them that are its own."""
+        return sum(one.shown for one in self.lists)
 
 
 class PageBuilder:
@@ -68,9 +84,8 @@ class PageBuilder:
 
     def take(self, parts: Sequence[Part]) -> None:
         """Parts that another reader made."""
-        self._write_pending()
-        self._flush()
-        self._parts.extend(parts)
+        inside = self._interrupt()
+        self._parts += [replace(part, inside=part.inside + inside) for part in parts]
 
     def heading(self, text: str, level: int, anchor: str = "") -> None:
         """A heading of the page. Inside a list, a quote, an admonition or a table it is only a line of text."""
@@ -100,25 +115,23 @@ class PageBuilder:
         if self._stack[-1].frame == "cell":
             self.paragraph(f"`{text}`")
             return
-        self._write_pending()
-        self._flush()
-        self._parts.append(Part("code", text, info=language, caption=clean_inline(caption)))
+        inside = self._interrupt()
+        self._parts.append(Part("code", text, info=language, caption=clean_inline(caption), inside=inside))
 
     def image(self, alt: str, address: str, caption: str = "") -> None:
         """An image. Without a caption, one inside a list item, a cell or an admonition stays there as a mark."""
         alt, caption, top = clean_inline(plain(alt)), clean_inline(caption), self._stack[-1]
         mark = picture(address, alt)
-        if top.frame == "cell" or self._inside_cell():
+        if top.in_cell:
             top.pieces.append(Part("paragraph", f"{mark} {caption}".rstrip()))
         elif not caption and top.lines:
             top.lines[-1] += mark
         elif not caption and top.pieces:
             last = top.pieces.pop()
-            top.pieces.append(Part(last.kind, last.text + mark))
+            top.pieces.append(replace(last, text=last.text + mark))
         else:
-            self._write_pending()
-            self._flush()
-            self._parts.append(Part("image", alt, info=address, caption=caption))
+            inside = self._interrupt()
+            self._parts.append(Part("image", alt, info=address, caption=caption, inside=inside))
 
     def field(self, name: str, facts: Sequence[tuple[str, str]] = (), description: str | Sequence[str] = ()) -> None:
         """A parameter, option or defined term with everything that belongs to it."""
@@ -130,7 +143,7 @@ class PageBuilder:
         self.close_field()
 
     def open_field(self, name: str) -> None:
-        """A field begins; what is written up to its end describes it. Code and tables stand after it."""
+        """A field begins; what is written up to its end describes it."""
         name = clean_inline(name)
         self._open(_Container("field", name if "`" in name or not name else f"`{name}`"))
 
@@ -140,7 +153,7 @@ class PageBuilder:
         top = self._stack[-1]
         if not line:
             return
-        if top.frame == "field" and top.label:
+        if top.frame == "field" and not top.begun:
             top.facts.append(line)
         else:
             self.paragraph(line)
@@ -163,6 +176,7 @@ class PageBuilder:
         top.pending = f"{top.number}. " if top.ordered else "- "
         top.lead = clean_inline(lead)
         top.number += 1
+        top.shown = False
 
     def close_list(self) -> None:
         """The innermost list ends, and with it whatever was left open inside."""
@@ -196,8 +210,7 @@ class PageBuilder:
     def open_table(self) -> None:
         """A table begins."""
         if not self._tables:
-            self._write_pending()
-            self._flush()
+            self._interrupt()
             self._rows, self._heads = [], None
         self._tables += 1
 
@@ -218,7 +231,7 @@ class PageBuilder:
         self._leave_cell()
         if not self._rows:
             self._rows.append([])
-        self._stack.append(_Container("cell", span=(rows, columns)))
+        self._stack.append(_Container("cell", span=(rows, columns), in_cell=True))
 
     def close_table(self) -> None:
         """The table ends."""
@@ -238,9 +251,7 @@ class PageBuilder:
         if self._stack[-1].frame == "cell":
             self.paragraph(" ".join(" ".join(row) for row in cells))
             return
-        self._write_pending()
-        self._flush()
-        self._parts.append(Part("table", text))
+        self._parts.append(Part("table", text, inside=self._interrupt()))
 
     def _leave_cell(self) -> None:
         while any(container.frame == "cell" for container in self._stack):
@@ -256,9 +267,7 @@ class PageBuilder:
                 self._stack[-1].pieces.extend(container.pieces)
 
     def _open(self, container: _Container) -> None:
-        self._write_pending()
-        if self._stack[-1].frame != "cell":
-            self._flush()
+        container.around, container.in_cell = self._interrupt(), self._stack[-1].in_cell
         self._stack.append(container)
 
     def _close_to(self, frame: _Frame) -> None:
@@ -278,13 +287,25 @@ class PageBuilder:
         self._flush()
         self._stack.pop()
 
+    def _interrupt(self) -> int:
+        """Writes what is under way, since a part of its own follows; the number of items and blocks around that."""
+        self._write_pending()
+        top = self._stack[-1]
+        if top.frame != "cell":
+            self._flush(begin=True)
+        return top.inside
+
     def _write_item(self, top: _Container, text: str) -> None:
-        indent = "  " * min(len(top.lists) - 1, _MAX_INDENT)
-        last = top.lists[-1]
+        depth = min(len(top.lists) - 1, _MAX_INDENT)
+        last, indent = top.lists[-1], "  " * depth
         if last.pending:
+            if top.lines and len(top.lines[0]) - len(top.lines[0].lstrip()) > len(indent):
+                self._flush_lines(top)  # it went on deep inside, and now further out
+            if not top.lines:
+                top.above = sum(one.shown for one in top.lists[:-1])
             text = f"{last.lead}: {text}" if last.lead else text
             top.lines.append(f"{indent}{last.pending}{text}")
-            last.pending = last.lead = ""
+            last.pending, last.lead, last.shown = "", "", True
         else:
             top.lines.append(f"{indent}  {text}")
 
@@ -298,53 +319,50 @@ class PageBuilder:
     def _emit(self, kind: BlockKind, text: str) -> None:
         top = self._stack[-1]
         to = self._parts if top.frame == "page" else top.pieces
-        to.append(Part(kind, text))
+        to.append(Part(kind, text, inside=top.items))
 
     def _flush_lines(self, container: _Container) -> None:
         if container.lines:
             text = dedent("\n".join(container.lines))  # after a program, a list may go on deep inside
             container.lines.clear()
             to = self._parts if container.frame == "page" else container.pieces
-            to.append(Part("list", text))
+            to.append(Part("list", text, inside=container.above))
 
-    def _flush(self) -> None:
-        """Makes parts of what the innermost container holds so far."""
+    def _flush(self, begin: bool = False) -> None:
+        """Makes parts of what the innermost container holds so far. `begin`: something stands in it, so that its label
+        is written, with or without text."""
         top = self._stack[-1]
         self._flush_lines(top)
-        named = top.frame == "field" and top.label
-        if top.frame == "cell" or not (top.pieces or named):
+        named = not top.begun and top.label and (begin or top.frame == "field")
+        if top.frame in ("page", "cell") or not (top.pieces or named):
             return
         pieces, top.pieces = top.pieces, []
-        if top.frame == "field":
-            made = _field_parts(top, pieces)
-        else:
-            made = [_joined(top, "\n\n".join(piece.text for piece in pieces))]
-        top.label = ""
-        if self._inside_cell():
+        made: list[Part] = []
+        if not top.begun:
+            part, pieces = _field_part(top, pieces) if top.frame == "field" else (_joined(top, pieces), [])
+            made, top.begun = [replace(part, inside=top.around)], True
+        made += [replace(piece, inside=min(top.around + 1 + piece.inside, _MAX_INSIDE)) for piece in pieces]
+        if top.in_cell:
             self._stack[-2].pieces.extend(made)
         else:
             self._parts.extend(made)
 
-    def _inside_cell(self) -> bool:
-        return any(container.frame == "cell" for container in self._stack)
 
-
-def _joined(container: _Container, text: str) -> Part:
-    """One part of a quote or an admonition. An admonition that goes on after its code is a paragraph."""
+def _joined(container: _Container, pieces: Sequence[Part]) -> Part:
+    """One part of a quote or an admonition."""
+    text = "\n\n".join(piece.text for piece in pieces)
     if container.frame == "quote":
         return Part("quote", text)
-    if container.label:
-        return Part("admonition", f"{container.label}: {text}", info=container.kind)
-    return Part("paragraph", text)
-
-
-def _field_parts(container: _Container, pieces: list[Part]) -> list[Part]:
-    """The field, and after it what is too much for one. A field that goes on after its code is ordinary text."""
     if not container.label:
-        return pieces
+        return Part("paragraph", text)
+    return Part("admonition", f"{container.label}: {text}".rstrip(), info=container.kind)
+
+
+def _field_part(container: _Container, pieces: list[Part]) -> tuple[Part, list[Part]]:
+    """The field, and what is too much for it."""
     lines = [container.label, *container.facts]
     room, kept = _MAX_FIELD - sum(map(len, lines)), 0
     while kept < len(pieces) and (not kept or len(pieces[kept].text) <= room):
         room -= len(pieces[kept].text)
         kept += 1
-    return [Part("field", "\n".join([*lines, *(piece.text for piece in pieces[:kept])])), *pieces[kept:]]
+    return Part("field", "\n".join([*lines, *(piece.text for piece in pieces[:kept])])), pieces[kept:]

@@ -6,6 +6,7 @@ styles, elements that are hidden by attribute or style. Not a reader of HTML pag
 
 import html
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from chapterverse.book import MarkKind
@@ -29,6 +30,7 @@ _ROWS = re.compile(_ATTRIBUTE.format("rowspan"), re.IGNORECASE)
 _COLUMNS = re.compile(_ATTRIBUTE.format("colspan"), re.IGNORECASE)
 _TEXT = re.compile(_ATTRIBUTE.format("text"), re.IGNORECASE)
 _START = re.compile(_ATTRIBUTE.format("start"), re.IGNORECASE)
+_CONDITION = re.compile(r"(?<![\w-])v-(?:else-)?if\s*=\s*\"\s*\$frontmatter\.(\w+)\s*([!=])==?\s*'([^'\"]*)'\s*\"")
 _HIDDEN = re.compile(r"""(?<![\w-])(?:hidden(?=[\s=/]|$)|aria-hidden\s*=\s*["'{]*true)""", re.IGNORECASE)
 _STYLE = re.compile(r"""(?<![\w-])style\s*=\s*(?:"([^"]*)"|'([^']*)'|\{([^<>]*?)\}\})""", re.IGNORECASE)
 _INVISIBLE = {"script", "style", "template", "noscript", "head", "svg", "iframe", "object", "video", "audio", "select"}
@@ -64,8 +66,10 @@ def is_hidden(attributes: str) -> bool:
 class RawHtml:
     """Follows the HTML of one page and writes what can be seen of it."""
 
-    def __init__(self, to: PageBuilder) -> None:
+    def __init__(self, to: PageBuilder, values: Mapping[str, str] | None = None) -> None:
+        """`values` are those of the front matter, on which VitePress' `v-if` may depend."""
         self._to = to
+        self._values = values
         self._hidden: list[str] = []  # names of the open elements from the outermost hidden one inward
         self._said = Sentence()
         self._pre: list[str] | None = None  # text of the open <pre>
@@ -186,7 +190,7 @@ class RawHtml:
                     pass
                 return True
             return self.hiding
-        if not self.hiding and name not in _INVISIBLE and not is_hidden(attributes):
+        if not self.hiding and name not in _INVISIBLE and not is_hidden(attributes) and self._holds(attributes):
             return False
         if name not in _VOID and not attributes.endswith("/"):
             if not self.hiding:
@@ -194,6 +198,13 @@ class RawHtml:
             self._hidden.append(name)
             require_hidden_depth(len(self._hidden))
         return True
+
+    def _holds(self, attributes: str) -> bool:
+        """Whether the condition of an element holds; one that cannot be understood does."""
+        found = _CONDITION.search(attributes) if self._values is not None and "v-" in attributes else None
+        if not found or self._values is None:
+            return True
+        return (self._values.get(found[1], "") == found[3]) == (found[2] == "=")
 
     def _write(self, text: str) -> None:
         if not text or self.hiding:

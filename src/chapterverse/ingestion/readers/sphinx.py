@@ -265,12 +265,7 @@ class _Version(_Body):
         return [self._parsed(node)]
 
 
-VERSIONS = {
-    "versionadded": "Added in version",
-    "versionchanged": "Changed in version",
-    "deprecated": "Deprecated since version",
-    "versionremoved": "Removed in version",
-}
+VERSIONS = {name: label for name, label in ADMONITIONS.items() if label.endswith(" version")}
 
 
 class _SeeAlso(_Body):

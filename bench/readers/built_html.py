@@ -1,0 +1,67 @@
+"""What the oracles have in common: the text of an element and the cells of a table, in HTML that a generator wrote."""
+
+from collections.abc import Iterable
+
+from selectolax.lexbor import LexborNode
+
+from bench.readers.compare import Table
+
+_INLINE = {
+    *("a", "span", "em", "strong", "code", "cite", "sup", "sub", "kbd", "samp", "abbr", "b", "i", "tt", "q", "var"),
+    *("mark", "ins", "del", "s", "u", "small", "font", "wbr", "label"),
+}
+
+
+def text_of(node: LexborNode) -> str:
+    """The text of an element; blocks are separated, inline elements are not."""
+    said: list[str] = []
+    for child in node.iter(include_text=True):
+        if child.is_text_node:
+            said.append(child.text_content or "")
+        elif child.is_element_node:
+            inner = text_of(child)
+            said.append(inner if child.tag in _INLINE else f"\n{inner}\n")
+    return "".join(said)
+
+
+def cells_of(rows: Iterable[LexborNode]) -> Table:
+    """The texts of rows; a cell that spans is repeated. Empty rows are left out."""
+    found: Table = []
+    reaching: dict[int, tuple[int, str]] = {}  # column → rows still covered, and the text
+    for row in rows:
+        cells: list[str] = []
+        for cell in row.iter():
+            _reach(cells, reaching)
+            down, across = _number(cell, "rowspan"), _number(cell, "colspan")
+            said = " ".join(text_of(cell).split())
+            for _ in range(across):
+                if down > 1:
+                    reaching[len(cells)] = (down - 1, said)
+                cells.append(said)
+        _reach(cells, reaching)
+        if any(cells):
+            found.append(cells)
+    return found
+
+
+def is_inside(node: LexborNode, *tags: str) -> bool:
+    """Whether an element stands in one of these."""
+    above = node.parent
+    while above is not None:
+        if above.tag in tags:
+            return True
+        above = above.parent
+    return False
+
+
+def _number(cell: LexborNode, name: str) -> int:
+    value = cell.attributes.get(name) or "1"
+    return int(value) if value.isdigit() else 1
+
+
+def _reach(cells: list[str], reaching: dict[int, tuple[int, str]]) -> None:
+    while len(cells) in reaching:
+        left, text = reaching.pop(len(cells))
+        if left > 1:
+            reaching[len(cells)] = (left - 1, text)
+        cells.append(text)
