@@ -30,7 +30,7 @@ FIRST: Final = 4  # of them, those that cost least are read first
 HARDLY: Final = 3.0  # logit that hardly any passage gets: the others are read only if one of them could win with it
 OF_EACH: Final = 4  # and of each search for a follow-up
 RANK_COST: Final = 0.4  # logits that each place of a single search costs
-PAGE_GAIN: Final = 1.5  # logits that a follow-up gives to a passage of the page of the last answer
+PAGE_GAIN: Final = 1.0  # logits that a follow-up gives to a passage of the page of the last answer
 FAR_COST: Final = 8.0  # logits that lying farther from the question than the nearest passage costs, per cosine
 TOLD_COST: Final = 1.5  # logits that a unit loses which the last answer marked
 NEWS_COST: Final = 1.5  # logits that a page of news costs: it names everything and explains little
@@ -87,16 +87,13 @@ async def _read(
 
 
 def _costs(turns: Sequence[Turn], chunks: Sequence[ChunkResult]) -> list[float]:
-    """What each passage pays for its place and its distance from the question; a follow-up is likely to stay on the
-    page of the last answer."""
+    """What each passage pays for its place and its distance from the question. Those of several searches, for a
+    follow-up, cannot be compared that way; but a follow-up is likely to stay on the page of the last answer."""
+    if turns:
+        here = _pages(turns)
+        return [-PAGE_GAIN if chunk.source_url.split("#")[0] in here else 0.0 for chunk in chunks]
     nearest = max((chunk.similarity_score for chunk in chunks), default=0.0)
-    here = _pages(turns)
-    return [
-        RANK_COST * at
-        + FAR_COST * (nearest - chunk.similarity_score)
-        - (PAGE_GAIN if chunk.source_url.split("#")[0] in here else 0.0)
-        for at, chunk in enumerate(chunks)
-    ]
+    return [RANK_COST * at + FAR_COST * (nearest - chunk.similarity_score) for at, chunk in enumerate(chunks)]
 
 
 async def read_selection(question: str, text: str, reader: SectionReader) -> Selection:
