@@ -1,9 +1,13 @@
 """Search and read without a key, on the example book with the real reader."""
 
+import pytest
+
 from chapterverse.answering.reading import read_book, read_selection
 from chapterverse.models import RetrievalRequest
 from chapterverse.services import Services
 from chapterverse.turns import Turn
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_no_more_passages_come_back_than_were_asked_for(keyless: Services) -> None:
