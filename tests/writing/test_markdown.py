@@ -111,6 +111,12 @@ def test_neither_for_any_other_text(text: str, seed: int) -> None:
     assert parse(text, seed) == parse(text)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_neither_for_a_row_without_a_bar_at_its_beginning(seed: int) -> None:
+    text = "|\n111111111111|\n"
+    assert parse(text, seed) == parse(text)
+
+
 def test_a_fence_that_never_closes_is_code() -> None:
     assert told("Run:\n\n```sh\nls\ncd /") == [("paragraph", "Run:", ""), ("code", "ls\ncd /", "")]
 

@@ -45,7 +45,6 @@ _NUMBER_WORDS: Final = {word: str(value) for value, word in enumerate(_UNITS_AND
 # After one of these the first word of a sentence is its subject; without an article it is a name.
 _AFTER_SUBJECT: Final = word_set("is was has had can does will must may were are")
 _ABBREVIATION = re.compile(r"(?:[a-z]\.)+[a-z]|I['’]\w+|[A-Z]/[A-Z]")  # e.g, I'd, X/Y
-_PLURAL = re.compile(r"[A-Z]{2,}s")
 _LONG_WORD = re.compile(r"[^\W\d_]{3,}")
 # A writer's own numbering: "1. …" of a heading, "Option 2", "step 3".
 _ENUMERATED = re.compile(
@@ -225,7 +224,7 @@ def _stands(token: str, known: Known, *, begins: bool, after_number: bool) -> bo
         stands = known.has_identifier(token) or (named and all(map(known.has_number, _NUMBER.findall(small))))
     elif token[0].isupper() and (token.isupper() or not begins):
         plain = small in EMPTY_WORDS or small in _WORDS_IN_CAPITALS
-        stands = plain or known.has_word(small.removesuffix("s") if _PLURAL.fullmatch(token) else small)
+        stands = plain or known.has_word(small)
     else:
         stands = True
     return stands

@@ -67,8 +67,11 @@ class MarkdownParser:
         return found + self._end_block() + self._end_table()
 
     def _is_decided(self) -> bool:
-        """Whether the begun line is known to be text or an item, which need not wait for the line's end."""
-        return len(self._line.lstrip()) >= _DECIDED and not self._fence and _kind(self._line) in ("text", "item")
+        """Whether the begun line is known to be text or an item, which need not wait for the line's end. Below a table
+        it may still turn out to be a row."""
+        if self._fence or self._header:
+            return False
+        return len(self._line.lstrip()) >= _DECIDED and _kind(self._line) in ("text", "item")
 
     def _take(self, line: str) -> list[Statement]:
         """Begin, go on with or end a block. A line that is not over yet has no line break."""
