@@ -11,7 +11,7 @@ export CHAPTERVERSE_HOME ?= $(CURDIR)/.chapterverse
 CLEAN_ENV := env -u GEMINI_API_KEY -u OPENAI_API_KEY -u COHERE_API_KEY -u QDRANT_API_KEY -u DATABASE_URL -u REDIS_URL -u JUDGE_API_KEY
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-docusaurus quick check format bench bench-retrieval bench-index bench-ingest bench-readers bench-answering bench-answers bench-keyless scoreboard reliability load race race-setup soak lock clean injection eval-llm fuzz flips
+.PHONY: help setup run test test-docusaurus quick check format bench bench-retrieval bench-index bench-ingest bench-readers bench-answering bench-answers bench-keyless scoreboard reliability load streams race race-setup soak lock clean injection eval-llm fuzz flips
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -92,6 +92,9 @@ reliability: $(READY) ## Every fault and what came of it, into docs/RELIABILITY.
 
 load: $(READY) ## Our own server under 1, 10, 50 and 200 requests at once
 	$(CLEAN_ENV) $(BIN)/python -m bench.load
+
+streams: $(READY) ## 200 open streams at the default settings, with a model of 300 ms and 20 ms a token (a minute)
+	$(CLEAN_ENV) $(BIN)/python -m bench.open_streams
 
 race-setup: $(READY) ## Install the peers of the race and the product without developers' tools
 	$(CLEAN_ENV) $(BIN)/python -m bench.race --setup

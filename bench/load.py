@@ -149,7 +149,12 @@ def mix(count: int, question_of: Callable[[int], str] | None = None) -> Iterator
 
 
 def _end_of_stream(text: str) -> str:
-    last = json.loads(text.rsplit("data: ", 1)[-1])
+    blocks = [block for block in text.split("\n\n") if block.startswith("data: ")]
+    if not blocks:
+        return "empty stream"
+    last = json.loads(blocks[-1].removeprefix("data: "))
+    if last["type"] not in ("done", "error"):
+        return "stream without an end"
     return "ok" if last["type"] == "done" else str(last["error_code"])
 
 
@@ -159,12 +164,13 @@ def book_server() -> Iterator[tuple[Server, Path]]:
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         home.chmod(0o755)  # the embedded Postgres does not run as root, and must be able to enter
-        asyncio.run(_make_book(home))
+        asyncio.run(make_book(home))
         with serving(home) as server:
             yield server, home
 
 
-async def _make_book(home: Path) -> None:
+async def make_book(home: Path) -> None:
+    """Ingest the example book."""
     async with open_engines(Settings.load(chapterverse_home=home)) as engines:
         source = open_source(str(ROOT / "examples" / "book"), SourceOptions())
         await ingest([source], Workshop(engines.index, engines.embedder, home))
@@ -177,7 +183,7 @@ async def _measure(url: str, requests: int, at_once: int) -> dict[str, Any]:
 
 def bench(requests: int) -> None:
     """Measure, print, save."""
-    results: dict[str, Any] = {"load_before": os.getloadavg()[0]}
+    results: dict[str, Any] = {"model": "none: excerpts of the book", "load_before": os.getloadavg()[0]}
     with book_server() as (server, _):
         asyncio.run(_measure(server.url, 20, 1))  # warms caches and pools
         for at_once in (1, 10, 50, 200):

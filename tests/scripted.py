@@ -43,8 +43,10 @@ class Scripted:
     told: list[Sequence[Turn] | None] = field(default_factory=list)
     opened: list[str] = field(default_factory=list)
     closed: list[str] = field(default_factory=list)
-    most_at_once: int = 0
+    most_at_once: int = 0  # answers
+    most_preparing: int = 0
     _now: int = 0
+    _preparing: int = 0
 
     async def prepare(
         self, request: ChatRequest, services: Any, seconds: float, told: Sequence[Turn] | None = None
@@ -54,9 +56,12 @@ class Scripted:
         if request.query == "prepare fail":
             raise QdrantTimeoutError("The search took too long.", retry_after=1.2)
         if request.query.startswith("prepare pause"):
+            self._preparing += 1
+            self.most_preparing = max(self.most_preparing, self._preparing)
             try:
                 await asyncio.sleep(float(request.query.split()[-1]))
             finally:
+                self._preparing -= 1
                 self.closed.append(request.query)
         return request
 

@@ -4,19 +4,13 @@ from hypothesis import strategies as st
 from chapterverse.topic import MAX_CHARS, topic_of
 
 
-def test_the_first_telling_question_leads_and_recurring_words_follow() -> None:
-    questions = [
-        "And?",
-        "What is a ROS 2 topic?",
-        "and for a service?",
-        "Which QoS for sensors?",
-        "more about qos, please",
-    ]
-    assert topic_of(questions) == "What is a ROS 2 topic? (QoS, service, sensors)"
+def test_the_title_is_the_first_question_that_asks_something() -> None:
+    questions = ["Hello!", "What is a\n ROS 2 topic?", "and for a service?", "Which QoS for sensors?"]
+    assert topic_of(questions) == "What is a ROS 2 topic?"
 
 
-def test_questions_that_tell_nothing_still_give_a_topic() -> None:
-    assert topic_of(["yes", "and then?"]) == "yes"
+def test_questions_that_tell_nothing_still_give_a_title() -> None:
+    assert topic_of(["yes", "and then?"]) == "and then?"
     assert topic_of([]) == ""
 
 

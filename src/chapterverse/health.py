@@ -6,6 +6,7 @@ Owns what "healthy" means. Never costs paid tokens, never tells a secret. Where 
 
 import asyncio
 import logging
+import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,11 @@ from chapterverse.errors import ChapterverseError
 from chapterverse.models import HealthResponse, ServiceStatus
 
 log = logging.getLogger(__name__)
+
+# A path from the root, or an address with its port.
+_PLACE: Final = re.compile(
+    r"\w+://[^\s,;]+|(?<![\w.…])~?/[^\s:,;]+(?<![.])|(?<=\bat )[\w-]+(?:\.[\w-]+)+|\b[\w.-]+:\d{2,5}\b"
+)
 
 # Together below 5 s, after which the answer tells the truth about anything that changed (SPEC 2.3).
 PROBE_SECONDS: Final = 2.5  # a dependency that does not answer by then is down
@@ -41,8 +47,9 @@ class Dependency:
     why: str  # this engine was chosen
     probe: Callable[[], Awaitable[str | None]]  # raises when it is down; returns what is wrong when it is degraded
     vital: bool
-    also_as: str = ""  # the name that the seeds give it
+    also_as: str = ""  # the vendor's name, which the seeds use
     remote: Remote | None = None  # None: of this host or process alone
+    public: str = ""  # the engine without addresses and paths, for callers that nobody knows; empty: the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +77,17 @@ class Health:
     _answer: HealthResponse | None = None
     _began: float = 0.0  # when the first of its probes did
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def check_publicly(self) -> HealthResponse:
+        """The state of everything, without addresses and paths."""
+        whole = await self.check()
+        services = dict(whole.services)
+        for dependency in self.dependencies:
+            for name in filter(None, (dependency.name, dependency.also_as)):
+                state = services[name]
+                engine = dependency.public or dependency.engine
+                services[name] = state.model_copy(update={"engine": engine, "message": _without_places(state.message)})
+        return whole.model_copy(update={"services": services})
 
     async def check(self) -> HealthResponse:
         """The state of everything, at most `REMEMBER_SECONDS` old when it was asked for; of a server that another
@@ -104,6 +122,11 @@ class Health:
         return HealthResponse.model_validate(
             {"status": worst, "services": services, "timestamp": datetime.now(UTC), "version": __version__}
         )
+
+
+def _without_places(message: str | None) -> str | None:
+    """A message without file paths and addresses."""
+    return message and _PLACE.sub("…", message)
 
 
 async def _probe(dependency: Dependency, patience: float) -> ServiceStatus:

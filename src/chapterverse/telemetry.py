@@ -132,8 +132,8 @@ class Telemetry:
     def _histogram(self, name: str, about: str, *labels: str) -> Histogram:
         return Histogram(f"chapterverse_{name}", about, labels, registry=self.registry, buckets=_BUCKETS)
 
-    def see_event(self, event: Event) -> None:
-        """Count what an event of an answer says."""
+    def see_event(self, event: Event, *, is_kept: bool = True) -> None:
+        """Count what an event of an answer says; `is_kept`: whether its turn was to be stored at all."""
         match event:
             case ChunkEvent():
                 self.sentences.labels("shown").inc()
@@ -143,7 +143,7 @@ class Telemetry:
                 self.sentences.labels("withheld").inc(took.sentences_withheld)
                 self.tokens.labels(took.model).inc(took.tokens_used)
                 self.llm_calls.labels(took.model).inc(took.llm_calls)
-                self.unstored.inc(not took.stored)
+                self.unstored.inc(is_kept and not took.stored)
 
     def see_health(self, health: HealthResponse) -> None:
         """Remember how each dependency does."""

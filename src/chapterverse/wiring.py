@@ -35,9 +35,23 @@ async def open_engines(settings: Settings) -> AsyncIterator[Engines]:
         index, index_why = choose_index(settings, embedder.fingerprint)
         closing.push_async_callback(index.close)
         dependencies = (
-            Dependency("qdrant", index.engine, index_why, index.probe, True, remote=remote_index(settings)),
             Dependency(
-                "embeddings", embedder.engine, embedder_why, embedder.probe, True, "cohere", remote_embedder(settings)
+                "qdrant",
+                index.engine,
+                index_why,
+                index.probe,
+                vital=True,
+                remote=remote_index(settings),
+                public="Qdrant server" if settings.qdrant_url else "Qdrant Edge, embedded",
+            ),
+            Dependency(
+                "embeddings",
+                embedder.engine,
+                embedder_why,
+                embedder.probe,
+                vital=True,
+                also_as="cohere" if _embedding_engine(settings)[0] == "cohere" else "",
+                remote=remote_embedder(settings),
             ),
         )
         yield Engines(settings, embedder, index, dependencies)
@@ -47,6 +61,8 @@ async def open_engines(settings: Settings) -> AsyncIterator[Engines]:
 async def open_services(settings: Settings, *, at_once: bool = False) -> AsyncIterator[Services]:
     """What answering needs, closed at the end. `at_once` starts index and database while the language model is still
     being imported, for a server, which will need them; else they start with the first question."""
+    from chapterverse.writing.watched import WatchedWriter
+
     async with AsyncExitStack() as closing:
         engines = await closing.enter_async_context(open_engines(settings))
         conversations, database, database_why = choose_conversations(settings, closing)
@@ -55,11 +71,21 @@ async def open_services(settings: Settings, *, at_once: bool = False) -> AsyncIt
             await closing.enter_async_context(_starting(engines.index.probe(), conversations.probe()))
         embedder = RememberingEmbedder(engines.embedder)
         # In a thread, so that what starts meanwhile is attended to.
-        writer, writer_why = await asyncio.to_thread(choose_writer, settings)
-        closing.push_async_callback(writer.close)
+        chosen, writer_why = await asyncio.to_thread(choose_writer, settings)
+        closing.push_async_callback(chosen.close)
+        writer = WatchedWriter(chosen) if remote_model(settings) else chosen
         dependencies = (
             *engines.dependencies,
-            Dependency("llm", writer.engine, writer_why, writer.probe, True, "gemini", remote_model(settings)),
+            Dependency(
+                "llm",
+                writer.engine,
+                writer_why,
+                writer.probe,
+                vital=True,
+                also_as="gemini" if settings.gemini_api_key else "",
+                remote=remote_model(settings),
+                public=writer.name,
+            ),
             Dependency(
                 "database", database, database_why, conversations.probe, False, remote=remote_database(settings)
             ),

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from chapterverse.api import limits
+from chapterverse.api import gate, limits
 from chapterverse.api.seed_names import RunResponse
 from chapterverse.config import Settings
 from chapterverse.models import ChatResponse
@@ -239,15 +239,38 @@ def test_a_server_that_stops_ends_its_streams(script: Scripted) -> None:
     assert "pause 50" in script.closed
 
 
-def test_ten_at_once_run_at_full_speed_and_no_more(script: Scripted) -> None:
-    script.most_at_once = 0
+def test_ten_at_once_work_at_full_speed_and_no_more() -> None:
+    script = Scripted()
     with serve(Settings.load(), opening=without_engines(), answering=script) as server, ThreadPoolExecutor(20) as pool:
-        started = time.perf_counter()
-        answers = list(pool.map(lambda _: server.http.post("/chat/stream", json={"query": "pause 0.5"}), range(20)))
-        took = time.perf_counter() - started
+        query = {"query": "prepare pause 0.5"}
+        answers = list(pool.map(lambda _: server.http.post("/chat/stream", json=query), range(20)))
     assert all(events_of(answer.text)[-1]["type"] == "done" for answer in answers)
-    assert script.most_at_once == 10
-    assert 1.0 <= took < 4.0
+    assert script.most_preparing == 10
+
+
+def test_an_answer_that_waits_for_the_model_holds_no_slot() -> None:
+    script = Scripted()
+    settings = Settings.load(max_concurrent_requests=1)
+    with serve(settings, opening=without_engines(), answering=script) as server, ThreadPoolExecutor(20) as pool:
+        waiting = [pool.submit(server.http.post, "/chat/stream", json={"query": "pause 3"}) for _ in range(20)]
+        wait_until(lambda: script.opened.count("pause 3") == 20)
+        assert server.http.post("/chat", json={"query": "answer"}).status_code == 200
+        assert not any(one.done() for one in waiting)
+        assert "chapterverse_running_requests 0.0" in server.http.get("/metrics").text
+        assert all(events_of(one.result().text)[-1]["type"] == "done" for one in waiting)
+    assert script.most_at_once == 21
+
+
+def test_too_many_open_answers_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate.Gate.__init__, "__defaults__", (200, 25.0, 2))
+    script = Scripted()
+    with serve(Settings.load(), opening=without_engines(), answering=script) as server, ThreadPoolExecutor(2) as pool:
+        waiting = [pool.submit(server.http.post, "/chat", json={"query": "pause 1"}) for _ in range(2)]
+        wait_until(lambda: len(script.opened) == 2)
+        answer = server.http.post("/chat", json={"query": "answer"})
+        assert answer.headers["retry-after"] == str(refused(answer, 503, "overloaded")["retry_after"])
+        assert all(one.result().status_code == 200 for one in waiting)
+        assert server.http.post("/chat", json={"query": "answer"}).status_code == 200
 
 
 def test_the_real_answer_through_every_door(example_server: Served) -> None:

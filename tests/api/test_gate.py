@@ -57,6 +57,45 @@ async def test_clients_take_turns() -> None:
     assert (crowd.gate.running, crowd.gate.waiting) == (0, 0)
 
 
+async def test_who_gives_its_slot_back_for_a_while_is_next() -> None:
+    gate = Gate(slots=1, queue=2)
+    crowd = Crowd(gate)
+    waited = asyncio.Event()
+
+    async def wait_for_a_model() -> None:
+        async with gate.slot("m") as slot:
+            crowd.entered.append("m1")
+            async with slot.given_back():
+                await waited.wait()
+            crowd.entered.append("m1 again")
+
+    model = asyncio.create_task(wait_for_a_model())
+    await settle()
+    await crowd.come("a1", "a2", "b1")  # the queue is full
+    assert (crowd.entered, gate.running, gate.waiting) == (["m1", "a1"], 1, 2)
+    waited.set()
+    await settle()
+    crowd.leave["a1"].set()
+    await settle()
+    await model
+    assert crowd.entered[:3] == ["m1", "a1", "m1 again"], "before all who have not begun"
+    crowd.entered = [name for name in crowd.entered if name in crowd.leave]
+    await crowd.finish()
+    assert crowd.refused == []
+    assert (gate.running, gate.waiting) == (0, 0)
+
+
+async def test_a_slot_is_given_back_once() -> None:
+    gate = Gate(slots=2)
+    async with gate.slot("a"):
+        async with gate.slot("b") as slot:
+            slot.give_back()
+            slot.give_back()
+            assert gate.running == 1
+        assert gate.running == 1
+    assert gate.running == 0
+
+
 async def test_one_client_cannot_have_the_queue_for_itself() -> None:
     crowd = Crowd(Gate(slots=1, queue=4))
     await crowd.come("a1", "a2", "a3", "a4", "a5", "a6")

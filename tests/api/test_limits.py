@@ -135,11 +135,11 @@ def test_an_endless_body_is_refused_while_it_is_sent() -> None:
 
 
 def test_a_full_queue_is_overloaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate.Gate.__init__, "__defaults__", (1, 25.0))
+    monkeypatch.setattr(gate.Gate.__init__, "__defaults__", (1, 25.0, 500))
     script = Scripted()
     with serving(script, max_concurrent_requests=1) as server, ThreadPoolExecutor(2) as pool:
-        running = pool.submit(ask, server, "pause 1.0", "/chat/stream")
-        wait_until(lambda: len(script.opened) == 1)
+        running = pool.submit(ask, server, "prepare pause 1.0", "/chat/stream")
+        wait_until(lambda: len(script.asked) == 1)
         waiting = pool.submit(ask, server, "answer")
         wait_until(lambda: "chapterverse_queue_length 1.0" in server.http.get("/metrics").text)
         for path in ("/chat", "/chat/stream", "/search"):
@@ -148,14 +148,14 @@ def test_a_full_queue_is_overloaded(monkeypatch: pytest.MonkeyPatch) -> None:
             assert answer.headers["retry-after"] == str(body["retry_after"])
         assert not running.done()
         assert running.result().status_code == waiting.result().status_code == 200
-        assert script.opened == ["pause 1.0", "answer"]  # a stream holds its slot until its end
+        assert script.opened == ["prepare pause 1.0", "answer"]
 
 
 def test_an_invalid_request_takes_no_slot() -> None:
     script = Scripted()
     with serving(script, max_concurrent_requests=1) as server, ThreadPoolExecutor(1) as pool:
-        running = pool.submit(ask, server, "pause 1.0")
-        wait_until(lambda: len(script.opened) == 1)
+        running = pool.submit(ask, server, "prepare pause 1.0")
+        wait_until(lambda: len(script.asked) == 1)
         refused(ask(server, ""), 400, "validation_error")
         assert not running.done()
 
@@ -163,10 +163,10 @@ def test_an_invalid_request_takes_no_slot() -> None:
 def test_a_client_that_leaves_the_queue_is_forgotten() -> None:
     script = Scripted()
     with serving(script, max_concurrent_requests=1) as server, ThreadPoolExecutor(1) as pool:
-        running = pool.submit(ask, server, "pause 1.0")
-        wait_until(lambda: len(script.opened) == 1)
+        running = pool.submit(ask, server, "prepare pause 1.0")
+        wait_until(lambda: len(script.asked) == 1)
         with pytest.raises(httpx2.TimeoutException):
             server.http.post("/chat", json={"query": "answer"}, timeout=0.2)
         wait_until(lambda: "chapterverse_queue_length 0.0" in server.http.get("/metrics").text)
         assert running.result().status_code == 200
-    assert [request.query for request in script.asked] == ["pause 1.0"]
+    assert [request.query for request in script.asked] == ["prepare pause 1.0"]

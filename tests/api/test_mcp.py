@@ -232,9 +232,9 @@ async def test_calls_take_slots_and_errors_keep_their_types() -> None:
     settings = Settings.load(max_concurrent_requests=2)
     with serve(settings, opening=without_engines(), answering=script) as served:
         async with Client(f"{served.url}/mcp") as client:
-            pauses = [client.call_tool("ask_book", {"question": "pause 0.1"}) for _ in range(6)]
+            pauses = [client.call_tool("ask_book", {"question": "prepare pause 0.1"}) for _ in range(6)]
             assert [result.is_error for result in await asyncio.gather(*pauses)] == [False] * 6
-            assert script.most_at_once == 2
+            assert script.most_preparing == 2
             body = refused(await client.call_tool("ask_book", {"question": "prepare fail"}), "retrieval_unavailable")
             assert body["retry_after"] == 2
             broken = await client.call_tool("search_documentation", {"query": "no engine is there"})

@@ -74,6 +74,11 @@ def test_an_answer(client: openai.OpenAI) -> None:
     assert (choice.message.role, choice.message.content) == ("assistant", ANSWER)
     assert SourceCitation.model_validate(citations_of(choice.message)[0]).quote == QUOTE
     assert answer.usage.total_tokens == 1460
+    assert len(choice.message.annotations) == 3
+    for annotation in choice.message.annotations:
+        cited = annotation.url_citation
+        assert choice.message.content[cited.start_index : cited.end_index] == "[^1]"
+        assert (cited.url, cited.title) == ("book/ros2/what-is-ros2.md#what-is-ros-2", "What Is ROS 2?")
 
 
 def test_the_stream_is_the_same_answer(client: openai.OpenAI) -> None:
@@ -84,6 +89,8 @@ def test_the_stream_is_the_same_answer(client: openai.OpenAI) -> None:
     assert len({(chunk.id, chunk.created, chunk.model) for chunk in chunks}) == 1
     assert [chunk.choices[0].finish_reason for chunk in chunks] == [*[None] * (len(chunks) - 1), "stop"]
     assert citations_of(chunks[-1].choices[0].delta) == citations_of(whole.choices[0].message)
+    annotations = [annotation.model_dump() for annotation in whole.choices[0].message.annotations]
+    assert chunks[-1].choices[0].delta.model_extra["annotations"] == annotations
     assert all(chunk.usage is None for chunk in chunks)
 
 
@@ -91,6 +98,18 @@ def test_usage_of_a_stream_is_told_when_wanted(client: openai.OpenAI) -> None:
     *_, finish, last = ask(client, "answer", stream=True, stream_options={"include_usage": True})
     assert finish.choices[0].finish_reason == "stop"
     assert (last.choices, last.usage.total_tokens) == ([], 1460)
+
+
+@pytest.mark.parametrize("still_selected", [True, False])
+def test_yes_to_the_offer(example_server: Served, still_selected: bool) -> None:
+    selected = {"chapterverse": {"selected_text": "The sky over the harbour is grey today."}}
+    with knocking(example_server) as client:
+        refused = ask(client, "What does tf2 keep track of?", extra_body=selected).choices[0].message.content
+        assert "Would you like me to search the full documentation?" in refused
+        more = {"extra_body": selected} if still_selected else {}
+        answer = ask(client, "What does tf2 keep track of?", refused, "yes", **more).choices[0].message
+    assert "coordinate frames" in answer.content
+    assert citations_of(answer)[0]["source_url"] != "selected_text"
 
 
 def test_the_wire_format(server: Served) -> None:

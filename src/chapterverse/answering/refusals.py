@@ -12,6 +12,8 @@ NOT_FOUND: Final = "I couldn't find relevant information in the documentation fo
 NOT_IN_BOOK: Final = "I don't have information about that in the available documentation."
 OFFER: Final = "Would you like me to search the full documentation?"
 
+SELECTION_READ: Final = "Only the selection was read."  # how the advice about a selection begins
+
 NEAREST: Final = 3  # sections that are named beside a refusal
 _NAMED_WORDS: Final = 6  # of a question
 
@@ -103,7 +105,7 @@ def advise(question: str, scope: Scope, nearest: Sequence[RetrievedPassage]) -> 
 
     The first line is for every reader; the lines after it name the sections where they cannot be links."""
     if isinstance(scope, Selection):
-        return f"Only the selection was read. {_coverage('It', question, scope.text)}"
+        return f"{SELECTION_READ} {_coverage('It', question, scope.text)}"
     if not nearest:
         return f"Searched for “{shorten(question)}”: no section of the book fits."
     urls = {section.source_url for section in nearest}

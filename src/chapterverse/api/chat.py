@@ -1,8 +1,8 @@
 """Routes to ask: one answer as JSON, or as a stream of events. Both are the same events.
 
-Owns the order for one question: a slot, the preparation, whose failures are HTTP errors, then the answer. Whatever
-answering does, a stream ends in one `done` or `error` within the request's time, and a client that goes away takes its
-model run with it. Never decides what an answer says.
+Owns the order for one question: a slot, the preparation, whose failures are HTTP errors, then, without the slot, the
+answer. Whatever answering does, a stream ends in one `done` or `error` within the request's time, and the model's run
+is cancelled when its client goes away. Never decides what an answer says.
 """
 
 import asyncio
@@ -17,7 +17,8 @@ from pydantic import BaseModel
 
 from chapterverse.api.errors import responses
 from chapterverse.api.examples import ANSWER, QUESTIONS, RUN, STREAM
-from chapterverse.api.limits import admitted, deadline_of, in_time
+from chapterverse.api.gate import Slot
+from chapterverse.api.limits import admitted, deadline_of, in_time, open_answer
 from chapterverse.api.request_id import request_id_of
 from chapterverse.api.request_log import note, started_at
 from chapterverse.api.seed_names import ChatBody, RunBody, RunForm, RunResponse
@@ -27,6 +28,8 @@ from chapterverse.errors import AgentUnavailable, InternalError, error_named
 from chapterverse.models import ChatRequest, ChatResponse, DoneEvent, ErrorEvent, Event
 from chapterverse.telemetry import Telemetry
 from chapterverse.turns import Turn
+from chapterverse.writing import Exchange, Rewritten, Writer
+from chapterverse.writing.wrapper import WriterWrapper
 
 log = logging.getLogger(__name__)
 
@@ -121,11 +124,13 @@ class Asking:
         return _chain(first, events)
 
     async def _begin(self, question: ChatRequest) -> AsyncGenerator[Event, None]:
-        await self.held.enter_async_context(admitted(self.request))
+        await self.held.enter_async_context(open_answer(self.request))
+        slot = await self.held.enter_async_context(admitted(self.request))
         services = self.request.app.state.services
         async with in_time(self.request):
             left = deadline_of(self.request) - asyncio.get_running_loop().time()
-            prepared = await self._answering.prepare(question, services, left, self.told)
+            prepared = await self._answering.prepare(question, _considerate(services, slot), left, self.told)
+        slot.give_back()  # from here on we wait: for the model, or for the client to read
         events = self._answering.stream(prepared, services)
         return self.form.revise(self._seen(self._complete(events)))
 
@@ -155,7 +160,7 @@ class Asking:
                     seconds = asyncio.get_running_loop().time() - started_at(self.request.scope)
                     self._telemetry.first_event_seconds.observe(seconds)
                     first = False
-                self._telemetry.see_event(event)
+                self._telemetry.see_event(event, is_kept=self.told is None)
                 if isinstance(event, DoneEvent):
                     note(self.request.scope, answer=event.status, confidence_level=event.confidence_level)
                 elif isinstance(event, ErrorEvent):
@@ -171,6 +176,25 @@ class Asking:
     def _telemetry(self) -> Telemetry:
         telemetry: Telemetry = self.request.app.state.telemetry
         return telemetry
+
+
+class ConsiderateWriter(WriterWrapper):
+    """Gives the slot back while a follow-up is being rephrased."""
+
+    def __init__(self, inside: Writer, slot: Slot) -> None:
+        super().__init__(inside)
+        self._slot = slot
+
+    async def rewrite(self, question: str, history: Sequence[Exchange]) -> Rewritten:
+        """Wait for the model without the slot."""
+        async with self._slot.given_back():
+            return await super().rewrite(question, history)
+
+
+def _considerate(services: Any, slot: Slot) -> Any:
+    return (
+        replace(services, writer=ConsiderateWriter(services.writer, slot)) if hasattr(services, "writer") else services
+    )
 
 
 async def asking(request: Request) -> AsyncIterator[Asking]:

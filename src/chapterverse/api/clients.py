@@ -44,6 +44,10 @@ class Clients:
             peer = before
         return Client(_name(peer))
 
+    def sends_key(self, scope: Scope) -> bool:
+        """Whether a request has a key, be it a valid one or not."""
+        return bool(_key(Headers(scope=scope)))
+
     def by_key(self, scope: Scope) -> Client | None:
         """The client by its API key; None when no keys are configured, and then all may ask."""
         if not self._digests:

@@ -47,7 +47,7 @@ class Lenient(BaseModel):
 class QuestionPart(Lenient):
     """A piece of a question. Only text can be read."""
 
-    type: Literal["text"]
+    type: Literal["text", "input_text"]
     text: Query
 
     model_config = ConfigDict(str_strip_whitespace=True)
@@ -56,7 +56,7 @@ class QuestionPart(Lenient):
 class AnswerPart(Lenient):
     """A piece of an earlier answer."""
 
-    type: Literal["text"]
+    type: Literal["text", "output_text"]
     text: str
 
 
@@ -139,11 +139,28 @@ class CompletionRequest(Lenient):
 
 
 class Usage(Frozen):
-    """Tokens that the language model counted, in all its calls; 0 without one."""
+    """Tokens that the language model counted, in all its calls that wrote; 0 without one."""
 
-    prompt_tokens: int = Field(description="All of them: their kinds are not told apart.")
-    completion_tokens: int = 0
+    prompt_tokens: int
+    completion_tokens: int
     total_tokens: int
+    judge_tokens: int = Field(0, description="Ours: of the calls that checked what was written, not in the total.")
+
+
+class UrlCitation(Frozen):
+    """A source, and where in the text it is cited."""
+
+    start_index: int = Field(description="Of the footnote's marker, in characters.")
+    end_index: int
+    title: str
+    url: str
+
+
+class Annotation(Frozen):
+    """A citation as OpenAI's clients know it."""
+
+    type: Literal["url_citation"] = "url_citation"
+    url_citation: UrlCitation
 
 
 class CompletionMessage(Frozen):
@@ -152,6 +169,7 @@ class CompletionMessage(Frozen):
     role: Literal["assistant"] = "assistant"
     content: str
     refusal: None = Field(None, description="Always null: that the book does not say is an answer, too.")
+    annotations: list[Annotation] = Field(description="Where the text cites a page; none for a selection.")
     citations: Citations = Field(description="Behind the footnotes, in their order.")
 
 
@@ -180,6 +198,7 @@ class Delta(Frozen):
 
     role: Literal["assistant"] | None = Field(None, exclude_if=_absent)
     content: str | None = Field(None, exclude_if=_absent)
+    annotations: list[Annotation] | None = Field(None, exclude_if=_absent, description="In the chunk that finishes.")
     citations: Citations | None = Field(None, exclude_if=_absent, description="In the chunk that finishes.")
 
 

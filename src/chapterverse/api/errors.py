@@ -39,6 +39,12 @@ _ERRORS: dict[int, tuple[str, str, str]] = {
         "An API key is needed. Send a valid one as 'Authorization: Bearer KEY' or as 'X-API-Key: KEY'.",
     ),
     404: ("not_found", "no such thing.", "There is nothing at /nowhere. See /docs for the routes."),
+    405: (
+        "validation_error",
+        "the route takes other methods; the header `Allow` names them.",
+        "PUT is not possible at /chat. See /docs for the routes.",
+    ),
+    408: ("validation_error", "the body did not come in time.", "The body did not come within 10 s. Send it again."),
     413: ("validation_error", "the body is too large.", "The body is larger than 64 KiB. Send a smaller one."),
     429: (
         "rate_limited",
@@ -60,8 +66,10 @@ _ERRORS: dict[int, tuple[str, str, str]] = {
 
 
 def responses(*statuses: int, openai: bool = False) -> dict[int | str, dict[str, Any]]:
-    """The error answers of a route, for OpenAPI; `openai`: in OpenAI's words."""
-    return {status: _described(status, openai) for status in (*statuses, 500)}
+    """The error answers of a route, for OpenAPI; `openai`: in OpenAI's words. What any route may answer is added: 405
+    and 500, and where a body is read, which 413 tells, 408."""
+    late = (408,) if 413 in statuses else ()
+    return {status: _described(status, openai) for status in sorted({*statuses, *late, 405, 500})}
 
 
 def _described(status: int, openai: bool) -> dict[str, Any]:

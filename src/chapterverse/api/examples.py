@@ -156,16 +156,32 @@ _PIECES: Final = (
     f"\n\n[^1]: {SOURCE['page_title']} — {SOURCE['source_url']}: “{_QUOTE}”",
 )
 
+_CITED: Final[dict[str, Any]] = {
+    "start_index": len(_QUOTE),
+    "end_index": len(_QUOTE) + len("[^1]"),
+    "title": SOURCE["page_title"],
+    "url": SOURCE["source_url"],
+}
+_ANNOTATIONS: Final = [{"type": "url_citation", "url_citation": _CITED}]
+
 COMPLETED: Final[dict[str, Any]] = {
     **_COMPLETION,
-    "choices": [{"message": {"content": "".join(_PIECES), "citations": [SOURCE]}, "finish_reason": "stop"}],
-    "usage": {"prompt_tokens": 1460, "total_tokens": 1460},
+    "choices": [
+        {
+            "message": {"content": "".join(_PIECES), "annotations": _ANNOTATIONS, "citations": [SOURCE]},
+            "finish_reason": "stop",
+        }
+    ],
+    "usage": {"prompt_tokens": 1400, "completion_tokens": 60, "total_tokens": 1460, "judge_tokens": 310},
 }
 
 CHUNKS: Final[list[dict[str, Any]]] = [
     {**_COMPLETION, "choices": [{"delta": {"role": "assistant", "content": ""}}]},
     *({**_COMPLETION, "choices": [{"delta": {"content": piece}}]} for piece in _PIECES),
-    {**_COMPLETION, "choices": [{"delta": {"citations": [SOURCE]}, "finish_reason": "stop"}]},
+    {
+        **_COMPLETION,
+        "choices": [{"delta": {"annotations": _ANNOTATIONS, "citations": [SOURCE]}, "finish_reason": "stop"}],
+    },
 ]
 
 _EVENT: Final[TypeAdapter[Event]] = TypeAdapter(Event)

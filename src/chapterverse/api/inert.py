@@ -130,7 +130,21 @@ def marked(text: str, markers: Iterable[tuple[int, int, Iterable[int]]]) -> str:
 def written(text: str, form: str) -> str:
     """The text with its citation markers written as `form` says, for example `[^{}]`. What follows one cannot make a
     link of it."""
-    return _MARKER.sub(lambda found: form.format(found[1]) + ("\\" if found[2] else ""), text)
+    return written_with_places(text, form)[0]
+
+
+def written_with_places(text: str, form: str) -> tuple[str, list[tuple[int, int, int]]]:
+    """As `written`, and the start, end and number of each marker in what was written."""
+    done = ""
+    places: list[tuple[int, int, int]] = []
+    last = 0
+    for found in _MARKER.finditer(text):
+        done += text[last : found.start()]
+        marker = form.format(found[1])
+        places.append((len(done), len(done) + len(marker), int(found[1])))
+        done += marker + ("\\" if found[2] else "")
+        last = found.end()
+    return done + text[last:], places
 
 
 def unescaped(text: str) -> str:

@@ -13,7 +13,7 @@ request that is valid: `admitted`.
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Final
 
 from fastapi import Request
@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from chapterverse.api.clients import Client, Clients
 from chapterverse.api.errors import error_response, path_of
-from chapterverse.api.gate import Gate
+from chapterverse.api.gate import Gate, Slot
 from chapterverse.api.rates import RateLimits
 from chapterverse.api.request_log import note, started_at
 from chapterverse.config import REQUEST_SECONDS, Settings
@@ -103,24 +103,35 @@ class Guard:
         path = path_of(scope)
         address = self._clients.by_address(scope)
         if (door := _under(path, _KEYED)) is None:
+            if path == "/health" and self._clients.sends_key(scope):
+                with suppress(Unauthorized):
+                    scope["chapterverse.keyed"] = await self._keyed(scope, address) is not None
             return address
         scope["chapterverse.door"] = door  # for the log of a request that reaches no route
         note(scope, client=pseudonym(address.name))
-        try:
-            client = self._clients.by_key(scope) or address
-        except Unauthorized:
-            # Guesses are counted, too.
-            await self._rates.take(f"guess-{address.name}", self._settings.api_rate_limit)
-            raise
+        client = await self._keyed(scope, address) or address
         if _under(path, _COUNTED):
             allowed = self._settings.api_key_rate_limit if client.keyed else self._settings.api_rate_limit
             await self._rates.take(client.name, allowed)
         return client
 
+    async def _keyed(self, scope: Scope, address: Client) -> Client | None:
+        """The client by its key; a wrong key is counted, so that nobody can guess for long."""
+        try:
+            return self._clients.by_key(scope)
+        except Unauthorized:
+            await self._rates.take(f"guess-{address.name}", self._settings.api_rate_limit)
+            raise
+
 
 def needs_key(path: str) -> bool:
     """Whether a route needs a key, when keys are configured."""
     return _under(path, _KEYED) is not None
+
+
+def has_key(request: Request) -> bool:
+    """Whether the caller of a route that needs no key sent a valid one."""
+    return bool(request.scope.get("chapterverse.keyed"))
 
 
 def deadline_of(request: Request) -> float:
@@ -129,12 +140,18 @@ def deadline_of(request: Request) -> float:
 
 
 @asynccontextmanager
-async def admitted(request: Request) -> AsyncIterator[None]:
-    """Hold one of the slots for requests that run at once, waiting for it in turn."""
+async def admitted(request: Request) -> AsyncIterator[Slot]:
+    """Hold one of the slots for requests that work at once, waiting for it in turn."""
     gate: Gate = request.app.state.gate
     client: Client = request.scope["chapterverse.client"]
-    async with gate.slot(client.name):
-        yield
+    async with gate.slot(client.name) as slot:
+        yield slot
+
+
+def open_answer(request: Request) -> AbstractAsyncContextManager[None]:
+    """Be one of the answers that may be under way at once."""
+    gate: Gate = request.app.state.gate
+    return gate.answer()
 
 
 @asynccontextmanager

@@ -17,9 +17,11 @@ from fastapi import APIRouter, Body, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ValidationError
 
+from chapterverse.answering.refusals import SELECTION_READ
 from chapterverse.api.chat import AskingOf
 from chapterverse.api.completions import (
     DONE,
+    Annotation,
     ChatMessage,
     Choice,
     ChunkChoice,
@@ -31,13 +33,23 @@ from chapterverse.api.completions import (
     FinishReason,
     ModelCard,
     ModelList,
+    UrlCitation,
     Usage,
     UserMessage,
     in_openai_words,
 )
 from chapterverse.api.errors import responses
 from chapterverse.api.examples import COMPLETION, COMPLETION_STREAM, CONVERSATIONS
-from chapterverse.api.inert import Inert, advice_of, inert_line, link_to, marked, unescaped, written
+from chapterverse.api.inert import (
+    Inert,
+    advice_of,
+    inert_line,
+    link_to,
+    marked,
+    place_of,
+    unescaped,
+    written_with_places,
+)
 from chapterverse.api.services import ServicesOf
 from chapterverse.api.streaming import data
 from chapterverse.errors import ValidationFailed, error_named
@@ -63,9 +75,12 @@ MOST_ANSWER: Final = 20_000  # characters of an earlier answer that are looked a
 
 router = APIRouter(prefix="/v1", tags=["OpenAI-compatible"])
 
+SELECTION: Final = "selected_text"  # instead of an address, where the reader's selection is cited
+
 _FOOTNOTE = "[^{}]"
 _NOTE = re.compile(r"\[\^(\d{1,4})\]")
-_NOTES = re.compile(r"\[\^\d{1,4}\]: |Searched for “")  # how notes under an answer, or the advice of a refusal, begin
+# How notes under an answer, or the advice of a refusal, begin.
+_NOTES = re.compile(rf"\[\^\d{{1,4}}\]: |Searched for “|{re.escape(SELECTION_READ)}")
 
 
 @router.post(
@@ -128,19 +143,13 @@ def _without_notes(text: str) -> str:
     return _NOTE.sub(r"[\1]", unescaped("\n".join(lines[:end]))).strip()
 
 
-class Footnoted:
-    """The form of one completion: text with footnotes, whole or in chunks."""
+class Footnotes:
+    """Markdown footnotes for markers, and where in the text they stand."""
 
-    def __init__(self, wanted: CompletionRequest) -> None:
-        self._common: dict[str, Any] = {
-            "id": f"chatcmpl-{uuid4().hex}",
-            "created": int(time.time()),
-            "model": wanted.model,
-        }
-        self._with_usage = bool(wanted.stream_options and wanted.stream_options.include_usage)
-        self._begun = False
+    def __init__(self) -> None:
         self._inert = Inert()
-        self._sources: Sequence[SourceCitation] = ()
+        self._length = 0  # of the text so far
+        self._places: list[tuple[int, int, int]] = []  # start, end and number of each footnote's marker
 
     async def revise(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
         """The events, with footnotes for markers and the notes, as text, before the sources."""
@@ -148,22 +157,58 @@ class Footnoted:
             async for event in events:
                 if isinstance(event, ChunkEvent):
                     if shown := self._inert.feed(_marked(event.content)):
-                        yield ChunkEvent(content=written(shown, _FOOTNOTE))
+                        yield self._text(shown)
                     continue
                 if rest := self._inert.flush():
-                    yield ChunkEvent(content=written(rest, _FOOTNOTE))
+                    yield self._text(rest)
                 match event:
                     case SourcesEvent(sources=[_, *_] as sources):
-                        yield ChunkEvent(content="\n\n" + "\n".join(map(_note, range(1, len(sources) + 1), sources)))
+                        yield self._text("\n\n" + "\n".join(map(_note, range(1, len(sources) + 1), sources)))
                     case DoneEvent(disclaimer=str(disclaimer)):
-                        yield ChunkEvent(content=f"\n\n_{disclaimer}_")
+                        yield self._text(f"\n\n_{disclaimer}_")
                     case DoneEvent(advice=str()):
-                        yield ChunkEvent(content="\n\n" + "\n\n".join(advice_of(event)))
+                        yield self._text("\n\n" + "\n\n".join(advice_of(event)))
                 yield event
+
+    def _text(self, shown: str) -> ChunkEvent:
+        text, places = written_with_places(shown, _FOOTNOTE)
+        self._places += [(start + self._length, end + self._length, number) for start, end, number in places]
+        self._length += len(text)
+        return ChunkEvent(content=text)
+
+    def annotations(self, sources: Sequence[SourceCitation]) -> list[UrlCitation]:
+        """Where the text cites which page."""
+        return [
+            UrlCitation(
+                start_index=start,
+                end_index=end,
+                title=place_of(sources[number - 1].page_title, sources[number - 1].section_heading),
+                url=sources[number - 1].source_url,
+            )
+            for start, end, number in self._places
+            if number <= len(sources) and sources[number - 1].source_url != SELECTION
+        ]
+
+
+class Footnoted(Footnotes):
+    """The form of one completion: text with footnotes, whole or in chunks."""
+
+    def __init__(self, wanted: CompletionRequest) -> None:
+        super().__init__()
+        self._common: dict[str, Any] = {
+            "id": f"chatcmpl-{uuid4().hex}",
+            "created": int(time.time()),
+            "model": wanted.model,
+        }
+        self._with_usage = bool(wanted.stream_options and wanted.stream_options.include_usage)
+        self._begun = False
+        self._sources: Sequence[SourceCitation] = ()
 
     def body(self, answer: ChatResponse) -> BaseModel:
         """The completion as one."""
-        message = CompletionMessage(content=answer.answer, citations=answer.sources)
+        message = CompletionMessage(
+            content=answer.answer, annotations=self._annotated(answer.sources), citations=answer.sources
+        )
         choice = Choice(message=message, finish_reason=_finish(answer.status))
         return Completion(**self._common, choices=[choice], usage=_usage(answer.metadata))
 
@@ -178,7 +223,8 @@ class Footnoted:
                 self._sources = event.sources
                 return b""
             case DoneEvent():
-                last = self._chunk(_finish(event.status), citations=self._sources)
+                annotations = self._annotated(self._sources)
+                last = self._chunk(_finish(event.status), annotations=annotations, citations=self._sources)
                 return last + (self._tell_usage(event.metadata) if self._with_usage else b"") + data(DONE)
             case ErrorEvent():
                 status = error_named(event.error_code, event.message).status
@@ -190,6 +236,9 @@ class Footnoted:
             delta["role"], self._begun = "assistant", True
         choice = ChunkChoice(delta=Delta(**delta), finish_reason=finish)
         return data(CompletionChunk(**self._common, choices=[choice]).model_dump_json())
+
+    def _annotated(self, sources: Sequence[SourceCitation]) -> list[Annotation]:
+        return [Annotation(url_citation=citation) for citation in self.annotations(sources)]
 
     def _tell_usage(self, metadata: AnswerMetadata) -> bytes:
         return data(CompletionChunk(**self._common, choices=[], usage=_usage(metadata)).model_dump_json())
@@ -203,7 +252,7 @@ def _marked(text: str) -> str:
 def _note(number: int, source: SourceCitation) -> str:
     """One note: where it is said, and in which words."""
     place = inert_line(" › ".join(dict.fromkeys(filter(None, (source.page_title, source.section_heading)))))
-    where = place if source.source_url == "selected_text" else f"{place} — {link_to(source.source_url)}"
+    where = place if source.source_url == SELECTION else f"{place} — {link_to(source.source_url)}"
     return f"[^{number}]: {where}: “{inert_line(' '.join(source.quote.split()))}”"
 
 
@@ -212,4 +261,9 @@ def _finish(status: Status) -> FinishReason:
 
 
 def _usage(metadata: AnswerMetadata) -> Usage:
-    return Usage(prompt_tokens=metadata.tokens_used, total_tokens=metadata.tokens_used)
+    return Usage(
+        prompt_tokens=metadata.tokens_used - metadata.tokens_written,
+        completion_tokens=metadata.tokens_written,
+        total_tokens=metadata.tokens_used,
+        judge_tokens=metadata.judge_tokens,
+    )

@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from chapterverse.errors import InternalError
+from chapterverse.errors import AgentUnavailable, ChapterverseError, InternalError
 from chapterverse.models import DoneEvent, ErrorEvent, Event
 
 HEARTBEAT_SECONDS: Final = 15.0  # proxies close silent connections after 30 to 60
@@ -63,11 +63,14 @@ class EventStream(Response):
             await asyncio.wait({telling, *others}, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:  # the server stops and waits no longer
             await end(telling)
-            await self._part(send)
+            await self._part(send, InternalError("The server is being stopped. Ask again in a moment."))
             raise
         finally:
+            late = not telling.done() and not others[0].done()  # neither at its end nor left by its client
             await end(telling, *others)
             await self._events.aclose()
+        if late:
+            await self._part(send, AgentUnavailable("The answer took too long. Ask again."))
         if not telling.cancelled():
             telling.result()
 
@@ -76,13 +79,12 @@ class EventStream(Response):
             self._ended = isinstance(event, DoneEvent | ErrorEvent)
             await self._send(send, self._write(event), last=self._ended)
 
-    async def _part(self, send: Send) -> None:
+    async def _part(self, send: Send, reason: ChapterverseError) -> None:
         """End the stream as every stream ends."""
-        stopped = InternalError("The server is being stopped. Ask again in a moment.")
         if not self._ended:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(FAREWELL_SECONDS):
-                    event = ErrorEvent(error_code=stopped.code, message=stopped.message)
+                    event = ErrorEvent(error_code=reason.code, message=reason.message)
                     await self._send(send, self._write(event), last=True)
 
     async def _beat(self, send: Send) -> None:

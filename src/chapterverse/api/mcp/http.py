@@ -40,7 +40,7 @@ class SharedDesk:
         services: Services = self.request.app.state.services
         return services
 
-    def slot(self) -> AbstractAsyncContextManager[None]:
+    def slot(self) -> AbstractAsyncContextManager[object]:
         """In turn with all other clients."""
         return admitted(self.request)
 

@@ -44,7 +44,7 @@ class Desk(Protocol):
     def services(self) -> Services:
         """What answering needs."""
 
-    def slot(self) -> AbstractAsyncContextManager[None]:
+    def slot(self) -> AbstractAsyncContextManager[object]:
         """One of the places for calls that run at once."""
 
     async def answer(self, question: ChatRequest) -> ChatResponse:

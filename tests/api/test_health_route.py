@@ -1,0 +1,85 @@
+"""`/health` over real HTTP: what it says of a model that only seems to work, of engines in use, and to whom."""
+
+from pathlib import Path
+
+import pytest
+
+from chapterverse.config import Settings
+from chapterverse.health import REMEMBER_SECONDS
+from tests.llm_stub import Fails, Says, serving_llm
+from tests.served import Served, serve
+
+pytestmark = pytest.mark.slow
+
+QUESTION = {"query": "What is ROS 2?"}
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert REMEMBER_SECONDS > 0
+    monkeypatch.setattr("chapterverse.health.REMEMBER_SECONDS", 0.0)
+
+
+def model_of(server: Served) -> tuple[int, str, str | None]:
+    answer = server.http.get("/health")
+    llm = answer.json()["services"]["llm"]
+    return answer.status_code, llm["status"], llm["message"]
+
+
+def test_a_model_whose_answers_fail_is_down(
+    example_home: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving_llm() as llm:
+        settings = Settings.load(
+            chapterverse_home=example_home, database_url=postgres_url, openai_api_key="k", openai_base_url=llm.url
+        )
+        with serve(settings) as server:
+            assert model_of(server) == (200, "up", None)
+            llm.usual = Fails(401)
+            assert server.http.post("/chat", json=QUESTION).status_code == 503
+            code, status, message = model_of(server)
+            assert (code, status) == (503, "down")
+            assert message and message.startswith("The last answer failed: ")
+            llm.usual = Says("Fine.")
+            server.http.post("/chat", json=QUESTION)
+            assert model_of(server) == (200, "up", None)
+            llm.usual = Fails(401)
+            server.http.post("/chat", json=QUESTION)
+            assert model_of(server)[1] == "down"
+            monkeypatch.setattr("chapterverse.writing.watched.FAILURE_COUNTS_SECONDS", 0.0)
+            assert model_of(server)[1] == "up", "whoever gets no questions must be able to recover"
+
+
+def test_only_engines_in_use_are_named(example_server: Served) -> None:
+    services = example_server.http.get("/health").json()["services"]
+    assert services.keys() == {"qdrant", "embeddings", "llm", "database"}
+
+
+def test_paths_and_addresses_are_for_callers_with_a_key(example_home: Path, tmp_path: Path) -> None:
+    gone = "http://10.255.255.1:6333"
+    for settings, place in (
+        (Settings.load(chapterverse_home=example_home, api_keys="secret-key"), str(example_home)),
+        (Settings.load(chapterverse_home=tmp_path, qdrant_url=gone, api_keys="secret-key"), "10.255.255.1"),
+    ):
+        with serve(settings) as server:
+            known = server.http.get("/health", headers={"X-API-Key": "secret-key"}).text
+            assert place in known
+            for headers in ({}, {"X-API-Key": "wrong"}):
+                answer = server.http.get("/health", headers=headers)
+                assert answer.status_code in (200, 503)
+                assert place not in answer.text
+                assert "/" not in "".join(service["engine"] for service in answer.json()["services"].values())
+            assert place not in server.http.get("/metrics").text
+
+
+def test_without_keys_nobody_is_told_a_path(example_server: Served, example_home: Path) -> None:
+    answer = example_server.http.get("/health", headers={"X-API-Key": "anything"})
+    assert str(example_home) not in answer.text
+
+
+def test_a_key_is_not_guessed_here_either(example_home: Path) -> None:
+    settings = Settings.load(chapterverse_home=example_home, api_keys="secret-key", api_rate_limit=3)
+    with serve(settings) as server:
+        answers = [server.http.get("/health", headers={"X-API-Key": f"guess-{n}"}).status_code for n in range(4)]
+        assert answers == [200, 200, 200, 429]
+        assert server.http.get("/health").status_code == 200
