@@ -40,12 +40,13 @@ test-docusaurus: $(READY) ## Install Docusaurus (minutes, 240 MB below .cache) a
 quick: $(READY) ## Run the fast tests
 	$(CLEAN_ENV) $(BIN)/python -m pytest -q -n $(TESTERS) --dist loadfile -m "not slow and not browser"
 
-check: $(READY) ## Format, lint, types, layers, audit of the dependencies: what CI checks
+check: $(READY) ## Format, lint, types, layers, audit of the dependencies, pages of the code as it is: what CI checks
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/audit.py
+	$(BIN)/python tools/pages.py
 
 format: $(READY) ## Format and repair what can be repaired
 	$(BIN)/ruff format .
@@ -88,7 +89,7 @@ flips: $(READY) ## Change 300 random bytes of an index and 100 of a database: th
 reliability: $(READY) ## Every fault and what came of it, into docs/RELIABILITY.md (twenty minutes)
 	mkdir -p .cache && rm -f .cache/outcomes.jsonl
 	$(CLEAN_ENV) RELIABILITY_OUTCOMES=$(CURDIR)/.cache/outcomes.jsonl $(BIN)/python -m pytest -q tests/faults --timeout 600
-	$(BIN)/python tools/reliability.py .cache/outcomes.jsonl
+	$(BIN)/python -m tools.reliability .cache/outcomes.jsonl
 
 load: $(READY) ## Our own server under 1, 10, 50 and 200 requests at once
 	$(CLEAN_ENV) $(BIN)/python -m bench.load
