@@ -11,7 +11,7 @@ export CHAPTERVERSE_HOME ?= $(CURDIR)/.chapterverse
 CLEAN_ENV := env -u GEMINI_API_KEY -u OPENAI_API_KEY -u COHERE_API_KEY -u QDRANT_API_KEY -u DATABASE_URL -u REDIS_URL -u JUDGE_API_KEY
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-docusaurus quick check format bench bench-retrieval bench-index bench-ingest bench-readers bench-answering bench-answers bench-keyless scoreboard reliability load race race-setup soak lock clean injection eval-llm fuzz flips
+.PHONY: help setup run test test-docusaurus quick check format bench bench-retrieval bench-index bench-server bench-ingest bench-readers bench-answering bench-answers bench-keyless scoreboard reliability load race race-setup soak lock clean injection eval-llm fuzz flips
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -59,6 +59,9 @@ bench-retrieval: $(READY) ## Retrieval quality on public sets: BM25, dense, ours
 
 bench-index: $(READY) ## The embedded index at 50,000 and 100,000 chunks
 	$(BIN)/python -m bench.index_scale
+
+bench-server: $(READY) ## A million passages in the Qdrant server at QDRANT_URL (long; has not been run yet)
+	$(BIN)/python -m bench.server_scale
 
 bench-ingest: $(READY) ## The Kubernetes documentation: first run, no change, ten pages changed
 	$(BIN)/python -m bench.ingest_k8s
