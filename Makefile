@@ -11,7 +11,7 @@ export CHAPTERVERSE_HOME ?= $(CURDIR)/.chapterverse
 CLEAN_ENV := env -u GEMINI_API_KEY -u OPENAI_API_KEY -u COHERE_API_KEY -u QDRANT_API_KEY -u DATABASE_URL -u REDIS_URL -u JUDGE_API_KEY
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-docusaurus quick check format bench bench-retrieval bench-index bench-ingest bench-readers bench-answering bench-answers bench-keyless scoreboard reliability load streams race race-setup soak lock clean injection eval-llm fuzz flips
+.PHONY: help setup run test test-docusaurus quick check format bench bench-retrieval bench-index bench-server bench-ingest bench-readers bench-answering bench-answers bench-keyless scoreboard reliability load streams race race-setup soak lock clean injection eval-llm fuzz flips
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -40,12 +40,13 @@ test-docusaurus: $(READY) ## Install Docusaurus (minutes, 240 MB below .cache) a
 quick: $(READY) ## Run the fast tests
 	$(CLEAN_ENV) $(BIN)/python -m pytest -q -n $(TESTERS) --dist loadfile -m "not slow and not browser"
 
-check: $(READY) ## Format, lint, types, layers, audit of the dependencies: what CI checks
+check: $(READY) ## Format, lint, types, layers, audit of the dependencies, pages of the code as it is: what CI checks
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/audit.py
+	$(BIN)/python tools/pages.py
 
 format: $(READY) ## Format and repair what can be repaired
 	$(BIN)/ruff format .
@@ -58,6 +59,9 @@ bench-retrieval: $(READY) ## Retrieval quality on public sets: BM25, dense, ours
 
 bench-index: $(READY) ## The embedded index at 50,000 and 100,000 chunks
 	$(BIN)/python -m bench.index_scale
+
+bench-server: $(READY) ## A million passages in the Qdrant server at QDRANT_URL (long; has not been run yet)
+	$(BIN)/python -m bench.server_scale
 
 bench-ingest: $(READY) ## The Kubernetes documentation: first run, no change, ten pages changed
 	$(BIN)/python -m bench.ingest_k8s
@@ -88,7 +92,7 @@ flips: $(READY) ## Change 300 random bytes of an index and 100 of a database: th
 reliability: $(READY) ## Every fault and what came of it, into docs/RELIABILITY.md (twenty minutes)
 	mkdir -p .cache && rm -f .cache/outcomes.jsonl
 	$(CLEAN_ENV) RELIABILITY_OUTCOMES=$(CURDIR)/.cache/outcomes.jsonl $(BIN)/python -m pytest -q tests/faults --timeout 600
-	$(BIN)/python tools/reliability.py .cache/outcomes.jsonl
+	$(BIN)/python -m tools.reliability .cache/outcomes.jsonl
 
 load: $(READY) ## Our own server under 1, 10, 50 and 200 requests at once
 	$(CLEAN_ENV) $(BIN)/python -m bench.load

@@ -20,7 +20,7 @@ import orjson
 from bench.results import save
 from chapterverse.book import Chunk, Fingerprint, Manifest, Page, PageRecord, chunk_id_for, page_id_for, text_hash
 from chapterverse.embeddings import Vectors
-from chapterverse.index import Filters, HybridQuery
+from chapterverse.index import Filters, HybridQuery, Index
 from chapterverse.index.edge import EdgeIndex
 
 DIMENSION = 384
@@ -75,7 +75,7 @@ class Corpus:
         )
 
 
-async def build(index: EdgeIndex, corpus: Corpus) -> float:
+async def build(index: Index, corpus: Corpus) -> float:
     """Seconds inside the index, without making the corpus."""
     seconds = 0.0
     async with index.writer(fresh=True) as writer:
@@ -128,7 +128,7 @@ def questions(corpus: Corpus, filters: Filters) -> list[HybridQuery]:
     return [HybridQuery(corpus.words(8), vector, limit=10, filters=filters) for vector in corpus.vectors(QUERIES)]
 
 
-async def time_searches(index: EdgeIndex, queries: list[HybridQuery]) -> list[float]:
+async def time_searches(index: Index, queries: list[HybridQuery]) -> list[float]:
     """Milliseconds of one hybrid search after the other."""
     times = []
     for query in queries:

@@ -1,45 +1,54 @@
 """Where benchmark results go: one JSON file per bench and commit.
 
-Owns the file names. Nothing in a result depends on the machine but the times.
+Results of a tree that differs from its commit are kept out of the repository, and a new result of a bench replaces the
+one before. Nothing in a result depends on the machine but the times.
 """
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any, Final
 
+from tools.pages import PAGES
+
 ROOT: Final = Path(__file__).resolve().parents[1]
 RESULTS: Final = ROOT / "bench" / "results"
+UNCOMMITTED: Final = ROOT / ".cache" / "results"  # git ignores it
+# What benches write themselves does not make a tree another one than its commit.
+_WRITTEN: Final = (":!bench/results", *(f":!{page.page}" for page in PAGES))
 
 
 def commit() -> str:
     """The short name of the commit, marked when the tree differs from it."""
     name = _git("rev-parse", "--short", "HEAD")
-    return f"{name}-dirty" if _git("status", "--porcelain", "--untracked-files=no") else name
+    return f"{name}-dirty" if _git("status", "--porcelain", "--untracked-files=no", "--", ".", *_WRITTEN) else name
 
 
 def save(bench: str, result: dict[str, Any]) -> Path:
     """Write a result and return where."""
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    target = RESULTS / f"{bench}-{commit()}.json"
+    state = commit()
+    folder = UNCOMMITTED if state.endswith("-dirty") else RESULTS
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in _of_bench(folder, bench):
+        old.unlink()
+    target = folder / f"{bench}-{state}.json"
     target.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
     return target
 
 
 def newest(bench: str) -> tuple[dict[str, Any], str] | None:
-    """The latest result of a bench and the commit it is of: by the commit's time, a tree that differs after it."""
-    found = [(_age(path, bench), path) for path in RESULTS.glob(f"{bench}-*.json")]
+    """The result of a bench and the commit it is of; one of a tree that differs from its commit, if it is later."""
+    found = [path for folder in (RESULTS, UNCOMMITTED) for path in _of_bench(folder, bench)]
     if not found:
         return None
-    path = max(found)[1]
+    path = max(found, key=lambda one: one.stat().st_mtime)
     return json.loads(path.read_text("utf-8")), path.stem.removeprefix(f"{bench}-")
 
 
-def _age(path: Path, bench: str) -> tuple[int, bool, float]:
-    name, _, dirty = path.stem.removeprefix(f"{bench}-").partition("-")
-    shown = ["git", "show", "-s", "--format=%ct", name]
-    asked = subprocess.run(shown, cwd=ROOT, capture_output=True, text=True, check=False)  # a commit may be gone
-    return int(asked.stdout or 0), bool(dirty), path.stat().st_mtime
+def _of_bench(folder: Path, bench: str) -> list[Path]:
+    name = re.compile(rf"{re.escape(bench)}-\w+(-dirty)?")
+    return [path for path in folder.glob(f"{bench}-*.json") if name.fullmatch(path.stem)]
 
 
 def _git(*arguments: str) -> str:

@@ -1,6 +1,10 @@
 """The documentation names everything that is there."""
 
+import itertools
 import re
+import subprocess
+import tomllib
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -51,6 +55,30 @@ def test_every_link_of_the_documents_leads_somewhere() -> None:
     for page in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")):
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_every_file_that_the_documents_name_exists() -> None:
+    """Records of decisions are history and left out. A name may be given from the package, or as a pattern."""
+    files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    for page in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")):
+        for name in re.findall(
+            r"`((?:bench|docs|src|tests|tools|training|[a-z_]+)/[\w./*-]+\.\w+)`", page.read_text("utf-8")
+        ):
+            if name.split("/")[0] not in ("index", "ledgers", "intro"):  # inside of a home, or of somebody's book
+                found = any(fnmatch(file, f"*{name}") for file in files)
+                assert found, f"{page.name}: {name}"
+
+
+def test_the_table_of_layers_is_the_one_that_is_checked() -> None:
+    """Every module stands in the table of ARCHITECTURE.md, and none above what it may not import."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    layers = next(one["layers"] for one in project["tool"]["importlinter"]["contracts"] if one["type"] == "layers")
+    table = [line.split("|")[2] for line in (ROOT / "ARCHITECTURE.md").read_text("utf-8").splitlines() if "|" in line]
+    rows = {name: row for row, names in enumerate(table) for name in re.findall(r"`(\w+)/?`", names)}
+    checked = [[name for name in layer.split(" | ") if name != "testing"] for layer in layers]
+    assert {name for layer in checked for name in layer} <= set(rows)
+    for above, below in itertools.pairwise(checked):
+        assert max(rows[name] for name in above) <= min(rows[name] for name in below), (above, below)
 
 
 def test_every_make_target_of_the_documents_exists() -> None:

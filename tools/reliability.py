@@ -1,4 +1,4 @@
-"""Write `docs/RELIABILITY.md` from what the fault suite recorded: `python tools/reliability.py OUTCOMES [ORIGIN]`.
+"""Write `docs/RELIABILITY.md` from what the fault suite recorded: `python -m tools.reliability OUTCOMES [ORIGIN]`.
 
 Owns the page's words and tables. `make reliability` runs the suite and then this; nobody edits the page by hand.
 Outcomes that come from anything but one such run are told by ORIGIN, a sentence or two for the page.
@@ -6,18 +6,21 @@ Outcomes that come from anything but one such run are told by ORIGIN, a sentence
 
 import json
 import os
-import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from bench.results import commit
+
+from tools.pages import RELIABILITY, code_digest
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "RELIABILITY.md"
 
 _HEAD = """# What fails, and what then
 
-Generated on {when}, of commit {commit}, on {cores} cores at a load of {load}; not edited by hand. {origin}
+Generated on {when}, of commit {commit}, code {code}, on {cores} cores at a load of {load}; not edited by hand. {origin}
 Every line was seen by the suite in `tests/faults`, with real engines in processes of their own; a line that is not as
 the specification wants it fails the suite.
 
@@ -56,10 +59,8 @@ def _table(rows: list[dict[str, Any]]) -> str:
 def main(outcomes: Path, origin: str = "One run of `make reliability`.") -> None:
     """Write the page."""
     rows = [json.loads(line) for line in outcomes.read_text("utf-8").splitlines()]
-    asked = ["git", "describe", "--always", "--dirty"]
-    commit = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()  # noqa: S603
-    when = f"{datetime.now(UTC):%Y-%m-%d}"
-    head = _HEAD.format(when=when, commit=commit, cores=os.cpu_count(), load=f"{os.getloadavg()[0]:.1f}", origin=origin)
+    facts = {"when": f"{datetime.now(UTC):%Y-%m-%d}", "commit": commit(), "code": code_digest(RELIABILITY)}
+    head = _HEAD.format(**facts, cores=os.cpu_count(), load=f"{os.getloadavg()[0]:.1f}", origin=origin)
     parts = [head]
     for part, words in _PARTS.items():
         found = [row for row in rows if row["part"] == part]

@@ -29,14 +29,13 @@ from chapterverse.ingestion.pipeline import Workshop, ingest
 from chapterverse.ingestion.sources import open_source
 from chapterverse.services import Services
 from chapterverse.wiring import open_services
+from tools import pages
 
 OURS, WORDS, MEANING = "ours", "bm25", "dense"
 SYSTEMS: Final = (OURS, WORDS, MEANING)
 CACHE: Final = ROOT / ".cache" / "bench"
 _TOLD_EVERY: Final = 50  # questions
 _TRIES: Final = 3  # more, where the machine was too busy
-_CODE: Final = ("src/chapterverse", "bench/scoreboard/baselines.py", "bench/memory.py")
-_UNREAD: Final = ("web", "api", "terminal", "cli", "evaluation", "__pycache__")  # change no answer
 
 Cases = dict[str, list[Case]]  # by system, in the order of the set
 
@@ -59,13 +58,7 @@ class KeptVectors(Relay):
 
 def code_digest() -> str:
     """What tells one state of the code that answers from another."""
-    digest = hashlib.sha256()
-    for name in _CODE:
-        files = sorted((ROOT / name).rglob("*")) if (ROOT / name).is_dir() else [ROOT / name]
-        for path in files:
-            if path.is_file() and not set(path.relative_to(ROOT).parts) & set(_UNREAD):
-                digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
-    return digest.hexdigest()[:12]
+    return pages.code_digest(pages.SCOREBOARD)
 
 
 async def ask_set(asked: PublicSet, code: str) -> Cases:

@@ -79,7 +79,8 @@ class Settings(BaseSettings):
     cohere_base_url: str = Field("https://api.cohere.com", description="Cohere's endpoint.")
 
     qdrant_url: str | None = Field(
-        None, description="A Qdrant server, cluster or Cloud instead of the embedded engine."
+        None,
+        description="A Qdrant server or Cloud instead of the embedded engine; nodes of a cluster, separated by commas.",
     )
     qdrant_api_key: SecretStr | None = Field(None, description="Its key.")
     qdrant_collection_name: str = Field(QDRANT_COLLECTION, pattern=r"^[A-Za-z0-9_-]{1,200}$", description="Collection.")
@@ -143,11 +144,18 @@ class Settings(BaseSettings):
             raise ValueError(f"{value} must be a text file that is not empty")
         return value
 
-    @field_validator("gemini_base_url", "openai_base_url", "cohere_base_url", "qdrant_url", "judge_base_url")
+    @field_validator("gemini_base_url", "openai_base_url", "cohere_base_url", "judge_base_url")
     @classmethod
     def _http(cls, value: str | None) -> str | None:
         if value is not None:
             _HTTP.validate_python(value)
+        return value
+
+    @field_validator("qdrant_url")
+    @classmethod
+    def _nodes(cls, value: str | None) -> str | None:
+        for node in value.split(",") if value is not None else ():
+            _HTTP.validate_python(node.strip())
         return value
 
     @field_validator("database_url")

@@ -21,6 +21,7 @@ from pydantic import (
     model_validator,
 )
 from pydantic.config import JsonDict
+from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
 
 Mode = Literal["general", "selected_text"]
 ConfidenceLevel = Literal["high", "medium", "low", "insufficient"]
@@ -118,8 +119,12 @@ class SearchFilters(Strict):
     @classmethod
     def _known(cls, given: object) -> object:
         """Refuse unknown filters with the list of those that there are."""
-        if isinstance(given, dict) and (unknown := [str(key) for key in given if key not in cls.model_fields]):
-            raise ValueError(f"there is no filter {', '.join(unknown)}; known are {', '.join(cls.model_fields)}")
+        if isinstance(given, dict) and (unknown := [key for key in given if key not in cls.model_fields]):
+            problem = PydanticCustomError(
+                "extra_forbidden", f"there is no such filter; known are {', '.join(cls.model_fields)}"
+            )
+            faults = [InitErrorDetails(type=problem, loc=(str(key),), input=given[key]) for key in unknown]
+            raise ValidationError.from_exception_data(cls.__name__, faults)
         return given
 
 

@@ -93,8 +93,8 @@ def test_the_map_leads_to_tests() -> None:
         (SELECTION | {"selected_text": ""}, "body", "selected_text is required"),
         (
             QUESTION | {"filters": {"chapter": "1"}},
-            "filters",
-            "there is no filter chapter; known are source_url, page_title",
+            "filters.chapter",
+            "there is no such filter; known are source_url, page_title",
         ),
     ],
 )

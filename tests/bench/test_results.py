@@ -1,6 +1,5 @@
-"""Which of several results is the latest."""
+"""Where results go, and which is the latest."""
 
-import json
 import os
 from pathlib import Path
 
@@ -9,16 +8,26 @@ import pytest
 from bench import results
 
 
-def test_the_newest_result_by_commit_then_by_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(results, "RESULTS", tmp_path)
+def test_a_result_of_a_tree_that_differs_stays_out_of_the_repository_and_a_new_one_replaces_the_old(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "RESULTS", tmp_path / "kept")
+    monkeypatch.setattr(results, "UNCOMMITTED", tmp_path / "not-kept")
     assert results.newest("speed") is None
-    times = {"gone123": 30, "also456": 20, "late789": 10}  # commits that nobody knows: the file's time decides
-    for name, when in times.items():
-        path = tmp_path / f"speed-{name}.json"
-        path.write_text(json.dumps({"name": name}))
-        os.utime(path, (when, when))
-    (tmp_path / "speedy-x.json").write_text("{}")
-    assert results.newest("speed") == ({"name": "gone123"}, "gone123")
-    (tmp_path / "speed-also456-dirty.json").write_text("{}")  # a tree that differs comes after its commit
-    os.utime(tmp_path / "speed-also456-dirty.json", (1, 1))
-    assert results.newest("speed") == ({}, "also456-dirty")
+    for state in ("abc1234", "abc1235", "abc1236-dirty"):
+        monkeypatch.setattr(results, "commit", lambda state=state: state)
+        results.save("speed", {"of": state})
+        results.save("speed-of-light", {"of": state})
+    assert {path.name for path in (tmp_path / "kept").iterdir()} == {
+        "speed-abc1235.json",
+        "speed-of-light-abc1235.json",
+    }
+    assert (tmp_path / "not-kept" / "speed-abc1236-dirty.json").exists()
+    os.utime(tmp_path / "not-kept" / "speed-abc1236-dirty.json", (1, 1))
+    assert results.newest("speed") == ({"of": "abc1235"}, "abc1235")
+    os.utime(tmp_path / "kept" / "speed-abc1235.json", (0, 0))
+    assert results.newest("speed") == ({"of": "abc1236-dirty"}, "abc1236-dirty")
+
+
+def test_what_a_bench_writes_does_not_make_the_tree_another_one() -> None:
+    assert ":!docs/SCOREBOARD.md" in results._WRITTEN and ":!bench/results" in results._WRITTEN

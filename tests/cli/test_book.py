@@ -28,7 +28,7 @@ def test_search_prints_data_to_stdout_and_the_rest_to_stderr(example_home: Path)
         (["search", "x", "-k", "99"], 2, "'-k'"),
         (["search", "x", "--threshold", "3"], 2, "'--threshold'"),
         (["search", "x", "-f", "module"], 2, "KEY=VALUE"),
-        (["search", "x", "-f", "author=me"], 2, "there is no filter author; known are source_url, page_title"),
+        (["search", "x", "-f", "author=me"], 2, "filters.author: there is no such filter; known are source_url"),
         (["search", "x"], 6, "chapterverse ingest"),
         (["calibrate"], 6, "chapterverse ingest"),
         (["ingest"], 2, "SOURCE"),

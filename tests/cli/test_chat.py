@@ -133,8 +133,9 @@ def test_a_setting_that_cannot_work_ends_the_chat(example_home: Path) -> None:
     assert "COHERE_API_KEY" in shown.stderr
 
 
-def test_ctrl_c_pressed_twice_ends_the_answer_and_not_the_chat(open_home: Path) -> None:
-    with serving_llm() as stub, Terminal(open_home, "chat", **speaking_to(stub)) as terminal:
+def test_ctrl_c_pressed_twice_ends_the_answer_and_not_the_chat(example_home: Path, database_url: str) -> None:
+    kept = {"DATABASE_URL": database_url}
+    with serving_llm() as stub, Terminal(example_home, "chat", **speaking_to(stub), **kept) as terminal:
         terminal.until("\n> ")
         stub.script.append(Hangs(after="ROS 2 is a set of libraries [1]. And then "))
         terminal.type("Which middleware does ROS 2 use?\n")

@@ -37,7 +37,7 @@ def qdrant_server() -> Iterator[str]:
         return
     binary = _binary()
     with scratch_directory() as home, tempfile.TemporaryDirectory(prefix="qdrant-") as program:
-        http, grpc = _free_ports()
+        http, grpc = _free_ports(2)
         (home / "config.yaml").write_text(
             f"storage: {{storage_path: {home}/data, snapshots_path: {home}/snapshots, wal: {{wal_capacity_mb: 1}}}}\n"
             f"service: {{host: 127.0.0.1, http_port: {http}, grpc_port: {grpc}, enable_static_content: false}}\n"
@@ -53,6 +53,65 @@ def qdrant_server() -> Iterator[str]:
         finally:
             server.kill()
             server.wait()
+
+
+class QdrantCluster:
+    """Nodes of one cluster on loopback that can be killed and started again."""
+
+    def __init__(self, binary: Path, home: Path, program: Path, nodes: int) -> None:
+        self._home = home
+        self._program = str(shutil.copy(binary, program))
+        self._options = _unprivileged(home, program)
+        self._ports = [_free_ports(3) for _ in range(nodes)]
+        self._running: dict[int, subprocess.Popen[bytes]] = {}
+        for node in range(nodes):
+            self.start(node)
+
+    @property
+    def urls(self) -> list[str]:
+        return [f"http://127.0.0.1:{http}" for http, _, _ in self._ports]
+
+    def start(self, node: int) -> None:
+        """Start a node and wait until it is a ready member of the cluster. The first one founds it."""
+        home = self._home / str(node)
+        home.mkdir(exist_ok=True)
+        http, grpc, peers = self._ports[node]
+        (home / "config.yaml").write_text(
+            f"storage: {{storage_path: {home}/data, snapshots_path: {home}/snapshots, wal: {{wal_capacity_mb: 1}}}}\n"
+            f"service: {{host: 127.0.0.1, http_port: {http}, grpc_port: {grpc}, enable_static_content: false}}\n"
+            f"cluster: {{enabled: true, p2p: {{port: {peers}}}, consensus: {{tick_period_ms: 100}}}}\n"
+            "telemetry_disabled: true\nlog_level: ERROR\n"
+        )
+        _unprivileged(self._home, home)
+        command = [self._program, "--config-path", str(home / "config.yaml"), "--uri", f"http://127.0.0.1:{peers}"]
+        if node:
+            command += ["--bootstrap", f"http://127.0.0.1:{self._ports[0][2]}"]
+        with (home / "log").open("ab") as log:
+            started = subprocess.Popen(command, cwd=home, stdout=log, stderr=log, **self._options)  # type: ignore[call-overload]
+        self._running[node] = started
+        _wait_until_ready(started, f"{self.urls[node]}/readyz", home / "log")
+
+    def kill(self, node: int) -> None:
+        """`kill -9`."""
+        server = self._running.pop(node)
+        server.kill()
+        server.wait()
+
+    def end(self) -> None:
+        for node in list(self._running):
+            self.kill(node)
+
+
+@contextlib.contextmanager
+def qdrant_cluster(nodes: int = 3) -> Iterator[QdrantCluster]:
+    """A cluster that is ready."""
+    binary = _binary()
+    with scratch_directory() as home, tempfile.TemporaryDirectory(prefix="qdrant-") as program:
+        cluster = QdrantCluster(binary, home, Path(program), nodes)
+        try:
+            yield cluster
+        finally:
+            cluster.end()
 
 
 def _binary() -> Path:
@@ -92,11 +151,12 @@ def _unprivileged(*directories: Path) -> dict[str, object]:
     return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
 
 
-def _free_ports() -> tuple[int, int]:
-    with socket.socket() as first, socket.socket() as second:
-        for each in (first, second):
+def _free_ports(count: int) -> tuple[int, ...]:
+    with contextlib.ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
             each.bind(("127.0.0.1", 0))
-        return first.getsockname()[1], second.getsockname()[1]
+        return tuple(each.getsockname()[1] for each in sockets)
 
 
 def _wait_until_ready(server: "subprocess.Popen[bytes]", url: str, log: Path) -> None:

@@ -30,6 +30,7 @@ from chapterverse.index.points import (
     page_from_payload,
 )
 from chapterverse.index.server_errors import server_errors
+from chapterverse.index.server_nodes import ClusterTransport, nodes_of
 from chapterverse.index.sparse import WordWeights
 
 _KNOWN_FOR = 1.0  # seconds a manifest is taken as current; the state before stays readable for longer than that
@@ -212,12 +213,15 @@ class QdrantIndex:
         await self._client.close()
 
     def _connect(self, timeout: float) -> AsyncQdrantClient:
+        nodes = nodes_of(self._url)
+        cluster: dict[str, Any] = {"transport": ClusterTransport(nodes)} if len(nodes) > 1 else {}
         return AsyncQdrantClient(
-            url=self._url,
+            url=nodes[0],
             # As a header: given as a key, the client prints a warning of its own when the address is not https.
             headers={"api-key": self._api_key} if self._api_key else None,
             timeout=math.ceil(timeout),
             check_compatibility=False,  # it would ask the server from inside the constructor, blocking
+            **cluster,
         )
 
     async def _read(self, read: Callable[[Manifest], Awaitable[T]], seconds: float) -> T:

@@ -40,7 +40,7 @@ async def open_writer(
     client: AsyncQdrantClient, alias: str, *, fresh: bool, spread: Spread
 ) -> AsyncIterator["QdrantWriter"]:
     """The one writer of an alias, on a copy of the current state or on nothing."""
-    lock = _Lock(client, f"{alias}__lock")
+    lock = _Lock(client, f"{alias}__lock", spread.replicas)
     with server_errors(alias):
         current = await _current(client, alias)
         await lock.take()
@@ -172,14 +172,18 @@ class QdrantWriter:
 
     async def _create(self, dimension: int) -> None:
         """Create the new collection and copy the current state into it, if there is one to start from."""
-        await self._client.create_collection(
-            self._collection,
-            vectors_config={points.DENSE: models.VectorParams(size=dimension, distance=models.Distance.COSINE)},
-            sparse_vectors_config={points.SPARSE: models.SparseVectorParams(modifier=models.Modifier.IDF)},
-            on_disk_payload=True,
-            shard_number=self._spread.shards,
-            replication_factor=self._spread.replicas,
-        )
+        try:
+            await self._client.create_collection(
+                self._collection,
+                vectors_config={points.DENSE: models.VectorParams(size=dimension, distance=models.Distance.COSINE)},
+                sparse_vectors_config={points.SPARSE: models.SparseVectorParams(modifier=models.Modifier.IDF)},
+                on_disk_payload=True,
+                shard_number=self._spread.shards,
+                replication_factor=self._spread.replicas,
+            )
+        except UnexpectedResponse as error:
+            if error.status_code != 409:  # it exists: the name is ours alone, so an answer was lost and asked for again
+                raise
         self._created = True
         self._dimension = dimension
         for field in points.KEYWORDS:
@@ -249,8 +253,9 @@ class _Lock:
     """A collection that exists while somebody writes: creating one is atomic on a server. Best effort: the lock of a
     process that is gone is broken at once, any other after a quarter of an hour without a sign of life."""
 
-    def __init__(self, client: AsyncQdrantClient, name: str) -> None:
+    def __init__(self, client: AsyncQdrantClient, name: str, replicas: int) -> None:
         self._client = client
+        self._replicas = replicas
         self._name = name
         self._owner = f"{socket.gethostname()}, pid {os.getpid()}, {secrets.token_hex(4)}"
         self._shown = 0.0
@@ -287,7 +292,9 @@ class _Lock:
 
     async def _create(self) -> bool:
         try:
-            return await self._client.create_collection(self._name, vectors_config={})
+            return await self._client.create_collection(
+                self._name, vectors_config={}, shard_number=1, replication_factor=self._replicas
+            )
         except UnexpectedResponse as error:
             if error.status_code == 409:  # it exists
                 return False

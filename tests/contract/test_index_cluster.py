@@ -1,0 +1,112 @@
+"""A cluster of three real Qdrant nodes: one is killed while questions are asked and in the middle of an ingest."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from chapterverse import Book
+from chapterverse.index.server import QdrantIndex, Spread
+from tests.conftest import EXAMPLE_BOOK
+from tests.contract.qdrant_server import QdrantCluster, qdrant_cluster
+from tests.index.sample import SITE, ask, manifest, write_page
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+PAGES = 60
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[QdrantCluster]:
+    with qdrant_cluster() as running:
+        yield running
+
+
+@pytest.mark.parametrize("node", [0, 1, 2])
+async def test_a_node_is_killed_while_questions_are_asked_and_in_the_middle_of_an_ingest(
+    nodes: QdrantCluster, node: int
+) -> None:
+    """No question fails, no page is lost, and the node is a whole member again after it was started."""
+    index = QdrantIndex(url=",".join(nodes.urls), collection=f"book{node}", spread=Spread(shards=3, replicas=2))
+    async with index.writer() as writer:
+        for number in range(PAGES):
+            await write_page(f"p{number}.html", [f"text {number}"]).put(writer)
+        await writer.publish(manifest())
+
+    answered, slowest, over = 0, 0.0, asyncio.Event()
+
+    async def keep_asking() -> None:
+        nonlocal answered, slowest
+        while not over.is_set():
+            started = time.monotonic()
+            assert len(await index.search(ask("text"))) == ask("text").limit
+            answered, slowest = answered + 1, max(slowest, time.monotonic() - started)
+
+    readers = [asyncio.create_task(keep_asking()) for _ in range(4)]
+    async with index.writer() as writer:
+        for number in range(PAGES, 2 * PAGES):
+            if number == PAGES + PAGES // 2:
+                await asyncio.to_thread(nodes.kill, node)
+            await write_page(f"p{number}.html", [f"text {number}"]).put(writer)
+        published = await writer.publish(manifest())
+    after = answered
+    while answered < after + 20:
+        await asyncio.sleep(0.05)
+        assert not any(reader.done() for reader in readers), "a question failed"
+    assert published.pages == 2 * PAGES
+    assert {page.url for page in await index.pages()} == {f"{SITE}/p{number}.html" for number in range(2 * PAGES)}
+
+    await asyncio.to_thread(nodes.start, node)
+    await asyncio.to_thread(_wait_until_whole, nodes, f"book{node}__{published.generation}")
+    over.set()
+    await asyncio.gather(*readers)
+    assert {page.url for page in await index.pages()} == {f"{SITE}/p{number}.html" for number in range(2 * PAGES)}
+    print(f"node {node}: {answered} searches, slowest {slowest:.2f} s")
+    await index.close()
+
+
+async def test_answers_and_an_ingest_go_on_without_a_node(
+    nodes: QdrantCluster, tmp_path: Path, database_url: str
+) -> None:
+    """The whole product on the cluster: questions are answered, and pages that are being read are kept."""
+    spread = {"qdrant_shards": 3, "qdrant_replicas": 2, "qdrant_collection_name": "whole", "database_url": database_url}
+    async with Book.open(tmp_path / "home", qdrant_url=",".join(nodes.urls), **spread) as book:
+        await book.ingest(EXAMPLE_BOOK / "ros2")
+        killed = asyncio.Event()
+        statuses: list[str] = []
+
+        async def keep_asking() -> None:
+            late = 0
+            while late < 5:  # five whole answers after the node was killed and the other pages were read
+                statuses.append((await book.ask("What is a node in ROS 2?")).status)
+                late += killed.is_set()
+
+        asking = asyncio.create_task(keep_asking())
+        reading = asyncio.create_task(book.ingest(EXAMPLE_BOOK / "isaac", EXAMPLE_BOOK / "simulation"))
+        await asyncio.sleep(0.5)
+        await asyncio.to_thread(nodes.kill, 1)
+        ledger = await reading
+        killed.set()
+        await asking
+        assert set(statuses) == {"answered"}
+        assert (ledger.count("added"), ledger.count("failed")) == (8, 0)
+        found = await book.search("What does nvblox build?")
+        assert found.results[0].page_title == "Isaac ROS", "pages that were read meanwhile are found"
+    await asyncio.to_thread(nodes.start, 1)
+
+
+def _wait_until_whole(nodes: QdrantCluster, collection: str) -> None:
+    """Until every copy of every shard is active again, as every node sees it."""
+    deadline = time.monotonic() + 120
+    while True:
+        states: list[str] = []
+        for url in nodes.urls:
+            told = httpx2.get(f"{url}/collections/{collection}/cluster", timeout=10, trust_env=False).json()["result"]
+            states += [one["state"] for one in (*told["local_shards"], *told["remote_shards"])]
+        if set(states) == {"Active"} and len(states) == 3 * 6:
+            return
+        assert time.monotonic() < deadline, states
+        time.sleep(0.2)

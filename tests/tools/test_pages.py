@@ -1,0 +1,101 @@
+"""The digest of generated pages follows what figures depend on, and nothing else; the check names what is untrue."""
+
+from pathlib import Path
+
+import pytest
+from tools.pages import Generated
+
+from tools import pages
+
+ENGINE = '"""Doc."""\nfrom . import rules\n\n\ndef answer():\n    return rules.RULE\n'
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with a page that depends on `engine`, its part `rules` and its data, and not on `telling`."""
+    code = {
+        "bench/__init__.py": "",
+        "bench/board.py": "from shop import engine\n\nFIGURE = engine.answer()\n",
+        "shop/__init__.py": "",
+        "shop/engine.py": ENGINE,
+        "shop/rules.py": "from shop import telling\n\nRULE = 1\n",
+        "shop/telling.py": "import shop.other\n\nWORD = 1\n",
+        "shop/other.py": "OTHER = 1\n",
+        "shop/weights/model.bin": "weights",
+        "shop/elsewhere.py": "ELSE = 1\n",
+    }
+    for name, text in code.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    (tmp_path / "docs").mkdir()
+    monkeypatch.setattr(pages, "ROOT", tmp_path)
+    monkeypatch.setattr(pages, "RESULTS", tmp_path / "bench" / "results")
+    monkeypatch.setattr(pages, "_OURS", {"bench": tmp_path, "shop": tmp_path})
+    monkeypatch.setattr(pages, "PAGES", (PAGE,))
+    _forget()
+    return tmp_path
+
+
+PAGE = Generated("docs/BOARD.md", "make board", roots=("bench.board",), cut=("shop.telling",))
+
+
+def _forget() -> None:
+    pages._file.cache_clear()
+    pages._tree.cache_clear()
+
+
+def _changed(tree: Path, name: str, text: str) -> bool:
+    """Whether the digest differs once a file has this text."""
+    before = pages.code_digest(PAGE)
+    kept = (tree / name).read_text() if (tree / name).exists() else ""
+    (tree / name).write_text(text)
+    _forget()
+    after = pages.code_digest(PAGE)
+    (tree / name).write_text(kept)
+    _forget()
+    return before != after
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "differs"),
+    [
+        ("bench/board.py", "from shop import engine\n\nFIGURE = engine.answer() + 1\n", True),
+        ("shop/rules.py", "from shop import telling\n\nRULE = 2\n", True),
+        ("shop/weights/model.bin", "others", True),
+        ("shop/engine.py", ENGINE.replace("Doc", "Other").replace(":\n    return", ":  # why\n    return"), False),
+        ("shop/telling.py", "WORD = 2\n", False),
+        ("shop/other.py", "OTHER = 2\n", False),
+        ("shop/elsewhere.py", "ELSE = 2\n", False),
+    ],
+)
+def test_the_digest_follows_what_the_figures_depend_on(tree: Path, name: str, text: str, differs: bool) -> None:
+    assert _changed(tree, name, text) is differs
+
+
+def test_a_text_with_a_hash_is_no_comment(tree: Path) -> None:
+    assert _changed(tree, "shop/rules.py", "RULE = '# one'\n")
+    assert not _changed(tree, "shop/rules.py", "from shop import telling\n\nRULE = 1  # one\n")
+
+
+def test_the_check_names_what_is_untrue(tree: Path) -> None:
+    page = tree / PAGE.page
+    page.write_text("# Board\n\nof commit abc, code 000000000000\n")
+    assert ["docs/BOARD.md is of other code than this" in fault for fault in pages.faults()] == [True]
+    page.write_text(f"# Board\n\nof commit abc-dirty, code {pages.code_digest(PAGE)}\n")
+    assert "was made from a tree that differs" in next(pages.faults())
+    page.write_text(f"# Board\n\nof commit abc, code {pages.code_digest(PAGE)}\n")
+    assert not list(pages.faults())
+    pages.RESULTS.mkdir()
+    for name in ("load-abc1234", "load-abc1235", "index-scale-abc1234-dirty", "index-abc1234"):
+        (pages.RESULTS / f"{name}.json").write_text("{}")
+    told = " ".join(pages.faults())
+    assert "index-scale-abc1234-dirty.json was measured" in told and "2 results of load" in told
+    assert "results of index" not in told
+
+
+def test_the_real_pages_have_digests_and_reach_what_they_must() -> None:
+    _forget()
+    for page, reached in ((pages.SCOREBOARD, "answering/story.py"), (pages.RELIABILITY, "index/edge_process.py")):
+        files = {str(file.relative_to(pages.ROOT)) for file in pages._closure(page)}
+        assert f"src/chapterverse/{reached}" in files, "also what is started by the name of its module"
+        assert not any(name.startswith("src/chapterverse/web") for name in files)
