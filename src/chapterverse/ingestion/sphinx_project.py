@@ -1,7 +1,7 @@
 """What the files of a Sphinx project say about each other: labels, titles, described objects, `toctree`s, settings.
 
 One quick pass over the files, line by line, without docutils. `conf.py` is parsed and never executed: only values that
-are written as literals are known.
+are written in it are known, as literals or put together of them.
 """
 
 import ast
@@ -163,7 +163,7 @@ def navigation(root: Path) -> list[Entry]:
 def read_project(root: str) -> Project:
     """The project in a folder. Kept until `read_project.cache_clear()`, which begins a new run."""
     place = Path(root)
-    settings = _configuration(place)
+    settings = configuration(place)
     files = {path: found for path in _paths(place) if (found := _search(place / path, path))}
     documents: dict[str, str] = {}
     for path in sorted(files, key=lambda one: _ENDINGS.index(posixpath.splitext(one)[1])):
@@ -290,8 +290,9 @@ def _included(document: Document, text: str, digest: Any) -> Iterator[str]:
                 waiting.append(found.text)
 
 
-def _configuration(folder: Path) -> dict[str, Any]:
-    """The literal values of `conf.py`, which may lie a little above the pages."""
+def configuration(folder: Path) -> dict[str, Any]:
+    """The settings in `conf.py`, which may lie a little above the pages, as far as they can be known without running
+    it."""
     for place in (folder, *folder.absolute().parents[:2]):
         if not (place / "conf.py").is_file():
             continue
@@ -300,11 +301,12 @@ def _configuration(folder: Path) -> dict[str, Any]:
                 tree = ast.parse(file.read(MAX_CONFIGURATION))
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
             return {}
-        return dict(_assigned(tree.body))
+        return {name: value for name, value in _assigned(tree.body).items() if _SETTINGS.fullmatch(name)}
     return {}
 
 
-def _assigned(body: Iterable[ast.stmt]) -> Iterator[tuple[str, Any]]:
+def _assigned(body: Iterable[ast.stmt]) -> dict[str, Any]:
+    """The names to which values are assigned that are written in the file itself."""
     known: dict[str, Any] = {}
     for statement in body:
         if isinstance(statement, ast.Assign):
@@ -313,16 +315,41 @@ def _assigned(body: Iterable[ast.stmt]) -> Iterator[tuple[str, Any]]:
             names = [statement.target.id]
         else:
             continue
-        for name in names:
-            if not _SETTINGS.fullmatch(name) or statement.value is None:
-                continue
+        for name in names if statement.value is not None else ():
             try:
-                value = ast.literal_eval(statement.value)
-                known[name] = known[name] + value if isinstance(statement, ast.AugAssign) else value
-            except (ValueError, TypeError, SyntaxError, KeyError, RecursionError, MemoryError):
+                value = _value(statement.value, known)
+                known[name] = _sum(known[name], value) if isinstance(statement, ast.AugAssign) else value
+            except (ValueError, TypeError, LookupError, RecursionError):
                 if not isinstance(statement, ast.AugAssign):
                     known.pop(name, None)
-    yield from known.items()
+    return known
+
+
+def _value(node: ast.expr | None, known: Mapping[str, Any]) -> Any:  # noqa: PLR0911 - one line a kind
+    """The value of an expression of literals, names of known values, sums and entries. Raises ValueError for others."""
+    match node:
+        case ast.Constant():
+            return node.value
+        case ast.Name():
+            return known[node.id]
+        case ast.List() | ast.Tuple() | ast.Set():
+            return tuple(_value(one, known) for one in node.elts)
+        case ast.Dict():
+            return {_value(key, known): _value(value, known) for key, value in zip(node.keys, node.values, strict=True)}
+        case ast.BinOp(op=ast.Add()):
+            return _sum(_value(node.left, known), _value(node.right, known))
+        case ast.Subscript():
+            return _value(node.value, known)[_value(node.slice, known)]
+        case ast.JoinedStr():
+            parts = (one.value if isinstance(one, ast.FormattedValue) else one for one in node.values)
+            return "".join(str(_value(one, known)) for one in parts)[:MAX_CONFIGURATION]
+    raise ValueError("only known when it is run")
+
+
+def _sum(one: Any, other: Any) -> Any:
+    if not isinstance(one, str | tuple) or type(one) is not type(other) or len(one) + len(other) > MAX_CONFIGURATION:
+        raise ValueError("no sum of texts or lists")
+    return one + other
 
 
 def _paths(root: Path) -> Iterator[str]:
