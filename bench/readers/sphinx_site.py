@@ -1,8 +1,9 @@
 """Builds books with the real Sphinx, whose HTML is what the reStructuredText reader is compared with.
 
 Sphinx runs in an environment of its own (`READERS_SPHINX` names its Python; else one is made below `.cache`). The
-book's `conf.py` is not executed: a small one is written that takes the values written in it and stands in for extensions that
-are not installed. What only runs with the book's own code (autodoc, diagrams) is left out on both sides.
+book's `conf.py` is not executed: a small one is written that takes the values written in it and stands in for
+extensions that are not installed. What only runs with the book's own code (autodoc, diagrams) is left out on both
+sides.
 """
 
 import json
