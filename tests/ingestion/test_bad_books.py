@@ -135,7 +135,7 @@ def test_a_table_that_lies_in_a_file_of_50_megabytes_is_left_out(tmp_path: Path)
 
 BROKEN = {
     "t.md": "- a\n      - b\n    ```\n> - c\n:::note\n!!! tip\n    - d\n</div><div><li>e<table><td>f\n",
-    "t.rst": "T\n=\n\n* a\n    * b\n  .. note::\n c\n\n   - d\n\n+--+\n| e\n+==\n\n.. list-table::\n\n   * - f\n   - g\n",
+    "t.rst": "T\n=\n\n* a\n    * b\n  .. note::\n c\n\n   - d\n\n+--+\n| e\n+==\n\n.. list-table::\n\n   * - f\n",
     "t.adoc": "= T\n\n* a\n+\n====\n** b\n|===\n|c\n----\nd\n====\n....\ne\n",
     "t.html": "<main><ul><p>a<li><table><tr>b<td><h2>c<dl><dd>d</ul></table><dt>e<blockquote><pre>f</main>",
 }
