@@ -1,10 +1,8 @@
 """What the files of a Sphinx project say about each other: labels, titles, described objects, `toctree`s, settings.
 
-One quick pass over the files, line by line, without docutils. `conf.py` is parsed and never executed: only values that
-are written in it are known, as literals or put together of them.
+One quick pass over the files, line by line, without docutils. `sphinx_configuration.py` reads `conf.py`.
 """
 
-import ast
 import os
 import posixpath
 import re
@@ -21,16 +19,12 @@ from chapterverse.ingestion.inclusion import Inclusion
 from chapterverse.ingestion.inline import remove_private
 from chapterverse.ingestion.navigation import Entry
 from chapterverse.ingestion.readers.cleaning import decode
+from chapterverse.ingestion.sphinx_configuration import configuration
 
 MAX_FILE: Final = 5_000_000  # bytes of a page that is searched for labels
-MAX_CONFIGURATION: Final = 1_000_000  # bytes of conf.py
 MAX_DEPTH: Final = 50  # of a navigation
 _ENDINGS = (".rst", ".md", ".txt")
 _HIDDEN = ("_build", "_static", "_templates", "node_modules", "__pycache__")
-_SETTINGS = re.compile(
-    "rst_prolog|rst_epilog|extlinks|default_role|primary_domain|highlight_language|master_doc|root_doc|version|release|"
-    "project|extensions|add_module_names|exclude_patterns|autosectionlabel_prefix_document|todo_include_todos"
-)
 _OBJECTS = re.compile(
     r"(?:(?:py|c|cpp|js|rst|std):)?(?:function|class|method|classmethod|staticmethod|attribute|property|exception|data|"
     r"decorator|decoratormethod|module|type|member|macro|struct|union|enum|enumerator|var|namespace|concept|directive|"
@@ -288,68 +282,6 @@ def _included(document: Document, text: str, digest: Any) -> Iterator[str]:
             if included and not literal:
                 yield found.text
                 waiting.append(found.text)
-
-
-def configuration(folder: Path) -> dict[str, Any]:
-    """The settings in `conf.py`, which may lie a little above the pages, as far as they can be known without running
-    it."""
-    for place in (folder, *folder.absolute().parents[:2]):
-        if not (place / "conf.py").is_file():
-            continue
-        try:
-            with (place / "conf.py").open("rb") as file:
-                tree = ast.parse(file.read(MAX_CONFIGURATION))
-        except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-            return {}
-        return {name: value for name, value in _assigned(tree.body).items() if _SETTINGS.fullmatch(name)}
-    return {}
-
-
-def _assigned(body: Iterable[ast.stmt]) -> dict[str, Any]:
-    """The names to which values are assigned that are written in the file itself."""
-    known: dict[str, Any] = {}
-    for statement in body:
-        if isinstance(statement, ast.Assign):
-            names = [target.id for target in statement.targets if isinstance(target, ast.Name)]
-        elif isinstance(statement, ast.AugAssign | ast.AnnAssign) and isinstance(statement.target, ast.Name):
-            names = [statement.target.id]
-        else:
-            continue
-        for name in names if statement.value is not None else ():
-            try:
-                value = _value(statement.value, known)
-                known[name] = _sum(known[name], value) if isinstance(statement, ast.AugAssign) else value
-            except (ValueError, TypeError, LookupError, RecursionError):
-                if not isinstance(statement, ast.AugAssign):
-                    known.pop(name, None)
-    return known
-
-
-def _value(node: ast.expr | None, known: Mapping[str, Any]) -> Any:  # noqa: PLR0911 - one line a kind
-    """The value of an expression of literals, names of known values, sums and entries. Raises ValueError for others."""
-    match node:
-        case ast.Constant():
-            return node.value
-        case ast.Name():
-            return known[node.id]
-        case ast.List() | ast.Tuple() | ast.Set():
-            return tuple(_value(one, known) for one in node.elts)
-        case ast.Dict():
-            return {_value(key, known): _value(value, known) for key, value in zip(node.keys, node.values, strict=True)}
-        case ast.BinOp(op=ast.Add()):
-            return _sum(_value(node.left, known), _value(node.right, known))
-        case ast.Subscript():
-            return _value(node.value, known)[_value(node.slice, known)]
-        case ast.JoinedStr():
-            parts = (one.value if isinstance(one, ast.FormattedValue) else one for one in node.values)
-            return "".join(str(_value(one, known)) for one in parts)[:MAX_CONFIGURATION]
-    raise ValueError("only known when it is run")
-
-
-def _sum(one: Any, other: Any) -> Any:
-    if not isinstance(one, str | tuple) or type(one) is not type(other) or len(one) + len(other) > MAX_CONFIGURATION:
-        raise ValueError("no sum of texts or lists")
-    return one + other
 
 
 def _paths(root: Path) -> Iterator[str]:
