@@ -73,7 +73,7 @@ def _value(node: ast.expr | None, known: Mapping[str, Any]) -> Any:  # noqa: PLR
 
 
 def _sum(one: Any, other: Any) -> Any:
-    for kind in (str, tuple):
-        if isinstance(one, kind) and isinstance(other, kind) and len(one) + len(other) <= MAX_CONFIGURATION:
-            return one + other
+    texts = isinstance(one, str) and isinstance(other, str)
+    if (texts or (isinstance(one, tuple) and isinstance(other, tuple))) and len(one) + len(other) <= MAX_CONFIGURATION:
+        return one + other
     raise ValueError("no sum of texts or lists")
