@@ -66,9 +66,10 @@ bench-server: $(READY) ## A million passages in the Qdrant server at QDRANT_URL 
 bench-ingest: $(READY) ## The Kubernetes documentation: first run, no change, ten pages changed
 	$(BIN)/python -m bench.ingest_k8s
 
-bench-readers: $(READY) ## What readers make of books, beside what the books' own generators make of them (installs Sphinx)
+bench-readers: $(READY) ## What readers make of books, beside what the books' own generators make of them, into docs/READERS.md (installs Sphinx)
 	$(BIN)/python -m bench.readers.run
 	$(BIN)/python -m bench.readers.parameters
+	$(BIN)/python -m bench.readers.page
 
 bench-answering: $(READY) ## What we add to a language model's time, and the example book's questions
 	$(BIN)/python -m bench.answering

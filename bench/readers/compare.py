@@ -27,6 +27,7 @@ BARS = {
     "order": 1.0,
 }
 _WORD = re.compile(r"\w+")
+_MARKER = re.compile(r"(?:^|\s)(?:-|\d+\.)\s")
 _LAYOUT = re.compile(r"[`\s$]|\\[()\[\]]|\u200b|\ufe0f")
 
 
@@ -135,7 +136,7 @@ def _told_cells(table: Table, ours: PageFacts) -> int:
 
 def _equal_cells(expected: Table, found: Table) -> int:
     return sum(
-        bare(want) == bare(have)
+        bare(want) in (bare(have), bare(_MARKER.sub(" ", have)))  # a list in a cell keeps its markers with us
         for row, other in zip(expected, found, strict=False)
         for want, have in zip(row, other, strict=False)
     )

@@ -1,22 +1,22 @@
 """Builds books with the real Sphinx, whose HTML is what the reStructuredText reader is compared with.
 
 Sphinx runs in an environment of its own (`READERS_SPHINX` names its Python; else one is made below `.cache`). The
-book's `conf.py` is not executed: a small one is written that takes its literal values and stands in for extensions that
-are not installed. What only runs with the book's own code (autodoc, diagrams) is left out on both sides.
+book's `conf.py` is not executed: a small one is written that takes the values written in it and stands in for
+extensions that are not installed. What only runs with the book's own code (autodoc, diagrams) is left out on both
+sides.
 """
 
-import ast
 import json
 import os
 import subprocess
 import sys
 import tarfile
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from bench.results import ROOT
+from chapterverse.ingestion.sphinx_configuration import configuration
 
 CACHE = ROOT / ".cache" / "readers"
 CORPORA = ROOT.parent / "shared" / "data" / "corpora"
@@ -146,7 +146,7 @@ def build(book: SphinxBook) -> Path:
         return site
     conf = site / "conf"
     conf.mkdir(parents=True, exist_ok=True)
-    given = _literals(pages) | book.settings
+    given = _settings(pages) | book.settings
     written = _CONF.format(
         given=json.dumps(given), extensions=list(book.extensions), left_out=_LEFT_OUT, objects=list(book.objects),
         values=[name for name in book.settings if not name.startswith("myst")],
@@ -158,18 +158,8 @@ def build(book: SphinxBook) -> Path:
     return site
 
 
-def _literals(pages: Path) -> dict[str, Any]:
-    for place in (pages, pages.parent):
-        if (place / "conf.py").is_file():
-            found: dict[str, Any] = {}
-            for statement in ast.parse((place / "conf.py").read_text("utf-8")).body:
-                if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
-                    name = statement.targets[0].id
-                    if name in _TAKEN:
-                        with suppress(ValueError):  # made by a program: neither side knows it
-                            found[name] = ast.literal_eval(statement.value)
-            return found
-    return {}
+def _settings(pages: Path) -> dict[str, Any]:
+    return {name: value for name, value in configuration(pages).items() if name in _TAKEN}
 
 
 def _python() -> Path:

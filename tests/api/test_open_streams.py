@@ -9,7 +9,8 @@ from bench.open_streams import open_streams, paced_server
 from chapterverse.api.chat import ConsiderateWriter
 from chapterverse.api.gate import Gate
 from chapterverse.config import Settings
-from chapterverse.writing import Exchange, Rewritten
+from chapterverse.turns import Turn
+from chapterverse.writing import Finished
 from chapterverse.writing.excerpt import ExcerptWriter
 
 STREAMS = 60  # six times the slots
@@ -29,13 +30,14 @@ async def test_a_follow_up_is_rephrased_without_a_slot() -> None:
     seen: list[int] = []
 
     class Slow(ExcerptWriter):
-        async def rewrite(self, question: str, history: object) -> Rewritten:
+        async def rewrite(self, question: str, history: object) -> tuple[str, Finished]:
             seen.append(gate.running)
             async with gate.slot("another"):
                 pass
-            return Rewritten(question)
+            return question, Finished()
 
     async with gate.slot("client") as slot:
-        rewritten = await ConsiderateWriter(Slow(), slot).rewrite("And a service?", [Exchange("a", "b")])
-        assert (rewritten.question, seen, gate.running) == ("And a service?", [0], 1)
+        turn = Turn(session_id="", query="a", response="b")
+        rewritten, _ = await ConsiderateWriter(Slow(), slot).rewrite("And a service?", [turn])
+        assert (rewritten, seen, gate.running) == ("And a service?", [0], 1)
     assert gate.running == 0

@@ -234,3 +234,18 @@ def test_anchors_of_other_languages(tmp_path: Path) -> None:
     assert objects["directive:one:deep"] == "directive-option-one-deep"
     assert (objects["object:Data"], objects["object:Data.a"]) == ("c.Data", "c.Data.a")
     assert objects["object:start"] == ""  # mangled in Sphinx: the page is all that is known
+
+
+def test_settings_may_be_put_together_of_what_is_written(tmp_path: Path) -> None:
+    conf = (
+        "import os\nuser = 'robots'\ncontext = {'user': user, 'branch': 'main'}\nversion = os.environ['X']\n"
+        "extlinks = {'code': ('https://x.test/' + context['user'] + f'/{context[\"branch\"]}/%s', '%s')}\n"
+        "exclude_patterns = ['a']\nexclude_patterns += ['b']\nrelease = version + '1'\n"
+        "project = 'x'\n" + "project = project + project\n" * 60
+    )
+    settings = _project(tmp_path, {"conf.py": conf, "index.rst": "T\n=\n"}).settings
+    assert settings["extlinks"] == {"code": ("https://x.test/robots/main/%s", "%s")}
+    assert settings["exclude_patterns"] == ("a", "b")
+    assert "version" not in settings
+    assert "release" not in settings
+    assert len(settings.get("project", "")) < 2_000_000

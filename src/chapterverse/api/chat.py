@@ -28,7 +28,7 @@ from chapterverse.errors import AgentUnavailable, InternalError, error_named
 from chapterverse.models import ChatRequest, ChatResponse, DoneEvent, ErrorEvent, Event
 from chapterverse.telemetry import Telemetry
 from chapterverse.turns import Turn
-from chapterverse.writing import Exchange, Rewritten, Writer
+from chapterverse.writing import Finished, Writer
 from chapterverse.writing.wrapper import WriterWrapper
 
 log = logging.getLogger(__name__)
@@ -185,7 +185,7 @@ class ConsiderateWriter(WriterWrapper):
         super().__init__(inside)
         self._slot = slot
 
-    async def rewrite(self, question: str, history: Sequence[Exchange]) -> Rewritten:
+    async def rewrite(self, question: str, history: Sequence[Turn]) -> tuple[str, Finished]:
         """Wait for the model without the slot."""
         async with self._slot.given_back():
             return await super().rewrite(question, history)

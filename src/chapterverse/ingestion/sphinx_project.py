@@ -1,10 +1,8 @@
 """What the files of a Sphinx project say about each other: labels, titles, described objects, `toctree`s, settings.
 
-One quick pass over the files, line by line, without docutils. `conf.py` is parsed and never executed: only values that
-are written as literals are known.
+One quick pass over the files, line by line, without docutils. `sphinx_configuration.py` reads `conf.py`.
 """
 
-import ast
 import os
 import posixpath
 import re
@@ -21,16 +19,12 @@ from chapterverse.ingestion.inclusion import Inclusion
 from chapterverse.ingestion.inline import remove_private
 from chapterverse.ingestion.navigation import Entry
 from chapterverse.ingestion.readers.cleaning import decode
+from chapterverse.ingestion.sphinx_configuration import configuration
 
 MAX_FILE: Final = 5_000_000  # bytes of a page that is searched for labels
-MAX_CONFIGURATION: Final = 1_000_000  # bytes of conf.py
 MAX_DEPTH: Final = 50  # of a navigation
 _ENDINGS = (".rst", ".md", ".txt")
 _HIDDEN = ("_build", "_static", "_templates", "node_modules", "__pycache__")
-_SETTINGS = re.compile(
-    "rst_prolog|rst_epilog|extlinks|default_role|primary_domain|highlight_language|master_doc|root_doc|version|release|"
-    "project|extensions|add_module_names|exclude_patterns|autosectionlabel_prefix_document|todo_include_todos"
-)
 _OBJECTS = re.compile(
     r"(?:(?:py|c|cpp|js|rst|std):)?(?:function|class|method|classmethod|staticmethod|attribute|property|exception|data|"
     r"decorator|decoratormethod|module|type|member|macro|struct|union|enum|enumerator|var|namespace|concept|directive|"
@@ -163,7 +157,7 @@ def navigation(root: Path) -> list[Entry]:
 def read_project(root: str) -> Project:
     """The project in a folder. Kept until `read_project.cache_clear()`, which begins a new run."""
     place = Path(root)
-    settings = _configuration(place)
+    settings = configuration(place)
     files = {path: found for path in _paths(place) if (found := _search(place / path, path))}
     documents: dict[str, str] = {}
     for path in sorted(files, key=lambda one: _ENDINGS.index(posixpath.splitext(one)[1])):
@@ -288,41 +282,6 @@ def _included(document: Document, text: str, digest: Any) -> Iterator[str]:
             if included and not literal:
                 yield found.text
                 waiting.append(found.text)
-
-
-def _configuration(folder: Path) -> dict[str, Any]:
-    """The literal values of `conf.py`, which may lie a little above the pages."""
-    for place in (folder, *folder.absolute().parents[:2]):
-        if not (place / "conf.py").is_file():
-            continue
-        try:
-            with (place / "conf.py").open("rb") as file:
-                tree = ast.parse(file.read(MAX_CONFIGURATION))
-        except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-            return {}
-        return dict(_assigned(tree.body))
-    return {}
-
-
-def _assigned(body: Iterable[ast.stmt]) -> Iterator[tuple[str, Any]]:
-    known: dict[str, Any] = {}
-    for statement in body:
-        if isinstance(statement, ast.Assign):
-            names = [target.id for target in statement.targets if isinstance(target, ast.Name)]
-        elif isinstance(statement, ast.AugAssign | ast.AnnAssign) and isinstance(statement.target, ast.Name):
-            names = [statement.target.id]
-        else:
-            continue
-        for name in names:
-            if not _SETTINGS.fullmatch(name) or statement.value is None:
-                continue
-            try:
-                value = ast.literal_eval(statement.value)
-                known[name] = known[name] + value if isinstance(statement, ast.AugAssign) else value
-            except (ValueError, TypeError, SyntaxError, KeyError, RecursionError, MemoryError):
-                if not isinstance(statement, ast.AugAssign):
-                    known.pop(name, None)
-    yield from known.items()
 
 
 def _paths(root: Path) -> Iterator[str]:

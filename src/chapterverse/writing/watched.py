@@ -6,8 +6,8 @@ from contextlib import aclosing
 from typing import Final
 
 from chapterverse.errors import AgentUnavailable
+from chapterverse.writing import Finished, Task, Writer, WriterEvent
 from chapterverse.writing.wrapper import WriterWrapper
-from chapterverse.writing.writer import Finished, Task, Writer, WriterEvent
 
 # A server that is reported as down may get no more questions, and would then never be seen to work again.
 FAILURE_COUNTS_SECONDS: Final = 60.0

@@ -2,7 +2,8 @@
 
 from collections.abc import AsyncGenerator, Sequence
 
-from chapterverse.writing.writer import Exchange, Rewritten, Task, Writer, WriterEvent
+from chapterverse.turns import Turn
+from chapterverse.writing import Finished, Task, Writer, WriterEvent
 
 
 class WriterWrapper:
@@ -30,7 +31,7 @@ class WriterWrapper:
         """The statements in reading order, then `Finished`."""
         return self.inside.write(task)
 
-    async def rewrite(self, question: str, history: Sequence[Exchange]) -> Rewritten:
+    async def rewrite(self, question: str, history: Sequence[Turn]) -> tuple[str, Finished]:
         """A follow-up as a question that stands alone."""
         return await self.inside.rewrite(question, history)
 

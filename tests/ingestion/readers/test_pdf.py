@@ -184,3 +184,60 @@ def test_headings_by_size_and_programs_by_font() -> None:
         ("heading", "Walking", 2, "page=2"),
     ]
     assert parts[2].text == " ".join(text)
+
+
+def _placed(pieces: list[tuple[int, int, str]], bold: str = "") -> bytes:
+    """A PDF with each text at its place; texts that contain `bold` are bold."""
+    shown = " ".join(
+        f"BT /{'F2' if bold and bold in text else 'F1'} 10 Tf {left} {top} Td ({_escaped(text)}) Tj ET"
+        for left, top, text in pieces
+    )
+    fonts = " ".join(
+        f"/{name} << /Type /Font /Subtype /Type1 /BaseFont /{font} /Encoding /WinAnsiEncoding >>"
+        for name, font in (("F1", "Helvetica"), ("F2", "Helvetica-Bold"))
+    )
+    page = "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 7 0 R"
+    objects = {
+        1: "<< /Type /Catalog /Pages 2 0 R >>",
+        2: "<< /Type /Pages /Count 1 /Kids [6 0 R] >>",
+        5: "<< /Title (T) >>",
+        6: f"{page} /Resources << /Font << {fonts} >> >> >>",
+        7: f"<< /Length {len(shown)} >>\nstream\n{shown}\nendstream",
+    }
+    return _file(objects | dict.fromkeys((3, 4), "null"), lock=False)
+
+
+def test_rows_of_a_table_are_lines_whose_cells_stand_below_each_other() -> None:
+    long = "This sentence is long enough to tell how wide a line of the text is on this page."
+    rows = [("speed", "0.5", "How fast the wheels turn"), ("mode", "safe", "How it moves"), ("arm", "1.57", "Its turn")]
+    pieces = [(50, 780, long), (70, 760, "Name"), (160, 760, "Default"), (300, 760, "Description")]
+    for number, row in enumerate(rows):
+        top = 740 - 30 * number
+        pieces += [(left, top, text) for left, text in zip((50, 150, 250), row, strict=True)]
+    pieces += [(250, 730, "and the arm."), (50, 640, long)]
+    pieces.sort(key=lambda piece: (-piece[1], piece[0]))
+    (table,) = [part.text for part in read(_placed(pieces)).parts if part.kind == "table"]
+    assert table.split("\n") == [
+        "| Name | Default | Description |",
+        "| --- | --- | --- |",
+        "| speed | 0.5 | How fast the wheels turn and the arm. |",
+        "| mode | safe | How it moves |",
+        "| arm | 1.57 | Its turn |",
+    ]
+
+
+def test_a_list_and_a_page_of_two_columns_are_no_tables() -> None:
+    listed = [(left, 780 - 14 * n, text) for n in range(4) for left, text in ((50, f"{n + 1}."), (90, f"Item {n}"))]
+    assert "table" not in {part.kind for part in read(_placed(listed)).parts}
+    text = "Words of a column that go on and on"
+    columns = [(left, 780 - 14 * n, f"{text} {n}") for n in range(5) for left in (50, 320)]
+    assert "table" not in {part.kind for part in read(_placed(columns)).parts}
+
+
+def test_a_few_bold_words_alone_are_a_heading() -> None:
+    text = "Plug the charger in and wait until the lamp on the charger is green, which takes two hours."
+    lines = ["Charging the battery", text, text, "Strong words end here.", text]
+    placed = [(50, 780 - 14 * number, line) for number, line in enumerate(lines)]
+    parts = read(_placed(placed, bold="Charging")).parts
+    assert [part.text for part in parts if part.kind == "heading"] == ["Charging the battery"]
+    assert "heading" not in {part.kind for part in read(_placed(placed, bold="Strong")).parts[1:]}

@@ -273,9 +273,10 @@ def _run(node: LexborNode, depth: int) -> Iterator[str]:
         if child.is_text_node:
             yield child.text_content or ""
         elif child.is_element_node:
+            space = " " if _BLOCK.fullmatch(child.tag or "") else ""
+            yield space
             yield from _inline(child, depth + 1)
-            if _BLOCK.fullmatch(child.tag or ""):
-                yield " "
+            yield space
 
 
 def _code_text(node: LexborNode) -> str:

@@ -19,6 +19,7 @@ import pypdfium2
 from chapterverse.ingestion.document import Document, Draft, Part, Unreadable
 from chapterverse.ingestion.readers.cleaning import clean_inline, visible
 from chapterverse.ingestion.readers.page_builder import PageBuilder
+from chapterverse.ingestion.readers.pdf_tables import Cell, cells_of, tables_in
 
 _PDFIUM = threading.Lock()
 _MAX_PAGES = 10_000
@@ -27,6 +28,8 @@ _MAX_BOOKMARKS = 20_000
 _LARGER = 1.12  # times the size of the text that the letters of a heading have at least
 _HEADING_SHARE = 0.35  # of all letters; where more are large, size says nothing
 _MAX_HEADING = 200  # characters
+_MAX_PIECES = 100  # of a line
+_TITLE_WORDS = 10  # of a heading that only its bold letters set apart
 _PROGRAM = -1  # in place of a heading's level
 _LETTER = 0.6  # width of a letter of a program, in sizes
 _LEADER = re.compile(r"(?:\. ?){6}[. ]{0,300}+(?:\d{1,4}|[ivxlc]{1,6})?\s{0,20}$")
@@ -57,6 +60,7 @@ def read(document: Document) -> list[Draft]:
         name, bookmarks, pages = _extract(document.data)
     if not any(line.text for page in pages for line in page):
         raise Unreadable("has no text (perhaps scanned pages)")
+    pages = _without_common_bold(pages)
     running = _running(pages)
     compounds = {word for page in pages for line in page for word in _COMPOUND.findall(line.text)}
     levels = _heading_levels(pages)
@@ -98,6 +102,7 @@ class _Line:
     left: float = 0.0
     bold: bool = False
     fixed: bool = False  # all letters have the same width, as in programs
+    cells: tuple[Cell, ...] = ()  # of a line whose words stand far apart
 
 
 def _extract(data: bytes) -> tuple[str, dict[int, str], list[list[_Line]]]:
@@ -175,7 +180,17 @@ def _measured(page: Any, said: str, start: int, end: int) -> _Line:
         raw = visible(page.get_text_range(start, end - start)).replace("\xa0", " ")
         said, first = raw.strip(), start + len(raw) - len(raw.lstrip())
         left = page.get_charbox(first)[0] if first < end else left
-    return _Line(said, round(size * 2) / 2, top, left, bold, fixed)
+    cells = () if fixed else cells_of(list(_pieces(page, start, end)))
+    return _Line(said, round(size * 2) / 2, top, left, bold, fixed, cells if len(cells) > 1 else ())
+
+
+def _pieces(page: Any, start: int, end: int) -> Iterator[tuple[float, float, float, str]]:
+    """The stretches of a line without a gap."""
+    for number in range(min(page.count_rects(start, end - start), _MAX_PIECES)):
+        left, bottom, right, top = page.get_rect(number)
+        said = clean_inline(_ICON.sub("", page.get_text_bounded(left, bottom, right, top)).translate(_LIGATURES))
+        if said:
+            yield left, right, top - bottom, said
 
 
 def _font(page: Any, place: int) -> tuple[str, int]:
@@ -198,6 +213,14 @@ def _heading_levels(pages: Sequence[list[_Line]]) -> dict[float, int]:
     if sum(weight[size] for size in larger) > _HEADING_SHARE * weight.total():
         return {}
     return {size: min(level, 6) for level, size in enumerate(larger, 2)}
+
+
+def _without_common_bold(pages: list[list[_Line]]) -> list[list[_Line]]:
+    """The pages; where most letters are bold, bold says nothing."""
+    letters = sum(len(line.text) for page in pages for line in page)
+    if sum(len(line.text) for page in pages for line in page if line.bold) <= _HEADING_SHARE * letters:
+        return pages
+    return [[replace(line, bold=False) for line in page] for page in pages]
 
 
 def _shape(line: str) -> str:
@@ -225,6 +248,18 @@ def _without_edges(page: list[_Line], running: set[str]) -> list[_Line]:
 
 
 def _content(lines: Sequence[_Line], compounds: set[str], levels: Mapping[float, int], anchor: str) -> tuple[Part, ...]:
+    parts: list[Part] = []
+    done = 0
+    for start, end, rows in tables_in([line.cells or (Cell(line.left, line.text),) for line in lines]):
+        parts += _text(lines[done:start], compounds, levels, anchor)
+        page = PageBuilder()
+        page.table(rows)
+        parts += page.finish()
+        done = end
+    return (*parts, *_text(lines[done:], compounds, levels, anchor))
+
+
+def _text(lines: Sequence[_Line], compounds: set[str], levels: Mapping[float, int], anchor: str) -> tuple[Part, ...]:
     page = PageBuilder()
     in_list = False
     for paragraph, level in _paragraphs(lines, compounds, levels):
@@ -310,8 +345,11 @@ def _level_of(lines: Sequence[_Line], levels: Mapping[float, int]) -> int:
 
 
 def _is_title(line: _Line) -> bool:
-    """Whether a line of the text's own size is a heading: bold, and numbered as one."""
-    return line.bold and len(line.text) <= 100 and _NUMBERED.match(line.text) is not None
+    """Whether a line of the text's own size is a heading: bold, and numbered as one or a few words without an end."""
+    if not line.bold or len(line.text) > 100:
+        return False
+    few = len(line.text.split()) <= _TITLE_WORDS and line.text[:1].isupper() and line.text[-1:].isalnum()
+    return few or _NUMBERED.match(line.text) is not None
 
 
 def _joined(lines: Sequence[str], compounds: set[str]) -> str:

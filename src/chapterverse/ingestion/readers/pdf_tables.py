@@ -1,0 +1,86 @@
+"""Tables of a PDF: lines whose pieces stand below each other.
+
+A PDF knows no tables, only where letters are. A line whose words are far apart has several cells. Where the cells of
+lines that follow each other begin at the same places, they are rows of a table; a line that begins where a cell of the
+row above does goes on in it. The line above them is the header, wherever its cells stand.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+_ALIGNED = 3.0  # points by which cells of a column may begin apart
+_FAR = 0.9  # of the height of a line: a wider gap parts two cells
+_SHORT = 30  # characters that cells of the first of two columns have at most on average; else it is a page of columns
+_MARKER = re.compile(r"[•▪◦‣●○■–*-]|\(?\d{1,3}[.)]?|[a-z][.)]")  # of a list
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A piece of a line and where it begins."""
+
+    left: float
+    text: str
+
+
+def cells_of(pieces: Sequence[tuple[float, float, float, str]]) -> tuple[Cell, ...]:
+    """The cells of a line, of its pieces: left, right, height and text. A line that is no row has one."""
+    cells: list[Cell] = []
+    end = 0.0
+    for left, right, height, text in sorted(pieces):
+        if cells and left - end <= _FAR * height:
+            cells[-1] = Cell(cells[-1].left, f"{cells[-1].text}{' ' if left - end > 0.1 * height else ''}{text}")
+        else:
+            cells.append(Cell(left, text))
+        end = max(end, right)
+    return tuple(cells)
+
+
+def tables_in(lines: Sequence[Sequence[Cell]]) -> Iterator[tuple[int, int, list[list[str]]]]:
+    """The tables among lines: first line, the line after the last, and rows of texts."""
+    done = 0
+    for at, line in enumerate(lines):
+        if at < done or len(line) < 2:
+            continue
+        end = _end_of_rows(lines, at)
+        header = at - 1 if at > done and len(lines[at - 1]) == len(line) else at
+        rows = _rows(lines[header:at]) + _rows(lines[at:end])
+        if len(rows) > 2 and _is_table(rows):
+            yield header, end, rows
+            done = end
+
+
+def _end_of_rows(lines: Sequence[Sequence[Cell]], at: int) -> int:
+    """The line after those that are rows like the first."""
+    columns = lines[at]
+    end = at + 1
+    while end < len(lines):
+        places = [_column(columns, cell) for cell in lines[end]]
+        if not places or None in places or (len(places) > 1 and len(places) != len(columns)):
+            break
+        if len(places) == 1 and places[0] == 0:
+            break  # text after the table begins where its first column does
+        end += 1
+    return end
+
+
+def _column(columns: Sequence[Cell], cell: Cell) -> int | None:
+    return next((place for place, one in enumerate(columns) if abs(one.left - cell.left) <= _ALIGNED), None)
+
+
+def _rows(lines: Sequence[Sequence[Cell]]) -> list[list[str]]:
+    rows: list[list[str]] = []
+    for line in lines:
+        if len(line) > 1:
+            rows.append([cell.text for cell in line])
+        else:
+            place = _column(lines[0], line[0]) or 0
+            rows[-1][place] += f" {line[0].text}"
+    return rows
+
+
+def _is_table(rows: Sequence[Sequence[str]]) -> bool:
+    """Not a list, whose markers are cells, and not two columns of text."""
+    if all(_MARKER.fullmatch(row[0]) for row in rows[1:]) and len(rows[0]) == 2:
+        return False
+    return len(rows[0]) > 2 or sum(len(row[0]) for row in rows) <= _SHORT * len(rows)
