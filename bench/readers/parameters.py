@@ -15,13 +15,14 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from bench.readers import sphinx_site
 from bench.readers.compare import bare
 from bench.readers.ours import SITE, address, read_folder
-from bench.results import save
+from bench.results import commit, newest, save
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.library import Book
 from chapterverse.units import cut_units, unit_text
@@ -162,8 +163,9 @@ def _bodies(site: Path) -> Iterator[tuple[str, LexborNode]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--book", action="append", choices=list(REFERENCES), help="only this book; may be repeated")
+    parser.add_argument("--keep", action="store_true", help="add this book to the result of this commit")
     options = parser.parse_args()
-    result = {}
+    result: dict[str, Any] = {}
     for book in sphinx_site.BOOKS:
         if book.name not in (options.book or REFERENCES):
             continue
@@ -189,7 +191,10 @@ def main() -> None:
             "in three passages": asked - len(missed),
             "in the first": first,
         }
-    if not options.book:
+    if options.keep or not options.book:
+        before = newest("parameters")
+        if options.book and before and before[1] == commit():
+            result = before[0] | result
         print(save("parameters", result))
 
 
