@@ -1,6 +1,7 @@
 """How well books are read, beside what their own generators make of them; `make bench-readers` runs it.
 
-Prints one table and saves the figures; with `--keep` books can be measured one by one. `--misses MEASURE` prints examples of what was missed.
+Prints one table and saves the figures; with `--keep` books can be measured one by one. `--misses MEASURE` prints
+examples of what was missed.
 """
 
 import argparse
