@@ -26,6 +26,7 @@ class Dialect:
     dropped: str  # what the generator adds to it
     code: str = "pre"
     skipped: str = "404.html"
+    bare: bool = False  # addresses end without a slash
 
 
 MKDOCS = Dialect(
@@ -41,6 +42,7 @@ DOCUSAURUS = Dialect(
     ".theme-doc-markdown",
     ".hash-link, button[class*=copyButton], button[class*=clean-btn], [class*=buttonGroup], .table-of-contents, "
     "[class*=tableOfContentsInline], [class*=docCardListItem]",
+    bare=True,
 )
 HUGO = Dialect("main", ".footnote-ref, .footnote-backref")
 
@@ -49,7 +51,7 @@ def read_site(site: Path, dialect: Dialect) -> dict[str, PageFacts]:
     """The pages of a built site, by address below the site's."""
     pages: dict[str, PageFacts] = {}
     for place in sorted(site.rglob("*.html")):
-        address = re.sub(r"(^|/)index\.html$", r"\1", place.relative_to(site).as_posix())
+        address = re.sub(r"(^|/)index\.html$", "" if dialect.bare else r"\1", place.relative_to(site).as_posix())
         tree = LexborHTMLParser(place.read_text("utf-8"))
         body = tree.css_first(dialect.body)
         named = tree.css_first('link[rel="canonical"]')

@@ -4,7 +4,7 @@
 list whose entries hold a small table and a definition list; Sphinx: `confval`). For each, one unit of our page must
 hold all of them. Then the book is ingested with the embedder that ships, and "What is the default of X?" and "What does
 X do?" must bring that unit among the first three passages. Where several parameters have the same name, the question
-says which page is meant. Run with `python -m bench.readers.parameters`.
+says which page is meant, and where a page has several, which section. Run with `python -m bench.readers.parameters`.
 """
 
 import argparse
@@ -15,13 +15,14 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from bench.readers import sphinx_site
 from bench.readers.compare import bare
 from bench.readers.ours import SITE, address, read_folder
-from bench.results import save
+from bench.results import commit, newest, save
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.library import Book
 from chapterverse.units import cut_units, unit_text
@@ -43,6 +44,7 @@ class Parameter:
     default: str
     description: str
     title: str = ""  # of the page
+    section: str = ""  # the heading above it
 
     def facts(self) -> list[str]:
         first = " ".join(self.description.split()[:_FIRST_WORDS])
@@ -65,7 +67,7 @@ def nav2(site: Path) -> Iterator[Parameter]:
                 values = {name.lower(): value for name, value in zip(*rows, strict=True)}
                 name = term.text().strip().rstrip(":")
                 kind, default = values.get("type", ""), values.get("default", "")
-                yield Parameter(page, name, kind, default, said[0].text(), _title(body))
+                yield Parameter(page, name, kind, default, said[0].text(), _title(body), _heading_above(term))
 
 
 def confvals(site: Path) -> Iterator[Parameter]:
@@ -85,7 +87,17 @@ def confvals(site: Path) -> Iterator[Parameter]:
             said = [child for child in text.iter() if child.tag == "p"]
             if said and "type" in values:
                 name, default = term.text().strip(), values.get("default", "")
-                yield Parameter(page, name, values["type"], default, said[0].text(), _title(body))
+                yield Parameter(page, name, values["type"], default, said[0].text(), _title(body), _heading_above(term))
+
+
+def _heading_above(node: LexborNode) -> str:
+    section = node.parent
+    while section is not None and section.tag != "section":
+        section = section.parent
+    heading = (
+        next((child for child in section.iter() if child.tag in ("h1", "h2", "h3", "h4")), None) if section else None
+    )
+    return " ".join(heading.text().split()) if heading else ""
 
 
 def _title(body: LexborNode) -> str:
@@ -120,11 +132,13 @@ async def not_found(
 ) -> tuple[list[str], int]:
     """The questions whose answer is not among the first passages, and how many have it in the first."""
     names = Counter(bare(one.name) for one in known)
+    on_page = Counter((one.page, bare(one.name)) for one in known)
     missed, first = [], 0
     async with Book.open(sphinx_site.CACHE / "homes" / book.name) as asked:
         await asked.ingest(sphinx_site.project(book), options=SourceOptions(base_url=SITE))
         for parameter in chosen:
             where = f" in {parameter.title}" if names[bare(parameter.name)] > 1 else ""
+            where += f", {parameter.section}" if on_page[parameter.page, bare(parameter.name)] > 1 else ""
             facts = [bare(fact) for fact in parameter.facts()]
             for question in (form.format(f"{parameter.name}{where}") for form in QUESTIONS):
                 found = await asked.search(question, top_k=PASSAGES)
@@ -149,8 +163,9 @@ def _bodies(site: Path) -> Iterator[tuple[str, LexborNode]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--book", action="append", choices=list(REFERENCES), help="only this book; may be repeated")
+    parser.add_argument("--keep", action="store_true", help="add this book to the result of this commit")
     options = parser.parse_args()
-    result = {}
+    result: dict[str, Any] = {}
     for book in sphinx_site.BOOKS:
         if book.name not in (options.book or REFERENCES):
             continue
@@ -176,7 +191,10 @@ def main() -> None:
             "in three passages": asked - len(missed),
             "in the first": first,
         }
-    if not options.book:
+    if options.keep or not options.book:
+        before = newest("parameters")
+        if options.book and before and before[1] == commit():
+            result = before[0] | result
         print(save("parameters", result))
 
 

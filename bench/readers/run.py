@@ -1,6 +1,7 @@
 """How well books are read, beside what their own generators make of them; `make bench-readers` runs it.
 
-Prints one table and saves the figures. `--misses MEASURE` prints examples of what was missed.
+Prints one table and saves the figures; with `--keep` books can be measured one by one. `--misses MEASURE` prints
+examples of what was missed.
 """
 
 import argparse
@@ -11,7 +12,7 @@ from typing import Any
 from bench.readers import asciidoc_oracle, html_pages, markdown_oracle, markdown_site, sphinx_oracle, sphinx_site
 from bench.readers.compare import BARS, Score, compare, order
 from bench.readers.ours import read_folder
-from bench.results import save
+from bench.results import commit, newest, save
 
 
 def sphinx_book(book: sphinx_site.SphinxBook) -> dict[str, Score]:
@@ -77,6 +78,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--book", action="append", choices=list(BOOKS), help="only this book; may be repeated")
     parser.add_argument("--misses", default="", help="measure of which examples are printed")
+    parser.add_argument("--keep", action="store_true", help="add these books to the result of this commit")
     parser.add_argument("--count", type=int, default=60, help="examples printed")
     options = parser.parse_args()
     measures = ["pages", *BARS]
@@ -91,7 +93,10 @@ def main() -> None:
         }
         for missed in scores[options.misses].misses[: options.count] if options.misses else ():
             print("   ", missed)
-    if not options.book:
+    if options.keep or not options.book:
+        before = newest("readers")
+        if options.book and before and before[1] == commit():
+            result["books"] = before[0]["books"] | result["books"]
         print(save("readers", result))
 
 

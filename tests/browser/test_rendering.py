@@ -40,6 +40,7 @@ A *slanted* and **strong** word, H<sub>2</sub>O, `code`, [the `second` page](sec
 | Name | Value |
 |---|---|
 | **a** \\| b | [c](second.md) |
+| ![in a cell](dot.svg) words | d |
 
 Term
 : What it *means*.
@@ -135,7 +136,7 @@ def test_words_look_as_the_source_says(page: Page) -> None:
     expect(page.locator(".aside.tone-danger .label")).to_have_text("Danger")
     assert page.locator(".aside.tone-danger li").all_text_contents() == ["hot", "sharp"]
     expect(page.locator("ol > li").first.locator("ul > li > em")).to_have_text("one")
-    assert page.locator("td").all_text_contents() == ["a | b", "c"]
+    assert page.locator("td").all_text_contents() == ["a | b", "c", "words", "d"]
     expect(page.locator("dl.definition dt code")).to_have_text("Term")
     expect(page.locator("dl.definition dd em")).to_have_text("means")
     expect(page.locator(".listing figcaption")).to_have_text("main.py")
@@ -181,8 +182,9 @@ def test_links_inside_the_book_are_opened_in_place(page: Page, pages: list[BookP
 
 def test_images_of_the_book_are_shown_and_others_are_named(page: Page) -> None:
     shown = page.locator("main img")
-    expect(shown).to_have_count(2)
-    for number in range(2):
+    expect(shown).to_have_count(3)
+    expect(page.locator("main td img")).to_have_attribute("alt", "in a cell")
+    for number in range(3):
         assert shown.nth(number).evaluate("image => image.decode().then(() => image.naturalWidth)") == 20
     expect(page.locator("main figure img")).to_have_attribute("alt", "A drawing")
     expect(page.locator("main figure a .picture")).to_have_text("Of another site")  # `visiting` fails on a request

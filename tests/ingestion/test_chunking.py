@@ -236,3 +236,24 @@ def test_with_the_tokenizer_of_the_embedding_model() -> None:
         ("paragraph", "机器人是一种机器。" * 200),
     )
     check(page, cut(page, count_tokens, 128), 128, count_tokens)
+
+
+def test_each_parameter_is_a_chunk_of_its_own_under_its_name() -> None:
+    fields = [f"`{name}`\nType: double\nDefault: 1.0\nDescription: What {name} is." for name in ("rate", "mass")]
+    page = page_of(
+        ("heading", "## Parameters"),
+        ("paragraph", "They are:"),
+        *(("field", one) for one in fields),
+        ("code", "```\nx\n```"),
+    )
+    chunks = cut(page, count, 200)
+    check(page, chunks, 200)
+    assert [chunk.breadcrumb for chunk in chunks] == [
+        "Robots › Parameters",
+        "Robots › Parameters › rate",
+        "Robots › Parameters › mass",
+    ]
+    assert chunks[1].text == f"They are:\n\n{fields[0]}"
+    assert chunks[2].text == f"{fields[1]}\n\n```\nx\n```"
+    alone = cut(page_of(("heading", "## Speed"), ("field", fields[0]), ("paragraph", "More.")), count, 200)
+    assert [chunk.breadcrumb for chunk in alone] == ["Robots › Speed › rate"]

@@ -1,8 +1,9 @@
 """Cuts a page into chunks: the passages that can be found and cited.
 
 A chunk is a run of whole units (`units.py`) of one section and fits the embedding model's window. A single unit that is
-longer than the window is kept whole. A section that fits is one chunk. A longer one is cut where the sum of two costs
-is least: uneven sizes, and cuts that separate what belongs together.
+longer than the window is kept whole. A section that fits is one chunk, unless it describes several parameters or terms:
+each of these is a chunk of its own, whose breadcrumb ends with its name. A longer section is cut where the sum of two
+costs is least: uneven sizes, and cuts that separate what belongs together.
 """
 
 import math
@@ -24,6 +25,7 @@ _LIKELY = 6  # characters a token seldom exceeds: a longer section is not counte
 # What it costs to cut before a unit, where one more chunk costs 1.
 _AFTER_HEADING = 20.0  # only where what follows fits alone and not with its heading
 _AFTER_LEAD = 5.0  # before the list, code or row that the unit above introduces
+_FIELD = -1.0  # before a parameter or term, which answers a question of its own: one more chunk costs nothing
 _INSIDE = {"sentence": 0.1, "item": 0.05, "row": 0.2, "field": 0.0, "code": 0.1}  # by the unit that follows
 _NESTED_ITEM = 0.3
 
@@ -84,8 +86,21 @@ def cut(page: Page, count_tokens: Count, budget: int) -> list[Chunk]:
         breadcrumb = _breadcrumb(page, section, ruler)
         atoms = list(_atoms(inside, units[first:at], ruler))
         for start, stop in _spans(atoms, breadcrumb, ruler):
-            chunks.append(_chunk(page, section, breadcrumb, len(chunks), atoms[start:stop]))
+            taken = atoms[start:stop]
+            chunks.append(_chunk(page, section, _with_field(breadcrumb, taken, ruler), len(chunks), taken))
     return chunks
+
+
+def _with_field(breadcrumb: str, atoms: Sequence[_Atom], ruler: _Ruler) -> str:
+    """The breadcrumb, with the name of the parameter or term that a chunk is about, as if that were a heading."""
+    units = [atom.unit for atom in atoms if atom.unit]
+    fields = [unit for unit in units if unit.kind == "field"]
+    if len(fields) != 1 or fields[0] not in units[:2]:  # before it may stand what introduces it
+        return breadcrumb
+    name = ruler.text[fields[0].start : fields[0].end].partition("\n")[0].replace("`", "")
+    named = f"{breadcrumb} › {name}"
+    fits = ruler.fits(named, atoms[0].start, atoms[-1].end) or len(units) == 1
+    return named if fits and ruler.size(named) <= ruler.budget * _BREADCRUMB else breadcrumb
 
 
 def _chunk(page: Page, section: Section, breadcrumb: str, index: int, atoms: Sequence[_Atom]) -> Chunk:
@@ -164,6 +179,8 @@ def _cost(unit: Unit, above: _Atom | None, begins_block: bool) -> float:
         return 0.0
     if above.unit is None:
         return _AFTER_HEADING
+    if unit.kind == "field":
+        return _FIELD
     if unit.has_head and (unit.head_start, unit.head_end) == (above.unit.start, above.unit.end):
         return _NESTED_ITEM if above.unit.kind == "item" and unit.kind == "item" else _AFTER_LEAD
     return 0.0 if begins_block else _INSIDE[unit.kind]
@@ -172,7 +189,8 @@ def _cost(unit: Unit, above: _Atom | None, begins_block: bool) -> float:
 def _spans(atoms: Sequence[_Atom], breadcrumb: str, ruler: _Ruler) -> Iterator[tuple[int, int]]:
     """Where to cut one section, as ranges of its atoms."""
     start, end = atoms[0].start, atoms[-1].end
-    if end - start <= ruler.budget * _LIKELY and ruler.fits(breadcrumb, start, end):
+    fields = sum(atom.unit is not None and atom.unit.kind == "field" for atom in atoms)
+    if fields < 2 and end - start <= ruler.budget * _LIKELY and ruler.fits(breadcrumb, start, end):
         yield 0, len(atoms)
         return
     room = max(ruler.budget - ruler.size(f"{breadcrumb}\n"), 1)

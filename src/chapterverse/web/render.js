@@ -155,7 +155,7 @@ class Rendering {
       const cell = element(tag, tag === "th" ? { scope: "col" } : {});
       const raw = this.text.slice(bar + 1, bars[index + 1]);
       const start = bar + 1 + (raw.length - raw.trimStart().length);
-      return this.inline(cell, start, start + raw.trim().length);
+      return this.inline(cell, start, start + raw.trim().length, bar + 1); // an image may stand in the space before the words
     });
   }
 
@@ -257,11 +257,12 @@ class Rendering {
   }
 
   /** Text with its marks, and `code` and maths, which are marked in the text itself. Blocks come in order, and so do marks. */
-  inline(parent, start, end) {
-    while (this.nextMark < this.marks.length && this.marks[this.nextMark].start < start) this.nextMark += 1;
+  inline(parent, start, end, from = start) {
+    while (this.nextMark < this.marks.length && this.marks[this.nextMark].start < from) this.nextMark += 1;
     const spans = [];
     for (let index = this.nextMark; index < this.marks.length && this.marks[index].start <= end; index += 1) {
-      if (this.marks[index].end <= end) spans.push(this.marks[index]);
+      const mark = this.marks[index];
+      if (mark.end <= end) spans.push({ ...mark, start: Math.max(mark.start, start), end: Math.max(mark.end, start) });
     }
     const text = this.text.slice(start, end);
     for (const found of text.matchAll(CODE)) spans.push(inText("code", found, start, found[1].length));
