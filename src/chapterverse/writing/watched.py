@@ -10,7 +10,7 @@ from chapterverse.writing.wrapper import WriterWrapper
 from chapterverse.writing.writer import Finished, Task, Writer, WriterEvent
 
 # A server that is reported as down may get no more questions, and would then never be seen to work again.
-FAILURE_COUNTS_SECONDS: Final = 60.0
+FAILURE_COUNTS_SECONDS: Final = 30.0
 
 
 class WatchedWriter(WriterWrapper):
@@ -34,6 +34,10 @@ class WatchedWriter(WriterWrapper):
 
     async def probe(self) -> None:
         """Raise if the model cannot be reached, or if the last answer that was asked for failed."""
-        await self.inside.probe()
+        try:
+            await self.inside.probe()
+        except AgentUnavailable:
+            self._failed = None  # the server itself is down; when it is back, it is taken at its word again
+            raise
         if self._failed and time.monotonic() - self._failed[0] < FAILURE_COUNTS_SECONDS:
             raise AgentUnavailable(f"The last answer failed: {self._failed[1].message}")
