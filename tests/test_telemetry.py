@@ -84,7 +84,7 @@ def test_one_line_per_request(server: Served, logged: Lines) -> None:
 @pytest.mark.slow
 def test_failures_are_told_and_questions_and_secrets_are_not(server: Served, logged: Lines) -> None:
     key = {"X-API-Key": "s3cr3t-key"}
-    bodies = [{"query": "fail agent_unavailable"}, {"query": "break"}, {"query": "private words", "nonsense": 1}]
+    bodies = [{"query": "fail agent_unavailable"}, {"query": "break"}, {"query": "private words", "top_k": 0}]
     for number, body in enumerate(bodies):
         server.http.post("/chat/stream?secret=private", json=body, headers=key | {"X-Request-ID": f"n{number}"})
     server.http.post("/chat", json={"query": "x"}, headers={"X-API-Key": "guess-private", "X-Request-ID": "n3"})

@@ -72,8 +72,8 @@ async def open_services(settings: Settings, *, at_once: bool = False) -> AsyncIt
         embedder = RememberingEmbedder(engines.embedder)
         # In a thread, so that what starts meanwhile is attended to.
         chosen, writer_why = await asyncio.to_thread(choose_writer, settings)
-        closing.push_async_callback(chosen.close)
-        writer = WatchedWriter(chosen) if remote_model(settings) else chosen
+        writer: Writer = WatchedWriter(chosen) if remote_model(settings) else chosen
+        closing.push_async_callback(writer.close)
         dependencies = (
             *engines.dependencies,
             Dependency(

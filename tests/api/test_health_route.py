@@ -50,6 +50,19 @@ def test_a_model_whose_answers_fail_is_down(
             assert model_of(server)[1] == "up", "whoever gets no questions must be able to recover"
 
 
+def test_a_server_that_went_and_came_back_is_up(example_home: Path, postgres_url: str) -> None:
+    with serving_llm() as llm:
+        settings = Settings.load(
+            chapterverse_home=example_home, database_url=postgres_url, openai_api_key="k", openai_base_url=llm.url
+        )
+        with serve(settings) as server:
+            llm.usual = llm.models = Fails(500)
+            assert server.http.post("/chat", json=QUESTION).status_code == 503
+            assert model_of(server)[1] == "down"
+            llm.usual, llm.models = Says("Fine."), None
+            assert model_of(server) == (200, "up", None)
+
+
 def test_only_engines_in_use_are_named(example_server: Served) -> None:
     services = example_server.http.get("/health").json()["services"]
     assert services.keys() == {"qdrant", "embeddings", "llm", "database"}
