@@ -40,7 +40,7 @@ ROS = (
     "ROS 2, the second generation of the Robot Operating System, is a set of open-source libraries and tools for "
     "building robot applications"
 )
-OFF_TOPIC = "Which yeast makes the best sourdough bread?"
+OFF_TOPIC = "Which king built Versailles?"  # far below what the search lets through: relevance .36, needed .45
 TERN = "Tern carries a tray instead of an arm, so people load and unload it by hand"
 
 

@@ -262,7 +262,7 @@ async def test_a_topic_is_named_once_after_five_exchanges(asking_llm: Services) 
 
 async def test_a_refusal_is_a_turn_too(asking_llm: Services, llm: LlmStub) -> None:
     session = str(uuid4())
-    answer = await ask(asking_llm, "Which yeast makes the best sourdough bread?", session_id=session)
+    answer = await ask(asking_llm, "Which king built Versailles?", session_id=session)
     (turn,) = await asking_llm.conversations.recent(session, 2)
     assert (turn.response, turn.status, turn.evidence) == (answer.answer, "refused", ())
     await ask(asking_llm, "What is ROS 2?", session_id=session)

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 SELECTION = "🤖 Kestrel is a drone.\r\nThe winch of the Kestrel lifts 12 kg.\r\nIt is painted red."
 FOUR: dict[str, dict[str, Any]] = {
     "answer": {"query": "What is ROS 2?"},
-    "off topic": {"query": "Which yeast makes the best sourdough bread?"},
+    "off topic": {"query": "Which king built Versailles?"},
     "selection": {
         "query": "How much does the winch of the Kestrel lift?",
         "mode": "selected_text",
