@@ -113,7 +113,7 @@ def test_with_a_language_model_the_text_is_that_of_the_json(example_home: Path, 
     [
         ([""], "query"),
         (["x" * 2001], "query"),
-        (["x", "-k", "0"], "top_k"),
+        (["x", "-k", "0"], "'-k'"),
         (["x", "-f", "module"], "KEY=VALUE"),
         (["x", "-f", "author=me"], "author"),
         (["x", "--session", "mine"], "session_id"),
