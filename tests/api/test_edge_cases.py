@@ -136,7 +136,7 @@ def test_an_unknown_session_and_page(example_server: Served) -> None:
 
 
 def test_nothing_found_is_said_in_the_seeds_words(example_server: Served) -> None:
-    nowhere = QUESTION | {"filters": {"module": "no such module"}}
+    nowhere = QUESTION | {"filters": {"source_url": "book/no-such-page.md"}}
     body = example_server.http.post("/chat", json=nowhere).json()
     assert body["answer"] == "I couldn't find relevant information in the documentation for your question."
     assert (body["status"], body["should_answer"], body["sources"]) == ("refused", False, [])

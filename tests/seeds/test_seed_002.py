@@ -84,7 +84,7 @@ def test_the_configuration_is_used(world: World) -> None:
     with serve(world.settings.model_copy(update={"agent_top_k": 7})) as server:
         told = server.http.post("/chat", json={"query": "What is ROS 2?"}).json()
         assert told["metadata"]["chunks_retrieved"] == 7
-    best = max(found["relevance_score"] for found in world.post("/search", query="sourdough bread")["results"])
+    best = max(found["relevance_score"] for found in world.post("/search", query="How heavy is Tern?")["results"])
     with serve(world.settings.model_copy(update={"agent_score_threshold": min(1.0, best + 0.01)})) as server:
-        told = server.http.post("/chat", json={"query": "sourdough bread"}).json()
+        told = server.http.post("/chat", json={"query": "How heavy is Tern?"}).json()
         assert told["metadata"]["chunks_retrieved"] == 0
