@@ -21,7 +21,8 @@ by its own generator (Sphinx, Asciidoctor, MkDocs, VitePress, Docusaurus, Hugo);
 _FIRST = """
 ## First readings
 
-Nothing was built with these books. This is what the readers of commit {commit} made of them, before anything was mended.
+Nothing was built with these books. This is what the readers of commit {commit} made of them, before anything was
+mended.
 Links: that commit knew of `conf.py` only literal values, and this book puts the addresses of its links together. Cells:
 lists in cells have markers with us, which the comparison did not know. The site was built anew after the first look,
 with those links and without the source of docstring directives.
