@@ -21,9 +21,11 @@ by its own generator (Sphinx, Asciidoctor, MkDocs, VitePress, Docusaurus, Hugo);
 _FIRST = """
 ## First readings
 
-These books were read once before anything was looked at or mended (commit {commit}). Figures below a bar were found to
-be due to the comparison, and not to the reader, but for lists in table cells: the oracle then lacked links that
-`conf.py` puts together, and showed the source of docstring directives, which need a plug-in.
+Nothing was built with these books. This is what the readers of commit {commit} made of them, before anything was
+mended.
+Links: that commit knew of `conf.py` only literal values, and this book puts the addresses of its links together. Cells:
+lists in cells have markers with us, which the comparison did not know. The site was built anew after the first look,
+with those links and without the source of docstring directives.
 """
 _PARAMETERS = """
 ## Parameters
