@@ -2,7 +2,7 @@
 
 A generated page carries the digest of the code that its figures depend on: every module that is reached by imports from
 what made them, without those that cannot change them (`Generated.cut`), as it stands without comments and docstrings,
-and the data files beside those modules. `docs/decisions/0029-truthful-pages.md` says why.
+and the data files beside those modules. `docs/decisions/0033-truthful-pages.md` says why.
 """
 
 import ast
