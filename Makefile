@@ -11,7 +11,7 @@ export CHAPTERVERSE_HOME ?= $(CURDIR)/.chapterverse
 CLEAN_ENV := env -u GEMINI_API_KEY -u OPENAI_API_KEY -u COHERE_API_KEY -u QDRANT_API_KEY -u DATABASE_URL -u REDIS_URL -u JUDGE_API_KEY
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-docusaurus quick check format bench bench-retrieval bench-index bench-server bench-ingest bench-readers bench-answering bench-answers bench-keyless scoreboard reliability load streams race race-setup soak lock clean injection eval-llm fuzz flips
+.PHONY: help setup run test test-docusaurus quick check format bench bench-retrieval bench-index bench-server bench-ingest bench-readers bench-answering bench-answers bench-keyless scoreboard reliability load streams race race-setup soak lock clean injection eval-llm fuzz flips hostile
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -89,6 +89,9 @@ fuzz: $(READY) ## Read 20,000 damaged and hostile documents (minutes)
 
 flips: $(READY) ## Change 300 random bytes of an index and 100 of a database: the same answer, or an error (minutes)
 	$(CLEAN_ENV) FLIPS=300 $(BIN)/python -m pytest -q -s tests/security/test_damage.py -k random_bytes
+
+hostile: $(READY) ## Send each of 17 hostile requests 20 times beside ordinary ones: how long /livez takes (minutes)
+	$(CLEAN_ENV) HOSTILE_TIMES=20 $(BIN)/python -m pytest -q -s tests/security/test_hostile_requests.py
 
 reliability: $(READY) ## Every fault and what came of it, into docs/RELIABILITY.md (twenty minutes)
 	mkdir -p .cache && rm -f .cache/outcomes.jsonl
