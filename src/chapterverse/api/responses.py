@@ -153,7 +153,12 @@ _EXAMPLES: Final[dict[str, Any]] = {
 _EVENTS: Final[dict[str, Any]] = {
     "text/event-stream": {
         "schema": {
-            "type": "string",
+            "type": "object",
+            "required": ["event", "data"],
+            "properties": {
+                "event": {"type": "string"},
+                "data": {"type": "string", "contentMediaType": "application/json"},
+            },
             "description": "OpenAI's events: `response.created`, `response.output_item.added`, "
             "`response.content_part.added`, `response.output_text.delta`, `response.output_text.annotation.added`, "
             "`response.output_text.done`, `response.content_part.done`, `response.output_item.done`, and at the end "
