@@ -8,7 +8,6 @@ import re
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal, Self
 
-import orjson
 from pydantic import (
     AfterValidator,
     AliasChoices,
@@ -30,7 +29,6 @@ Status = Literal["answered", "refused", "truncated"]
 MAX_QUERY_CHARS = 2000
 MAX_SELECTION_CHARS = 10_000
 MAX_TOP_K = 20
-MAX_METADATA_BYTES = 4096
 
 
 _UUID4 = r"^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-4[0-9A-Fa-f]{3}-[89ABab][0-9A-Fa-f]{3}-[0-9A-Fa-f]{12}$"
@@ -59,19 +57,6 @@ def _uuid4(value: str) -> str:
     return value.lower()
 
 
-def _storable(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """Refuse what Postgres cannot keep as `jsonb`, and what is too much to keep beside a conversation."""
-    try:
-        stored = orjson.dumps(value)
-    except TypeError as fault:
-        raise ValueError(f"cannot be stored: {fault}") from None
-    if len(stored) > MAX_METADATA_BYTES:
-        raise ValueError(f"has {len(stored):,} bytes as JSON; send {MAX_METADATA_BYTES:,} or fewer")
-    if b"\\u0000" in stored:
-        raise ValueError("must not contain the NUL character; remove it and send it again")
-    return value
-
-
 # Lengths are checked before anything else, so that a fault in them is told as one of a text. The patterns say in the
 # description what the validators see to, with better messages.
 _PLAIN: JsonDict = {"pattern": r"^[^\x00]*$"}
@@ -87,7 +72,13 @@ OneOrMore = Annotated[_Several, BeforeValidator(_as_list, json_schema_input_type
 Score = Annotated[float, Field(ge=0.0, le=1.0)]
 Threshold = Annotated[Score, BeforeValidator(refuse_non_number)]
 TopK = Annotated[int, Field(ge=1, le=MAX_TOP_K), BeforeValidator(refuse_non_number)]
-ThreadMetadata = Annotated[dict[str, JsonValue], AfterValidator(_storable)]
+_MetadataName = Annotated[Text, Field(min_length=1, max_length=64)]
+_MetadataNumber = Annotated[float, Field(ge=-(2**53), le=2**53, allow_inf_nan=False, strict=True)]
+_MetadataText = Annotated[Text, Field(max_length=500)]
+_MetadataValue = (
+    StrictBool | _MetadataNumber | _MetadataText | Annotated[list[_MetadataText], Field(max_length=20)] | None
+)
+ThreadMetadata = Annotated[dict[_MetadataName, _MetadataValue], Field(max_length=20)]
 SessionId = Annotated[str, AfterValidator(_uuid4), Field(json_schema_extra={"format": "uuid", "pattern": _UUID4})]
 
 

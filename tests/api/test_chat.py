@@ -141,6 +141,8 @@ def test_run_takes_more_passages_than_there_may_be(server: Served, script: Scrip
         ({"query": "x", "filters": {"chapter": "1"}}, "chapter"),
         ({"query": "x", "metadata": {"big": "x" * 5000}}, "metadata"),
         ({"query": "x", "metadata": {"nul": ["\x00"]}}, "metadata"),
+        ({"query": "x", "metadata": {"deep": {"er": 1}}}, "metadata"),
+        ({"query": "x", "metadata": {str(number): 1 for number in range(21)}}, "metadata"),
         ({"query": "x", "module_filter": "a", "filters": {"module": "b"}}, "module_filter"),
     ],
 )

@@ -77,8 +77,7 @@ def test_keys() -> None:
         schema = server.http.get("/openapi.json").json()
         assert set(schema["components"]["securitySchemes"]) == {"Bearer", "X-API-Key"}
         assert schema["paths"]["/chat"]["post"]["security"] == [{"Bearer": []}, {"X-API-Key": []}]
-        optional: list[dict[str, list[str]]] = [{}, {"Bearer": []}, {"X-API-Key": []}]
-        assert schema["paths"]["/health"]["get"]["security"] == optional, "it tells more to those who have a key"
+        assert {} in schema["paths"]["/health"]["get"]["security"], "with a key it tells more, without one it answers"
 
 
 # ── proxies ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -176,11 +176,15 @@ async def _read_health(world: World, doors: Doors, seen: Observation, began: flo
 
 
 async def _until_well(doors: Doors) -> None:
-    async with asyncio.timeout(WELL_PATIENCE):
-        while (await doors.health())["status"] != "healthy":  # noqa: ASYNC110
-            await asyncio.sleep(0.05)
-        while await doors.chat() != "answered":  # noqa: ASYNC110
-            await asyncio.sleep(0.05)
+    last: object = None
+    try:
+        async with asyncio.timeout(WELL_PATIENCE):
+            while (last := await doors.health())["status"] != "healthy":  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+            while (last := await doors.chat()) != "answered":  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+    except TimeoutError:
+        raise AssertionError(f"not well after {WELL_PATIENCE:g} s: {last}") from None
 
 
 def _new_question() -> str:

@@ -58,7 +58,7 @@ async def page(
     return await render_page(page_id, services.index, services.settings.chapterverse_home)
 
 
-@router.get("/images/{name}", response_class=Response, responses={200: _IMAGE, **responses(401, 404)})
+@router.get("/images/{name}", response_class=Response, responses={200: _IMAGE, **responses(400, 401, 404)})
 async def image(
     name: Annotated[str, Path(max_length=40, description="As the marks and blocks of a page give it.")],
     services: ServicesOf,

@@ -121,13 +121,13 @@ class Wishes(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-_WITH_A_QUESTION: JsonDict = {"contains": {"properties": {"role": {"const": "user"}}, "required": ["role"]}}
+WITH_A_QUESTION: JsonDict = {"contains": {"properties": {"role": {"const": "user"}}, "required": ["role"]}}
 
 
 class CompletionRequest(Lenient):
     """A conversation whose last question is to be answered. Other parameters of OpenAI are ignored."""
 
-    messages: list[ChatMessage] = Field(min_length=1, max_length=MOST_MESSAGES, json_schema_extra=_WITH_A_QUESTION)
+    messages: list[ChatMessage] = Field(min_length=1, max_length=MOST_MESSAGES, json_schema_extra=WITH_A_QUESTION)
     model: str = Field(MODEL, min_length=1, max_length=256, description="Told back as it is; there is one book.")
     stream: StrictBool | None = None
     stream_options: StreamOptions | None = None

@@ -18,6 +18,7 @@ from chapterverse.api.chat import AskingOf
 from chapterverse.api.completions import (
     MODEL,
     MOST_MESSAGES,
+    WITH_A_QUESTION,
     ChatMessage,
     Citations,
     CompletionRequest,
@@ -28,7 +29,7 @@ from chapterverse.api.completions import (
 )
 from chapterverse.api.errors import responses
 from chapterverse.api.openai import Footnotes, read
-from chapterverse.errors import ValidationFailed, error_named
+from chapterverse.errors import error_named
 from chapterverse.models import (
     AnswerMetadata,
     ChatResponse,
@@ -46,7 +47,7 @@ from chapterverse.models import (
 
 router = APIRouter(prefix="/v1", tags=["OpenAI-compatible"])
 
-_Items = Annotated[list[ChatMessage], Field(min_length=1, max_length=MOST_MESSAGES)]
+_Items = Annotated[list[ChatMessage], Field(min_length=1, max_length=MOST_MESSAGES, json_schema_extra=WITH_A_QUESTION)]
 
 
 def _as_messages(given: object) -> object:
@@ -58,21 +59,24 @@ def _as_messages(given: object) -> object:
     return given
 
 
+def _refuse_previous(given: object) -> None:
+    if given is not None:
+        raise ValueError("no response is kept here; send the conversation as input instead")
+
+
 class ResponseRequest(Lenient):
     """A question, or a conversation whose last question is to be answered. Other parameters of OpenAI are ignored."""
 
     input: Annotated[_Items, BeforeValidator(_as_messages, json_schema_input_type=Query | _Items)]
     model: str = Field(MODEL, min_length=1, max_length=256, description="Told back as it is; there is one book.")
     stream: StrictBool | None = None
-    previous_response_id: str | None = Field(None, description="Must be null: nothing is kept; send all of it.")
+    previous_response_id: Annotated[None, BeforeValidator(_refuse_previous)] = Field(
+        None, description="Must be null: nothing is kept; send all of it."
+    )
     chapterverse: Wishes | None = None
 
     def conversation(self) -> CompletionRequest:
         """The same as a chat completion asks it."""
-        if self.previous_response_id is not None:
-            raise ValidationFailed(
-                "previous_response_id: no response is kept here; send the conversation as input instead"
-            )
         return CompletionRequest(messages=self.input, model=self.model, chapterverse=self.chapterverse)
 
 
@@ -149,7 +153,12 @@ _EXAMPLES: Final[dict[str, Any]] = {
 _EVENTS: Final[dict[str, Any]] = {
     "text/event-stream": {
         "schema": {
-            "type": "string",
+            "type": "object",
+            "required": ["event", "data"],
+            "properties": {
+                "event": {"type": "string"},
+                "data": {"type": "string", "contentMediaType": "application/json"},
+            },
             "description": "OpenAI's events: `response.created`, `response.output_item.added`, "
             "`response.content_part.added`, `response.output_text.delta`, `response.output_text.annotation.added`, "
             "`response.output_text.done`, `response.content_part.done`, `response.output_item.done`, and at the end "
