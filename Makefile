@@ -85,7 +85,7 @@ scoreboard: $(READY) ## Every figure of trust on public sets, with two baselines
 	$(CLEAN_ENV) $(BIN)/python -m bench.scoreboard
 
 fuzz: $(READY) ## Read 20,000 damaged and hostile documents (minutes)
-	$(CLEAN_ENV) $(BIN)/python -m tests.fuzz.documents --cases 20000
+	$(CLEAN_ENV) $(BIN)/python -m tests.fuzz.documents --cases 20000 --readers 2
 
 flips: $(READY) ## Change 300 random bytes of an index and 100 of a database: the same answer, or an error (minutes)
 	$(CLEAN_ENV) FLIPS=300 $(BIN)/python -m pytest -q -s tests/security/test_damage.py -k random_bytes

@@ -21,7 +21,8 @@ log = logging.getLogger(__name__)
 
 # A path from the root, or an address with its port.
 _PLACE: Final = re.compile(
-    r"\w+://[^\s,;]+|(?<![\w.…])~?/[^\s:,;]+(?<![.])|(?<=\bat )[\w-]+(?:\.[\w-]+)+|\b[\w.-]+:\d{2,5}\b"
+    r"\b\w{1,20}://[^\s,;]+|(?<![\w.…])~?/[^\s:,;]+(?<![.])"
+    r"|(?<=\bat )[\w-]{1,63}(?:\.[\w-]{1,63})+|(?<![\w.-])[\w.-]{1,253}:\d{2,5}\b"
 )
 
 # Together below 5 s, after which the answer tells the truth about anything that changed (SPEC 2.3).

@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import json
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,7 +15,8 @@ from bench.soak import memory, slope
 from chapterverse.api import gate
 from chapterverse.api.rates import RateLimits
 from chapterverse.config import Settings
-from chapterverse.models import ChatRequest, Event
+from chapterverse.models import ChatRequest
+from chapterverse.turns import Turn
 from tests.scripted import Scripted, without_engines
 from tests.served import Served, serve
 
@@ -45,15 +46,16 @@ def test_growth_is_told_from_noise() -> None:
 
 
 class Held(Scripted):
-    """Answers nothing before it is released."""
+    """Finds nothing before it is released: a question holds its slot while passages are searched."""
 
     released = False
 
-    async def _events(self, query: str, request: ChatRequest) -> AsyncIterator[Event]:
+    async def prepare(
+        self, request: ChatRequest, services: Any, seconds: float, told: Sequence[Turn] | None = None
+    ) -> ChatRequest:
         while not self.released:  # noqa: ASYNC110 - set by another thread
             await asyncio.sleep(0.02)
-        async for event in super()._events(query, request):
-            yield event
+        return await super().prepare(request, services, seconds, told)
 
 
 @contextmanager
@@ -98,11 +100,11 @@ async def test_a_greedy_client_starves_nobody() -> None:
 
 @pytest.mark.slow
 async def test_who_waits_as_told_gets_through(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate.Gate.__init__, "__defaults__", (2, 25.0))  # a queue of two
+    monkeypatch.setattr(gate.Gate.__init__, "__defaults__", (2, 25.0, gate.OPEN_ANSWERS))  # a queue of two
     monkeypatch.setattr(RateLimits.__init__, "__defaults__", (None, 2))  # a window of two seconds
     with serving(Scripted(), api_rate_limit=8, max_concurrent_requests=1) as server:
         async with loading(server.url, 8) as load:
-            account = await load.run(iter([asked("pause 0.05")] * 16), waits=True)
+            account = await load.run(iter([asked("prepare pause 0.05")] * 16), waits=True)
     assert account.outcomes["ok"] == 16
     assert set(account.outcomes) <= {"ok", "rate_limited", "overloaded"}
     assert account.outcomes.total() <= 16 * 10, "a wait that was told is nearly always long enough"
@@ -149,11 +151,10 @@ def trickle(readers: list[socket.socket]) -> None:
 
 @pytest.mark.slow
 async def test_two_hundred_streams_are_open_at_once() -> None:
-    script = Held()
+    script = Scripted()
     with serving(script, max_concurrent_requests=200) as server:
         async with loading(server.url, 200) as load:
-            streams = asyncio.create_task(load.run(iter([asked("answer", stream=True)] * 200)))
+            streams = asyncio.create_task(load.run(iter([asked("pause 5", stream=True)] * 200)))
             await until(lambda: script.most_at_once == 200)
-            script.released = True
             account = await streams
     assert account.outcomes == {"ok": 200}

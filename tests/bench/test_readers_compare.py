@@ -23,7 +23,7 @@ def test_a_page_of_sphinx_is_read() -> None:
 
 
 def test_what_is_missing_and_what_is_too_much_counts() -> None:
-    expected = {"page": PageFacts("a b c d", ["x"], [[["1", "2"]]], [(1, "T", "")], [("a", "b")])}
+    expected = {"page": PageFacts("a b c d", ["x"], [[["1", "2"]]], [(1, "T", "")], [("a", "page")])}
     same = compare(expected, expected, expected)
     assert all(score.share == 1 for score in same.values())
     found = {"page": PageFacts("a b c e e", ["y"], [[["1", "3"]]], [(1, "T", ""), (2, "U", "u")], [("a", "c")])}

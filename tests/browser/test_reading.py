@@ -54,7 +54,7 @@ def test_ask_stream_and_open_the_evidence(page: Page, example_server: Served) ->
         assert "".join(page.locator("mark.evidence").all_text_contents()) == quote
         assert in_view(page, "mark.evidence")
         page_id, _, span = page.url.partition("#/")[2].partition("?quote=")
-        start, end = map(int, span.split("-"))
+        start, end = map(int, span.partition("&")[0].split("-"))
         assert example_server.http.get(f"/pages/{page_id}").json()["text"][start:end].replace("`", "") == quote
     shoot(page, "03-evidence")
     shared, last = page.url, page.locator("mark.evidence").first.inner_text()
@@ -68,7 +68,7 @@ def test_evidence_in_a_table(page: Page) -> None:
     ask(page, "How heavy is Tern?")
     page.locator(".answer .chip[href]").click()
     expect(page.locator("mark.evidence").filter(has_text="6 kg")).to_be_visible()
-    expect(page.locator(".quote")).to_have_text("mass · 6 kg")
+    expect(page.locator(".quote")).to_contain_text("mass · 6 kg")
     assert in_view(page, "mark.evidence")
     shoot(page, "04-evidence-in-a-table")
 

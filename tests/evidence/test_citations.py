@@ -40,7 +40,8 @@ def test_offsets_count_into_the_page() -> None:
     page = "Before it. " * 20 + TEXT
     start = page.index(TEXT)
     evidence = Evidence()
-    evidence.issue([chunk(TEXT, "Title › Section", "http://book/p#s", 0.7, start=start)])
+    found = chunk(TEXT, "Title › Section", "http://book/p#s", start=start)
+    evidence.issue([found.model_copy(update={"relevance_score": 0.7})])
     (source,) = renderer_of(evidence).write(Proven(Statement("A."), "quoted", (evidence.all_units()[1],))).sources
     assert page[source.quote_start : source.quote_end] == source.quote == "Two is there."
     assert (source.source_url, source.relevance_score, source.page_title) == ("http://book/p#s", 0.7, "Title")

@@ -179,9 +179,10 @@ async def _until_well(doors: Doors) -> None:
     last: object = None
     try:
         async with asyncio.timeout(WELL_PATIENCE):
-            while (last := await doors.health())["status"] != "healthy":  # noqa: ASYNC110
-                await asyncio.sleep(0.05)
+            # A model whose last answer failed is down until it answers again.
             while (last := await doors.chat()) != "answered":  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+            while (last := await doors.health())["status"] != "healthy":  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
     except TimeoutError:
         raise AssertionError(f"not well after {WELL_PATIENCE:g} s: {last}") from None

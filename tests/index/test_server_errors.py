@@ -16,6 +16,7 @@ from chapterverse.errors import (
     RetrievalUnavailable,
 )
 from chapterverse.index import Index
+from chapterverse.index.server import NotOurs
 from tests.index.sample import ask
 
 pytestmark = pytest.mark.slow  # the client takes seconds to import
@@ -67,7 +68,7 @@ CASES = [
     (200, b"\xff\xfe\x00\x80", "", RetrievalUnavailable, False),
     (200, b"{}", "", RetrievalUnavailable, False),
     (200, b'{"result": 1}', "", RetrievalUnavailable, False),
-    (200, b'{"result": [], "status": "ok", "time": 0.0}', "", RetrievalUnavailable, False),
+    (200, b'{"result": [], "status": "ok", "time": 0.0}', "", NotOurs, False),
     (200, b"", "", RetrievalUnavailable, False),
     (302, b"", "Location: http://127.0.0.1:1/\r\n", RetrievalUnavailable, False),
 ]

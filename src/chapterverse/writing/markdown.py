@@ -100,7 +100,7 @@ class MarkdownParser:
 
     def _open(self, line: str, is_item: bool, was_blank: bool) -> str:
         """Open an item or a paragraph; the line without its mark."""
-        mark = (_ITEM if is_item else _QUOTE).match(line)
+        mark = _ITEM.match(line) if is_item else _QUOTE.match(line)
         self._leave_items(line, was_blank or is_item)
         depth = len(self._items)
         if is_item and mark:

@@ -17,6 +17,7 @@ from chapterverse.ingestion.readers.page_builder import PageBuilder
 from chapterverse.ingestion.readers.rawhtml import RawHtml
 
 _MAX_CHARS: Final = 30_000  # a longer text is no prose and is taken as it is
+_QUOTED: Final = "{0,300}?"  # of words between quotation marks, which are looked for at every backtick
 _SPAN: Final = "{0,1000}?"  # of formatted text; bounded, so that marks which never close cost little
 
 # Private characters that stand for what later steps must not see.
@@ -40,8 +41,10 @@ def _unbound(mark: str) -> re.Pattern[str]:
     return re.compile(rf"(\\?){_ROLE}{mark}{mark}(.{_SPAN.replace('0', '1', 1)}){mark}{mark}", re.DOTALL)
 
 
-def _bound(open_mark: str, close_mark: str, before: str = r"\w;:}<>&", after: str = r"\w") -> re.Pattern[str]:
-    return re.compile(rf"(^|[^{before}]){_ROLE}{open_mark}(\S|\S.{_SPAN}\S){close_mark}(?![{after}])", re.DOTALL)
+def _bound(
+    open_mark: str, close_mark: str, before: str = r"\w;:}<>&", after: str = r"\w", span: str = _SPAN
+) -> re.Pattern[str]:
+    return re.compile(rf"(^|[^{before}]){_ROLE}{open_mark}(\S|\S.{span}\S){close_mark}(?![{after}])", re.DOTALL)
 
 
 _QUOTES: tuple[tuple[re.Pattern[str], str, bool], ...] = (  # pattern, kind, whether a character before it is matched
@@ -60,9 +63,9 @@ _QUOTES: tuple[tuple[re.Pattern[str], str, bool], ...] = (  # pattern, kind, whe
 )
 _OLD_QUOTES: tuple[tuple[re.Pattern[str], str, bool], ...] = (  # of documents in the style before Asciidoctor 1.5
     *_QUOTES[:2],
-    (_bound("``", "''"), "“”", True),
+    (_bound("``", "''", span=_QUOTED), "“”", True),
     (_bound("'", "'"), "emphasis", True),
-    (_bound("`", "'"), "‘’", True),
+    (_bound("`", "'", span=_QUOTED), "‘’", True),
     (_unbound(r"\+"), "code", False),
     (_bound(r"\+", r"\+"), "code", True),
     *_QUOTES[6:],
