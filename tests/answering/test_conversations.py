@@ -40,6 +40,7 @@ TWELVE = (
 
 # Answered by another place of the book than a person would choose: one more is a change for the worse.
 MISSED_WITHOUT_A_KEY = {
+    "Tell me more",
     "Who makes it?",
     "How does it talk to ROS 2?",
     "Can you give me an example?",
