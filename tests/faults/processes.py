@@ -46,7 +46,7 @@ class Server:
     @property
     def workers(self) -> list[int]:
         """The processes that answer: those of `--workers`, or the one there is."""
-        return [pid for pid in children(self.process.pid) if "spawn_main" in _command_line(pid)] or [self.process.pid]
+        return [pid for pid in children(self.process.pid) if "spawn_main" in command_line(pid)] or [self.process.pid]
 
     def ready(self) -> bool:
         try:
@@ -158,7 +158,8 @@ async def until(condition: Any, seconds: float = 120.0, what: str = "it") -> flo
     return time.monotonic() - began
 
 
-def _command_line(pid: int) -> str:
+def command_line(pid: int) -> str:
+    """How a process was started; nothing if it ended meanwhile."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace")
     except OSError:

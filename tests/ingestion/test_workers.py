@@ -22,7 +22,7 @@ from chapterverse.ingestion.workers import sharing_work
 from chapterverse.wiring import open_engines
 from tests.cli.process import chapterverse
 from tests.conftest import EXAMPLE_BOOK
-from tests.faults.processes import children, until
+from tests.faults.processes import children, command_line, until
 
 pytestmark = pytest.mark.slow
 
@@ -64,7 +64,7 @@ async def test_a_worker_that_is_killed_leaves_the_book_as_it_was_and_another_run
 
 def workers() -> list[int]:
     """The worker processes of this process that embed."""
-    return [pid for pid in children(os.getpid()) if b"\0embed" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return [pid for pid in children(os.getpid()) if "\0embed" in command_line(pid)]
 
 
 async def test_workers_end_with_the_process_that_leads_them(tmp_path: Path) -> None:
