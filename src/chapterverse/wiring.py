@@ -61,8 +61,6 @@ async def open_engines(settings: Settings) -> AsyncIterator[Engines]:
 async def open_services(settings: Settings, *, at_once: bool = False) -> AsyncIterator[Services]:
     """What answering needs, closed at the end. `at_once` starts index and database while the language model is still
     being imported, for a server, which will need them; else they start with the first question."""
-    from chapterverse.writing.watched import WatchedWriter
-
     async with AsyncExitStack() as closing:
         engines = await closing.enter_async_context(open_engines(settings))
         conversations, database, database_why = choose_conversations(settings, closing)
@@ -71,8 +69,7 @@ async def open_services(settings: Settings, *, at_once: bool = False) -> AsyncIt
             await closing.enter_async_context(_starting(engines.index.probe(), conversations.probe()))
         embedder = RememberingEmbedder(engines.embedder)
         # In a thread, so that what starts meanwhile is attended to.
-        chosen, writer_why = await asyncio.to_thread(choose_writer, settings)
-        writer: Writer = WatchedWriter(chosen) if remote_model(settings) else chosen
+        writer, writer_why = await asyncio.to_thread(choose_writer, settings)
         closing.push_async_callback(writer.close)
         dependencies = (
             *engines.dependencies,
@@ -162,8 +159,7 @@ def choose_writer(settings: Settings) -> "tuple[Writer, str]":
 
         return ExcerptWriter(), "neither GEMINI_API_KEY nor OPENAI_API_KEY is set"
     from chapterverse.writing import prompts
-    from chapterverse.writing.agent import WritingOptions
-    from chapterverse.writing.providers import open_gemini, open_openai
+    from chapterverse.writing.agent import WritingOptions, open_gemini, open_openai
 
     options = WritingOptions(
         max_calls=settings.agent_max_calls,
@@ -186,15 +182,12 @@ def choose_judge(settings: Settings, closing: AsyncExitStack | None = None) -> "
     if settings.judge == "off" or not url or not model:
         return None
     from chapterverse.evidence.judge import ModelJudge
-    from chapterverse.writing.quirks import quirks_of
+    from chapterverse.writing.quirks import request_fields
 
     own_key = _secret(settings.judge_api_key)
     # A key is sent to the server that it was given for, and to no other.
     key = own_key or (writing.key if writing and url == writing.url else "")
-    quirks = quirks_of(model, url)
-    temperature = 0 if quirks.temperature == "any" else None
-    extra = {"temperature": temperature, "reasoning_effort": quirks.effort, "store": quirks.store}
-    judge = ModelJudge(model, url, key, extra)
+    judge = ModelJudge(model, url, key, request_fields(model, url))
     if closing is not None:
         closing.push_async_callback(judge.close)
     return judge

@@ -46,7 +46,7 @@ def test_a_model_whose_answers_fail_is_down(
             llm.usual = Fails(401)
             server.http.post("/chat", json=QUESTION)
             assert model_of(server)[1] == "down"
-            monkeypatch.setattr("chapterverse.writing.watched.FAILURE_COUNTS_SECONDS", 0.0)
+            monkeypatch.setattr("chapterverse.writing.agent.FAILURE_COUNTS_SECONDS", 0.0)
             assert model_of(server)[1] == "up", "whoever gets no questions must be able to recover"
 
 

@@ -23,9 +23,8 @@ from chapterverse.models import RetrievalRequest, SearchFilters
 from chapterverse.turns import Turn
 from chapterverse.writing import Finished, Task
 from chapterverse.writing import agent as agent_module
-from chapterverse.writing.agent import AgentWriter, WritingOptions
+from chapterverse.writing.agent import AgentWriter, WritingOptions, open_gemini, open_openai
 from chapterverse.writing.failures import VENDOR_FAULTS, Service
-from chapterverse.writing.providers import open_gemini, open_openai
 from tests.chunks import chunk
 from tests.llm_stub import (
     Calls,
@@ -575,9 +574,9 @@ def _instance(kind: type[Exception]) -> Exception:
 @pytest.mark.parametrize("kind", VENDOR_ERRORS, ids=lambda kind: f"{kind.__module__}.{kind.__name__}")
 def test_every_error_of_the_vendors_has_a_meaning(kind: type[Exception]) -> None:
     assert issubclass(kind, VENDOR_FAULTS)
-    meaning = Service("Stub", "m", "KEY", "MODEL", "URL").explain(_instance(kind))
+    meaning = Service("Stub", "m", "STUB").explain(_instance(kind))
     assert isinstance(meaning, AgentUnavailable)
-    assert "Stub" in meaning.message or "KEY" in meaning.message
+    assert "Stub" in meaning.message or "STUB_API_KEY" in meaning.message
 
 
 @pytest.mark.parametrize("build", [open_gemini, open_openai])

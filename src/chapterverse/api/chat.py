@@ -29,7 +29,6 @@ from chapterverse.models import ChatRequest, ChatResponse, DoneEvent, ErrorEvent
 from chapterverse.telemetry import Telemetry
 from chapterverse.turns import Turn
 from chapterverse.writing import Finished, Writer
-from chapterverse.writing.wrapper import WriterWrapper
 
 log = logging.getLogger(__name__)
 
@@ -178,17 +177,19 @@ class Asking:
         return telemetry
 
 
-class ConsiderateWriter(WriterWrapper):
-    """Gives the slot back while a follow-up is being rephrased."""
+class ConsiderateWriter:
+    """The same writer, but it gives the slot back while a follow-up is being rephrased."""
 
     def __init__(self, inside: Writer, slot: Slot) -> None:
-        super().__init__(inside)
-        self._slot = slot
+        self._inside, self._slot = inside, slot
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inside, name)
 
     async def rewrite(self, question: str, history: Sequence[Turn]) -> tuple[str, Finished]:
         """Wait for the model without the slot."""
         async with self._slot.given_back():
-            return await super().rewrite(question, history)
+            return await self._inside.rewrite(question, history)
 
 
 def _considerate(services: Any, slot: Slot) -> Any:

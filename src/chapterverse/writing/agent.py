@@ -8,11 +8,14 @@ import asyncio
 import json
 import logging
 import random
+import time
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
+from urllib.parse import urlsplit
 
+import httpx2
 from agents import (
     Agent,
     FunctionTool,
@@ -28,8 +31,10 @@ from agents import (
 )
 from agents.tool_context import ToolContext
 from openai import AsyncOpenAI, NotFoundError
+from openai.types.shared import Reasoning
 
-from chapterverse.errors import AgentUnavailable, ChapterverseError
+from chapterverse.config import GENERATION_SECONDS
+from chapterverse.errors import AgentUnavailable, ChapterverseError, ConfigurationError
 from chapterverse.models import MAX_TOP_K, RetrievalRequest
 from chapterverse.turns import Turn
 from chapterverse.writing import Finished, Stopped, Task, WriterEvent, prompts
@@ -42,13 +47,16 @@ from chapterverse.writing.messages import (
     render_history,
     render_question,
     render_search,
-    render_selection,
     tool_error,
 )
+from chapterverse.writing.quirks import is_openai, request_fields
 
 RETRIES: Final = 2  # after the first try, and only while nothing has been written
 FIRST_PAUSE: Final = 0.2  # seconds before the first retry; doubled each time, half of it by chance
+CONNECT_SECONDS: Final = 3.0
 PROBE_SECONDS: Final = 2.0
+# A server that is reported as down may get no more questions, and would then never be seen to work again.
+FAILURE_COUNTS_SECONDS: Final = 30.0
 REWRITE_SECONDS: Final = 3.0  # a reader waits for it before anything else happens
 LONGEST_QUESTION: Final = 300  # characters; more is no question
 REWRITE_HISTORY_TOKENS: Final = 2000
@@ -120,9 +128,13 @@ class WritingOptions:
     prompt: str = prompts.ANSWER
 
 
-@dataclass(frozen=True)
+DEFAULT: Final = WritingOptions()
+
+
+@dataclass(eq=False)
 class AgentWriter:
-    """A language model that writes in its own words."""
+    """A language model that writes in its own words. It remembers whether its last answer failed, so that health need
+    not trust a list of models."""
 
     service: Service
     client: AsyncOpenAI
@@ -130,6 +142,8 @@ class AgentWriter:
     place: Place  # where the model wants to find the passages
     options: WritingOptions
     needs_readings: bool = False  # reading first did not bring more into the first five passages (docs/benchmarks)
+    _failed: tuple[float, str] | None = field(default=None, init=False)  # when the last answer did, and why
+    _asking: asyncio.Task[None] | None = field(default=None, init=False)  # the server, whether it is down itself
 
     @property
     def name(self) -> str:
@@ -152,10 +166,13 @@ class AgentWriter:
                 async with aclosing(self._try(course, end)) as events:
                     async for event in events:
                         yield event
+                self._failed = None
                 return
             except AgentUnavailable as failure:
                 wait = max(failure.retry_after or 0.0, pause * random.uniform(0.5, 1.0))  # noqa: S311 - spreads calls
                 if course.wrote or not failure.retryable or not tries_left or now() + wait >= end:
+                    self._failed = time.monotonic(), failure.message
+                    self._asking = asyncio.create_task(self._ask_server())
                     raise
             await asyncio.sleep(wait)
             pause *= 2
@@ -177,19 +194,29 @@ class AgentWriter:
         return kept, Finished(usage.total_tokens, usage.output_tokens, llm_calls=1)
 
     async def probe(self) -> None:
-        """Raise `AgentUnavailable` if the model cannot be used now."""
+        """Raise `AgentUnavailable` if the server cannot be reached, or else if the last answer failed."""
         try:
             async with asyncio.timeout(PROBE_SECONDS):
                 page = await self.client.models.list()
             if not isinstance(page.data, list):
                 raise TypeError("no list of models")
         except NotFoundError:
-            return  # a server without a list of its models is still a server
+            pass  # a server without a list of its models is still a server
         except (TimeoutError, *VENDOR_FAULTS) as fault:
+            self._failed = None  # the probe says so itself, and when the server is back, that is believed
             raise self.service.explain(fault) from fault
+        if self._failed and time.monotonic() - self._failed[0] < FAILURE_COUNTS_SECONDS:
+            raise AgentUnavailable(f"The last answer failed: {self._failed[1]}")
+
+    async def _ask_server(self) -> None:
+        with suppress(AgentUnavailable):
+            await self.probe()
 
     async def close(self) -> None:
         """Close the connections."""
+        if self._asking is not None:
+            self._asking.cancel()
+            await asyncio.wait([self._asking])
         await self.client.close()
 
     async def _try(self, course: _Course, end: float) -> AsyncGenerator[WriterEvent, None]:
@@ -259,10 +286,7 @@ class AgentWriter:
 
     def _input(self, course: _Course) -> list[Item]:
         task = course.task
-        if task.search is None:
-            asked = render_selection(task.question, task.passages[0])
-        else:
-            asked = render_question(task.question, task.passages, self.place)
+        asked = render_question(task.question, task.passages, self.place if task.search else "selection")
         return [*render_history(task.history), *asked, *course.searched]
 
 
@@ -285,3 +309,30 @@ async def _search(context: ToolContext[_Course], arguments: str) -> str:
 
 
 _SEARCH_TOOL: Final = FunctionTool(SEARCH, prompts.SEARCH_TOOL, _PARAMETERS, _search, strict_json_schema=False)
+
+
+def open_gemini(api_key: str, model: str, base_url: str, options: WritingOptions = DEFAULT) -> AgentWriter:
+    """Gemini through its OpenAI-compatible endpoint."""
+    return _open(Service("Gemini", model, "GEMINI"), api_key, base_url, "tool", options)
+
+
+def open_openai(api_key: str, model: str, base_url: str, options: WritingOptions = DEFAULT) -> AgentWriter:
+    """OpenAI itself, or any server that speaks as it does: Ollama, vLLM, llama.cpp …"""
+    own = is_openai(base_url)
+    name = "OpenAI" if own else f"The language model server at {urlsplit(base_url).hostname}"
+    return _open(Service(name, model, "OPENAI"), api_key, base_url, "tool" if own else "message", options)
+
+
+def _open(service: Service, api_key: str, base_url: str, place: Place, options: WritingOptions) -> AgentWriter:
+    """The writer. Nothing connects before the first question."""
+    key = api_key.strip()
+    if not key or not key.isascii() or not key.isprintable():
+        raise ConfigurationError(f"{service.settings}_API_KEY: must be plain printable characters")
+    # Retries are ours: they know what has been written already and when the answer is due.
+    timeout = httpx2.Timeout(GENERATION_SECONDS, connect=CONNECT_SECONDS)
+    client = AsyncOpenAI(api_key=key, base_url=base_url, timeout=timeout, max_retries=0)
+    fields = request_fields(service.model, base_url, options.temperature)
+    effort = fields.pop("reasoning_effort")
+    reasoning = Reasoning(effort=effort) if effort else None
+    settings = ModelSettings(include_usage=True, max_tokens=options.max_tokens, reasoning=reasoning, **fields)
+    return AgentWriter(service, client, settings, place, options)

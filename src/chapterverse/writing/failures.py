@@ -35,56 +35,46 @@ class Service:
 
     name: str
     model: str
-    key_variable: str
-    model_variable: str
-    url_variable: str
+    settings: str  # how the names of its settings begin
 
     def explain(self, fault: Exception) -> AgentUnavailable:
         """What a vendor's error means for us."""
         if isinstance(fault, openai.APIStatusError):
-            return self._refusal(fault)
+            wait = seconds_until(fault.response.headers.get("Retry-After", ""), datetime.now(UTC))
+            return self._refusal(fault.status_code, _error(fault.body), wait)
         if isinstance(fault, TimeoutError | openai.APITimeoutError | ModelTimeoutError | httpx2.TimeoutException):
             return self.failure(f"{self.name} did not answer in time.")
         if isinstance(fault, openai.APIConnectionError | httpx2.HTTPError | httpx2.StreamError):
             return self.failure(f"{self.name} cannot be reached, or broke off its answer.")
         if isinstance(fault, openai.APIError):  # an error inside the stream: no status, perhaps a code
-            return self._reported(fault)
+            said = _error(fault.body)
+            if str(said.get("code", fault.code)) == "429":
+                return self._refusal(429, said)
+            return self.failure(f"{self.name} failed in the middle of its answer.")
         return self.failure(f"{self.name} gave an answer that cannot be read.")
 
     def failure(self, message: str, *, retryable: bool = True, retry_after: float | None = None) -> AgentUnavailable:
         """An error that names the model."""
         return AgentUnavailable(message, details={"model": self.model}, retryable=retryable, retry_after=retry_after)
 
-    def _refusal(self, fault: openai.APIStatusError) -> AgentUnavailable:
-        status, said = fault.status_code, _error(fault.body)
+    def _refusal(self, status: int, said: dict[str, Any], wait: float | None = None) -> AgentUnavailable:
+        name, retryable = self.name, status in (408, 409, 429) or status >= 500
         if status in (401, 403) or (status == 400 and _detail(said, "reason") == "API_KEY_INVALID"):  # Gemini's 401
-            return self.failure(f"{self.key_variable} was refused by {self.name}.", retryable=False)
-        if status == 404:
-            return self.failure(
-                f"{self.name} does not serve the model {self.model}. "
-                f"Set {self.model_variable} to one that it serves, and check {self.url_variable}.",
-                retryable=False,
+            message = f"{self.settings}_API_KEY was refused by {name}."
+        elif status == 404:
+            message = (
+                f"{name} does not serve the model {self.model}. "
+                f"Set {self.settings}_MODEL to one that it serves, and check {self.settings}_BASE_URL."
             )
-        wait = seconds_until(fault.response.headers.get("Retry-After", ""), datetime.now(UTC))
-        if status == 429:
-            return self._limited(said, wait)
-        if status in (408, 409) or status >= 500:
-            return self.failure(f"{self.name} failed (HTTP {status}).", retry_after=wait)
-        return self.failure(f"{self.name} refused the request (HTTP {status}).", retryable=False)
-
-    def _limited(self, said: dict[str, Any], wait: float | None = None) -> AgentUnavailable:
-        if said.get("code") in _SPENT:
-            return self.failure(f"{self.name} says that the quota of {self.key_variable} is spent.", retryable=False)
-        delay = _DELAY.fullmatch(_detail(said, "retryDelay"))  # what Gemini asks for, in seconds
-        if wait is None and delay:
-            wait = math.ceil(float(delay[1]) * 10) / 10
-        return self.failure(f"{self.name} takes no more requests for the moment.", retry_after=wait)
-
-    def _reported(self, fault: openai.APIError) -> AgentUnavailable:
-        said = _error(fault.body)
-        if str(said.get("code", fault.code)) == "429":
-            return self._limited(said)
-        return self.failure(f"{self.name} failed in the middle of its answer.")
+        elif status == 429 and said.get("code") in _SPENT:
+            message, retryable = f"{name} says that the quota of {self.settings}_API_KEY is spent.", False
+        elif status == 429:
+            message = f"{name} takes no more requests for the moment."
+            delay = _DELAY.fullmatch(_detail(said, "retryDelay"))  # what Gemini asks for, in seconds
+            wait = math.ceil(float(delay[1]) * 10) / 10 if wait is None and delay else wait
+        else:
+            message = f"{name} {'failed' if retryable else 'refused the request'} (HTTP {status})."
+        return self.failure(message, retryable=retryable, retry_after=wait if retryable else None)
 
 
 def _error(body: object) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 from chapterverse.evidence.passages import IssuedPassage
 from chapterverse.turns import Turn
 
-Place = Literal["tool", "message"]
+Place = Literal["tool", "message", "selection"]  # where the passages stand; the last is the reader's own, in a message
 Item = dict[str, Any]  # of a conversation, as the Agents SDK takes it
 
 SEARCH: Final = "search_documentation"
@@ -43,15 +43,12 @@ def render_history(history: Sequence[Turn], budget: int = HISTORY_TOKENS) -> lis
 
 
 def render_question(question: str, passages: Sequence[IssuedPassage], place: Place) -> list[Item]:
-    """The question with the passages found for it, best first, as many as fit."""
+    """The question with the passages found for it, best first, as many as fit, or with the reader's selection."""
     if place == "tool":
         return [{"role": "user", "content": question}, *render_search("first_search", question, passages)]
-    return [{"role": "user", "content": _quoted("Passages of the book:", fitting(passages), question)}]
-
-
-def render_selection(question: str, selection: IssuedPassage) -> list[Item]:
-    """The question with the reader's selection."""
-    return [{"role": "user", "content": _quoted("The selected text:", [selection], question)}]
+    head = "The selected text:" if place == "selection" else "Passages of the book:"
+    shown = ["\n".join(passage.lines()) for passage in fitting(passages)]
+    return [{"role": "user", "content": "\n\n".join([head, *shown, f"Question: {question}"])}]
 
 
 def render_search(call_id: str, query: str, passages: Sequence[IssuedPassage]) -> list[Item]:
@@ -86,11 +83,6 @@ def fitting(passages: Sequence[IssuedPassage], budget: int = PASSAGE_TOKENS) -> 
             break
         fit.append(passage)
     return fit
-
-
-def _quoted(head: str, passages: Sequence[IssuedPassage], question: str) -> str:
-    shown = ["\n".join(passage.lines()) for passage in passages]
-    return "\n\n".join([head, *shown, f"Question: {question}"])
 
 
 def _result(passage: IssuedPassage, rank: int) -> dict[str, object]:
