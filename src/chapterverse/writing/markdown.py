@@ -1,37 +1,51 @@
-"""Parses a model's Markdown, as it streams, into statements.
+"""Parses a model's Markdown, as it streams, into statements with the units that they name.
 
 A statement is released when nothing that may still arrive can change it, so that statements never depend on how the
 text was split on its way. Everything is accepted: nested lists, fences that never close, tables, no structure at all.
+Units are named as `[2.3]`, `[2.3, 2.4]`, `[2.3][3.1]`, `[1]`, `[^1]`, `[1-3]`, `【1】`. What stands between backticks
+is code, and a bracket that belongs to a link or to an index of code is no number.
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from textwrap import dedent
-from typing import Final, Literal
+from typing import Final
 
-from chapterverse.evidence.statement import Shape, Statement, UnitRef
+from chapterverse.evidence.statement import Statement, UnitRef
 from chapterverse.language import sentences
 from chapterverse.units import row_text
-from chapterverse.writing.unit_numbers import LOOK_AHEAD, find_numbers, mask_numbers, open_bracket, without_numbers
 
 MAX_STATEMENT_CHARS: Final = 2000  # what is longer without an end is cut here; the gate shows nothing so long
 
-LineKind = Literal["blank", "fence", "heading", "row", "rule", "item", "text"]
-
-_FENCE = re.compile(r"[ \t]*(?P<mark>`{3,}|~{3,})[ \t]*(?P<info>[\w+#.-]*)")
-_HEADING = re.compile(r"[ \t]{0,3}(?P<marks>#{1,6})[ \t]+")
+# What a line is, judged by itself; what is none of these is text.
+_LINE = re.compile(
+    r"(?P<blank>\s*$)"
+    r"|(?P<fence>[ \t]*(?P<fence_mark>`{3,}|~{3,})[ \t]*(?P<language>[\w+#.-]*))"
+    r"|(?P<heading>[ \t]{0,3}#{1,6}[ \t]+)"
+    r"|(?P<row>[ \t]*\|)"
+    r"|(?P<rule>[ \t]*(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|_{3,}|={2,})$)"
+    r"|(?P<item>[ \t]*(?P<marker>[-*+•]|\d{1,4}[.)])[ \t]+(?=\S))"
+)
 _BOLD_LINE = re.compile(r"\*\*[^*\n]{0,119}[^*\n.!?]\*\*:?|__[^_\n]{0,119}[^_\n.!?]__:?")
-_ROW = re.compile(r"[ \t]*\|")
 _ROW_RULE = re.compile(r"(?=[^-]*-)[|:\- \t]++")
-_ITEM = re.compile(r"(?P<indent>[ \t]*)(?P<marker>[-*+•]|\d{1,4}[.)])(?P<gap>[ \t]+)(?=\S)")
 _QUOTE = re.compile(r"[ \t]*(?:>[ \t]?)+")
-_RULE = re.compile(r"[ \t]*(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|_{3,}|={2,})")
 _NEXT_WORD = re.compile(r"\s*+[\"'“‘«(\[*_]*+\w*+")
-_TICKS = re.compile(r"`+")
 _MAY_END = re.compile(r"[.!?…。！？｡\n]")
 _DECIDED: Final = 12  # characters of a line that tell what it is
 _NO_WORD = re.compile(r"[\W_]*")
 _NUMBER_ALONE = re.compile(r"[*_\s]*\d{1,3}[.)][*_\s]*")  # "**1." of a heading in bold is no sentence
+
+_ONE = r"\^?\d{1,3}(?:\.\d{1,4})?(?:†[^\]】\n]{0,20})?"
+_LABEL = r"(?:(?:source|passage|unit|ref|doc)s?\s*+:?\s*+)?"
+_LIST = rf"{_LABEL}{_ONE}(?:\s*+(?:[,;–—-]|and|&)\s*+{_LABEL}{_ONE})*"
+_NUMBERS = re.compile(rf"(?:\[\s*+{_LIST}\s*+\]|【\s*+{_LIST}\s*+】)(?![(\w])", re.IGNORECASE)
+_PART = re.compile(r"(\d{1,3})(?:\.(\d{1,4}))?(?:†[^,;\]】]*)?\s*([–—-])?")
+_INDEXED = re.compile(r"(?<![\w.])(?=[\w.]*[_.(])[^\W\d][\w.]{0,80}+(?:\(\))?(?<!\.)$")  # `a.b[0]` without backticks
+_HALF = re.compile(r"[\[【][^\]】\n]{0,60}$|\Z")  # a bracket that may still become a number, or the end
+_CODE = re.compile(r"(?<!`)(`++).*?(?<!`)\1(?!`)", re.DOTALL)
+_WIDEST: Final = 50  # numbers of one range; a wider one is a slip, and its ends are taken
+_LOOK_AHEAD: Final = 64  # characters that may stand between the first bracket and its end
 
 
 class MarkdownParser:
@@ -71,14 +85,14 @@ class MarkdownParser:
         it may still turn out to be a row."""
         if self._fence or self._header:
             return False
-        return len(self._line.lstrip()) >= _DECIDED and _kind(self._line) in ("text", "item")
+        return len(self._line.lstrip()) >= _DECIDED and _kind(self._line)[0] in ("text", "item")
 
     def _take(self, line: str) -> list[Statement]:
         """Begin, go on with or end a block. A line that is not over yet has no line break."""
         self._line = ""
         if self._fence:
             return self._code_line(line)
-        kind = _kind(line.rstrip("\n"))
+        kind, mark = _kind(line.rstrip("\n"))
         if kind == "text" and self._header and "|" in line:
             kind = "row"
         found = [] if kind in ("row", "rule") else self._end_table()
@@ -89,25 +103,25 @@ class MarkdownParser:
             found += self._heading(line.rstrip())
         elif kind == "row":
             found += self._row(line)
-        elif kind == "fence":
-            self._open_code(line)
+        elif kind == "fence" and mark:
+            self._leave_items(line)
+            self._fence = mark["fence_mark"]
+            self._block = Statement("", shape="code", depth=len(self._items), head=mark["language"])
         elif kind == "item" or (kind == "text" and self._block is None):
-            line = self._open(line, kind == "item", was_blank)
+            line = self._open(line, mark, was_blank)
         if kind in ("text", "item"):
             self._text += line.lstrip()
             self._inline = not line.endswith("\n")
         return found
 
-    def _open(self, line: str, is_item: bool, was_blank: bool) -> str:
+    def _open(self, line: str, item: re.Match[str] | None, was_blank: bool) -> str:
         """Open an item or a paragraph; the line without its mark."""
-        mark = _ITEM.match(line) if is_item else _QUOTE.match(line)
-        self._leave_items(line, was_blank or is_item)
-        depth = len(self._items)
-        if is_item and mark:
+        self._leave_items(line, was_blank or item is not None)
+        self._block = Statement("", depth=len(self._items))
+        if item:
             self._items.append(_indent(line))
-            self._block = Statement("", shape="item", depth=depth, marker=mark["marker"].replace(")", "."))
-        else:
-            self._block = Statement("", depth=depth)
+            self._block = replace(self._block, shape="item", marker=item["marker"].replace(")", "."))
+        mark = item or _QUOTE.match(line)
         return line[mark.end() :] if mark else line
 
     def _leave_items(self, line: str, was_blank: bool = True) -> None:
@@ -118,19 +132,19 @@ class MarkdownParser:
     def _heading(self, line: str) -> list[Statement]:
         self._items = []
         marks, _, rest = line.strip().partition(" ")
-        text, named = without_numbers(rest.rstrip("# \t"))
+        text, named = _without_numbers(rest.rstrip("# \t"))
         return [Statement(text, named, "heading", level=len(marks))] if text else []
 
     def _row(self, line: str) -> list[Statement]:
         if not self._header:
             self._leave_items(line)
-            self._header, self._header_refs = without_numbers(line.strip())
+            self._header, self._header_refs = _without_numbers(line.strip())
             return []
         if _ROW_RULE.fullmatch(line.strip("\n")):
             self._header += "" if "\n" in self._header else f"\n{line.strip()}"
             return []
         found = [] if "\n" in self._header else self._end_table(keep=True)
-        row, named = without_numbers(line.strip())
+        row, named = _without_numbers(line.strip())
         header, _, rule = self._header.partition("\n")
         head = self._header if rule else ""
         text = row_text(header if rule else "", row)
@@ -143,13 +157,6 @@ class MarkdownParser:
         if not header.strip() or "\n" in header:
             return []
         return [Statement(row_text("", header), self._header_refs, "row", row=header)]
-
-    def _open_code(self, line: str) -> None:
-        self._leave_items(line)
-        found = _FENCE.match(line)
-        assert found is not None
-        self._fence = found["mark"]
-        self._block = Statement("", shape="code", depth=len(self._items), head=found["info"])
 
     def _code_line(self, line: str) -> list[Statement]:
         if line.strip().startswith(self._fence) and not line.strip().strip(self._fence[0]):
@@ -165,12 +172,12 @@ class MarkdownParser:
         while self._block is not None and self._block.shape != "code":
             if not ended and not _MAY_END.search(self._text, at) and len(self._text) < MAX_STATEMENT_CHARS:
                 break
-            stop = _first_end(self._text[at : at + MAX_STATEMENT_CHARS + LOOK_AHEAD], ended)
+            stop = _first_end(self._text[at : at + MAX_STATEMENT_CHARS + _LOOK_AHEAD], ended)
             if stop is None and len(self._text) - at <= MAX_STATEMENT_CHARS:
                 break
             stop = at + (stop or MAX_STATEMENT_CHARS)
             last = ended and stop >= len(self._text)
-            waits = self._block.shape == "item" and not find_numbers(self._text[:stop])
+            waits = self._block.shape == "item" and not _find_numbers(self._text[:stop])
             joins = waits or _NUMBER_ALONE.fullmatch(self._text, 0, stop)
             if joins and not last and stop < MAX_STATEMENT_CHARS:
                 at = stop
@@ -184,15 +191,13 @@ class MarkdownParser:
     def _release(self, raw: str) -> list[Statement]:
         block = self._block
         assert block is not None
-        text, named = without_numbers(" ".join(raw.split()))
+        text, named = _without_numbers(" ".join(raw.split()))
         if _NO_WORD.fullmatch(text):
             return []
-        shape: Shape = block.shape
-        level = 0
-        if shape == "paragraph" and block.opens and _BOLD_LINE.fullmatch(text):
-            shape, level = "heading", 7
-        self._block = Statement("", shape=block.shape, opens=False, depth=block.depth)
-        return [Statement(text, named, shape, block.opens, block.depth, block.marker, level)]
+        self._block = replace(block, opens=False, marker="")
+        if block.shape == "paragraph" and block.opens and _BOLD_LINE.fullmatch(text):
+            block = replace(block, shape="heading", level=7)
+        return [replace(block, text=text, named=named)]
 
     def _end_block(self) -> list[Statement]:
         block, found = self._block, []
@@ -210,40 +215,59 @@ def _indent(line: str) -> int:
     return len(line[: len(line) - len(line.lstrip())].expandtabs(4))
 
 
-def _kind(line: str) -> LineKind:
-    """What a line is, judged by itself."""
-    if not line.strip():
-        return "blank"
-    if _FENCE.match(line):
-        return "fence"
-    if _HEADING.match(line):
-        return "heading"
-    if _ROW.match(line):
-        return "row"
-    if _RULE.fullmatch(line):
-        return "rule"
-    return "item" if _ITEM.match(line) else "text"
+def _kind(line: str) -> tuple[str, re.Match[str] | None]:
+    mark = _LINE.match(line)
+    return (mark.lastgroup or "text" if mark else "text"), mark
 
 
 def _first_end(block: str, ended: bool) -> int | None:
     """Where the first sentence ends, with the numbers behind it; None while that is not certain."""
-    known = len(block) if ended else open_bracket(block)
-    masked = mask_numbers(block[:known])
+    half = _HALF.search(block)
+    masked = _mask_numbers(block if ended or half is None else block[: half.start()])
     spans = sentences(masked)
     if len(spans) < 2:
         return len(block) if ended else None
     start = spans[1][0]
-    if not ended and (_open_code(masked[:start]) or _NEXT_WORD.fullmatch(masked, start)):
-        return None
-    return start
+    open_code = "`" in _CODE.sub("", masked[:start])
+    return None if not ended and (open_code or _NEXT_WORD.fullmatch(masked, start)) else start
 
 
-def _open_code(text: str) -> bool:
-    """Whether a backtick waits for its partner."""
-    waiting = ""
-    for ticks in _TICKS.findall(text):
-        if not waiting:
-            waiting = ticks
-        elif ticks == waiting:
-            waiting = ""
-    return bool(waiting)
+def _find_numbers(text: str) -> list[re.Match[str]]:
+    """The brackets with unit numbers, in order."""
+    code = [match.span() for match in _CODE.finditer(text)]
+    return [
+        match
+        for match in _NUMBERS.finditer(text)
+        if not any(start <= match.start() < end for start, end in code)
+        and not _INDEXED.search(text[max(0, match.start() - 80) : match.start()])
+    ]
+
+
+def _without_numbers(text: str) -> tuple[str, tuple[UnitRef, ...]]:
+    """A text without its unit numbers, and the numbers in order, each once."""
+    found = _find_numbers(text)
+    pieces = zip([0, *(one.end() for one in found)], [*(one.start() for one in found), len(text)], strict=True)
+    bare = "".join(text[start:end].rstrip(" \t\n") for start, end in pieces).strip()
+    return bare, tuple(dict.fromkeys(ref for one in found for ref in _refs(one[0])))
+
+
+def _mask_numbers(text: str) -> str:
+    """A text of the same length in which no number stands between a sentence and its full stop."""
+    for found in _find_numbers(text):
+        before_stop = re.match(r"\s*[.!?…。！？:]", text[found.end() :])
+        mask = ("\u00a4" if before_stop else " ") * len(found[0])
+        text = text[: found.start()] + mask + text[found.end() :]
+    return text
+
+
+def _refs(bracket: str) -> Iterator[UnitRef]:
+    """Each number, and those between the ends of a range: units of one passage, or passages."""
+    first: UnitRef | None = None
+    for part in _PART.finditer(bracket):
+        ref = UnitRef(int(part[1]), int(part[2] or 0))
+        if first and first.unit and first.passage == ref.passage and ref.unit <= first.unit + _WIDEST:
+            yield from (UnitRef(ref.passage, unit) for unit in range(first.unit + 1, ref.unit))
+        elif first and not first.unit and not ref.unit and ref.passage <= first.passage + _WIDEST:
+            yield from map(UnitRef, range(first.passage + 1, ref.passage))
+        yield ref
+        first = ref if part[3] else None
