@@ -24,7 +24,7 @@ from bench.answers.statements import PROMPTS
 from bench.results import ROOT, save
 from bench.scoreboard.asking import code_digest
 from chapterverse.answering.refusals import is_refusal
-from chapterverse.evidence.exact import known_to, missing
+from chapterverse.evidence.exact import Known, missing
 from chapterverse.evidence.gate import speaks_of_absence
 
 # Name of a figure, how it is compared, and its bar.
@@ -111,7 +111,7 @@ async def other_judges(recordings: list[Recording]) -> dict[str, dict[str, Any]]
                     evidence.issue_text(PLANTED)
                 seen = await replay(drafts, evidence, judge, 0.05 if name == "late" else 30.0)
                 false = _false_shown(one, seen, quotes=False)
-                known = known_to(seen.evidence)
+                known = Known(seen.evidence)
                 counts["false shown"] += len(false)
                 counts["false passed by the judge"] += len(set(judge.wrong)) if judge else 0
                 counts["not the book's words"] += sum(proven.kind != "quoted" for proven in seen.proven)
@@ -136,7 +136,7 @@ def exact_checks(recordings: list[Recording]) -> dict[str, Any]:
     failed: list[str] = []
     true = 0
     for one in recordings:
-        known = known_to(one.evidence())
+        known = Known(one.evidence())
         for labelled in one.statements:
             text = labelled.statement.text
             if labelled.statement.shape == "code" or not labelled.supported or is_refusal(text):

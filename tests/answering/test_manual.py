@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from chapterverse.evidence.exact import known_to, missing
+from chapterverse.evidence.exact import Known, missing
 from chapterverse.evidence.gate import MAX_SHOWN
 from tests.answering.manual import ORDER, TOPICS, Answer, answers, evidence
 from tests.evidence.judges import gullible, plain, right
@@ -53,7 +53,7 @@ async def test_a_lie_costs_its_neighbour_nothing() -> None:
 async def test_what_a_gullible_judge_lets_through_passes_every_exact_check() -> None:
     for answer in ALL:
         outcome = await prove(answer.text, evidence(), gullible())
-        known = known_to(outcome.gate._evidence)
+        known = Known(outcome.gate._evidence)
         for proven in outcome.proven:
             assert proven.kind == "quoted" or missing(proven.statement.text, known) == ""
         assert "evil" not in outcome.text

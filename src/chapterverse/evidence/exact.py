@@ -8,7 +8,7 @@ stands elsewhere in the passages: that is the judge's work.
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from chapterverse.evidence.passages import Evidence, IssuedUnit
@@ -30,18 +30,15 @@ _UNIT_SYMBOL: Final = word_set(
     "cm m km µm kg g mg lb oz l ml n nm pa kpa mpa bar psi j kj wh kwh mah ah mv kv ma kw mw mhz khz ghz rad "
     "deg m/s m/s² rpm fps px pt em usd eur $ € £"
 )
-_UNITS_AND_TEENS: Final = (
+_SMALL_NUMBERS: Final = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
     "seventeen eighteen nineteen twenty"
 )
-_NUMBER_WORDS: Final = {word: str(value) for value, word in enumerate(_UNITS_AND_TEENS.split())} | {
-    "thirty": "30",
-    "forty": "40",
-    "fifty": "50",
-    "sixty": "60",
-    "hundred": "100",
-    "thousand": "1000",
+_LARGE_NUMBERS: Final = ("30 thirty", "40 forty", "50 fifty", "60 sixty", "100 hundred", "1000 thousand")
+_NUMBER_WORDS: Final = {word: str(value) for value, word in enumerate(_SMALL_NUMBERS.split())} | {
+    word: value for value, word in map(str.split, _LARGE_NUMBERS)
 }
+_SAME_SIGN: Final = str.maketrans("‘’“”„‐‑‒–—−", '\'\'"""------', "`*\\")  # for comparing; markup is left out
 # After one of these the first word of a sentence is its subject; without an article it is a name.
 _AFTER_SUBJECT: Final = word_set("is was has had can does will must may were are")
 _ABBREVIATION = re.compile(r"(?:[a-z]\.)+[a-z]|I['’]\w+|[A-Z]/[A-Z]")  # e.g, I'd, X/Y
@@ -59,15 +56,18 @@ _COUNTED: Final = 10  # a writer may count what the passages list: "three modes"
 
 
 class Known:
-    """What stands in the passages, the breadcrumbs and the question."""
+    """What stands in the passages, the breadcrumbs and the question: what a statement may name."""
 
-    def __init__(self, texts: Iterable[str]) -> None:
+    def __init__(self, evidence: Evidence) -> None:
+        units = evidence.all_units()
+        places = [text for passage in evidence.passages for text in (passage.breadcrumb, passage.lead)]
+        texts = [evidence.question, *places, *(text for unit in units for text in (unit.text, unit.head, unit.told))]
         self._text = f" {_plain(' '.join(texts))} "
         self._tokens = {token for found in _TOKEN.finditer(self._text) for token in _forms(found[0])}
-        self._parts = {part for token in self._tokens for part in _NAME_PARTS.findall(token)}
-        self._stems = {stem(part) for part in self._parts}
+        parts = {part for token in self._tokens for part in _NAME_PARTS.findall(token)}
+        self._stems = {stem(part) for part in parts}
         numbers = {_number(found[0]) for found in _NUMBER.finditer(self._text)}
-        self._numbers = numbers | {_NUMBER_WORDS[part] for part in self._parts if part in _NUMBER_WORDS}
+        self._numbers = numbers | {_NUMBER_WORDS[part] for part in parts if part in _NUMBER_WORDS}
 
     def has_text(self, text: str) -> bool:
         """Whether a text stands there as it is, but for case, spacing and markup."""
@@ -82,10 +82,9 @@ class Known:
     def has_word(self, word: str) -> bool:
         """Whether a word stands there in any of its forms, or each of its parts does."""
         small = word.lower()
-        if small in self._tokens or small in self._parts or stem(small) in self._stems:
-            return True
         parts = [part for part in _NAME_PARTS.findall(small) if len(part) > 1]
-        return len(parts) > 1 and all(part in self._parts or stem(part) in self._stems for part in parts)
+        compound = len(parts) > 1 and all(stem(part) in self._stems for part in parts)
+        return small in self._tokens or stem(small) in self._stems or compound
 
     def has_identifier(self, token: str) -> bool:
         """Whether an identifier, flag or path stands there as a whole, or as a part of a longer one."""
@@ -95,34 +94,20 @@ class Known:
         return bool(parts) and all(part in self._tokens or self.has_text(part) for part in parts if part)
 
 
-def known_to(evidence: Evidence) -> Known:
-    """What a statement about this evidence may name."""
-    texts = [evidence.question]
-    for passage in evidence.passages:
-        texts += [passage.breadcrumb, passage.lead]
-        texts += [text for unit in passage.units for text in (unit.text, unit.head, unit.told) if text]
-    return Known(texts)
-
-
 def missing(statement: str, known: Known, *, names: bool = True) -> str:
     """The first exact thing of a statement that stands nowhere; empty if all stand. Without `names`, proper names need
     not stand: a statement that the book does not speak of something must be able to name it."""
+    checks = (  # a thing, what is left of it in the text, and what of it stands nowhere
+        (_LINK, r"\1", lambda found: "" if known.has_text(found[2]) else found[2]),
+        (_URL, " ", lambda found: "" if known.has_text(found[0].rstrip(".,;:!?")) else found[0]),
+        (_CODE, " ` ", lambda found: _missing_code(found[2], known) if names else ""),
+        (_QUOTED, r"\g<0>", lambda found: _missing_quote(found[1], known) if names else ""),
+    )
     text = statement
-    for found in _LINK.finditer(text):
-        if not known.has_text(found[2]) and found[2]:
-            return found[2]
-    text = _LINK.sub(r"\1", text)
-    for found in _URL.finditer(text):
-        if not known.has_text(found[0].rstrip(".,;:!?")):
-            return found[0]
-    text = _URL.sub(" ", text)
-    for found in _CODE.finditer(text):
-        if names and (absent := _missing_code(found[2], known)) is not None:
-            return absent
-    text = _CODE.sub(" ` ", text)
-    for found in _QUOTED.finditer(text):
-        if names and not known.has_text(found[1]) and not _all_words(found[1], known):
-            return found[1]
+    for pattern, left, absent in checks:
+        if said := next(filter(None, map(absent, pattern.finditer(text))), ""):
+            return said
+        text = pattern.sub(left, text)
     return _missing_word(_MARKUP.sub("", _ENUMERATED.sub(" ", text)), known, names=names)
 
 
@@ -166,30 +151,28 @@ _LONG_LINE: Final = 12  # characters of a line that may stand inside a longer li
 def units_with_code(code: str, units: Sequence[IssuedUnit]) -> list[IssuedUnit]:
     """The units in which the lines of a code block stand, as few as possible."""
     wanted = {_squeezed(line).lstrip("$#>") for line in code.splitlines() if any(map(str.isalnum, line))}
+    texts = {unit: _squeezed(unit.text) for unit in units}
     chosen: list[IssuedUnit] = []
-    while wanted:
-        best = max(units, key=lambda unit: (_lines_in(unit, wanted), unit.kind == "code"), default=None)
-        if best is None or not (covered := [line for line in wanted if line in _squeezed(best.text)]):
+    while wanted and units:
+        best = max(units, key=lambda unit: (sum(line in texts[unit] for line in wanted), unit.kind == "code"))
+        if not (covered := {line for line in wanted if line in texts[best]}):
             break
         chosen.append(best)
-        wanted.difference_update(covered)
+        wanted -= covered
     return sorted(chosen, key=lambda unit: unit.ref)
 
 
-def _lines_in(unit: IssuedUnit, lines: Iterable[str]) -> int:
-    text = _squeezed(unit.text)
-    return sum(line in text for line in lines)
-
-
-def _missing_code(code: str, known: Known) -> str | None:
+def _missing_code(code: str, known: Known) -> str:
     """The part of inline code that stands nowhere."""
-    if known.has_text(code):
-        return None
-    for found in _TOKEN.finditer(_plain(code)):
-        token = found[0]
-        if not known.has_identifier(token) and not (_NUMBER.fullmatch(token) and known.has_number(token)):
-            return token
-    return None
+    tokens = [] if known.has_text(code) else [found[0] for found in _TOKEN.finditer(_plain(code))]
+    numbers = {token for token in tokens if _NUMBER.fullmatch(token) and known.has_number(token)}
+    return next((token for token in tokens if token not in numbers and not known.has_identifier(token)), "")
+
+
+def _missing_quote(text: str, known: Known) -> str:
+    """Quoted words that stand nowhere, neither together nor each."""
+    words = [found[0] for found in _TOKEN.finditer(text) if found[0].lower() not in EMPTY_WORDS]
+    return "" if known.has_text(text) or all(map(known.has_word, words)) else text
 
 
 def _missing_word(text: str, known: Known, *, names: bool) -> str:
@@ -240,10 +223,6 @@ def _is_identifier(token: str) -> bool:
     return _CAMEL.search(inner) is not None and not re.fullmatch(r"\d+(?:st|nd|rd|th|s|x|k)?", inner.lower())
 
 
-def _all_words(text: str, known: Known) -> bool:
-    return all(known.has_word(found[0]) for found in _TOKEN.finditer(text) if found[0].lower() not in EMPTY_WORDS)
-
-
 def _forms(token: str) -> Iterator[str]:
     """A token as it may be written elsewhere: without leading marks, without a possessive, before an equals sign."""
     small = token.lower().replace("’", "'").removesuffix("'s")
@@ -257,9 +236,7 @@ def _forms(token: str) -> Iterator[str]:
 
 def _plain(text: str) -> str:
     """A text for comparing: small letters, one kind of quote and dash, single spaces, no markup."""
-    folded = unicodedata.normalize("NFKC", text).lower()
-    folded = re.sub(r"[‘’]", "'", re.sub(r"[“”„]", '"', re.sub(r"[‐‑‒–—−]", "-", folded)))
-    return " ".join(re.sub(r"[`*\\]", "", folded).split())
+    return " ".join(unicodedata.normalize("NFKC", text).lower().translate(_SAME_SIGN).split())
 
 
 def _squeezed(text: str) -> str:
@@ -269,8 +246,7 @@ def _squeezed(text: str) -> str:
 def _number(text: str) -> str:
     """A number without its separators of thousands and without zeros that say nothing."""
     plain = re.sub(r",(?=\d{3}(?:\D|$))", "", text).rstrip(".,")
-    if plain.count(".") == 1 and "," not in plain:
-        whole, _, part = plain.partition(".")
-        part = part.rstrip("0")
-        return f"{whole.lstrip('0') or '0'}.{part}" if part else whole.lstrip("0") or "0"
-    return plain.lstrip("0") or "0" if plain.isdigit() else plain
+    if plain.count(".") > 1 or "," in plain:
+        return plain
+    whole, _, part = plain.partition(".")
+    return ".".join(filter(None, (whole.lstrip("0") or "0", part.rstrip("0"))))

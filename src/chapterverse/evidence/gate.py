@@ -16,7 +16,7 @@ from typing import Final
 
 from chapterverse.evidence.assembly import Assembly, points_back, without_mark
 from chapterverse.evidence.citations import Proven
-from chapterverse.evidence.exact import Known, known_to, missing, proven_code, units_with_code
+from chapterverse.evidence.exact import Known, missing, proven_code, units_with_code
 from chapterverse.evidence.judge import Case, Judge, JudgeFailed, JudgeUsage, Verdict
 from chapterverse.evidence.passages import Evidence, IssuedUnit
 from chapterverse.evidence.statement import Shape, Statement, UnitRef
@@ -191,7 +191,7 @@ class Gate:
         """What a statement may name; made anew when more passages were issued."""
         count = len(self._evidence.passages)
         if count not in self._known:
-            self._known[count] = known_to(self._evidence)
+            self._known[count] = Known(self._evidence)
         return self._known[count]
 
     async def _decide(self, entry: _Entry) -> list[Proven]:
