@@ -24,28 +24,17 @@ CONNECT_SECONDS: Final = 3.0
 MAX_REPLY_BYTES: Final = 256 * 1024
 PROMPT: Final = Path(__file__).with_name("judge.md").read_text("utf-8").strip()
 
-# The JSON schema of a reply (SPEC 4.5).
-_VERDICT: Final[dict[str, Any]] = {
-    "type": "object",
-    "properties": {
-        "claim": {"type": "integer"},
-        "supported": {"type": "boolean"},
-        "units": {"type": "array", "items": {"type": "string"}},
-        "reason": {"type": "string"},
-    },
-    "required": ["claim", "supported", "units", "reason"],
-    "additionalProperties": False,
-}
-SCHEMA: Final[dict[str, Any]] = {
-    "type": "object",
-    "properties": {"verdicts": {"type": "array", "items": _VERDICT}},
-    "required": ["verdicts"],
-    "additionalProperties": False,
-}
-RESPONSE_FORMAT: Final[dict[str, Any]] = {
-    "type": "json_schema",
-    "json_schema": {"name": "verdicts", "strict": True, "schema": SCHEMA},
-}
+
+def _object(**fields: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}
+
+
+_TEXT: Final = {"type": "string"}
+_VERDICT: Final = _object(
+    claim={"type": "integer"}, supported={"type": "boolean"}, units={"type": "array", "items": _TEXT}, reason=_TEXT
+)
+_REPLY: Final = _object(verdicts={"type": "array", "items": _VERDICT})  # SPEC 4.5
+_FORMAT: Final = {"type": "json_schema", "json_schema": {"name": "verdicts", "strict": True, "schema": _REPLY}}
 
 _BEGUN = re.compile(r'"claim"\s*:\s*"?(\d{1,4})"?\s*,\s*"supported"\s*:\s*(true|false)')
 _OBJECT = re.compile(r'\{(?=\s*"(?:claim|supported|units|reason)")')
@@ -160,7 +149,7 @@ class ModelJudge:
             "temperature": 0,
             "stream": True,
             "stream_options": {"include_usage": True},
-            "response_format": RESPONSE_FORMAT if self._structured else None,
+            "response_format": _FORMAT if self._structured else None,
             **self.extra,
         }
         sent = {name: value for name, value in body.items() if value is not None}
