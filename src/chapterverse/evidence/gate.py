@@ -9,7 +9,7 @@ import asyncio
 import logging
 import re
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Final
@@ -111,25 +111,23 @@ class Gate:
 
     async def prove(self, drafts: AsyncGenerator[Statement | Proven, None]) -> AsyncGenerator[Proven, None]:
         """What may be shown of the drafts, in order. An error of the writer is raised after what was proven before."""
-        queue: asyncio.Queue[_Entry | BaseException | None] = asyncio.Queue()
+        queue: asyncio.Queue[_Entry | None] = asyncio.Queue()
         pump = asyncio.create_task(self._pump(drafts, queue))
         try:
             while (entry := await queue.get()) is not None:
-                if isinstance(entry, BaseException):
-                    raise entry
                 for proven in await self._decide(entry):
                     yield proven
+            await pump
             for proven in self._assembly.finish():
                 yield proven
         finally:
             pump.cancel()
-            with suppress(asyncio.CancelledError):
-                await pump
+            await asyncio.gather(pump, return_exceptions=True)
             if self._court:
                 await self._court.close()
 
     async def _pump(
-        self, drafts: AsyncGenerator[Statement | Proven, None], queue: "asyncio.Queue[_Entry | BaseException | None]"
+        self, drafts: AsyncGenerator[Statement | Proven, None], queue: "asyncio.Queue[_Entry | None]"
     ) -> None:
         """Take what the writer writes, and have it judged, while earlier statements wait for their verdicts."""
         try:
@@ -140,9 +138,8 @@ class Gate:
                         break
             if self._court:
                 self._court.flush()
+        finally:
             queue.put_nowait(None)
-        except Exception as failure:  # noqa: BLE001 - raised again by `prove`, after what was proven before
-            queue.put_nowait(failure)
 
     def _examine(self, draft: Statement | Proven) -> _Entry:
         """What can be decided at once, and else the question to the judge."""
@@ -237,12 +234,9 @@ class Gate:
 
     def _named(self, statement: Statement) -> Sequence[IssuedUnit]:
         """The units that a statement names; of a whole passage, the one that is nearest to its words."""
-        single = self._evidence.units_of(ref for ref in statement.named if ref.unit)
-        if single:
-            return single
         whole = [unit for unit in self._evidence.units_of(statement.named) if unit.kind != "code"]
-        nearest = max(whole, key=lambda unit: _share(statement.text, unit), default=None)
-        return [nearest] if nearest and _share(statement.text, nearest) >= 0.5 else []
+        single = self._evidence.units_of(ref for ref in statement.named if ref.unit)
+        return single or _nearest(statement.text, whole, least=0.5)
 
     def _fits(self, unit: IssuedUnit, statement: Statement) -> bool:
         """Whether a unit speaks of what was asked, or says nearly what the statement says."""
@@ -255,8 +249,9 @@ class Gate:
     def _understandable(self, units: list[IssuedUnit]) -> list[IssuedUnit]:
         """The units in their order, each that points back with the one before it."""
         wanted: dict[UnitRef, IssuedUnit] = {}
+        near = {unit.ref: unit for unit in self._evidence.around(units)}
         for unit in sorted(units, key=lambda unit: unit.ref):
-            before = self._evidence.before(unit)
+            before = near.get(unit.ref._replace(unit=unit.ref.unit - 1))
             if points_back(without_mark(unit.text)) and not (before and before.ref in wanted):
                 if before is None or points_back(without_mark(before.text)) or before.kind not in ("sentence", "item"):
                     continue
@@ -309,35 +304,30 @@ class Court:
         self._workers += [asyncio.create_task(self._work()) for _ in range(count)]
 
     async def _work(self) -> None:
-        """Ask about what waits, as much as one call takes, again and again."""
+        """Ask about what waits, as much as one call takes, again and again. A call that fails is made a second time;
+        whatever is not answered then is not proven."""
         while True:
             batch = [await self._claims.get()]
             while len(batch) < self._most and not self._claims.empty():
                 batch.append(self._claims.get_nowait())
-            await self._call(batch)
+            try:
+                async with asyncio.timeout_at(self._deadline):
+                    if not await self._asked(batch) and (left := [one for one in batch if not one.proof.done()]):
+                        await self._asked(left)
+            except TimeoutError:
+                log.info("the judge did not answer before the answer was due")
+            except Exception:  # a fault of ours must not leave the reader waiting
+                log.exception("a call to the judge failed")
+            finally:
+                for claim in batch:
+                    if not claim.proof.done():
+                        claim.proof.set_result(None)
 
     def _bounded(self) -> list[IssuedUnit]:
         """All units, as many as a judge is shown; the best passages come first."""
         units = self._evidence.all_units()
         sizes = accumulate(len(unit.told) for unit in units)
         return [unit for unit, size in zip(units, sizes, strict=True) if size <= MAX_EVIDENCE_CHARS] or units[:1]
-
-    async def _call(self, batch: "Sequence[_Claim]") -> None:
-        """One call, and a second one if the first fails. Whatever is not answered then is not proven."""
-        try:
-            async with asyncio.timeout_at(self._deadline):
-                for _ in range(2):
-                    open_claims = [claim for claim in batch if not claim.proof.done()]
-                    if not open_claims or await self._asked(open_claims):
-                        break
-        except TimeoutError:
-            log.info("the judge did not answer before the answer was due")
-        except Exception:  # a fault of ours must not leave the reader waiting
-            log.exception("a call to the judge failed")
-        finally:
-            for claim in batch:
-                if not claim.proof.done():
-                    claim.proof.set_result(None)
 
     async def _asked(self, batch: "Sequence[_Claim]") -> bool:
         """Whether the judge was asked with success. A reply without a single verdict is none."""
@@ -388,10 +378,7 @@ class Court:
         single = self._evidence.units_of(ref for ref in claim.statement.named if ref.unit)
         if single or (claim.statement.leads and not claim.named):
             return single
-        units = self._evidence.all_units()
-        share = {unit.ref: _share(claim.statement.text, unit) + 0.2 * (unit in claim.named) for unit in units}
-        nearest = max(units, key=lambda unit: share[unit.ref], default=None)
-        return [nearest] if nearest and share[nearest.ref] >= NEAREST_SHARE else []
+        return _nearest(claim.statement.text, self._evidence.all_units(), NEAREST_SHARE, claim.named)
 
 
 @dataclass(slots=True)
@@ -412,6 +399,15 @@ def _share(text: str, unit: IssuedUnit) -> float:
     """The share of a text's content stems that a unit has."""
     wanted = stems(text)
     return len(wanted & stems(f"{unit.head} {unit.told}")) / len(wanted) if wanted else 0.0
+
+
+def _nearest(
+    text: str, units: Sequence[IssuedUnit], least: float, named: Sequence[IssuedUnit] = ()
+) -> list[IssuedUnit]:
+    """The unit that has most of a text's words, a named one with fewer, if it has enough of them."""
+    shares = [_share(text, unit) + 0.2 * (unit in named) for unit in units]
+    best = max(range(len(units)), key=lambda at: shares[at], default=-1)
+    return [units[best]] if units and shares[best] >= least else []
 
 
 def _words(text: str) -> str:

@@ -119,11 +119,6 @@ class Evidence:
             wanted.update((one.ref, one) for one in (*near, *heads))
         return list(wanted.values())
 
-    def before(self, unit: IssuedUnit) -> IssuedUnit | None:
-        """The unit right before this one in its passage."""
-        number = unit.ref.unit - 1
-        return next(iter(self.units_of([unit.ref._replace(unit=number)] if number else [])), None)
-
     def lines(self, units: Iterable[IssuedUnit]) -> Iterator[str]:
         """Some units as a model reads them, under their places in the book."""
         grouped: dict[int, list[IssuedUnit]] = {}
