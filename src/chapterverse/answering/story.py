@@ -56,9 +56,7 @@ log = logging.getLogger(__name__)
 
 FINISH_SECONDS: Final = 1.0  # of the answer's time, kept for proving its end and storing the turn
 STORE_TIMEOUT_RESERVE: Final = 0.2  # of them, kept for the last event if storing fails
-PLAINLY_OFF: Final = (
-    0.55  # relevance of the best passage below which no model is asked; 0.6 lies between the book and others
-)
+PLAINLY_OFF: Final = 0.55  # relevance of the best passage below which no model is asked; 0.6 parts the book from others
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +94,9 @@ async def prepare(
     known, remembered = await _remember(request, services) if told is None else (tuple(told), False)
     questions = [*(turn.query for turn in known), request.query]
     turns = known[-services.settings.agent_max_turns :]
-    mode, question = _understand(request, turns)
+    mode, question = request.mode, request.query
+    if turns and turns[-1].response.endswith(refusals.OFFER) and accepts(question):
+        mode, question = "general", turns[-1].query
     prepared = Prepared(
         request=request,
         session_id=request.session_id or str(uuid4()),
@@ -110,11 +110,11 @@ async def prepare(
         deadline=started + seconds,
         scope=Selection(request.selected_text or ""),
     )
-    if isinstance(prepared.scope, Selection) and mode == "selected_text":
-        if not services.writer.needs_readings:
-            return prepared
-        return replace(prepared, scope=await read_selection(question, prepared.scope.text, services.reader))
-    return await (_read(prepared, services) if services.writer.needs_readings else _search(prepared, services))
+    reads = services.writer.needs_readings
+    if mode == "selected_text":
+        text = request.selected_text or ""
+        return replace(prepared, scope=await read_selection(question, text, services.reader)) if reads else prepared
+    return await (_read if reads else _search)(prepared, services)
 
 
 async def _search(prepared: Prepared, services: Services) -> Prepared:
@@ -211,30 +211,24 @@ class _Answer:
             yield RetrievedEvent(passages=[refusals.announce(chunk) for chunk in scope.found.results])
         refusal = await self._refusal_before_writing()
         if refusal is None:
-            async with aclosing(self._proven()) as shown:
-                async for piece in shown:
-                    self.text.append(piece.content)
-                    yield piece
-            if not self.gate.counts.shown:
-                refusal = self._refusal()
+            started = time.perf_counter()
+            try:
+                async with aclosing(self.gate.prove(self._drafts())) as shown:
+                    async for proven in shown:
+                        piece = self.renderer.write(proven)
+                        self.text.append(piece.content)
+                        yield piece
+            finally:
+                self.generation_ms = _since(started)
+            refusal = None if self.gate.counts.shown else self._refusal()
         if refusal is not None:
             self.text = [refusal]
             yield ChunkEvent(content=refusal)
         yield SourcesEvent(sources=list(self.renderer.sources))
         yield await self._done(refused=refusal is not None)
 
-    async def _proven(self) -> AsyncGenerator[ChunkEvent, None]:
-        """Let the writer write, and pass on what is proven."""
-        started = time.perf_counter()
-        try:
-            async with aclosing(self.gate.prove(self._drafts(self._task()))) as proven:
-                async for one in proven:
-                    yield self.renderer.write(one)
-        finally:
-            self.generation_ms = _since(started)
-
-    async def _drafts(self, task: Task) -> AsyncGenerator[Statement | Proven, None]:
-        async with aclosing(self.services.writer.write(task)) as events:
+    async def _drafts(self) -> AsyncGenerator[Statement | Proven, None]:
+        async with aclosing(self.services.writer.write(self._task())) as events:
             async for event in events:
                 if isinstance(event, Finished):
                     self.finished = event
@@ -245,18 +239,14 @@ class _Answer:
         prepared, scope = self.prepared, self.prepared.scope
         context = self.services.settings.max_conversation_history // 2  # turns, of two messages each
         history = prepared.turns[-context:] if context else ()
+        task = Task(prepared.question, self.evidence, (), self._refusal(), self.seconds, history)
         if isinstance(scope, Selection):
-            passages = (self.evidence.issue_text(scope.text),)
-            refusal = refusals.not_in_selection(refusals.topic_of_question(prepared.question))
             readings = (scope.reading,) if scope.reading else ()
-            return Task(prepared.question, self.evidence, passages, refusal, self.seconds, history, readings=readings)
-        return Task(
+            return replace(task, passages=(self.evidence.issue_text(scope.text),), readings=readings)
+        return replace(
+            task,
             question=prepared.asked if scope.readings else prepared.question,
-            evidence=self.evidence,
             passages=tuple(self.evidence.issue(scope.found.results)),
-            refusal=refusals.NOT_IN_BOOK,
-            seconds=self.seconds,
-            history=history,
             search=self._search_again,
             readings=scope.readings,
             page=self.services.index.page,
@@ -351,10 +341,7 @@ class _Answer:
 
     def _turn(self, status: Status, value: float) -> Turn:
         prepared, found = self.prepared, self.prepared.found
-        cited = [
-            self.evidence.passages[number - 1].chunk
-            for number in dict.fromkeys(passage for passage, *_ in self.renderer.spans)
-        ]
+        cited = [self.evidence.passages[number - 1].chunk for number, *_ in self.renderer.spans]
         return Turn(
             session_id=prepared.session_id,
             query=prepared.request.query,
@@ -368,16 +355,9 @@ class _Answer:
             status=status,
             standalone_query=prepared.question,
             searches=tuple(self.searches),
-            evidence=tuple(chunk.chunk_id for chunk in cited if chunk),
+            evidence=tuple(dict.fromkeys(chunk.chunk_id for chunk in cited if chunk)),
             metadata=dict(prepared.request.metadata or {}),
         )
-
-
-def _understand(request: ChatRequest, turns: tuple[Turn, ...]) -> tuple[Mode, str]:
-    """How a question is to be answered, and what it asks: who accepts the offer asks the last question again."""
-    if turns and turns[-1].response.endswith(refusals.OFFER) and accepts(request.query):
-        return "general", turns[-1].query
-    return request.mode, request.query
 
 
 async def _remember(request: ChatRequest, services: Services) -> tuple[tuple[Turn, ...], bool]:
