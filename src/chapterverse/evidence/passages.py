@@ -46,10 +46,9 @@ class IssuedPassage:
 
     def lines(self, wanted: Iterable[IssuedUnit] | None = None) -> Iterator[str]:
         """The passage as a model reads it: its place in the book, then `[2.3] text` for each unit."""
-        shown = self.units if wanted is None else sorted(wanted, key=lambda unit: unit.ref)
         yield f"Passage {self.number}: {' '.join(self.breadcrumb.split())}".rstrip()
         lead = ""
-        for unit in shown:
+        for unit in self.units if wanted is None else sorted(wanted, key=lambda unit: unit.ref):
             if unit.head_start < 0 and unit.head and unit.kind != "row" and unit.head != lead:
                 lead = unit.head
                 yield f"({' '.join(lead.split())})"
@@ -65,14 +64,13 @@ class Evidence:
 
     def issue(self, chunks: Iterable[ChunkResult]) -> list[IssuedPassage]:
         """Give each chunk its number; one that was issued before keeps it."""
+        wanted = list(chunks)
         known = {passage.chunk.chunk_id: passage for passage in self.passages if passage.chunk}
-        issued = []
-        for chunk in chunks:
+        for chunk in wanted:
             if chunk.chunk_id not in known:
                 known[chunk.chunk_id] = _from_chunk(chunk, len(self.passages) + 1)
                 self.passages.append(known[chunk.chunk_id])
-            issued.append(known[chunk.chunk_id])
-        return issued
+        return [known[chunk.chunk_id] for chunk in wanted]
 
     def issue_text(self, text: str, breadcrumb: str = "") -> IssuedPassage:
         """Issue a text that is no chunk: the reader's selection."""
@@ -121,22 +119,19 @@ class Evidence:
 
     def lines(self, units: Iterable[IssuedUnit]) -> Iterator[str]:
         """Some units as a model reads them, under their places in the book."""
-        grouped: dict[int, list[IssuedUnit]] = {}
-        for unit in units:
-            grouped.setdefault(unit.ref.passage, []).append(unit)
-        for number in sorted(grouped):
-            yield from self.passages[number - 1].lines(grouped[number])
+        shown = list(units)
+        for passage in self.passages:
+            if wanted := [unit for unit in shown if unit.ref.passage == passage.number]:
+                yield from passage.lines(wanted)
 
 
 def units_in(chunk: ChunkResult) -> Sequence[Unit | PassageUnit]:
     """The units of a chunk. A collection of another tool has none: then the text is cut here."""
-    text = chunk.chunk_text
-    return chunk.units or [_moved(unit, chunk.char_start) for unit in cut_units(text, blocks_of_text(text))]
-
-
-def _moved(unit: Unit, by: int) -> Unit:
-    head = (unit.head_start + by, unit.head_end + by) if unit.has_head else ()
-    return Unit(unit.kind, unit.start + by, unit.end + by, *head)
+    if chunk.units:
+        return chunk.units
+    at, cut = chunk.char_start, cut_units(chunk.chunk_text, blocks_of_text(chunk.chunk_text))
+    heads = [(unit.head_start + at, unit.head_end + at) if unit.has_head else () for unit in cut]
+    return [Unit(unit.kind, unit.start + at, unit.end + at, *head) for unit, head in zip(cut, heads, strict=True)]
 
 
 def _from_chunk(chunk: ChunkResult, number: int) -> IssuedPassage:
@@ -158,16 +153,14 @@ def _units(
     outside = next((unit.head_start for unit in units if 0 <= unit.head_start < offset), -1)  # where the lead stands
     issued = []
     for at, unit in enumerate(units, start=1):
-        start, end, head_start, head = unit.start - offset, unit.end - offset, -1, ""
-        if _overlaps(start, end, barred):
+        said, head_start, head = text[unit.start - offset : unit.end - offset], -1, ""
+        if _overlaps(unit.start - offset, unit.end - offset, barred):
             continue
-        if unit.head_start < 0 or _overlaps(unit.head_start - offset, unit.head_end - offset, barred):
-            pass
-        elif unit.head_start >= offset:
-            head_start, head = unit.head_start, text[unit.head_start - offset : unit.head_end - offset]
-        elif unit.head_start == outside:
-            head = passage.lead
-        said = text[start:end]
+        if unit.head_start >= 0 and not _overlaps(unit.head_start - offset, unit.head_end - offset, barred):
+            if unit.head_start >= offset:
+                head_start, head = unit.head_start, text[unit.head_start - offset : unit.head_end - offset]
+            elif unit.head_start == outside:
+                head = passage.lead
         told = row_text(head, said) if unit.kind == "row" and head else said
         ref = UnitRef(passage.number, at)
         issued.append(IssuedUnit(ref, unit.kind, said, told, unit.start, unit.end, head, head_start))
