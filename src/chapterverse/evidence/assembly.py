@@ -15,10 +15,9 @@ _CONNECTIVE = re.compile(
     r"(?:(?:however|but|also|additionally|in addition|furthermore|moreover|therefore|thus|hence|consequently|"
     r"as a result|then|instead|likewise|similarly|conversely|nevertheless|nonetheless|finally|for example|for instance|"
     r"that said|in contrast|by contrast|on the other hand|besides|besides this|meanwhile|next|afterwards|accordingly),?"
-    r"|(?:so|still|yet|and|or|again|rather|in short|in other words|in particular|specifically),)\s+",
+    r"|(?:still|again|rather|in short|in other words|in particular|specifically),|nor|(?:and|or|so|yet),?)\s+",
     re.IGNORECASE,
 )
-_CONJUNCTION = re.compile(r"(?:and|but|or|so|nor|yet)\s+", re.IGNORECASE)
 # Words at the beginning that point at the statement before.
 _POINTS_BACK = re.compile(
     r"(?:it|its|it's|it’s|they|their|they're|them|this|these|that|those|such|he|she|his|her|both|neither|otherwise|"
@@ -34,7 +33,6 @@ _OWN_PAGE = re.compile(
 )
 _LIST_MARK = re.compile(r"\s{0,20}(?:[-*+•]|\(?\d{1,4}[.)])\s{1,20}")
 _ANNOUNCES = re.compile(r"\b(?:follow(?:s|ing)|below|here|these|this|like so|as such)\b", re.IGNORECASE)
-_OPENING = re.compile(r"[*_\"“'(]*")
 
 
 @dataclass(slots=True)
@@ -115,11 +113,9 @@ class Assembly:
 def without_connective(text: str) -> str:
     """A statement that does not begin by tying itself to another one."""
     start = _start(text)
-    found = _CONNECTIVE.match(text, start) or _CONJUNCTION.match(text, start)
-    if found is None or not text[found.end() :].strip():
-        return text
-    rest = text[found.end() :]
-    return text[:start] + rest[0].upper() + rest[1:]
+    found = _CONNECTIVE.match(text, start)
+    rest = text[found.end() :] if found else ""
+    return text[:start] + rest[0].upper() + rest[1:] if rest.strip() else text
 
 
 def without_mark(text: str) -> str:
@@ -139,12 +135,11 @@ def begins_dangling(text: str) -> bool:
     start = _start(bare)
     if _OWN_PAGE.match(bare, start):
         return False
-    return any(pattern.match(bare, start) for pattern in (_POINTS_BACK, _CONNECTIVE, _CONJUNCTION))
+    return any(pattern.match(bare, start) for pattern in (_POINTS_BACK, _CONNECTIVE))
 
 
 def _start(text: str) -> int:
-    opening = _OPENING.match(text)
-    return opening.end() if opening else 0
+    return len(text) - len(text.lstrip("*_\"“'("))
 
 
 def _introduces(waiting: _Waiting, statement: Statement) -> bool:

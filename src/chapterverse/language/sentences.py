@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterator
 
+from chapterverse.language.words import word_set
+
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _ALONE = re.compile(r"[ \t]*(?:#{1,6}[ \t]|\|)")  # headings and table rows: a line is a sentence
 _ITEM = re.compile(r"[ \t]*(?:> ?)*(?:[-*+•]|\(?(?P<number>\d{1,3})[.)])[ \t]+")
@@ -17,20 +19,15 @@ _BEFORE = re.compile(r"[^\W_](?:[\w.&'’-]{0,60}\w)?$")  # the word that a full
 _WORD = re.compile(r"[\"'“‘«(\[*_]*(?P<word>\w*)")  # the word that follows
 _DOTTED = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]")  # U.S, a.m, Ph.D is listed
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
 # After these a full stop never ends a sentence. Titles count only with their capital: 30 ms. is not Ms. Lee.
-_NEVER = _words("e.g i.e eg ie cf vs viz approx resp incl excl esp")
-_TITLES = _words("Mr Mrs Ms Dr Prof St Gen Hon Rev")
+_NEVER = word_set("e.g i.e eg ie cf vs viz approx resp incl excl esp")
+_TITLES = word_set("Mr Mrs Ms Dr Prof St Gen Hon Rev")
 # These end one only before a word that begins a sentence.
-_SELDOM = _words("inc ltd co corp jr sr al ca ph.d m.sc b.sc dept est ed eds min max avg std dev")
+_SELDOM = word_set("inc ltd co corp jr sr al ca ph.d m.sc b.sc dept est ed eds min max avg std dev")
 # These do not end one before a number or a letter that names a thing (Fig. 3, Eq. (2), Ch. IV).
-_NUMBERED = _words("no nos fig figs eq eqs sec secs ch chap vol vols p pp ref refs v ver")
+_NUMBERED = word_set("no nos fig figs eq eqs sec secs ch chap vol vols p pp ref refs v ver")
 # Words that begin sentences, to tell "written in C. The" from "C. Shannon".
-_STARTERS = _words(
+_STARTERS = word_set(
     "a after all also although an and another any are as at because before both but by can consider each every "
     "finally first for from given hence here how however if in instead is it its let like many most no not note now "
     "on once one only or other our see since so some such that the their then there therefore these they this those "

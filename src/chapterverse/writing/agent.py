@@ -35,7 +35,7 @@ from openai.types.shared import Reasoning
 
 from chapterverse.config import GENERATION_SECONDS
 from chapterverse.errors import AgentUnavailable, ChapterverseError, ConfigurationError
-from chapterverse.models import MAX_TOP_K, RetrievalRequest
+from chapterverse.models import MAX_TOP_K, RetrievalRequest, SearchFilters
 from chapterverse.turns import Turn
 from chapterverse.writing import Finished, Stopped, Task, WriterEvent, prompts
 from chapterverse.writing.failures import VENDOR_FAULTS, Service
@@ -77,13 +77,8 @@ _PARAMETERS: Final[dict[str, Any]] = {
         "filters": {
             "type": "object",
             "description": "Which passages may be found. Leave out unless the reader asks for it.",
-            "properties": {
-                "source_url": _VALUES,
-                "page_title": _VALUES,
-                "section_heading": _VALUES,
-                "module": _VALUES,
-                "source_url_prefix": {"type": "string"},
-            },
+            "properties": dict.fromkeys(SearchFilters.model_fields, _VALUES)
+            | {"source_url_prefix": {"type": "string"}},
         },
     },
     "required": ["query"],
