@@ -4,13 +4,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from textwrap import indent
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from chapterverse.evidence.passages import IssuedPassage, IssuedUnit
-from chapterverse.evidence.statement import Statement
-from chapterverse.models import ChunkEvent, Highlight, SelectedTextCitation, SourceCitation
-
-Kind = Literal["quoted", "supported", "absence", "frame"]
+from chapterverse.evidence.statement import Statement, UnitRef
+from chapterverse.models import ChunkEvent, Highlight, SelectedTextCitation, SourceCitation, StatementKind
 
 SNIPPET: Final = 500  # characters of a passage shown with its citation (SPEC 2.1)
 
@@ -26,7 +24,7 @@ class Proven:
     """A statement that may be shown, and the units that bear it out. An absence and a frame have none."""
 
     statement: Statement
-    kind: Kind
+    kind: StatementKind
     units: tuple[IssuedUnit, ...] = ()
     highlights: tuple[IssuedUnit, ...] = ()  # of an excerpt, the units that answer; else all of them
     replaced: bool = False  # the book's own words, in the place of a statement that was not proven
@@ -94,8 +92,6 @@ class Renderer:
                 row = f"{row.removesuffix('|').rstrip()} {shown} |" if shown else row
                 fresh = self._last is None or self._last.shape != "row" or self._last.head != statement.head
                 return f"{statement.head}\n{row}" if statement.head and fresh else row
-            case "excerpt":
-                return marked(statement.text, shown)
             case "item":
                 return self._item(statement, depth) + marked(statement.text, shown)
         return "   " * depth + marked(statement.text, shown)
@@ -152,9 +148,8 @@ def markers_in(text: str) -> list[tuple[int, int, tuple[int, ...]]]:
 
 def lines_of(text: str, start: int, end: int) -> tuple[int, int]:
     """The first and the last line, counted from 1, that the characters `text[start:end]` touch."""
-    last = max(start, end - 1)
     ends = [match.end() for match in _LINE_END.finditer(text)]
-    return 1 + sum(at <= start for at in ends), 1 + sum(at <= last for at in ends)
+    return 1 + sum(at <= start for at in ends), 1 + sum(at <= max(start, end - 1) for at in ends)
 
 
 def _places(body: str, units: Iterable[IssuedUnit], offset: int) -> list[Highlight]:
@@ -175,13 +170,12 @@ def _places(body: str, units: Iterable[IssuedUnit], offset: int) -> list[Highlig
 def _spans(units: Iterable[IssuedUnit]) -> list[tuple[int, int, int]]:
     """The stretches that units cover: units that follow each other are one."""
     spans: list[tuple[int, int, int]] = []
-    last: IssuedUnit | None = None
+    last = UnitRef(0)
     for unit in sorted(units, key=lambda unit: unit.ref):
-        if last is not None and last.ref.passage == unit.ref.passage and unit.ref.unit - last.ref.unit <= 1:
-            spans[-1] = (unit.ref.passage, spans[-1][1], max(spans[-1][2], unit.end))
-        else:
-            spans.append((unit.ref.passage, unit.start, unit.end))
-        last = unit
+        follows = last.passage == unit.ref.passage and unit.ref.unit - last.unit <= 1
+        start, end = spans.pop()[1:] if follows else (unit.start, unit.end)
+        spans.append((unit.ref.passage, start, max(end, unit.end)))
+        last = unit.ref
     return spans
 
 
