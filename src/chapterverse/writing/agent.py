@@ -96,20 +96,11 @@ class _Course:
     tokens: int = 0
     written: int = 0  # of the tokens
 
-    def finished(self, stopped: Stopped = "") -> Finished:
-        return Finished(self.tokens, self.written, self.calls, stopped)
-
 
 class _Calls(RunHooks[_Course]):
     """Counts the model's calls, those that fail too."""
 
-    async def on_llm_start(
-        self,
-        context: RunContextWrapper[_Course],
-        agent: Agent[_Course],
-        system_prompt: str | None,
-        input_items: list[TResponseInputItem],
-    ) -> None:
+    async def on_llm_start(self, context: RunContextWrapper[_Course], *_: Any, **__: Any) -> None:
         context.context.calls += 1
 
 
@@ -177,9 +168,8 @@ class AgentWriter:
         items = [*render_history(history, REWRITE_HISTORY_TOKENS), {"role": "user", "content": question}]
         try:
             async with asyncio.timeout(REWRITE_SECONDS):
-                run = await Runner.run(
-                    self._agent(prompts.STANDALONE), cast(_Items, items), max_turns=1, run_config=_CONFIG
-                )
+                agent = self._agent(prompts.STANDALONE)
+                run = await Runner.run(agent, cast(_Items, items), max_turns=1, run_config=_CONFIG)
         except (TimeoutError, *VENDOR_FAULTS) as fault:
             log.info("the model did not rewrite a follow-up: %s", type(fault).__name__)
             return "", Finished(llm_calls=1)
@@ -228,7 +218,8 @@ class AgentWriter:
             hooks=_Calls(),
             run_config=_CONFIG,
         )
-        parser, stopped = MarkdownParser(), ""
+        parser = MarkdownParser()
+        stopped: Stopped = ""
         try:
             async with aclosing(self._written(run, course, end)) as pieces:
                 async for piece in pieces:
@@ -242,14 +233,13 @@ class AgentWriter:
             run.cancel()  # closes the call; harmless when it is over
             course.tokens += run.context_wrapper.usage.total_tokens
             course.written += run.context_wrapper.usage.output_tokens
-        if not course.wrote and stopped == "length":
-            raise self.service.failure("The language model did not answer in time.")
-        if not course.wrote and not stopped:
-            raise self.service.failure("The language model gave an empty answer.")
+        if not course.wrote and stopped != "max_calls":
+            did = "did not answer in time" if stopped else "gave an empty answer"
+            raise self.service.failure(f"The language model {did}.")
         last = parser.finish()
         for statement in last[:-1] if stopped == "length" else last:  # what was cut off is half a sentence
             yield statement
-        yield course.finished(cast(Stopped, stopped))
+        yield Finished(course.tokens, course.written, course.calls, stopped)
 
     async def _written(self, run: RunResultStreaming, course: _Course, end: float) -> AsyncGenerator[str, None]:
         """The model's text, piece by piece, until the deadline; the vendors' errors in our words."""
@@ -274,10 +264,8 @@ class AgentWriter:
                 yield event.data.delta
 
     def _agent(self, instructions: str, tools: Sequence[FunctionTool] = ()) -> Agent[Any]:
-        model = OpenAIChatCompletionsModel(self.name, self.client)
-        return Agent(
-            "chapterverse", instructions=instructions, tools=[*tools], model=model, model_settings=self.settings
-        )
+        how: dict[str, Any] = {"instructions": instructions, "tools": [*tools], "model_settings": self.settings}
+        return Agent("chapterverse", model=OpenAIChatCompletionsModel(self.name, self.client), **how)
 
     def _input(self, course: _Course) -> list[Item]:
         task = course.task
