@@ -168,12 +168,10 @@ async def fold(events: AsyncIterator[Event]) -> ChatResponse:
         match event:
             case ChunkEvent(content=content, kind=kind, cites=cites):
                 before, text = len(text), text + content
-                start = before + len(content) - len(content.lstrip())
+                start, end = before + len(content) - len(content.lstrip()), len(text)
                 lit = [Highlight(start=mark.start + before, end=mark.end + before) for mark in event.highlights]
                 if kind is not None:
-                    statements.append(
-                        AnswerStatement(start=start, end=len(text), kind=kind, sources=cites, highlights=lit)
-                    )
+                    statements.append(AnswerStatement(start=start, end=end, kind=kind, sources=cites, highlights=lit))
             case SourcesEvent():
                 sources = list(event.sources)
             case DoneEvent():
@@ -270,9 +268,7 @@ class _Answer:
             stored = (await self.services.index.manifest()).calibration if found else None
             rate = (stored or {}).get("false_answers")
             return None if answers(self.prepared.scope, self.prepared.asked, rate) else self._refusal()
-        if found is None:
-            return None
-        off = found.confidence is not None and found.confidence.max_similarity < PLAINLY_OFF
+        off = found and found.confidence and found.confidence.max_similarity < PLAINLY_OFF
         return refusals.NOT_IN_BOOK if off else None
 
     def _refusal(self) -> str:

@@ -59,7 +59,7 @@ class MarkdownParser:
         self._fence = ""  # what closes the open code
         self._blank = True  # the line before was blank
         self._items: list[int] = []  # indents of the list items around this place
-        self._header = ""  # of the open table, with its rule
+        self._header = ""  # of the open table, with its rule; blank: it has none
         self._header_refs: tuple[UnitRef, ...] = ()
 
     def feed(self, delta: str) -> list[Statement]:
@@ -145,10 +145,8 @@ class MarkdownParser:
             return []
         found = [] if "\n" in self._header else self._end_table(keep=True)
         row, named = _without_numbers(line.strip())
-        header, _, rule = self._header.partition("\n")
-        head = self._header if rule else ""
-        text = row_text(header if rule else "", row)
-        depth = len(self._items)
+        head, depth = self._header.strip(), len(self._items)
+        text = row_text(head.partition("\n")[0], row)
         return [*found, Statement(text, named or self._header_refs, "row", depth=depth, row=row, head=head)]
 
     def _end_table(self, *, keep: bool = False) -> list[Statement]:
