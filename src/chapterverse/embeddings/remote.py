@@ -243,21 +243,27 @@ def translate(service: Service, fault: Exception) -> EmbeddingError:
 
 def refusal(service: Service, answer: httpx2.Response) -> EmbeddingError:
     """What it means for us that the service answered with anything but success."""
-    status, name = answer.status_code, service.name
+    status = answer.status_code
+    message, retryable = explain_status(status, service.name, service.key_variable, service.model)
+    failure = service.error(message, retryable=retryable, status=status)
+    failure.retry_after = seconds_until(answer.headers.get("Retry-After", ""), datetime.now(UTC))
+    return failure
+
+
+def explain_status(status: int, name: str, key_variable: str, model: str) -> tuple[str, bool]:
+    """What a service says with a status other than success, and whether another try may help."""
     retryable = status in (408, 409, 429) or status >= 500
     if status in (401, 403):
-        message = f"{service.key_variable} was refused by {name}."
+        message = f"{key_variable} was refused by {name}."
     elif status == 404:
-        message = f"{name} does not serve the model {service.model} at the configured address."
+        message = f"{name} does not serve the model {model} at the configured address."
     elif status == 429:
         message = f"{name} takes no more requests for the moment."
     elif retryable:
         message = f"{name} failed (HTTP {status})."
     else:
         message = f"{name} refused the request (HTTP {status})."
-    failure = service.error(message, retryable=retryable, status=status)
-    failure.retry_after = seconds_until(answer.headers.get("Retry-After", ""), datetime.now(UTC))
-    return failure
+    return message, retryable
 
 
 def seconds_until(retry_after: str, now: datetime) -> float | None:

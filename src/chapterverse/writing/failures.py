@@ -10,7 +10,7 @@ import httpx2
 import openai
 from agents import AgentsException, ModelTimeoutError
 
-from chapterverse.embeddings.remote import seconds_until
+from chapterverse.embeddings.remote import explain_status, seconds_until
 from chapterverse.errors import AgentUnavailable
 
 # What the vendors' code may raise. The built-in ones come from parsing what a server sent, which can be anything.
@@ -58,22 +58,15 @@ class Service:
         return AgentUnavailable(message, details={"model": self.model}, retryable=retryable, retry_after=retry_after)
 
     def _refusal(self, status: int, said: dict[str, Any], wait: float | None = None) -> AgentUnavailable:
-        name, retryable = self.name, status in (408, 409, 429) or status >= 500
-        if status in (401, 403) or (status == 400 and _detail(said, "reason") == "API_KEY_INVALID"):  # Gemini's 401
-            message = f"{self.settings}_API_KEY was refused by {name}."
-        elif status == 404:
-            message = (
-                f"{name} does not serve the model {self.model}. "
-                f"Set {self.settings}_MODEL to one that it serves, and check {self.settings}_BASE_URL."
-            )
-        elif status == 429 and said.get("code") in _SPENT:
-            message, retryable = f"{name} says that the quota of {self.settings}_API_KEY is spent.", False
-        elif status == 429:
-            message = f"{name} takes no more requests for the moment."
-            delay = _DELAY.fullmatch(_detail(said, "retryDelay"))  # what Gemini asks for, in seconds
-            wait = math.ceil(float(delay[1]) * 10) / 10 if wait is None and delay else wait
-        else:
-            message = f"{name} {'failed' if retryable else 'refused the request'} (HTTP {status})."
+        status = 401 if status == 400 and _detail(said, "reason") == "API_KEY_INVALID" else status  # Gemini's 401
+        message, retryable = explain_status(status, self.name, f"{self.settings}_API_KEY", self.model)
+        if status == 404:
+            message += f" Set {self.settings}_MODEL to one that it serves, and check {self.settings}_BASE_URL."
+        if status == 429 and said.get("code") in _SPENT:
+            message, retryable = f"{self.name} says that the quota of {self.settings}_API_KEY is spent.", False
+        delay = _DELAY.fullmatch(_detail(said, "retryDelay"))  # what Gemini asks for, in seconds
+        if status == 429 and wait is None and delay:
+            wait = math.ceil(float(delay[1]) * 10) / 10
         return self.failure(message, retryable=retryable, retry_after=wait if retryable else None)
 
 
