@@ -31,7 +31,7 @@ _OWN_PAGE = re.compile(
     r"|(?:instead|then|next|besides) (?:of|to)\b|both \w+ and\b|so (?:that|far|long)\b|such as\b",
     re.IGNORECASE,
 )
-_LIST_MARK = re.compile(r"\s{0,20}(?:[-*+•]|\(?\d{1,4}[.)])\s{1,20}")
+_LIST_MARK = re.compile(r"^\s{0,20}(?:[-*+•]|\(?\d{1,4}[.)])\s{1,20}")
 _ANNOUNCES = re.compile(r"\b(?:follow(?:s|ing)|below|here|these|this|like so|as such)\b", re.IGNORECASE)
 
 
@@ -79,9 +79,7 @@ class Assembly:
 
     def finish(self) -> list[Proven]:
         """What is shown of the lead-ins that introduced nothing."""
-        released = [one for waiting in self._waiting for one in _alone(waiting.proven)]
-        self._waiting.clear()
-        return released
+        return [one for waiting in self._waiting for one in _alone(waiting.proven)]
 
     def _pass(self, statement: Statement) -> list[Proven]:
         """Let go of what this statement shows to have introduced nothing."""
@@ -120,8 +118,7 @@ def without_connective(text: str) -> str:
 
 def without_mark(text: str) -> str:
     """A text without the mark of a list at its beginning."""
-    mark = _LIST_MARK.match(text)
-    return text[mark.end() :] if mark else text
+    return _LIST_MARK.sub("", text)
 
 
 def points_back(text: str) -> bool:

@@ -273,14 +273,13 @@ class Court:
 
     def ask(self, statement: Statement) -> "asyncio.Future[Proven | None]":
         """The proof of a statement, once the judge has spoken; None if it is not proven."""
-        loop = asyncio.get_running_loop()
         named = self._evidence.units_of(statement.named)
         everything = not named or speaks_of_absence(statement.text)
         shown = self._bounded() if everything else self._evidence.around(named)
         if statement.shape not in ("item", "row"):
             self._lead = ""
         context = " ".join(filter(None, dict.fromkeys((self._lead, self._before))))
-        claim = _Claim(statement, named, shown, context, loop.create_future())
+        claim = _Claim(statement, named, shown, context, asyncio.get_running_loop().create_future())
         self._before = statement.text
         self._lead = statement.text if statement.leads and statement.shape != "heading" else self._lead
         self._claims.put_nowait(claim)
