@@ -16,11 +16,9 @@ def topic_of(questions: Sequence[str]) -> str:
     """The first question of some length, else the longest; one line of at most 200 characters."""
     told = [_BLANKS.sub(" ", question).strip() for question in questions]
     asked = next((question for question in told if len(_WORD.findall(question)) >= _LEAST_WORDS), None)
-    return _cut(asked or max(told, key=len, default=""))
+    return shorten(asked or max(told, key=len, default=""))
 
 
-def _cut(text: str) -> str:
-    """Within the limit, at the end of a word."""
-    if len(text) <= MAX_CHARS:
-        return text
-    return text[: MAX_CHARS - 1].rsplit(" ", 1)[0] + "…"
+def shorten(text: str, most: int = MAX_CHARS) -> str:
+    """A text within a limit, cut at the end of a word."""
+    return text if len(text) <= most else text[: most - 1].rsplit(" ", 1)[0].rstrip(" ,;:") + "…"

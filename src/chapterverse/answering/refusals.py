@@ -7,6 +7,7 @@ from typing import Final
 from chapterverse.answering.scope import Scope, Selection
 from chapterverse.language import Word, content_words, stems
 from chapterverse.models import ChunkResult, RetrievedPassage, SearchResult
+from chapterverse.topic import shorten
 
 NOT_FOUND: Final = "I couldn't find relevant information in the documentation for your question."
 NOT_IN_BOOK: Final = "I don't have information about that in the available documentation."
@@ -19,7 +20,6 @@ _NAMED_WORDS: Final = 6  # of a question
 
 _LONGEST_TOPIC = 120  # characters: a longer question is cut, the reader knows what was asked
 
-_BLANKS = re.compile(r"\s+")
 _GREETING = re.compile(
     r"^(?:(?:hi|hello|hey)\b[\s,!.]*)?(?:please\b[\s,]*)?"
     r"(?:(?:can|could|would|will) you (?:please )?(?=tell|explain|describe|show|define|say)|"
@@ -51,23 +51,16 @@ def not_in_selection(topic: str) -> str:
 
 def topic_of_question(question: str) -> str:
     """What a question is about, such that it can follow "information about"."""
-    asked = _BLANKS.sub(" ", question).strip().strip("\"'“”„")
+    asked = " ".join(question.split()).strip("\"'“”„")
     bare = _GREETING.sub("", asked, count=1).rstrip(" ?!.…")
     if not any(character.isalnum() for character in bare):
         return "that"
     for pattern, told in ((_ASKS, "{}"), (_MEANS, "{}"), (_HOW_TO, "how to {}")):
         if found := pattern.match(bare):
-            return shorten(told.format(found["topic"]))
+            return shorten(told.format(found["topic"]), _LONGEST_TOPIC)
     if asked.endswith("?") or _ASKING.match(bare):
-        return f"“{shorten(bare)}?”"
-    return shorten(bare)
-
-
-def shorten(topic: str) -> str:
-    """A topic of a length that fits into a sentence."""
-    if len(topic) <= _LONGEST_TOPIC:
-        return topic
-    return topic[:_LONGEST_TOPIC].rsplit(" ", 1)[0].rstrip(" ,;:") + "…"
+        return f"“{shorten(bare, _LONGEST_TOPIC)}?”"
+    return shorten(bare, _LONGEST_TOPIC)
 
 
 def _pattern(text: str) -> str:
@@ -106,11 +99,12 @@ def advise(question: str, scope: Scope, nearest: Sequence[RetrievedPassage]) -> 
     The first line is for every reader; the lines after it name the sections where they cannot be links."""
     if isinstance(scope, Selection):
         return f"{SELECTION_READ} {_coverage('It', question, scope.text)}"
+    searched = f"Searched for “{shorten(question, _LONGEST_TOPIC)}”"
     if not nearest:
-        return f"Searched for “{shorten(question)}”: no section of the book fits."
+        return f"{searched}: no section of the book fits."
     urls = {section.source_url for section in nearest}
     texts = [f"{chunk.breadcrumb} {chunk.chunk_text}" for chunk in scope.found.results if chunk.source_url in urls]
-    told = f"Searched for “{shorten(question)}”. {_coverage('The nearest sections', question, ' '.join(texts))}"
+    told = f"{searched}. {_coverage('The nearest sections', question, ' '.join(texts))}"
     return "\n".join([told, *(f"- {_place(section)}: {section.source_url}" for section in nearest)])
 
 
