@@ -11,6 +11,7 @@ import re
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import accumulate
 from typing import Final
 
@@ -107,7 +108,7 @@ class Gate:
         self._said: set[str] = set()
         self._shown: set[UnitRef] = set()  # units whose words the reader has seen
         self._chars = self._statements = self._repeats = 0
-        self._known: dict[int, Known] = {}  # by the number of passages
+        self._known = lru_cache(lambda passages: Known(evidence))  # made anew when there are more of them
 
     async def prove(self, drafts: AsyncGenerator[Statement | Proven, None]) -> AsyncGenerator[Proven, None]:
         """What may be shown of the drafts, in order. An error of the writer is raised after what was proven before."""
@@ -156,8 +157,8 @@ class Gate:
             units = units_with_code(code, self._evidence.all_units())
             return _Entry(draft, Proven(replace(draft, text=code), "quoted", tuple(units)) if units else None)
         quoted = self._quoted(draft)
-        names = not speaks_of_absence(draft.text)
-        if quoted or len(draft.text) >= MAX_STATEMENT_CHARS or missing(draft.text, self._vocabulary(), names=names):
+        names, known = not speaks_of_absence(draft.text), self._known(len(self._evidence.passages))
+        if quoted or len(draft.text) >= MAX_STATEMENT_CHARS or missing(draft.text, known, names=names):
             return _Entry(draft, quoted)
         return _Entry(draft, self._court.ask(draft) if self._court else None)
 
@@ -183,13 +184,6 @@ class Gate:
             if own and words in (_words(without_mark(unit.text)), _words(unit.told)):
                 return Proven(statement, "quoted", (unit,))
         return None
-
-    def _vocabulary(self) -> Known:
-        """What a statement may name; made anew when more passages were issued."""
-        count = len(self._evidence.passages)
-        if count not in self._known:
-            self._known[count] = Known(self._evidence)
-        return self._known[count]
 
     async def _decide(self, entry: _Entry) -> list[Proven]:
         proof = await entry.proof if isinstance(entry.proof, asyncio.Future) else entry.proof
