@@ -191,13 +191,11 @@ def _missing_word(text: str, known: Known, *, names: bool) -> str:
 
 def _stands(token: str, known: Known, *, begins: bool, after_number: bool) -> bool:
     small = token.lower().replace("’", "'").removesuffix("'s")
-    number = small.strip("%+-~$")
+    number = _NUMBER_WORDS.get(small, small.strip("%+-~$"))
     if after_number and small in _UNIT_SYMBOL:
         stands = known.has_word(small) or known.has_text(small)
     elif _NUMBER.fullmatch(number):
-        stands = known.has_number(number)
-    elif small in _NUMBER_WORDS:
-        stands = int(_NUMBER_WORDS[small]) <= _COUNTED or known.has_number(_NUMBER_WORDS[small])
+        stands = known.has_number(number) or (small in _NUMBER_WORDS and int(number) <= _COUNTED)
     elif _ABBREVIATION.fullmatch(token):
         stands = True
     elif _is_identifier(token):

@@ -8,6 +8,7 @@ begin a line; further lines of a unit are indented, so that nothing in a passage
 import json
 import re
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any, Final, Literal
 
 from chapterverse.evidence.passages import IssuedPassage
@@ -76,13 +77,8 @@ def tool_error(query: str, message: str) -> str:
 
 def fitting(passages: Sequence[IssuedPassage], budget: int = PASSAGE_TOKENS) -> list[IssuedPassage]:
     """The first passages that fit into the budget; one at least."""
-    fit: list[IssuedPassage] = []
-    for passage in passages:
-        budget -= estimate_tokens(passage.text)
-        if budget < 0 and fit:
-            break
-        fit.append(passage)
-    return fit
+    sizes = accumulate(estimate_tokens(passage.text) for passage in passages)
+    return [one for one, size in zip(passages, sizes, strict=True) if size <= budget] or list(passages[:1])
 
 
 def _result(passage: IssuedPassage, rank: int) -> dict[str, object]:
