@@ -55,6 +55,7 @@ RETRIES: Final = 2  # after the first try, and only while nothing has been writt
 FIRST_PAUSE: Final = 0.2  # seconds before the first retry; doubled each time, half of it by chance
 CONNECT_SECONDS: Final = 3.0
 PROBE_SECONDS: Final = 2.0
+CLOSE_SECONDS: Final = 0.3  # for a probe that is under way; then it is cancelled
 # A server that is reported as down may get no more questions, and would then never be seen to work again.
 FAILURE_COUNTS_SECONDS: Final = 30.0
 REWRITE_SECONDS: Final = 3.0  # a reader waits for it before anything else happens
@@ -200,8 +201,8 @@ class AgentWriter:
     async def close(self) -> None:
         """Close the connections."""
         if self._asking is not None:
-            self._asking.cancel()
-            await asyncio.wait([self._asking])
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._asking, CLOSE_SECONDS)
         await self.client.close()
 
     async def _try(self, course: _Course, end: float) -> AsyncGenerator[WriterEvent, None]:
