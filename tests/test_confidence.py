@@ -121,6 +121,21 @@ def test_relevance_never_falls_and_stays_a_share(line: Calibration, one: float, 
     assert 0.0 <= line.relevance(low) <= line.relevance(high) <= 1.0
 
 
+@given(lines, st.floats(0.0, 1.0), st.floats(0.0, 1.0))
+def test_good_passages_are_told_apart(line: Calibration, one: float, other: float) -> None:
+    """The straight line that the rules use is at 1.0 for many of them."""
+    low, high = sorted((one, other))
+    if line.answered <= low < high - 1e-6:
+        assert line.relevance(low) < line.relevance(high)
+
+
+@given(lines, st.floats(0.01, 1.0))
+def test_the_least_cosine_of_a_relevance_is_where_it_is_reached(line: Calibration, relevance: float) -> None:
+    cosine = line.least_cosine(relevance)
+    assert line.relevance(cosine) == pytest.approx(relevance)
+    assert line.relevance(cosine - 1e-3) < relevance
+
+
 @given(lines)
 def test_the_line_goes_through_its_two_points_and_survives_storage(line: Calibration) -> None:
     assert line.relevance(line.answered) == pytest.approx(0.60)
