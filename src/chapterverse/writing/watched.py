@@ -1,26 +1,20 @@
-"""A writer that remembers whether its last real answer failed, so that health need not trust a list of models."""
+"""A writer whose probe fails while its last real answer did."""
 
-import asyncio
-import time
 from collections.abc import AsyncGenerator
-from contextlib import aclosing, suppress
-from typing import Final
+from contextlib import aclosing
 
 from chapterverse.errors import AgentUnavailable
+from chapterverse.health import LastCall
 from chapterverse.writing import Finished, Task, Writer, WriterEvent
 from chapterverse.writing.wrapper import WriterWrapper
 
-# A server that is reported as down may get no more questions, and would then never be seen to work again.
-FAILURE_COUNTS_SECONDS: Final = 30.0
-
 
 class WatchedWriter(WriterWrapper):
-    """The same writer; its probe fails while its last answer did."""
+    """The same writer, with a probe that knows how its last answer went."""
 
     def __init__(self, inside: Writer) -> None:
         super().__init__(inside)
-        self._failed: tuple[float, AgentUnavailable] | None = None
-        self._asking: asyncio.Task[None] | None = None  # the server, whether it is down itself
+        self._last = LastCall(inside.probe)
 
     async def write(self, task: Task) -> AsyncGenerator[WriterEvent, None]:
         """The same statements. Their end, or the failure, is noted."""
@@ -28,31 +22,17 @@ class WatchedWriter(WriterWrapper):
             async with aclosing(self.inside.write(task)) as events:
                 async for event in events:
                     if isinstance(event, Finished):
-                        self._failed = None
+                        self._last.worked()
                     yield event
         except AgentUnavailable as failure:
-            self._failed = time.monotonic(), failure
-            self._asking = asyncio.create_task(self._ask_server())
+            self._last.failed(f"The last answer failed: {failure.message}")
             raise
-
-    async def _ask_server(self) -> None:
-        """Forget the failure if the server itself is down: its probe says so, and when it is back, that is believed."""
-        with suppress(AgentUnavailable):
-            await self.probe()
-
-    async def close(self) -> None:
-        """Let go of connections and models."""
-        if self._asking is not None:
-            self._asking.cancel()
-            await asyncio.wait([self._asking])
-        await super().close()
 
     async def probe(self) -> None:
         """Raise if the model cannot be reached, or if the last answer that was asked for failed."""
-        try:
-            await self.inside.probe()
-        except AgentUnavailable:
-            self._failed = None
-            raise
-        if self._failed and time.monotonic() - self._failed[0] < FAILURE_COUNTS_SECONDS:
-            raise AgentUnavailable(f"The last answer failed: {self._failed[1].message}")
+        await self._last.probe()
+
+    async def close(self) -> None:
+        """Let go of connections and models."""
+        await self._last.close()
+        await super().close()
