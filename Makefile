@@ -10,6 +10,9 @@ export CHAPTERVERSE_HOME ?= $(CURDIR)/.chapterverse
 # A machine's own settings must not leak into tests: no key, no engine but the embedded ones.
 CLEAN_ENV := env -u GEMINI_API_KEY -u OPENAI_API_KEY -u COHERE_API_KEY -u QDRANT_API_KEY -u DATABASE_URL -u REDIS_URL -u JUDGE_API_KEY
 
+# A file is run by one process. tests/conftest.py puts those that take longest first.
+SIDE_BY_SIDE = -q -n $(TESTERS) --dist loadfile --no-loadscope-reorder
+
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-docusaurus quick check format bench bench-retrieval bench-index bench-server bench-ingest bench-readers bench-answering bench-answers bench-keyless scoreboard reliability load streams race race-setup soak lock clean injection eval-llm fuzz flips hostile
 
@@ -31,14 +34,14 @@ run: $(READY) ## Ingest the example book and serve it (PORT=8000)
 	@exec $(BIN)/chapterverse serve --port $(PORT)
 
 test: $(READY) ## Run all tests, two processes side by side (TESTERS=1 for one)
-	$(CLEAN_ENV) $(BIN)/python -m pytest -q -n $(TESTERS) --dist loadfile
+	$(CLEAN_ENV) $(BIN)/python -m pytest $(SIDE_BY_SIDE)
 
 test-docusaurus: $(READY) ## Install Docusaurus (minutes, 240 MB below .cache) and test the widget on its output
 	$(BIN)/python -m tests.browser.generators
 	$(CLEAN_ENV) $(BIN)/python -m pytest -q tests/browser/test_widget_sites.py -k docusaurus
 
 quick: $(READY) ## Run the fast tests
-	$(CLEAN_ENV) $(BIN)/python -m pytest -q -n $(TESTERS) --dist loadfile -m "not slow and not browser"
+	$(CLEAN_ENV) $(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not slow and not browser"
 
 check: $(READY) ## Format, lint, types, layers, audit of the dependencies, pages of the code as it is: what CI checks
 	$(BIN)/ruff format --check .
