@@ -14,7 +14,7 @@ CLEAN_ENV := env -u GEMINI_API_KEY -u OPENAI_API_KEY -u COHERE_API_KEY -u QDRANT
 SIDE_BY_SIDE = -q -n $(TESTERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-docusaurus quick check format bench bench-retrieval bench-index bench-server bench-ingest bench-readers bench-answering bench-answers bench-keyless scoreboard reliability load streams race race-setup soak lock clean injection eval-llm fuzz flips hostile
+.PHONY: help setup run test test-without-vnni test-docusaurus quick check format bench bench-retrieval bench-index bench-server bench-ingest bench-readers bench-answering bench-answers bench-keyless scoreboard reliability load streams race race-setup soak lock clean injection eval-llm fuzz flips hostile
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -35,6 +35,9 @@ run: $(READY) ## Ingest the example book and serve it (PORT=8000)
 
 test: $(READY) ## Run all tests, two processes side by side (TESTERS=1 for one)
 	$(CLEAN_ENV) $(BIN)/python -m pytest $(SIDE_BY_SIDE)
+
+test-without-vnni: $(READY) ## Run all tests as on a CPU without AVX-512 and VNNI
+	$(CLEAN_ENV) $(BIN)/python tools/without_vnni.py $(BIN)/python -m pytest $(SIDE_BY_SIDE)
 
 test-docusaurus: $(READY) ## Install Docusaurus (minutes, 240 MB below .cache) and test the widget on its output
 	$(BIN)/python -m tests.browser.generators
