@@ -99,9 +99,10 @@ flips: $(READY) ## Change 300 random bytes of an index and 100 of a database: th
 hostile: $(READY) ## Send each of 17 hostile requests 20 times beside ordinary ones: how long /livez takes (minutes)
 	$(CLEAN_ENV) HOSTILE_TIMES=20 $(BIN)/python -m pytest -q -s tests/security/test_hostile_requests.py
 
-reliability: $(READY) ## Every fault and what came of it, into docs/RELIABILITY.md (twenty minutes)
+reliability: $(READY) ## Every fault and what came of it, into docs/RELIABILITY.md (ten minutes)
 	mkdir -p .cache && rm -f .cache/outcomes.jsonl
-	$(CLEAN_ENV) RELIABILITY_OUTCOMES=$(CURDIR)/.cache/outcomes.jsonl $(BIN)/python -m pytest -q tests/faults --timeout 600
+	$(CLEAN_ENV) RELIABILITY_OUTCOMES=$(CURDIR)/.cache/outcomes.jsonl $(BIN)/python -m pytest -q tests/faults --timeout 600 \
+	  -n 3 --dist loadgroup --no-loadscope-reorder
 	$(BIN)/python -m tools.reliability .cache/outcomes.jsonl
 
 load: $(READY) ## Our own server under 1, 10, 50 and 200 requests at once
