@@ -66,7 +66,7 @@ bench-retrieval: $(READY) ## Retrieval quality on public sets: BM25, dense, ours
 bench-index: $(READY) ## The embedded index at 50,000 and 100,000 chunks
 	$(BIN)/python -m bench.index_scale
 
-bench-server: $(READY) ## A million passages in the Qdrant server at QDRANT_URL (long; has not been run yet)
+bench-server: $(READY) ## A million passages in a Qdrant server of its own, or in the one at QDRANT_URL (long)
 	$(BIN)/python -m bench.server_scale
 
 bench-ingest: $(READY) ## The Kubernetes documentation: first run, no change, ten pages changed
