@@ -1,7 +1,7 @@
 # Two commands: `make run` and `make test`. Everything they need is installed into .venv from requirements.lock.
 PYTHON ?= python3
 PORT ?= 8000
-TESTERS ?= 2
+TESTERS ?= 3
 REAL ?= 0
 VENV := .venv
 BIN := $(VENV)/bin
@@ -33,7 +33,7 @@ run: $(READY) ## Ingest the example book and serve it (PORT=8000)
 	@$(BIN)/chapterverse ingest examples/book
 	@exec $(BIN)/chapterverse serve --port $(PORT)
 
-test: $(READY) ## Run all tests, two processes side by side (TESTERS=1 for one)
+test: $(READY) ## Run all tests, three processes side by side (TESTERS=1 for one)
 	$(CLEAN_ENV) $(BIN)/python -m pytest $(SIDE_BY_SIDE)
 
 test-without-vnni: $(READY) ## Run all tests as on a CPU without AVX-512 and VNNI

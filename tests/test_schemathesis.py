@@ -15,7 +15,7 @@ from chapterverse.config import Settings
 from chapterverse.main import create_app
 from tests.served import Served
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]  # many requests: begun early
 
 EXAMPLES = 15  # for each operation, beside those of the description
 
