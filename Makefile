@@ -102,7 +102,7 @@ hostile: $(READY) ## Send each of 17 hostile requests 20 times beside ordinary o
 reliability: $(READY) ## Every fault and what came of it, into docs/RELIABILITY.md (ten minutes)
 	mkdir -p .cache && rm -f .cache/outcomes.jsonl
 	$(CLEAN_ENV) RELIABILITY_OUTCOMES=$(CURDIR)/.cache/outcomes.jsonl $(BIN)/python -m pytest -q tests/faults --timeout 600 \
-	  -n 3 --dist loadgroup --no-loadscope-reorder
+	  -n 3 --dist loadfile --no-loadscope-reorder
 	$(BIN)/python -m tools.reliability .cache/outcomes.jsonl
 
 load: $(READY) ## Our own server under 1, 10, 50 and 200 requests at once

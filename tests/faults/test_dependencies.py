@@ -20,7 +20,7 @@ from tests.faults.outcomes import WORDS, Outcome, record
 from tests.postgres_fixture import named
 from tests.redis_server import find_redis
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900), pytest.mark.xdist_group("dependencies")]  # seen all at once
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 MARGIN = 8.0  # seconds, for a machine that does all this at once, and whatever else
 RESTING = 4.0  # seconds that a question may take while a database is left alone: less than waiting for it again
