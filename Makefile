@@ -1,7 +1,7 @@
 # Two commands: `make run` and `make test`. Everything they need is installed into .venv from requirements.lock.
 PYTHON ?= python3
 PORT ?= 8000
-TESTERS ?= 2
+TESTERS ?= 3
 REAL ?= 0
 VENV := .venv
 BIN := $(VENV)/bin
@@ -10,8 +10,11 @@ export CHAPTERVERSE_HOME ?= $(CURDIR)/.chapterverse
 # A machine's own settings must not leak into tests: no key, no engine but the embedded ones.
 CLEAN_ENV := env -u GEMINI_API_KEY -u OPENAI_API_KEY -u COHERE_API_KEY -u QDRANT_API_KEY -u DATABASE_URL -u REDIS_URL -u JUDGE_API_KEY
 
+# A file is run by one process. tests/conftest.py puts those that take longest first.
+SIDE_BY_SIDE = -q -n $(TESTERS) --dist loadfile --no-loadscope-reorder
+
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-docusaurus quick check format bench bench-retrieval bench-index bench-server bench-ingest bench-readers bench-answering bench-answers bench-keyless scoreboard reliability load streams race race-setup soak lock clean injection eval-llm fuzz flips hostile
+.PHONY: help setup run test test-without-vnni test-docusaurus quick check format bench bench-retrieval bench-index bench-server bench-ingest bench-readers bench-answering bench-answers bench-keyless scoreboard reliability load streams race race-setup soak lock clean injection eval-llm fuzz flips hostile
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -30,15 +33,18 @@ run: $(READY) ## Ingest the example book and serve it (PORT=8000)
 	@$(BIN)/chapterverse ingest examples/book
 	@exec $(BIN)/chapterverse serve --port $(PORT)
 
-test: $(READY) ## Run all tests, two processes side by side (TESTERS=1 for one)
-	$(CLEAN_ENV) $(BIN)/python -m pytest -q -n $(TESTERS) --dist loadfile
+test: $(READY) ## Run all tests, three processes side by side (TESTERS=1 for one)
+	$(CLEAN_ENV) $(BIN)/python -m pytest $(SIDE_BY_SIDE)
+
+test-without-vnni: $(READY) ## Run all tests as on a CPU without AVX-512 and VNNI
+	$(CLEAN_ENV) $(BIN)/python tools/without_vnni.py $(BIN)/python -m pytest $(SIDE_BY_SIDE)
 
 test-docusaurus: $(READY) ## Install Docusaurus (minutes, 240 MB below .cache) and test the widget on its output
 	$(BIN)/python -m tests.browser.generators
 	$(CLEAN_ENV) $(BIN)/python -m pytest -q tests/browser/test_widget_sites.py -k docusaurus
 
 quick: $(READY) ## Run the fast tests
-	$(CLEAN_ENV) $(BIN)/python -m pytest -q -n $(TESTERS) --dist loadfile -m "not slow and not browser"
+	$(CLEAN_ENV) $(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not slow and not browser"
 
 check: $(READY) ## Format, lint, types, layers, audit of the dependencies, pages of the code as it is: what CI checks
 	$(BIN)/ruff format --check .
@@ -60,7 +66,7 @@ bench-retrieval: $(READY) ## Retrieval quality on public sets: BM25, dense, ours
 bench-index: $(READY) ## The embedded index at 50,000 and 100,000 chunks
 	$(BIN)/python -m bench.index_scale
 
-bench-server: $(READY) ## A million passages in the Qdrant server at QDRANT_URL (long; has not been run yet)
+bench-server: $(READY) ## A million passages in a Qdrant server of its own, or in the one at QDRANT_URL (long)
 	$(BIN)/python -m bench.server_scale
 
 bench-ingest: $(READY) ## The Kubernetes documentation: first run, no change, ten pages changed
@@ -93,9 +99,10 @@ flips: $(READY) ## Change 300 random bytes of an index and 100 of a database: th
 hostile: $(READY) ## Send each of 17 hostile requests 20 times beside ordinary ones: how long /livez takes (minutes)
 	$(CLEAN_ENV) HOSTILE_TIMES=20 $(BIN)/python -m pytest -q -s tests/security/test_hostile_requests.py
 
-reliability: $(READY) ## Every fault and what came of it, into docs/RELIABILITY.md (twenty minutes)
+reliability: $(READY) ## Every fault and what came of it, into docs/RELIABILITY.md (ten minutes)
 	mkdir -p .cache && rm -f .cache/outcomes.jsonl
-	$(CLEAN_ENV) RELIABILITY_OUTCOMES=$(CURDIR)/.cache/outcomes.jsonl $(BIN)/python -m pytest -q tests/faults --timeout 600
+	$(CLEAN_ENV) RELIABILITY_OUTCOMES=$(CURDIR)/.cache/outcomes.jsonl $(BIN)/python -m pytest -q tests/faults --timeout 600 \
+	  -n 3 --dist loadfile --no-loadscope-reorder
 	$(BIN)/python -m tools.reliability .cache/outcomes.jsonl
 
 load: $(READY) ## Our own server under 1, 10, 50 and 200 requests at once

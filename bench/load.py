@@ -152,7 +152,11 @@ def _end_of_stream(text: str) -> str:
     blocks = [block for block in text.split("\n\n") if block.startswith("data: ")]
     if not blocks:
         return "empty stream"
-    last = json.loads(blocks[-1].removeprefix("data: "))
+    try:
+        last = json.loads(blocks[-1].removeprefix("data: "))
+    except ValueError:
+        print(f"cannot be read: {blocks[-1]!r}", file=sys.stderr)
+        return "event that cannot be read"
     if last["type"] not in ("done", "error"):
         return "stream without an end"
     return "ok" if last["type"] == "done" else str(last["error_code"])

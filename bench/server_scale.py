@@ -1,4 +1,6 @@
-"""A million passages in one Qdrant server: `QDRANT_URL=… python -m bench.server_scale [chunks]`; `make bench-server`.
+"""A million passages in one Qdrant server: `python -m bench.server_scale [chunks]`; `make bench-server`.
+
+The server is the one at QDRANT_URL, or the one that the tests use, started for it.
 
 Vectors are made from real ones: those of the example book's passages, two mixed at a time, with a little noise, so that
 they lie as close together as those of a book do. Texts are made as in `bench.index_scale`. Prints and keeps how long
@@ -17,6 +19,7 @@ from pathlib import Path
 import httpx2
 import numpy as np
 import orjson
+from tests.contract.qdrant_server import qdrant_server
 
 from bench.index_scale import Corpus, build, questions, time_searches
 from bench.results import ROOT, save
@@ -101,15 +104,13 @@ def _remove(url: str) -> None:
 
 def main(arguments: Sequence[str]) -> None:
     """Measure, print, and keep a whole run."""
-    url = os.environ.get("QDRANT_URL")
-    if not url:
-        sys.exit("QDRANT_URL must name a Qdrant server that has room for a million passages.")
     chunks = int(arguments[0]) if arguments else CHUNKS
-    _remove(url)
-    try:
-        report = asyncio.run(measure(url, chunks))
-    finally:
+    with qdrant_server() as url:
         _remove(url)
+        try:
+            report = asyncio.run(measure(url, chunks))
+        finally:
+            _remove(url)
     plain = orjson.dumps(report, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_INDENT_2)
     print(plain.decode(), flush=True)
     if chunks == CHUNKS:

@@ -1,9 +1,12 @@
 """Fixtures that many tests share: no setting of the machine leaks in, and the example book is ingested once."""
 
 import asyncio
+import fcntl
 import logging
+import os
+import shutil
 import signal
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +16,7 @@ from chapterverse.config import Settings
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.pipeline import Workshop, ingest
 from chapterverse.ingestion.sources import open_source
+from chapterverse.trained import Passage, Read, SectionReader, shared_reader
 from chapterverse.wiring import open_engines
 from tests.served import Served, serve
 
@@ -26,11 +30,43 @@ EXAMPLE_BOOK = ROOT / "examples" / "book"
 SMALL_BOOK = ROOT / "tests" / "faults" / "book"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Side by side, the files that take longest come first, so that no process has one of them left at the end: those
+    that are given more time than others, then those with slow tests."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return
+    length: dict[Path, float] = defaultdict(float)
+    for item in items:
+        timeout = item.get_closest_marker("timeout")
+        given = timeout.args[0] if timeout else float(item.get_closest_marker("slow") is not None)
+        length[item.path] = max(length[item.path], given)
+    items.sort(key=lambda item: -length[item.path])
+
+
 @pytest.fixture(scope="session", autouse=True)
 def no_settings_of_this_machine() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name in Settings.model_fields:
             patch.delenv(name.upper(), raising=False)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def readings_are_remembered() -> Iterator[None]:
+    """Reading is most of the work of an answer without a key, and the same questions are asked again and again: what
+    the reader of this process has read is not read again."""
+    read, shared = SectionReader._read, shared_reader()
+    remembered: dict[tuple[str, Passage], Read] = {}
+
+    def read_once(self: SectionReader, question: str, passage: Passage) -> Read:
+        if self is not shared:
+            return read(self, question, passage)
+        if (question, passage) not in remembered:
+            remembered[question, passage] = read(self, question, passage)
+        return remembered[question, passage]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SectionReader, "_read", read_once)
         yield
 
 
@@ -46,13 +82,26 @@ def log_level_stays() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def example_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home that holds the example book."""
-    return filled(tmp_path_factory.mktemp("home"), EXAMPLE_BOOK)
+    return home_with(EXAMPLE_BOOK, tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
 def small_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home with two short pages: an answer without a key costs little, so that many can be asked for at once."""
-    return filled(tmp_path_factory.mktemp("home"), SMALL_BOOK)
+    return home_with(SMALL_BOOK, tmp_path_factory)
+
+
+def home_with(book: Path, folders: pytest.TempPathFactory) -> Path:
+    """A home of this process with the book, which the first process of the run that needs it ingests for all."""
+    folder = folders.getbasetemp()
+    prepared = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / f"prepared-{book.parent.name}"
+    home = folders.mktemp("home") / "home"
+    with prepared.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not prepared.exists():
+            filled(home, book).rename(prepared)
+    shutil.copytree(prepared, home, ignore=shutil.ignore_patterns("readers", "*.lock"))
+    return home
 
 
 def filled(home: Path, book: Path) -> Path:
@@ -72,6 +121,13 @@ def filled(home: Path, book: Path) -> Path:
 def example_server(example_home: Path) -> Iterator[Served]:
     """The real server over the example book, on a real port."""
     with serve(Settings.load(chapterverse_home=example_home, api_rate_limit=100_000)) as served:
+        yield served
+
+
+@pytest.fixture(scope="session")
+def small_server(small_home: Path) -> Iterator[Served]:
+    """The real server over the two short pages."""
+    with serve(Settings.load(chapterverse_home=small_home, api_rate_limit=100_000)) as served:
         yield served
 
 

@@ -9,18 +9,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bench.memory import MemoryIndex
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chapterverse.book import Chunk, chunk_id_for, page_id_for, text_hash
 from chapterverse.confidence import FALLBACK, Calibration, Vectors, assess, calibrate
-from chapterverse.embeddings.local import LocalEmbedder
-from chapterverse.embeddings.wordpiece import count_tokens
-from chapterverse.ingestion.chunking import cut
-from chapterverse.ingestion.composing import compose
-from chapterverse.ingestion.document import Document
-from chapterverse.ingestion.readers import read
+from chapterverse.config import Settings
+from chapterverse.models import RetrievalRequest
+from chapterverse.retrieval import retrieve
+from chapterverse.wiring import open_engines
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 IDENTITY = Calibration(answered=0.60, usual=0.85)  # relevance is the cosine itself
@@ -119,6 +116,21 @@ def test_diversity_is_one_minus_the_mean_cosine_of_pairs(vectors: list[list[floa
 def test_relevance_never_falls_and_stays_a_share(line: Calibration, one: float, other: float) -> None:
     low, high = sorted((one, other))
     assert 0.0 <= line.relevance(low) <= line.relevance(high) <= 1.0
+
+
+@given(lines, st.floats(0.0, 1.0), st.floats(0.0, 1.0))
+def test_good_passages_are_told_apart(line: Calibration, one: float, other: float) -> None:
+    """The straight line that the rules use is at 1.0 for many of them."""
+    low, high = sorted((one, other))
+    if line.answered <= low < high - 1e-6:
+        assert line.relevance(low) < line.relevance(high)
+
+
+@given(lines, st.floats(0.01, 1.0))
+def test_the_least_cosine_of_a_relevance_is_where_it_is_reached(line: Calibration, relevance: float) -> None:
+    cosine = line.least_cosine(relevance)
+    assert line.relevance(cosine) == pytest.approx(relevance)
+    assert line.relevance(cosine - 1e-3) < relevance
 
 
 @given(lines)
@@ -239,38 +251,13 @@ def test_the_unrelated_questions_are_many_and_all_different() -> None:
 
 
 @pytest.mark.slow
-async def test_the_example_book_answers_its_questions_and_refuses_what_is_off_topic() -> None:
-    embedder = LocalEmbedder()
-    try:
-        chunks = list(example_chunks(embedder.window))
-        index = MemoryIndex(chunks, await embedder.embed_passages([one.passage for one in chunks]))
-
-        async def stored() -> AsyncIterator[tuple[Chunk, Vectors]]:
-            for one, vector in zip(index.chunks, index.vectors, strict=True):
-                yield one, vector
-
-        line = await calibrate(embedder.embed_query, stored())
-        refused = set()
+async def test_the_example_book_answers_its_questions_and_refuses_what_is_off_topic(example_home: Path) -> None:
+    refused = set()
+    async with open_engines(Settings.load(chapterverse_home=example_home)) as engines:
         for row in map(json.loads, (EXAMPLES / "questions.jsonl").read_text(encoding="utf-8").splitlines()):
-            hits = index.search(row["question"], await embedder.embed_query(row["question"]), 5)
-            if not assess([similarity for _, similarity in hits], None, line, 5).should_answer:
+            found = await retrieve(RetrievalRequest(query=row["question"]), engines.embedder, engines.index)
+            assert found.confidence is not None
+            if not found.confidence.should_answer:
                 refused.add(row["id"])
-    finally:
-        await embedder.close()
     assert not [name for name in refused if name.startswith("q")]
     assert {"u18", "u19", "u20"} <= refused
-
-
-def example_chunks(budget: int) -> Iterable[Chunk]:
-    for path in sorted((EXAMPLES / "book").rglob("*.md*")):
-        name = str(path.relative_to(EXAMPLES / "book"))
-        document = Document(
-            url=name,
-            path=name,
-            source="example",
-            format="mdx" if path.suffix == ".mdx" else "markdown",
-            data=path.read_bytes(),
-            anchors="github",
-        )
-        for draft in read(document):
-            yield from cut(compose(document, draft), count_tokens, budget)

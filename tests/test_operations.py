@@ -50,11 +50,9 @@ def copied(home: Path, backup: Path) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(["sh", "-ec", commands], env=environment, check=False, capture_output=True, text=True)
 
 
-def test_a_home_that_was_copied_while_nothing_ran_is_the_same_elsewhere(
-    example_home: Path, postgres_root: Path
-) -> None:
+def test_a_home_that_was_copied_while_nothing_ran_is_the_same_elsewhere(small_home: Path, postgres_root: Path) -> None:
     # Where the account of Postgres can enter, so that the conversations lie in the home and not elsewhere.
-    home, restored = copied_book(example_home, postgres_root / "operations"), postgres_root / "restored"
+    home, restored = copied_book(small_home, postgres_root / "operations"), postgres_root / "restored"
     with serving(home) as server:
         said = ask(server)
         assert server.stop() == 0
@@ -67,9 +65,9 @@ def test_a_home_that_was_copied_while_nothing_ran_is_the_same_elsewhere(
 
 
 def test_the_index_may_be_copied_while_it_is_served_and_written(
-    example_home: Path, postgres_root: Path, tmp_path: Path
+    small_home: Path, postgres_root: Path, tmp_path: Path
 ) -> None:
-    home = copied_book(example_home, postgres_root / "copied")
+    home = copied_book(small_home, postgres_root / "copied")
     more = tmp_path / "more"
     more.mkdir()
     (more / "page.md").write_text("# Another page\n\nA new page came while the index was copied.\n")
@@ -84,8 +82,8 @@ def test_the_index_may_be_copied_while_it_is_served_and_written(
     assert json.loads(found.stdout)["results"]
 
 
-async def test_another_embedding_model_without_a_pause(example_home: Path, postgres_root: Path) -> None:
-    old = copied_book(example_home, postgres_root / "old-model")
+async def test_another_embedding_model_without_a_pause(small_home: Path, postgres_root: Path) -> None:
+    old = copied_book(small_home, postgres_root / "old-model")
     async with EmbeddingStub() as stub:
         settings = {"COHERE_API_KEY": KEY, "COHERE_BASE_URL": stub.url}
         await asyncio.to_thread(_change_the_model, old, postgres_root / "new-model", settings)

@@ -100,6 +100,15 @@ async def test_a_threshold_means_the_calibrated_scale() -> None:
         assert not kept or found.confidence.min_similarity >= least
 
 
+async def test_the_index_is_asked_for_passages_above_the_threshold() -> None:
+    """Else those below it take the places of others that are not."""
+    for least, cosine in ((None, 0.0), (0.0, 0.0), (0.6, FALLBACK.answered), (0.85, FALLBACK.usual), (1.0, 1.0)):
+        scripted, index = index_of()
+        await retrieve(RetrievalRequest(query="x", score_threshold=least), EMBEDDER, index)
+        (asked,) = scripted.asked
+        assert asked.min_similarity == pytest.approx(cosine, abs=1e-5)
+
+
 async def test_a_module_that_the_book_does_not_have() -> None:
     _, index = index_of()
     request = RetrievalRequest(query="x", filters=SearchFilters(module=["m", "n"]))

@@ -8,6 +8,9 @@ relevance of a passage counts its own cosine and that of the best one found, hal
 line: the one map for which the relevance of an average is the average relevance, so that it can be fitted on averages,
 as the rules use it. Two points fix it: where related and unrelated questions part, relevance is 0.60, the least that is
 answered; at what questions about this book usually reach, it is 0.85.
+
+That line ends at 1.0 for many a good passage. A passage that is shown with its relevance has only its own cosine, and
+above 0.85 a flatter line, which ends at a cosine of 1: so the better of two good passages has the higher relevance.
 """
 
 import asyncio
@@ -62,10 +65,28 @@ class Calibration:
     answered: float  # whose relevance is 0.60
     usual: float  # whose relevance is 0.85
 
-    def relevance(self, cosine: float) -> float:
-        """How relevant a passage of this similarity is, 0 to 1."""
+    def on_line(self, cosine: float) -> float:
+        """The relevance that the rules use: on the straight line, cut off at 0 and 1."""
         slope = (_USUAL - _ANSWERED) / (self.usual - self.answered)
         return min(1.0, max(0.0, _ANSWERED + slope * (cosine - self.answered)))
+
+    def relevance(self, cosine: float) -> float:
+        """How relevant a passage of this similarity is, 0 to 1."""
+        if cosine <= self.usual:
+            return self.on_line(cosine)
+        return min(1.0, _USUAL + (1.0 - _USUAL) * (cosine - self.usual) / self._rest)
+
+    def least_cosine(self, relevance: float) -> float:
+        """The similarity of the least similar passages that are that relevant."""
+        if relevance > _USUAL:
+            return self.usual + self._rest * (relevance - _USUAL) / (1.0 - _USUAL)
+        slope = (_USUAL - _ANSWERED) / (self.usual - self.answered)
+        return self.answered + (relevance - _ANSWERED) / slope
+
+    @property
+    def _rest(self) -> float:
+        """What lies between usual passages and the best there can be."""
+        return max(1.0 - self.usual, _NARROWEST)
 
     def to_dict(self) -> dict[str, float]:
         """As it is kept in the index."""
@@ -120,7 +141,7 @@ def near(similarities: Sequence[float], calibration: Calibration | None) -> list
 def _relevances(similarities: Sequence[float], calibration: Calibration | None) -> list[float]:
     line = calibration or FALLBACK
     best = max(similarities, default=0.0)
-    return [line.relevance(_BEST * best + (1 - _BEST) * similarity) for similarity in similarities]
+    return [line.on_line(_BEST * best + (1 - _BEST) * similarity) for similarity in similarities]
 
 
 def _level(average: float, chunks: int, top_k: int) -> ConfidenceLevel:

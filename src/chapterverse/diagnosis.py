@@ -103,6 +103,9 @@ def _fixes(settings: Settings) -> dict[str, str]:
         "llm": "Check key, model and address of the language model, or unset its key: then excerpts answer."
         if settings.gemini_api_key or settings.openai_api_key
         else "Install Chapterverse again: the model it ships is missing or damaged.",
+        "judge": "Check JUDGE_MODEL, JUDGE_BASE_URL and JUDGE_API_KEY, or set JUDGE=off: then answers are excerpts."
+        if settings.judge_model or settings.judge_base_url
+        else "Check key, model and address of the language model, which judges, too.",
         "database": f"Check DATABASE_URL, or unset it for the embedded Postgres. {without}"
         if settings.database_url
         else f"Set DATABASE_URL to a Postgres of yours, or mend what the message says. {without}",

@@ -9,12 +9,13 @@ import logging
 import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final, Protocol
 
 from chapterverse import __version__
-from chapterverse.errors import ChapterverseError
+from chapterverse.errors import AgentUnavailable, ChapterverseError
 from chapterverse.models import HealthResponse, ServiceStatus
 
 log = logging.getLogger(__name__)
@@ -28,6 +29,9 @@ _PLACE: Final = re.compile(
 # Together below 5 s, after which the answer tells the truth about anything that changed (SPEC 2.3).
 PROBE_SECONDS: Final = 2.5  # a dependency that does not answer by then is down
 REMEMBER_SECONDS: Final = 1.5  # so that a busy orchestrator's questions cost nothing
+
+# A model that is reported as down may get no more calls, and would then never be seen to work again.
+FAILURE_COUNTS_SECONDS: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,45 @@ class Seen:
 
     state: ServiceStatus
     began: float  # when it began, by this process's monotonic clock: it tells nothing of what happened later
+
+
+class LastCall:
+    """Whether the last real call to a model failed, so that its health does not rest on a list of models."""
+
+    def __init__(self, probe: Callable[[], Awaitable[None]]) -> None:
+        self._probe = probe  # of the model's server
+        self._failed: tuple[float, str] | None = None
+        self._asking: asyncio.Task[None] | None = None  # the server, whether it is down itself
+
+    def worked(self) -> None:
+        """Note a call that was answered."""
+        self._failed = None
+
+    def failed(self, why: str) -> None:
+        """Note a call that failed, unless the server itself is down: its probe says so, and when it is back, that is
+        believed."""
+        self._failed = time.monotonic(), why
+        self._asking = asyncio.create_task(self._ask_server())
+
+    async def probe(self) -> None:
+        """Raise if the server cannot be reached, or if the last call failed."""
+        try:
+            await self._probe()
+        except AgentUnavailable:
+            self._failed = None
+            raise
+        if self._failed and time.monotonic() - self._failed[0] < FAILURE_COUNTS_SECONDS:
+            raise AgentUnavailable(self._failed[1])
+
+    async def close(self) -> None:
+        """Stop asking."""
+        if self._asking is not None:
+            self._asking.cancel()
+            await asyncio.wait([self._asking])
+
+    async def _ask_server(self) -> None:
+        with suppress(AgentUnavailable):
+            await self.probe()
 
 
 class Shared(Protocol):

@@ -195,7 +195,8 @@ class SearchResult(Frozen):
 # ── asking ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-# What `ChatRequest._selection_present` demands, for OpenAPI.
+NO_SELECTION: Final = "selected_text is required when mode is selected_text; select some text and send it"
+# The same for OpenAPI.
 _SELECTION_RULE: JsonDict = {
     "if": {"properties": {"mode": {"const": "selected_text"}}, "required": ["mode"]},
     "then": {"properties": {"selected_text": {"type": "string", "pattern": r"\S"}}, "required": ["selected_text"]},
@@ -237,9 +238,16 @@ class ChatRequest(Strict):
 
     @model_validator(mode="after")
     def _selection_present(self) -> Self:
-        if self.mode == "selected_text" and not (self.selected_text or "").strip():
-            raise ValueError("selected_text is required when mode is selected_text; select some text and send it")
+        """In a conversation the reader may be accepting the offer to leave the selection, which only the answer can
+        tell."""
+        if self.mode == "selected_text" and not self.has_selection and self.session_id is None:
+            raise ValueError(NO_SELECTION)
         return self
+
+    @property
+    def has_selection(self) -> bool:
+        """Whether a text was selected."""
+        return bool((self.selected_text or "").strip())
 
 
 class Highlight(Frozen):

@@ -36,6 +36,7 @@ from chapterverse.models import (
 RETRIES: Final = 3  # after the first try, on an engine that was lost
 FIRST_PAUSE: Final = 0.1  # seconds before the first retry; doubled each time, half of it by chance
 
+_ROUNDING: Final = 1e-6  # of cosines; what is too similar by that is left out afterwards
 MOST_LISTED: Final = 50  # modules that an error names
 
 T = TypeVar("T")
@@ -127,17 +128,25 @@ async def _search(
 ) -> SearchResult:
     filters = _filters(request.filters)
     await _require_known_modules(filters, index)
-    query = HybridQuery(text=request.query, vector=vector, limit=request.top_k, filters=filters, with_vectors=True)
-    hits = await index.search(query)
     stored = (await index.manifest()).calibration
     calibration = Calibration.from_dict(stored) if stored else FALLBACK
+    least = request.score_threshold or 0.0
+    query = HybridQuery(
+        text=request.query,
+        vector=vector,
+        limit=request.top_k,
+        filters=filters,
+        min_similarity=max(0.0, calibration.least_cosine(least) - _ROUNDING) if least else 0.0,
+        with_vectors=True,
+    )
+    hits = await index.search(query)
     if fitting:
         nearby = near([hit.similarity for hit in hits], calibration)
         hits = [hit for hit, is_near in zip(hits, nearby, strict=True) if is_near or hit.by_words]
     found = {hit.chunk.content_hash for hit in hits}
     recalled = [hit for hit in (await index.recall(also, vector) if also else ()) if _is_new(hit, found, filters)]
     scored = [(hit, calibration.relevance(hit.similarity)) for hit in (*hits, *recalled)]
-    kept = [(hit, score) for hit, score in scored if score >= (request.score_threshold or 0.0)]
+    kept = [(hit, score) for hit, score in scored if score >= least]
     metrics = _assess(request, [hit for hit, _ in kept if hit.chunk.content_hash in found], calibration)
     results = [_result(hit, rank, score) for rank, (hit, score) in enumerate(kept, start=1)]
     return SearchResult(

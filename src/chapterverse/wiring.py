@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
@@ -22,7 +23,7 @@ from chapterverse.services import Engines, Services
 
 if TYPE_CHECKING:
     from chapterverse.database import Conversations
-    from chapterverse.evidence.judge import Judge
+    from chapterverse.evidence.judge import Judge, ModelJudge
     from chapterverse.writing import Writer
 
 
@@ -87,8 +88,8 @@ async def open_services(settings: Settings, *, at_once: bool = False) -> AsyncIt
                 "database", database, database_why, conversations.probe, False, remote=remote_database(settings)
             ),
         )
-        judge = choose_judge(settings, closing)
-        yield Services(settings, embedder, engines.index, dependencies, writer, conversations, judge)
+        judge, judging = watched_judge(settings, closing)
+        yield Services(settings, embedder, engines.index, (*dependencies, *judging), writer, conversations, judge)
 
 
 @asynccontextmanager
@@ -174,7 +175,22 @@ def choose_writer(settings: Settings) -> "tuple[Writer, str]":
     return open_openai(key, settings.openai_model, settings.openai_base_url, options), "OPENAI_API_KEY is set"
 
 
-def choose_judge(settings: Settings, closing: AsyncExitStack | None = None) -> "Judge | None":
+def watched_judge(settings: Settings, closing: AsyncExitStack) -> "tuple[Judge | None, tuple[Dependency, ...]]":
+    """The judge, and how health watches it. Answers can do without it: then they are in the book's words."""
+    from chapterverse.evidence.watched_judge import WatchedJudge
+
+    if (model := choose_judge(settings)) is None:
+        return None, ()
+    judge = WatchedJudge(model)
+    closing.push_async_callback(judge.close)
+    own = settings.judge_model or settings.judge_base_url
+    why = "JUDGE_MODEL or JUDGE_BASE_URL is set" if own else "the model that writes judges, too"
+    remote = Remote(model.base_url, model.api_key, f"judge {model.name}")
+    engine = f"{model.name} at {urlsplit(model.base_url).hostname}"
+    return judge, (Dependency("judge", engine, why, judge.probe, vital=False, remote=remote, public=model.name),)
+
+
+def choose_judge(settings: Settings) -> "ModelJudge | None":
     """The model that judges: JUDGE_MODEL, or the writing model; none where no model is configured or JUDGE is off."""
     writing = remote_model(settings)
     url = settings.judge_base_url or (writing.url if writing else "")
@@ -187,10 +203,7 @@ def choose_judge(settings: Settings, closing: AsyncExitStack | None = None) -> "
     own_key = _secret(settings.judge_api_key)
     # A key is sent to the server that it was given for, and to no other.
     key = own_key or (writing.key if writing and url == writing.url else "")
-    judge = ModelJudge(model, url, key, request_fields(model, url))
-    if closing is not None:
-        closing.push_async_callback(judge.close)
-    return judge
+    return ModelJudge(model, url, key, request_fields(model, url))
 
 
 def choose_conversations(settings: Settings, closing: AsyncExitStack) -> "tuple[Conversations, str, str]":

@@ -10,6 +10,7 @@ from uuid import uuid4
 import pytest
 
 from chapterverse.answering.refusals import OFFER, not_in_selection
+from chapterverse.errors import ValidationFailed
 from chapterverse.models import SelectedTextCitation
 from chapterverse.services import Services
 from tests.answering.asking import (
@@ -146,23 +147,35 @@ async def test_the_refusal_names_the_topic(
 
 
 @pytest.mark.parametrize("reply", ["yes", "Yes, please.", "Sure, search the full documentation"])
-@pytest.mark.parametrize("still_selected", [False, True])
+@pytest.mark.parametrize("still", ["general", "selected", "selected, without a selection"])
 @pytest.mark.parametrize("earlier", [(), ("What is a quaternion?", "How heavy is Tern?")])
-async def test_the_offer_can_be_accepted(
-    keyless: Services, reply: str, still_selected: bool, earlier: tuple[str, ...]
-) -> None:
+async def test_the_offer_can_be_accepted(keyless: Services, reply: str, still: str, earlier: tuple[str, ...]) -> None:
     session = str(uuid4())
     for question in earlier:
         await ask(keyless, question, session_id=session)
     fields = selected("The sky over the harbour is grey today.")
     refused = await ask(keyless, "What does tf2 keep track of?", session_id=session, **fields)
     assert refused.answer.endswith(OFFER)
-    answer = await ask(keyless, reply, session_id=session, **(fields if still_selected else {}))
+    sent: dict[str, Any] = {"general": {}, "selected": fields}.get(still, {"mode": "selected_text"})
+    answer = await ask(keyless, reply, session_id=session, **sent)
     assert (answer.status, answer.mode) == ("answered", "general")
     assert "coordinate frames" in answer.answer
     turn = (await keyless.conversations.recent(session, 2))[-1]
     assert turn.standalone_query == "What does tf2 keep track of?"
     assert turn.mode == "general"
+
+
+@pytest.mark.parametrize(("before", "reply"), [("How heavy is Tern?", "yes"), (None, "yes"), ("", "What else?")])
+async def test_without_an_offer_that_is_accepted_a_selection_is_needed(
+    keyless: Services, before: str | None, reply: str
+) -> None:
+    session = str(uuid4())
+    if before is not None:
+        fields = {} if before else selected("The sky over the harbour is grey today.")
+        last = await ask(keyless, before or "What does tf2 keep track of?", session_id=session, **fields)
+        assert last.answer.endswith(OFFER) != bool(before)
+    with pytest.raises(ValidationFailed, match="selected_text is required"):
+        await ask(keyless, reply, session_id=session, mode="selected_text")
 
 
 async def test_an_offer_that_is_not_accepted_is_forgotten(keyless: Services) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from chapterverse.config import Settings
 from chapterverse.health import REMEMBER_SECONDS
-from tests.llm_stub import Fails, Says, serving_llm
+from tests.llm_stub import Fails, Raw, Says, serving_llm
 from tests.served import Served, serve
 
 pytestmark = pytest.mark.slow
@@ -20,10 +20,10 @@ def nothing_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("chapterverse.health.REMEMBER_SECONDS", 0.0)
 
 
-def model_of(server: Served) -> tuple[int, str, str | None]:
+def model_of(server: Served, name: str = "llm") -> tuple[int, str, str | None]:
     answer = server.http.get("/health")
-    llm = answer.json()["services"]["llm"]
-    return answer.status_code, llm["status"], llm["message"]
+    model = answer.json()["services"][name]
+    return answer.status_code, model["status"], model["message"]
 
 
 def test_a_model_whose_answers_fail_is_down(
@@ -46,7 +46,7 @@ def test_a_model_whose_answers_fail_is_down(
             llm.usual = Fails(401)
             server.http.post("/chat", json=QUESTION)
             assert model_of(server)[1] == "down"
-            monkeypatch.setattr("chapterverse.writing.agent.FAILURE_COUNTS_SECONDS", 0.0)
+            monkeypatch.setattr("chapterverse.health.FAILURE_COUNTS_SECONDS", 0.0)
             assert model_of(server)[1] == "up", "whoever gets no questions must be able to recover"
 
 
@@ -61,6 +61,57 @@ def test_a_server_that_went_and_came_back_is_up(example_home: Path, postgres_url
             assert model_of(server)[1] == "down"
             llm.usual, llm.models = Says("Fine."), None
             assert model_of(server) == (200, "up", None)
+
+
+@pytest.mark.parametrize(("mode", "why"), [("fails", "HTTP 500"), ("prose", "no verdict that can be read")])
+def test_a_judge_whose_calls_fail_is_down_and_the_model_that_writes_is_not(
+    example_home: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch, mode: str, why: str
+) -> None:
+    with serving_llm() as llm, serving_llm() as other:
+        settings = Settings.load(
+            chapterverse_home=example_home,
+            database_url=postgres_url,
+            openai_api_key="k",
+            openai_base_url=llm.url,
+            judge_base_url=other.url,
+        )
+        claim = "ROS 2 is what people use who build robots"
+        llm.usual = Says(f"{claim} [1.1].")
+        other.judge.truths.add(claim)
+        with serve(settings) as server:
+            assert model_of(server, "judge") == (200, "up", None)
+            other.judge.mode = mode
+            assert server.http.post("/chat", json=QUESTION).status_code == 200
+            code, status, message = model_of(server, "judge")
+            assert (code, status) == (200, "down"), "answers go on, in the book's words"
+            assert message and message.startswith("The last check of an answer failed: ") and why in message
+            assert server.http.get("/health").json()["status"] == "degraded"
+            assert model_of(server)[1] == "up"
+            other.judge.mode = "right"
+            server.http.post("/chat", json=QUESTION)
+            assert model_of(server, "judge") == (200, "up", None)
+            other.judge.mode = mode
+            server.http.post("/chat", json=QUESTION)
+            assert model_of(server, "judge")[1] == "down"
+            monkeypatch.setattr("chapterverse.health.FAILURE_COUNTS_SECONDS", 0.0)
+            assert model_of(server, "judge")[1] == "up"
+
+
+@pytest.mark.parametrize("models", [Fails(500), Raw(b"<p>Welcome</p>"), Raw(b"[]", "application/json")])
+def test_a_judge_that_cannot_be_reached_is_down(example_home: Path, postgres_url: str, models: Fails | Raw) -> None:
+    with serving_llm() as llm, serving_llm() as other:
+        settings = Settings.load(
+            chapterverse_home=example_home,
+            database_url=postgres_url,
+            openai_api_key="k",
+            openai_base_url=llm.url,
+            judge_base_url=other.url,
+        )
+        with serve(settings) as server:
+            other.models = models
+            assert (model_of(server)[1], model_of(server, "judge")[:2]) == ("up", (200, "down"))
+            other.models = Fails(404)
+            assert model_of(server, "judge") == (200, "up", None)
 
 
 def test_only_engines_in_use_are_named(example_server: Served) -> None:

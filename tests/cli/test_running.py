@@ -100,11 +100,12 @@ def test_doctor_tells_what_is_down_and_sends_nobody_to_a_setting_that_is_not_set
         "qdrant": "up",
         "embeddings": "up",
         "llm": "down",
+        "judge": "down",
         "database": "down",
         "redis": "down",
         "book": "up",
     }
-    assert all(findings[part]["message"] for part in ("llm", "database", "redis"))
+    assert all(findings[part]["message"] for part in ("llm", "judge", "database", "redis"))
     assert "DATABASE_URL" in findings["database"]["fix"] and "without it" in findings["database"]["fix"]
     assert "REDIS_URL" in findings["redis"]["fix"]
     assert "unset its key" in findings["llm"]["fix"]

@@ -44,6 +44,7 @@ async def test_a_node_is_killed_while_questions_are_asked_and_in_the_middle_of_a
             started = time.monotonic()
             assert len(await index.search(ask("text"))) == ask("text").limit
             answered, slowest = answered + 1, max(slowest, time.monotonic() - started)
+            await asyncio.sleep(0.01)
 
     readers = [asyncio.create_task(keep_asking()) for _ in range(4)]
     async with index.writer() as writer:
@@ -83,6 +84,7 @@ async def test_answers_and_an_ingest_go_on_without_a_node(
             while late < 5:  # five whole answers after the node was killed and the other pages were read
                 statuses.append((await book.ask("What is a node in ROS 2?")).status)
                 late += killed.is_set()
+                await asyncio.sleep(0.1)
 
         asking = asyncio.create_task(keep_asking())
         reading = asyncio.create_task(book.ingest(EXAMPLE_BOOK / "isaac", EXAMPLE_BOOK / "simulation"))

@@ -1,7 +1,9 @@
 """The weights are the ones that were measured, they share one word table, and a file that is not there says so."""
 
+import gc
 import hashlib
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 import numpy as np
 import pytest
@@ -37,6 +39,7 @@ async def test_an_index_of_the_int8_vectors_is_not_asked_with_these() -> None:
 @pytest.mark.parametrize(("file", "says"), [("nowhere.npy", "nowhere.npy is missing"), ("NOTICE", "NOTICE is damaged")])
 def test_without_the_word_table_nothing_is_read(file: str, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shipped, "WORDS", WEIGHTS / file)
+    monkeypatch.setattr(shipped, "_open", {})  # another test may use the model
     with pytest.raises(EmbeddingError, match=says):
         LocalEmbedder()
 
@@ -61,3 +64,14 @@ def test_embedders_share_one_table_and_none_copies_it() -> None:
     assert table is second._shared["words"]
     assert isinstance(table, np.memmap)
     assert not table.flags.writeable
+
+
+def test_embedders_of_one_process_share_their_model_and_the_last_one_frees_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each had its own 46 MB, which the arena kept."""
+    models: WeakValueDictionary[tuple[Path, str], shipped.Model] = WeakValueDictionary()
+    monkeypatch.setattr(shipped, "_open", models)
+    embedders = [LocalEmbedder(threads=1) for _ in range(3)]
+    assert len({id(embedder._model) for embedder in embedders}) == len(models) == 1
+    embedders.clear()
+    gc.collect()
+    assert not models

@@ -169,7 +169,7 @@ async def _read_health(world: World, doors: Doors, seen: Observation, began: flo
             await asyncio.sleep(0.05)
     seen.told = time.monotonic() - began
     seen.status, seen.message = body["status"], body["services"][world.dependency]["message"]
-    also = {"cohere", "gemini"}  # other names for the same
+    also = {"cohere", "gemini", "judge"}  # other names for the same; and the language model judges, too
     seen.down = sorted(
         name for name, service in body["services"].items() if service["status"] != "up" and name not in also
     )

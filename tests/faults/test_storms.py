@@ -17,7 +17,7 @@ from tests.faults.readers import Readers
 from tests.faults.test_dependencies import BUILDERS, make_database
 from tests.faults.worlds import copied_book
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 REQUEST = 30.0  # seconds (SPEC 7)
 MARGIN = 8.0  # seconds, for a machine that does much else

@@ -20,13 +20,20 @@ from chapterverse.answering.followups import accepts, leans, together
 from chapterverse.answering.reading import read_book, read_selection
 from chapterverse.answering.scope import Book, Scope, Selection
 from chapterverse.config import GENERATION_SECONDS, REQUEST_SECONDS
-from chapterverse.errors import ChapterverseError, ConversationsUnavailable, InternalError, error_named
+from chapterverse.errors import (
+    ChapterverseError,
+    ConversationsUnavailable,
+    InternalError,
+    ValidationFailed,
+    error_named,
+)
 from chapterverse.evidence.citations import Proven, Renderer
 from chapterverse.evidence.gate import Gate
 from chapterverse.evidence.passages import Evidence, IssuedPassage
 from chapterverse.evidence.statement import Statement
 from chapterverse.models import (
     MAX_QUERY_CHARS,
+    NO_SELECTION,
     AnswerMetadata,
     AnswerStatement,
     ChatRequest,
@@ -97,6 +104,8 @@ async def prepare(
     mode, question = request.mode, request.query
     if turns and turns[-1].response.endswith(refusals.OFFER) and accepts(question):
         mode, question = "general", turns[-1].query
+    elif mode == "selected_text" and not request.has_selection:
+        raise ValidationFailed(NO_SELECTION)
     prepared = Prepared(
         request=request,
         session_id=request.session_id or str(uuid4()),

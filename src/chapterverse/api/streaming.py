@@ -76,8 +76,9 @@ class EventStream(Response):
 
     async def _tell(self, send: Send) -> None:
         async for event in self._events:
-            self._ended = isinstance(event, DoneEvent | ErrorEvent)
-            await self._send(send, self._write(event), last=self._ended)
+            last = isinstance(event, DoneEvent | ErrorEvent)
+            await self._send(send, self._write(event), last=last)
+            self._ended = last  # not before: whoever waits for a slow reader has sent nothing yet
 
     async def _part(self, send: Send, reason: ChapterverseError) -> None:
         """End the stream as every stream ends."""

@@ -15,7 +15,7 @@ import onnxruntime as ort
 
 from chapterverse.book import Fingerprint
 from chapterverse.embeddings import Vectors
-from chapterverse.embeddings.shipped import Model, Unusable
+from chapterverse.embeddings.shipped import Unusable, shared_model
 from chapterverse.embeddings.wordpiece import WEIGHTS, WINDOW, tokenizer
 from chapterverse.errors import EmbeddingError
 
@@ -31,7 +31,7 @@ class LocalEmbedder:
     def __init__(self, threads: int | None = None) -> None:
         self._threads = threads or os.cpu_count() or 1
         try:
-            self._model = Model(WEIGHTS / "minilm.onnx", SHA256)
+            self._model = shared_model(WEIGHTS / "minilm.onnx", SHA256)
         except Unusable as failure:
             raise EmbeddingError(f"The embedding model cannot be used: {failure}") from failure
         self._tokenizer = tokenizer()

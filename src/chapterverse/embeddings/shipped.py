@@ -7,7 +7,9 @@ import hashlib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +47,18 @@ class Model:
         """What the model says. Raises whatever onnxruntime does: its errors have no base of their own."""
         said: list[Any] = self._session.run(None, {**inputs, **self._shared})
         return said
+
+
+def shared_model(path: Path, sha256: str) -> Model:
+    """The model of this process for all who use it at the same time; the last one to let go of it frees its weights."""
+    with _opening:
+        if (model := _open.get((path, sha256))) is None:
+            model = _open[path, sha256] = Model(path, sha256)
+        return model
+
+
+_opening: Final = Lock()
+_open: Final = WeakValueDictionary[tuple[Path, str], Model]()
 
 
 @cache

@@ -17,6 +17,8 @@ from typing import Any, Final, Protocol
 
 import httpx2
 
+from chapterverse.errors import AgentUnavailable
+
 log = logging.getLogger(__name__)
 
 JUDGE_SECONDS: Final = 8.0  # one call
@@ -136,11 +138,32 @@ class ModelJudge:
         except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as fault:
             raise JudgeFailed(f"the judge cannot be reached: {type(fault).__name__}") from fault
 
+    async def probe(self) -> None:
+        """Raise `AgentUnavailable` if the server cannot be used now. Costs no paid tokens."""
+        try:
+            response = await self._connected().get(f"{self.base_url.rstrip('/')}/models")
+            # A server without a list of its models is still a server.
+            if response.status_code != 404 and (response.is_error or not isinstance(response.json()["data"], list)):
+                raise AgentUnavailable(f"The judge's server answered HTTP {response.status_code}.")
+        except (httpx2.HTTPError, httpx2.InvalidURL) as fault:
+            raise AgentUnavailable(f"The judge's server cannot be reached: {type(fault).__name__}.") from fault
+        except (ValueError, TypeError, LookupError) as fault:
+            raise AgentUnavailable("The judge's server gave no list of models.") from fault
+
     async def close(self) -> None:
         """Close the connections."""
         if self._client is not None:
             await self._client.aclose()
             self._client = None
+
+    def _connected(self) -> httpx2.AsyncClient:
+        if self._client is None:
+            self._client = httpx2.AsyncClient(
+                # A server of one's own may want no key, and a header without one is refused by our own client.
+                headers={"Authorization": f"Bearer {self.api_key}"} if self.api_key else {},
+                timeout=httpx2.Timeout(self.seconds, connect=CONNECT_SECONDS),
+            )
+        return self._client
 
     def _call(self, case: Case) -> AbstractAsyncContextManager[httpx2.Response]:
         body: dict[str, Any] = {
@@ -153,12 +176,7 @@ class ModelJudge:
             **self.extra,
         }
         sent = {name: value for name, value in body.items() if value is not None}
-        if self._client is None:
-            self._client = httpx2.AsyncClient(
-                headers={"Authorization": f"Bearer {self.api_key}"},
-                timeout=httpx2.Timeout(self.seconds, connect=CONNECT_SECONDS),
-            )
-        return self._client.stream("POST", f"{self.base_url.rstrip('/')}/chat/completions", json=sent)
+        return self._connected().stream("POST", f"{self.base_url.rstrip('/')}/chat/completions", json=sent)
 
 
 async def read_verdicts(texts: AsyncIterator[str], claims: int) -> AsyncGenerator[Verdict, None]:

@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from chapterverse.embeddings.shipped import Model, Unusable
+from chapterverse.embeddings.shipped import Model, Unusable, shared_model
 from chapterverse.embeddings.wordpiece import WordPiece, tokenizer
 from chapterverse.errors import AgentUnavailable
 
@@ -71,7 +71,7 @@ class SectionReader:
         with self._loading:
             if self._loaded is None:
                 try:
-                    self._loaded = Model(WEIGHTS, SHA256), tokenizer()
+                    self._loaded = shared_model(WEIGHTS, SHA256), tokenizer()
                 except Unusable as failure:
                     raise AgentUnavailable(str(failure), retryable=False) from failure
 

@@ -8,9 +8,8 @@ import asyncio
 import json
 import logging
 import random
-import time
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 from urllib.parse import urlsplit
@@ -35,6 +34,7 @@ from openai.types.shared import Reasoning
 
 from chapterverse.config import GENERATION_SECONDS
 from chapterverse.errors import AgentUnavailable, ChapterverseError, ConfigurationError
+from chapterverse.health import LastCall
 from chapterverse.models import MAX_TOP_K, RetrievalRequest, SearchFilters
 from chapterverse.turns import Turn
 from chapterverse.writing import Finished, Stopped, Task, WriterEvent, prompts
@@ -55,9 +55,6 @@ RETRIES: Final = 2  # after the first try, and only while nothing has been writt
 FIRST_PAUSE: Final = 0.2  # seconds before the first retry; doubled each time, half of it by chance
 CONNECT_SECONDS: Final = 3.0
 PROBE_SECONDS: Final = 2.0
-CLOSE_SECONDS: Final = 0.3  # for a probe that is under way; then it is cancelled
-# A server that is reported as down may get no more questions, and would then never be seen to work again.
-FAILURE_COUNTS_SECONDS: Final = 30.0
 REWRITE_SECONDS: Final = 3.0  # a reader waits for it before anything else happens
 LONGEST_QUESTION: Final = 300  # characters; more is no question
 REWRITE_HISTORY_TOKENS: Final = 2000
@@ -129,8 +126,11 @@ class AgentWriter:
     place: Place  # where the model wants to find the passages
     options: WritingOptions
     needs_readings: bool = False  # reading first did not bring more into the first five passages (docs/benchmarks)
-    _failed: tuple[float, str] | None = field(default=None, init=False)  # when the last answer did, and why
-    _asking: asyncio.Task[None] | None = field(default=None, init=False)  # the server, whether it is down itself
+    last: LastCall = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Its last call is watched from the start."""
+        self.last = LastCall(self._ask_server)
 
     @property
     def name(self) -> str:
@@ -153,13 +153,12 @@ class AgentWriter:
                 async with aclosing(self._try(course, end)) as events:
                     async for event in events:
                         yield event
-                self._failed = None
+                self.last.worked()
                 return
             except AgentUnavailable as failure:
                 wait = max(failure.retry_after or 0.0, pause * random.uniform(0.5, 1.0))  # noqa: S311 - spreads calls
                 if course.wrote or not failure.retryable or not tries_left or now() + wait >= end:
-                    self._failed = time.monotonic(), failure.message
-                    self._asking = asyncio.create_task(self._ask_server())
+                    self.last.failed(f"The last answer failed: {failure.message}")
                     raise
             await asyncio.sleep(wait)
             pause *= 2
@@ -181,6 +180,9 @@ class AgentWriter:
 
     async def probe(self) -> None:
         """Raise `AgentUnavailable` if the server cannot be reached, or else if the last answer failed."""
+        await self.last.probe()
+
+    async def _ask_server(self) -> None:
         try:
             async with asyncio.timeout(PROBE_SECONDS):
                 page = await self.client.models.list()
@@ -189,20 +191,11 @@ class AgentWriter:
         except NotFoundError:
             pass  # a server without a list of its models is still a server
         except (TimeoutError, *VENDOR_FAULTS) as fault:
-            self._failed = None  # the probe says so itself, and when the server is back, that is believed
             raise self.service.explain(fault) from fault
-        if self._failed and time.monotonic() - self._failed[0] < FAILURE_COUNTS_SECONDS:
-            raise AgentUnavailable(f"The last answer failed: {self._failed[1]}")
-
-    async def _ask_server(self) -> None:
-        with suppress(AgentUnavailable):
-            await self.probe()
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._asking is not None:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._asking, CLOSE_SECONDS)
+        await self.last.close()
         await self.client.close()
 
     async def _try(self, course: _Course, end: float) -> AsyncGenerator[WriterEvent, None]:
