@@ -31,6 +31,7 @@ PROBE_SECONDS: Final = 2.5  # a dependency that does not answer by then is down
 REMEMBER_SECONDS: Final = 1.5  # so that a busy orchestrator's questions cost nothing
 
 # A model that is reported as down may get no more calls, and would then never be seen to work again.
+CLOSE_SECONDS: Final = 0.3  # for a probe that is under way at the end; then it is cancelled
 FAILURE_COUNTS_SECONDS: Final = 30.0
 
 
@@ -94,10 +95,10 @@ class LastCall:
             raise AgentUnavailable(self._failed[1])
 
     async def close(self) -> None:
-        """Stop asking."""
+        """Stop asking: what is under way gets a moment to end."""
         if self._asking is not None:
-            self._asking.cancel()
-            await asyncio.wait([self._asking])
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._asking, CLOSE_SECONDS)
 
     async def _ask_server(self) -> None:
         with suppress(AgentUnavailable):

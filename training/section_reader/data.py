@@ -4,30 +4,29 @@ A row is one question with the passages of its group:
 {"question", "passages": [{"text", "units": [[start, end], ...]}], "gold": index or -1, "gold_units": [...],
  "ignore": [indices of passages that repeat the answer], "group", "set"}
 
-    python -m training.section_reader.data SHARED_DATA WRITTEN OUT.jsonl.gz
+    python -m training.section_reader.data SHARED_DATA ROWS OUT.jsonl.gz
 
-SHARED_DATA holds strong_questions, strong_claims and squad2; WRITTEN holds groups*.jsonl and train*.jsonl, questions written
-by a language model over passages of other books (see training/README.md for how they were made).
+SHARED_DATA holds strong_questions, strong_claims and squad2; ROWS is the folder that whole_books.py fills.
 """
 
 import gzip
 import json
+import random
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from chapterverse.answering.followups import in_context
+from chapterverse.turns import Turn
 from chapterverse.units import blocks_of_text, cut_units
 
+SHORT = 0.4  # share of the rows that are told again over short texts
 SQUAD_TEST = {"Warsaw", "European_Union_law"}  # articles kept apart for the bench
 
 Row = dict[str, Any]
-
-
-def in_context(earlier: list[str], question: str) -> str:
-    """A follow-up as the reader model sees it: after the two questions before it. The product does the same."""
-    return " / ".join([*earlier[-2:], question])
 
 
 def passage(where: str, lead: str, text: str, units: list[list[int]]) -> Row:
@@ -48,10 +47,13 @@ def strong(folder: Path) -> Iterator[Row]:
         asked[row["gid"]].append((row["question"], row["passage"], row["quote"]))
     for line in gzip.open(folder / "strong_questions/dialogues.jsonl.gz", "rt"):
         row = json.loads(line)
-        said = [turn["user"] for turn in row["turns"]]
-        for at, turn in enumerate(row["turns"]):
-            for question in dict.fromkeys((turn["standalone"], in_context(said[:at], said[at]))):
+        turns: list[Turn] = []
+        for turn in row["turns"]:
+            for question in dict.fromkeys((turn["standalone"], in_context(turn["user"], turns))):
                 asked[row["gid"]].append((question, turn["passage"], turn["quote"]))
+            where = groups[row["gid"]]["passages"][turn["passage"] - 1]["where"] if turn["passage"] else ""
+            source = {"breadcrumb": where, "quote": turn["quote"]}
+            turns.append(Turn("", turn["user"], turn["quote"], sources=(source,) if where else ()))
     for gid, questions in asked.items():
         passages, places = [], []
         for one in groups[gid]["passages"]:
@@ -70,24 +72,32 @@ def strong(folder: Path) -> Iterator[Row]:
             yield _row(question, passages, number - 1, gold_units, gid, groups[gid]["book"])
 
 
-def written(folder: Path) -> Iterator[Row]:
-    """Questions of our own, whose answers are named by unit numbers."""
-    groups: dict[str, Any] = {}
-    for file in sorted(folder.glob("groups*.jsonl")):
-        for line in file.open():
-            group = json.loads(line)
-            groups[group["gid"]] = group
-    for file in sorted([*folder.glob("train*.jsonl"), *folder.glob("dialogues*.jsonl")]):
-        for line in file.open():
-            row = json.loads(line)
-            group = groups[row["g"]]
-            passages = [passage(p["where"], p.get("lead", ""), p["text"], p["units"]) for p in group["passages"]]
-            turns = row.get("turns", [row])
-            said = [turn["q"] for turn in turns]
-            for at, turn in enumerate(turns):
-                units = [number - 1 for number in turn["u"]]
-                for question in dict.fromkeys((turn.get("s", turn["q"]), in_context(said[:at], said[at]))):
-                    yield _row(question, passages, turn["p"] - 1, units, row["g"], group["book"])
+def short(row: Row, chance: random.Random) -> Row:
+    """The same question over short texts without headings, as readers select them: a few units that answer, those of
+    the same passage that do not, and a few of another one."""
+    made: list[Row] = []
+    gold_units: list[int] = []
+    if row["gold"] >= 0:
+        gold, units = row["passages"][row["gold"]], row["gold_units"]
+        first = max(0, min(units) - chance.randrange(3))
+        last = min(len(gold["units"]) - 1, max(units) + chance.randrange(3))
+        gold_units = [unit - first for unit in units]
+        made.append(_stretch(gold, first, last))
+        rest = [run for run in ((0, min(units) - 1), (max(units) + 1, len(gold["units"]) - 1)) if run[0] <= run[1]]
+        made += [_stretch(gold, *run) for run in rest]
+    other = chance.choice(
+        [one for at, one in enumerate(row["passages"]) if at not in (row["gold"], *row["ignore"])] or [{}]
+    )
+    if other.get("units"):
+        first = chance.randrange(len(other["units"]))
+        made.append(_stretch(other, first, min(len(other["units"]) - 1, first + chance.randrange(4))))
+    return row | {"passages": made, "gold": 0 if gold_units else -1, "gold_units": gold_units, "ignore": []}
+
+
+def _stretch(one: Row, first: int, last: int) -> Row:
+    start, end = one["units"][first][0], one["units"][last][1]
+    spans = [[left - start, right - start] for left, right in one["units"][first : last + 1]]
+    return {"text": one["text"][start:end], "units": spans}
 
 
 def squad(folder: Path) -> Iterator[Row]:
@@ -139,14 +149,19 @@ def _plain(text: str) -> str:
 
 
 def main() -> None:
-    shared, own, out = map(Path, sys.argv[1:4])
-    count: dict[str, int] = defaultdict(int)
+    """Collect, and put the rows over whole books beside them."""
+    shared, whole, out = map(Path, sys.argv[1:4])
+    count: Counter[str] = Counter()
+    chance = random.Random(5)
+    others = (json.loads(line) for file in sorted(whole.glob("*.jsonl.gz")) for line in gzip.open(file, "rt"))
     with gzip.open(out, "wt") as file:
-        for rows in (strong(shared), written(own), squad(shared)):
-            for row in rows:
-                count[row["set"]] += 1
-                file.write(json.dumps(row, ensure_ascii=False) + "\n")
-    print(dict(count), sum(count.values()))
+        for row in chain(strong(shared), squad(shared), others):
+            made = [row] if " / " in row["question"] or chance.random() > SHORT else [row, short(row, chance)]
+            for one in made:
+                if one["passages"]:
+                    count[one["set"]] += 1
+                    file.write(json.dumps(one, ensure_ascii=False) + "\n")
+    print(dict(count), count.total())
 
 
 if __name__ == "__main__":

@@ -38,13 +38,14 @@ class Layer(nn.Module):
 
 
 class SectionReader(nn.Module):
-    """The word table does not move in training, so that it can be shared with the embedder."""
+    """The tables of words, positions and types do not move in training: they stay as they are stored."""
 
     def __init__(self, layers: int, dropout: float = 0.1) -> None:
         super().__init__()
         self.words = nn.Embedding(VOCABULARY, WIDTH)
-        self.words.weight.requires_grad_(False)
         self.positions, self.types = nn.Embedding(POSITIONS, WIDTH), nn.Embedding(2, WIDTH)
+        for table in (self.words, self.positions, self.types):
+            table.weight.requires_grad_(False)
         self.norm = nn.LayerNorm(WIDTH, eps=1e-12)
         self.layers = nn.ModuleList(Layer(dropout) for _ in range(layers))
         self.pool, self.pair = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, 1)

@@ -14,7 +14,7 @@ import sys
 import numpy as np
 from tokenizers import Tokenizer
 
-QUESTION_TOKENS = 64
+QUESTION_TOKENS = 96
 PASSAGE_TOKENS = 380
 
 

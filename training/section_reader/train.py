@@ -1,9 +1,9 @@
-"""Trains the section reader on the GPU machine: a teacher of twelve layers, then a student of six.
+"""Trains the section reader on the GPU machine.
 
     python3 -m training.section_reader.train FOLDER OUT [key=value ...]
 
-FOLDER holds rows.npz (pack.py) and gte_q8.npz (start weights). Leaves what was learned as float16 in OUT/teacher.*.npz
-and OUT/student.*.npz; the word table stays as it is in the start weights.
+FOLDER holds rows.npz (pack.py) and start.npz (weights.py). Leaves what was learned as float16 in OUT/reader.*.npz; the tables of
+words, positions and types stay as they are in the start weights.
 """
 
 import json
@@ -20,7 +20,8 @@ from training.section_reader.model import SectionReader, start_weights
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 LONGEST = 384  # tokens of a pair
-MICRO = 48  # pairs that run together
+ENOUGH = 8  # passages of a row to which no others are added
+MICRO = 192  # pairs that run together
 STARTED = time.time()
 Row = dict[str, Any]
 
@@ -93,7 +94,7 @@ def lists(rows: list[Row], extra: int, rng: random.Random) -> list[Row]:
             other = rng.choice(pools[row["set"]])
             if other["group"] != row["group"] and len(others) < extra:
                 others.append(rng.choice(other["passages"]))
-        made.append(row | {"passages": row["passages"] + others})
+        made.append(row | {"passages": row["passages"] + (others if len(row["passages"]) < ENOUGH else [])})
     return made
 
 
@@ -132,10 +133,7 @@ def forward(model: SectionReader, encoded: list[tuple[Any, int, Any]], most: int
     return torch.cat(pairs)[back], torch.cat(units)[back], torch.cat(seen)[back]
 
 
-def train(  # noqa: PLR0913, PLR0917
-    model: SectionReader, rows: list[Row], encoded: list[Any], epochs: int, rate: float, label: str,
-    teacher: SectionReader | None = None, size: int = 24,
-) -> None:  # fmt: skip
+def train(model: SectionReader, rows: list[Row], encoded: list[Any], epochs: int, rate: float, size: int = 24) -> None:
     steps = epochs * ((len(rows) + size - 1) // size)
     wanted = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimiser = torch.optim.AdamW(wanted, lr=rate, weight_decay=0.01, fused=DEVICE == "cuda")
@@ -159,12 +157,6 @@ def train(  # noqa: PLR0913, PLR0917
                 loss = loss + loss_of(rows[number], pair[part], units[part], has_unit[part])
                 at += count
             loss = loss / len(chosen)
-            if teacher is not None:
-                with torch.no_grad():
-                    taught, soft_units, _ = forward(teacher, flat, max(most, 1))
-                soft = F.binary_cross_entropy_with_logits(pair, torch.sigmoid(taught))
-                soft = soft + F.binary_cross_entropy_with_logits(units[has_unit], torch.sigmoid(soft_units[has_unit]))
-                loss = 0.3 * loss + 2.0 * soft
             optimiser.zero_grad(set_to_none=True)
             loss.backward()
             torch.nn.utils.clip_grad_norm_(wanted, 1.0)
@@ -172,7 +164,7 @@ def train(  # noqa: PLR0913, PLR0917
             schedule.step()
             if start % (8 * size) == 0:
                 running = 0.9 * running + 0.1 * loss.item()
-        log(label, "epoch", epoch, "loss", round(running, 3))
+        log("epoch", epoch, "loss", round(running, 3))
 
 
 @torch.no_grad()
@@ -213,25 +205,16 @@ def auroc(labels: list[Any], scores: list[float]) -> float:
 def save(model: SectionReader, out: Path, name: str, parts: int) -> None:
     """What was learned, as float16, in files small enough to travel."""
     learned = sorted(
-        ((key, value) for key, value in model.state_dict().items() if key != "words.weight"),
+        (
+            (key, value)
+            for key, value in model.state_dict().items()
+            if not key.startswith(("words", "positions", "types"))
+        ),
         key=lambda one: -one[1].numel(),
     )
     for part in range(parts):
         chosen = {key: value.half().cpu().numpy() for key, value in learned[part::parts]}
         np.savez(out / f"{name}.{part}.npz", **chosen)
-
-
-def fresh(start: dict[str, Any], layers: list[int], dropout: float) -> SectionReader:
-    """A model that starts from some layers of the start weights."""
-    model = SectionReader(len(layers), dropout)
-    mine = {key: value for key, value in start.items() if not key.startswith("layers.")}
-    for new, old in enumerate(layers):
-        prefix = f"layers.{old}."
-        mine |= {f"layers.{new}." + key.removeprefix(prefix): v for key, v in start.items() if key.startswith(prefix)}
-    missing, unknown = model.load_state_dict(mine, strict=False)
-    assert not unknown, unknown
-    assert all(key.startswith(("pool", "pair", "token")) for key in missing), missing  # the heads of a new model
-    return model.to(DEVICE)
 
 
 def main() -> None:
@@ -249,17 +232,14 @@ def main() -> None:
         learn, val = learn[: int(options["most"])], val[: int(options["most"])]
     encoded, encoded_val = [packed.encode(row) for row in learn], [packed.encode(row) for row in val]
     log("rows", len(learn), "val", len(val))
-    start = start_weights(folder / "gte_q8.npz")
-    teacher = fresh(start, list(range(12)), 0.1)
-    train(teacher, learn, encoded, int(options.get("epochs", 3)), float(options.get("rate", 5e-5)), "teacher")
-    evaluate(teacher, val, encoded_val, "teacher")
-    save(teacher, out, "teacher", 4)
-    learned = {key: value.cpu() for key, value in teacher.state_dict().items()}
-    student = fresh(learned, [1, 3, 5, 7, 9, 11], 0.0)
-    teacher.eval()
-    train(student, learn, encoded, int(options.get("student", 6)), 1e-4, "student", teacher)
-    evaluate(student, val, encoded_val, "student")
-    save(student, out, "student", 3)
+    model = SectionReader(12)
+    missing, unknown = model.load_state_dict(start_weights(folder / "start.npz"), strict=False)
+    assert not unknown, unknown
+    log("new in this model:", missing)
+    model.to(DEVICE)
+    train(model, learn, encoded, int(options.get("epochs", 3)), float(options.get("rate", 3e-5)))
+    evaluate(model, val, encoded_val, "reader")
+    save(model, out, "reader", 4)
     log("done")
 
 

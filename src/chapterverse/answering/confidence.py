@@ -19,9 +19,7 @@ from chapterverse.units import blocks_of_text, cut_units
 
 DISCLAIMER: Final = "The book says little about this. Check the passages behind the answer."
 
-SHORT_SELECTION: Final = 400  # characters; a shorter selection is read several times over
-SHORT_LEAST: Final = -1.0  # logit that answers from a short selection; chosen by hand on nine cases, not fitted
-COVERED_LEAST: Final = -4.5  # the same, where one unit has every word of the question
+COVERED_LEAST: Final = -4.5  # logit that answers from a selection one unit of which has every word of the question
 FITTED: Final = Path(__file__).with_name("keyless.json")
 _BANDS: Final[tuple[tuple[float, ConfidenceLevel], ...]] = ((0.8, "high"), (0.6, "medium"))
 
@@ -88,8 +86,6 @@ def answers(scope: Scope, question: str, false_answers: float | None = None) -> 
     if isinstance(scope, Selection):
         if signs.covered:
             return signs.answers >= COVERED_LEAST
-        if len(scope.text) < SHORT_SELECTION:
-            return signs.answers >= SHORT_LEAST
         least: float = fitted()["selection_answerable"]["threshold"]
         return probability("selection_answerable", signs) >= least
     return probability("answerable", signs) >= threshold(false_answers)[0]

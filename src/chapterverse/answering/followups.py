@@ -5,14 +5,15 @@ rewritten: the section reader reads candidates of several searches together with
 """
 
 import re
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from chapterverse.language import content_words
 from chapterverse.models import MAX_QUERY_CHARS
 from chapterverse.turns import Turn
 
 EARLIER: Final = 2  # questions that the section reader sees before the new one
+MOST_TOLD: Final = 200  # characters that it sees of the last answer
 
 _ACCEPTS = re.compile(
     r"(?:yes|yeah|yep|yup|sure|ok|okay|please|go ahead|do it|do that)\b(?:[\s,.!]*\w+){0,5}[\s.!]*", re.IGNORECASE
@@ -39,9 +40,17 @@ def leans(query: str) -> bool:
 
 
 def together(turns: Sequence[Turn], question: str) -> str:
-    """A follow-up as it is searched for where no model rewrites it: with the last question as that was searched for."""
-    last = turns[-1].standalone_query or turns[-1].query
-    return " ".join(f"{question} ({last})".split()[:_LONGEST])[:MAX_QUERY_CHARS]
+    """A follow-up as it is searched for where no model rewrites it: with the questions before it."""
+    return _within(question, " ".join(earlier_questions(turns)))
+
+
+def near(turns: Sequence[Turn], question: str) -> list[str]:
+    """A follow-up as it is searched for with the place of the last answer, if that had one."""
+    return [_within(question, str(source.get("breadcrumb", ""))) for source in turns[-1].sources[:1]]
+
+
+def _within(question: str, context: str) -> str:
+    return " ".join(f"{question} ({context})".split()[:_LONGEST])[:MAX_QUERY_CHARS]
 
 
 def earlier_questions(turns: Sequence[Turn]) -> list[str]:
@@ -50,3 +59,19 @@ def earlier_questions(turns: Sequence[Turn]) -> list[str]:
     return [turn.standalone_query if turn.standalone_query and accepts(turn.query) else turn.query for turn in turns][
         -EARLIER:
     ]
+
+
+def in_context(question: str, turns: Sequence[Turn]) -> str:
+    """A follow-up as the section reader reads it: with the questions before it, newest first, and what the last answer
+    told and where."""
+    told = [f"{source.get('breadcrumb', '')}: {_marked(source)}" for source in (turns[-1].sources[:1] if turns else ())]
+    return " / ".join([question, *reversed(earlier_questions(turns)), *told])
+
+
+def _marked(source: Mapping[str, Any]) -> str:
+    """The first unit that a source was cited for."""
+    quote, marks = str(source.get("quote", "")), source.get("highlights")
+    if marks:
+        start = int(source.get("quote_start", 0))
+        quote = quote[max(0, marks[0]["start"] - start) : max(0, marks[0]["end"] - start)]
+    return " ".join(quote.split())[:MOST_TOLD]

@@ -6,6 +6,7 @@ nothing. Text that addresses the assistant is left out: no model sees it, and no
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Final
 
 from chapterverse.book import Page, Unit, UnitKind
@@ -15,6 +16,7 @@ from chapterverse.models import ChunkResult, PassageUnit
 from chapterverse.units import blocks_of_text, cut_units, row_text
 
 OMITTED: Final = "(…)"  # stands for what a breadcrumb says to the model
+MOST_WIDE: Final = 4000  # characters of a section with those below it
 _CONTINUED: Final = "\n    "  # lines of a unit after its first: only numbers and places begin a line
 
 
@@ -80,13 +82,17 @@ class Evidence:
         return self.passages[-1]
 
     def widen(self, passage: IssuedPassage, page: Page) -> IssuedPassage:
-        """The passage with all of its section, as the page has it. It keeps its number; its units get new ones."""
+        """The passage with all of its section and short ones below that, as the page has it. It keeps its number; its
+        units get new ones."""
         chunk = passage.chunk
         assert chunk is not None
-        section = next((one for one in page.sections if one.start <= chunk.char_start < one.end), None)
-        if section is None or page.text[chunk.char_start : chunk.char_end] != chunk.chunk_text:
+        at = next((at for at, one in enumerate(page.sections) if one.start <= chunk.char_start < one.end), None)
+        if at is None or page.text[chunk.char_start : chunk.char_end] != chunk.chunk_text:
             return passage  # the book has changed meanwhile
-        start, end = min(section.start, chunk.char_start), max(section.end, chunk.char_end)
+        section, *others = page.sections[at:]
+        below = takewhile(lambda one: one.level > section.level and one.end - section.start < MOST_WIDE, others)
+        start = min(section.start, chunk.char_start)
+        end = max(section.end, chunk.char_end, *(one.end for one in below))
         text = page.text[start:end]
         units = cut_units(page.text, [one for one in page.blocks if start <= one.start and one.end <= end])
         wider = replace(passage, text=text, offset=start, lead="")

@@ -21,10 +21,10 @@ from chapterverse.errors import AgentUnavailable
 
 # The shipped file. `training/section_reader` makes it; weights/README.md is its model card.
 WEIGHTS: Final = Path(__file__).parent / "weights" / "section_reader.onnx"
-SHA256: Final = "daf5b35c1837b43dd2850d94ee993d9b54bad4ef2c173b57400b7b9cb3b976c1"
+SHA256: Final = "13ac9a27a7ee77650a0e166068844ad7877ea23483b02252cba4719a3543556b"
 
 WINDOW: Final = 384  # tokens of question and passage together
-QUESTION: Final = 64  # of them, at most for the question
+QUESTION: Final = 96  # of them, at most for the question and what was said before it
 UNREAD: Final = -9.0  # logit of a unit of which no token was read
 
 Span = tuple[int, int]

@@ -42,8 +42,11 @@ def announces(text: str) -> bool:
     return _ANNOUNCES.search(text.rstrip("*_ \n")) is not None
 
 
-def cut_excerpt(passage: IssuedPassage, scores: Mapping[int, float], question: str, heading: str) -> Proven | None:
-    """The excerpt of a section that answers best, by the logits of its units; None if no unit was read."""
+def cut_excerpt(
+    passage: IssuedPassage, scores: Mapping[int, float], question: str, heading: str, *, fill: bool = True
+) -> Proven | None:
+    """The excerpt of a section that answers best, by the logits of its units; None if no unit was read. It has more
+    than what answers, as far as there is room, if it is to be filled."""
     units = passage.units
     last = [at + 1 == len(units) or not _follows(units[at + 1], unit) for at, unit in enumerate(units)]
     known = [  # what announces something that is not there, such as an image, is no answer
@@ -56,8 +59,7 @@ def cut_excerpt(passage: IssuedPassage, scores: Mapping[int, float], question: s
     # Of the run in which no unit is left out, so many on each side at most.
     first = max((at + 1 for at in range(best) if last[at]), default=0)
     first, end = max(first, best - AROUND), min(last.index(True, best), best + AROUND) + 1
-    # Of a selection, which the reader has before them, only what answers is shown.
-    cutter = _Cutter(units[first:end], known[first:end], fill=passage.chunk is not None)
+    cutter = _Cutter(units[first:end], known[first:end], fill=fill)
     span = cutter.span()
     shown = cutter.units[span.first : span.last + 1]
     lit = tuple(cutter.units[at] for at in sorted(cutter.lit) if span.first <= at <= span.last)

@@ -21,6 +21,7 @@ from chapterverse.writing.cutting import cut_excerpt, near_duplicates
 NAME: Final = "excerpt"
 MOST: Final = 3  # excerpts
 CLOSE: Final = 2.5  # logits below the best passage that another one may lie to answer another part
+SAME: Final = 200  # characters by which an excerpt is known again
 TIED: Final = 1.0  # logits below it that another one may lie to be as good an answer
 
 # A question that has parts or compares things.
@@ -93,16 +94,23 @@ async def _cut(task: Task, passage: IssuedPassage, reading: Reading) -> Proven |
                     less = max(0.0, reading.score - its.score)
                     scores = {**{start: score - less for start, score in its.units.items()}, **scores}
     fresh = {start: score for start, score in scores.items() if start not in reading.told}
-    tries = (cut_excerpt(passage, known, task.question, heading) for known in (scores, fresh))
-    return next((one for one in tries if one is None or not _repeats(task, one)), None)
+    for known in (scores, fresh):
+        # Of what the reader has before them, a selection or the last answer, only what answers is shown.
+        whole = cut_excerpt(passage, known, task.question, heading, fill=chunk is not None)
+        brief = _seen(task, whole) and cut_excerpt(passage, known, task.question, heading, fill=False)
+        if whole is None or not brief:
+            return whole
+        if not _repeats(task, brief):
+            return brief
+    return None
+
+
+def _seen(task: Task, excerpt: Proven | None) -> bool:
+    """Whether the last answer showed an excerpt already."""
+    return excerpt is not None and bool(task.history) and excerpt.statement.text[:SAME] in task.history[-1].response
 
 
 def _repeats(task: Task, excerpt: Proven) -> bool:
-    """Whether an excerpt would be the last answer again: it marks the same units, or it is the same text for a question
-    that names nothing new ("why?", "more")."""
+    """Whether an excerpt would be the last answer again: it marks nothing else."""
     told = frozenset[int]().union(*(reading.told for reading in task.readings))
-    if not told:
-        return False
-    marked = {unit.start for unit in excerpt.highlights}
-    same_text = bool(task.history) and excerpt.statement.text[:200] in task.history[-1].response
-    return marked == told or (same_text and (marked <= told or not stems(task.question)))
+    return {unit.start for unit in excerpt.highlights} <= told

@@ -1,0 +1,114 @@
+"""Reads the section reader's weights out of its ONNX file, and writes trained ones into a copy of it.
+
+    python -m training.section_reader.weights read READER.onnx START.npz    (for the GPU machine)
+    python -m training.section_reader.weights write READER.onnx TRAINED_STEM OUT.onnx
+
+The graph stays as it is, so that neither torch nor a new export is needed. Weights are stored as int8, a scale for each column
+(rows of the word table share one), and turned into float32 at loading. Names are those of `model.py`.
+"""
+
+import hashlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import numpy_helper
+
+FIXED = ("words", "types", "positions")  # tables that do not move in training
+Array = NDArray[Any]
+
+
+def _places(model: onnx.ModelProto) -> dict[str, str]:
+    """Our name of each stored weight, by its name in the file. Products of a layer come in the order o, up, down."""
+    names = [one.name for one in model.graph.initializer]
+    places = {name: name.removeprefix("model.") for name in names if name.startswith("model.")}
+    for layer in range(12):
+        places |= {f"Attention_{layer}_qkv_weight_quantized": f"layers.{layer}.qkv.weight_quantized"}
+        places |= {f"Attention_{layer}_qkv_bias": f"layers.{layer}.qkv.bias"}
+    products = [
+        node.input[1].removesuffix("_float")
+        for node in model.graph.node
+        if node.op_type == "MatMul" and node.input[1].startswith("onnx::")
+    ]
+    ours = [f"layers.{layer}.{part}.weight" for layer in range(12) for part in ("o", "up", "down")] + ["token.weight"]
+    return places | {name: f"{our}_quantized" for name, our in zip(products, ours, strict=True)}
+
+
+def read(file: Path) -> dict[str, Array]:
+    """All weights in torch's orientation: `name` as float32, or `name|q` whole numbers and `name|s` their scales."""
+    model = onnx.load(file)
+    stored = {one.name: numpy_helper.to_array(one) for one in model.graph.initializer}
+    found: dict[str, Array] = {}
+    for name, place in _places(model).items():
+        if place.endswith(("_scale", "_zero_point")):
+            continue
+        pieces, our = {"": stored[name]}, place.removesuffix("_quantized")
+        if our != place:
+            scale = name.removesuffix("_quantized")
+            whole = stored[name].astype(np.int16) - stored[f"{scale}_zero_point"].astype(np.int16)
+            pieces = {"|q": whole, "|s": stored[f"{scale}_scale"]}
+            if our.split(".")[0] not in FIXED:
+                pieces = {"|q": whole.T, "|s": stored[f"{scale}_scale"].reshape(-1, 1)}
+        for end, value in pieces.items():
+            if ".qkv." in our:
+                parts = zip("qkv", np.split(value, 3), strict=True)
+                found |= {our.replace("qkv", part) + end: piece for part, piece in parts}
+            else:
+                found[our + end] = value
+    return found
+
+
+def write(template: Path, learned: dict[str, Array], out: Path) -> None:
+    """The same graph with other weights."""
+    model = onnx.load(template)
+    stored = {one.name: one for one in model.graph.initializer}
+    for name, our in _places(model).items():
+        if our.endswith(("_scale", "_zero_point")):
+            continue
+        plain = our.removesuffix("_quantized")
+        if plain.split(".")[0] in FIXED:
+            continue
+        if ".qkv." in plain:
+            value = np.concatenate([learned[plain.replace("qkv", part)] for part in "qkv"])
+        else:
+            value = learned[plain]
+        if not our.endswith("_quantized"):
+            _set(stored[name], value.astype(np.float32))
+            continue
+        scale_name, zero_name = (name.removesuffix("_quantized") + end for end in ("_scale", "_zero_point"))
+        value = np.ascontiguousarray(value.T)
+        scale = np.maximum(np.abs(value).max(axis=0), 1e-8) / 127
+        shape = tuple(stored[scale_name].dims)
+        if not shape:
+            scale = scale.max()
+        _set(stored[name], np.clip(np.round(value / scale), -127, 127).astype(np.int8))
+        _set(stored[scale_name], np.asarray(scale, np.float32).reshape(shape))
+        _set(stored[zero_name], np.zeros(tuple(stored[zero_name].dims), np.int8))
+    onnx.save(model, out)
+
+
+def _set(tensor: onnx.TensorProto, value: Array) -> None:
+    assert tuple(tensor.dims) == value.shape, (tensor.name, tensor.dims, value.shape)
+    tensor.CopyFrom(numpy_helper.from_array(value, tensor.name))
+
+
+def main() -> None:
+    """Read or write."""
+    what, template, given = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
+    if what == "read":
+        np.savez_compressed(given, **read(template))  # type: ignore[arg-type]
+        return
+    learned: dict[str, Array] = {}
+    for file in sorted(given.parent.glob(f"{given.name}.*.npz")):
+        packed = np.load(file)
+        learned |= {name: packed[name].astype(np.float32) for name in packed.files}
+    out = Path(sys.argv[4])
+    write(template, learned, out)
+    print(out.name, out.stat().st_size, hashlib.sha256(out.read_bytes()).hexdigest())
+
+
+if __name__ == "__main__":
+    main()
