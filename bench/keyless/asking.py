@@ -29,6 +29,7 @@ class Asked:
     response: ChatResponse
     signs: ReaderSigns
     search: tuple[str, ...] = field(default=())  # texts of the passages read, best first
+    standalone: str = ""  # the question as it was searched for
 
     @property
     def answered(self) -> bool:
@@ -61,7 +62,7 @@ async def ask(services: Services, question: Question, turns: Sequence[Turn] = ()
     prepared = await answering.prepare(request, services, told=turns)
     response = await answering.fold(answering.stream(prepared, services))
     found = tuple(chunk.chunk_text for chunk in prepared.found.results) if prepared.found else ()
-    return Asked(question, response, ReaderSigns.of(prepared.scope, prepared.asked), found)
+    return Asked(question, response, ReaderSigns.of(prepared.scope, prepared.asked), found, prepared.question)
 
 
 async def converse(services: Services, dialogue: Sequence[Question]) -> list[Asked]:
@@ -78,7 +79,7 @@ async def converse(services: Services, dialogue: Sequence[Question]) -> list[Ask
                 response=one.response.answer,
                 sources=tuple(source.model_dump(mode="json") for source in one.response.sources),
                 status=one.response.status,
-                standalone_query=question.text,
+                standalone_query=one.standalone,
             )
         )
     return asked

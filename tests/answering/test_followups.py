@@ -1,8 +1,10 @@
 """What a question takes over from the conversation."""
 
+from dataclasses import replace
+
 import pytest
 
-from chapterverse.answering.followups import accepts, earlier_questions, leans, together
+from chapterverse.answering.followups import accepts, earlier_questions, in_context, leans, near, together
 from chapterverse.turns import Turn
 
 
@@ -47,3 +49,22 @@ def test_a_follow_up_is_searched_for_with_the_question_before_it() -> None:
 
 def test_a_turn_that_took_up_an_offer_counts_as_what_it_asked() -> None:
     assert earlier_questions([turn("yes", "What is a topic?")]) == ["What is a topic?"]
+
+
+def test_a_follow_up_is_searched_for_near_the_last_answer() -> None:
+    answered = replace(turn("What is a topic?"), sources=({"breadcrumb": "Basics › Topics"},))
+    assert near([answered], "why?") == ["why? (Basics › Topics)"]
+    assert near([turn("What is a topic?")], "why?") == []
+
+
+def test_the_reader_sees_what_was_asked_and_told_before() -> None:
+    source = {
+        "breadcrumb": "Basics › Topics",
+        "quote": "Nodes talk. A topic carries\nmessages.",
+        "quote_start": 100,
+        "highlights": [{"start": 112, "end": 137}],
+    }
+    asked = [turn("What is a node?"), replace(turn("And a topic?"), sources=(source,))]
+    read = in_context("why?", asked)
+    assert read == "why? / And a topic? / What is a node? / Basics › Topics: A topic carries messages."
+    assert in_context("What is a topic?", []) == "What is a topic?"

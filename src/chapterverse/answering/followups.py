@@ -40,8 +40,8 @@ def leans(query: str) -> bool:
 
 
 def together(turns: Sequence[Turn], question: str) -> str:
-    """A follow-up as it is searched for where no model rewrites it: with the questions before it."""
-    return _within(question, " ".join(earlier_questions(turns)))
+    """A follow-up as it is searched for where no model rewrites it: with the last question as that was searched for."""
+    return _within(question, turns[-1].standalone_query or turns[-1].query)
 
 
 def near(turns: Sequence[Turn], question: str) -> list[str]:
