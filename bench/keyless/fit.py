@@ -33,7 +33,7 @@ from .sets import BookSet, Question, load, share, shows, squad
 ANSWERABLE: Final = ("answers", "missing")
 RIGHT: Final = ("answers", "lead")
 SELECTION: Final = ("answers",)
-SELECTION_REFUSED: Final = 0.75  # share of selections without the answer that are to be refused
+SELECTION_REFUSED: Final = 0.8  # share of selections without the answer that are to be refused
 FALSE_ANSWERS: Final = 0.15  # share of close questions without an answer that may be answered
 STRENGTH: Final = 0.05  # of the pull of weights towards 0
 

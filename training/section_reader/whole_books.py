@@ -41,10 +41,11 @@ FOREIGN = 60  # questions about other books, which nothing answers
 
 async def rows_of(book: str, source: Path, services: Services) -> AsyncIterator[Row]:
     """The rows of one book."""
-    for number, asked in _written(book, "questions", source):
-        row, _ = await _row(asked["question"], asked, [], services)
-        if row:
-            yield row | {"group": f"{book}-q{number}", "set": book}
+    for what in ("questions", "broad"):
+        for number, asked in _written(book, what, source):
+            row, _ = await _row(asked["question"], asked, [], services)
+            if row:
+                yield row | {"group": f"{book}-{what}{number}", "set": book}
     for number, dialogue in _written(book, "dialogues", source):
         turns: list[Turn] = []
         for asked in dialogue["turns"]:

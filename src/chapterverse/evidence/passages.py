@@ -16,7 +16,7 @@ from chapterverse.models import ChunkResult, PassageUnit
 from chapterverse.units import blocks_of_text, cut_units, row_text
 
 OMITTED: Final = "(…)"  # stands for what a breadcrumb says to the model
-SHORT_SECTION: Final = 400  # characters of a section that is shown with those below it,
+SHORT_SECTION: Final = 150  # characters of a section that is shown with those below it,
 MOST_BELOW: Final = 3  # so many of them
 _CONTINUED: Final = "\n    "  # lines of a unit after its first: only numbers and places begin a line
 

@@ -21,7 +21,7 @@ from chapterverse.errors import AgentUnavailable
 
 # The shipped file. `training/section_reader` makes it; weights/README.md is its model card.
 WEIGHTS: Final = Path(__file__).parent / "weights" / "section_reader.onnx"
-SHA256: Final = "13ac9a27a7ee77650a0e166068844ad7877ea23483b02252cba4719a3543556b"
+SHA256: Final = "b9652d5f1e244b6d26e476ab69a59d041f02af689a2795cc903e86792af38b7e"
 
 WINDOW: Final = 384  # tokens of question and passage together
 QUESTION: Final = 96  # of them, at most for the question and what was said before it
