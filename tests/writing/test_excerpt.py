@@ -75,5 +75,15 @@ async def test_the_last_answer_is_not_told_again() -> None:
     assert await shown(repeated) == []
 
 
+async def test_of_what_the_last_answer_showed_only_what_answers_is_told() -> None:
+    text = "Gazebo is a simulator for robots. Graphics cards are not needed."
+    given = task("with a card?", [(chunk("Gazebo", text), 3.0)], history=(Turn("", "What is Gazebo?", text),))
+    told, fresh = sorted(given.readings[0].units)
+    reading = Reading(3.0, 3.0, {told: -5.0, fresh: 3.0}, frozenset({told}))
+    again = Task(given.question, given.evidence, given.passages, "", 1.0, history=given.history, readings=(reading,))
+    quoted = [one.statement.text for one in await shown(again) if one.kind == "quoted"]
+    assert quoted == ["Graphics cards are not needed."]
+
+
 async def test_without_readings_nothing_is_told() -> None:
     assert await shown(Task("why?", Evidence(""), (), "", 1.0)) == []
