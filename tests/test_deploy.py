@@ -6,6 +6,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,15 @@ def test_proxies_pass_events_on_at_once_and_keep_the_figures_inside() -> None:
     served = set(create_app(Settings.load(), opening=without_engines()).openapi()["paths"])
     for path in re.search(r"@whole not path (.+)", caddy)[1].split():  # type: ignore[index]
         assert path in served or any(route.startswith(path.rstrip("*")) for route in served)
+
+
+def test_an_installed_package_has_every_file_of_the_clone() -> None:
+    """Tests run from the clone, where a file that is not packaged is there all the same."""
+    packaged = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]["package-data"]
+    package = ROOT / "src" / "chapterverse"
+    listed = subprocess.run(["git", "ls-files", "."], cwd=package, capture_output=True, text=True, check=True).stdout
+    sent = {path for pattern in packaged["chapterverse"] for path in package.glob(pattern)}
+    assert {name for name in listed.split() if not name.endswith(".py") and package / name not in sent} == set()
 
 
 def known_metrics() -> dict[str, set[str]]:
