@@ -39,9 +39,9 @@ test: $(READY) ## Run all tests, three processes side by side (TESTERS=1 for one
 test-without-vnni: $(READY) ## Run all tests as on a CPU without AVX-512 and VNNI
 	$(CLEAN_ENV) $(BIN)/python tools/without_vnni.py $(BIN)/python -m pytest $(SIDE_BY_SIDE)
 
-test-docusaurus: $(READY) ## Install Docusaurus (minutes, 240 MB below .cache) and test the widget on its output
+test-docusaurus: $(READY) ## Install Docusaurus (minutes, 240 MB below .cache) and test widget and plug-in on its output
 	$(BIN)/python -m tests.browser.generators
-	$(CLEAN_ENV) $(BIN)/python -m pytest -q tests/browser/test_widget_sites.py -k docusaurus
+	$(CLEAN_ENV) $(BIN)/python -m pytest -q tests/browser/test_widget_sites.py tests/browser/test_plugins.py -k docusaurus
 
 quick: $(READY) ## Run the fast tests
 	$(CLEAN_ENV) $(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not slow and not browser"

@@ -24,6 +24,7 @@ from chapterverse.api.headers import SafeHeaders
 from chapterverse.api.hosts import AllowedHosts
 from chapterverse.api.limits import BodyLimit, Guard
 from chapterverse.api.mcp.http import mcp_route, open_mcp
+from chapterverse.api.origins import RefusedOrigins
 from chapterverse.api.pages import Contents
 from chapterverse.api.rates import RateLimits
 from chapterverse.api.request_id import RequestIds
@@ -109,6 +110,7 @@ def create_app(
             allow_headers=["*"],
             expose_headers=["Retry-After", "Warning", "X-Request-ID"],
         )
+    app.add_middleware(RefusedOrigins, allowed=settings.cors_origins)
     app.add_middleware(AllowedHosts, settings=settings)
     app.add_middleware(SafeHeaders)
     app.add_middleware(RequestLog, telemetry=telemetry)

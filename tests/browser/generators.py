@@ -1,4 +1,4 @@
-"""One small handbook, built by the real site generators.
+"""One small handbook, built by the real site generators; and fresh sites with our plug-ins, installed from packages.
 
 MkDocs Material and Sphinx are installed once into an environment of their own below `.cache`, by exact versions: Sphinx
 needs another docutils than the product. Docusaurus is some 1,200 packages and takes minutes, so it is installed only by
@@ -6,16 +6,36 @@ needs another docutils than the product. Docusaurus is some 1,200 packages and t
 """
 
 import hashlib
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 SITES = Path(__file__).parent / "sites"
+PLUGINS = Path(__file__).parents[2] / "plugins"
 _CACHE = Path(__file__).parents[2] / ".cache"
+_NAMES = {
+    "mkdocs": "mkdocs-chapterverse",
+    "sphinx": "sphinx-chapterverse",
+    "docusaurus": "docusaurus-plugin-chapterverse",
+}
+# What a fresh site has beside the lines that the plug-in's README tells to write.
+_FRESH = {
+    "mkdocs": ("mkdocs.yml", "site_name: Fresh\ntheme: {name: material, font: false, palette: {scheme: default}}\n%s"),
+    "sphinx": ("conf.py", 'project = "Fresh"\ncopyright = "Nobody"\nversion = "1"\nhtml_theme = "furo"\n%s'),
+    "docusaurus": (
+        "docusaurus.config.js",
+        'module.exports = {\n  title: "Fresh",\n  url: "http://site.test",\n  baseUrl: "/",\n'
+        '  themes: ["@docusaurus/theme-classic"],\n%s};\n',
+    ),
+}
 
 
 def build(generator: str, scratch: Path) -> Path:
@@ -29,24 +49,84 @@ def build(generator: str, scratch: Path) -> Path:
     return built
 
 
-def _mkdocs(project: Path) -> Path:
-    _run([_python(), "-m", "mkdocs", "--quiet", "build"], project)
+def build_fresh(generator: str, scratch: Path, options: Mapping[str, Any] | None = None, builder: str = "html") -> Path:
+    """The folder of a new site of two pages, configured as the plug-in's README says, with more options."""
+    project = scratch / "fresh"
+    name, rest = _FRESH[generator]
+    pages = project if generator == "sphinx" else project / "docs"
+    pages.mkdir(parents=True)
+    (project / name).write_text(rest % _told(generator, options or {}), "utf-8")
+    if generator == "sphinx":
+        (pages / "index.rst").write_text(
+            "Fresh\n=====\n\nIt is `new <page.html>`_.\n\n.. toctree::\n\n   page\n", "utf-8"
+        )
+        (pages / "page.rst").write_text("Page\n====\n\nOf the site.\n", "utf-8")
+    else:
+        (pages / "index.md").write_text("---\nslug: /\n---\n\n# Fresh\n\nIt is [new](page.md).\n", "utf-8")
+        (pages / "page.md").write_text("# Page\n\nOf the site.\n", "utf-8")
+    if generator == "docusaurus":
+        return _docusaurus(project, plugin=_packed(scratch))
+    installed = _installed(generator, scratch)
+    return _mkdocs(project, installed) if generator == "mkdocs" else _sphinx(project, installed, builder)
+
+
+def _told(generator: str, options: Mapping[str, Any]) -> str:
+    """The configuration in the README of the plug-in, for the server of the tests."""
+    readme = (PLUGINS / _NAMES[generator] / "README.md").read_text("utf-8")
+    lines: str = re.findall(r"```(?:yaml|python|js)\n(.+?)```", readme, re.DOTALL)[0]
+    told = json.dumps({"server": "http://chapterverse.test", **options})
+    if generator == "sphinx":
+        more = "".join(f"chapterverse_{name} = {value!r}\n" for name, value in options.items())
+        return lines.replace("https://ask.example.com", "http://chapterverse.test") + more
+    written, count = re.subn(r'\{ ?server: "https://ask\.example\.com" ?\}', lambda _: told, lines)
+    assert count == 1
+    return written.replace("plugins: [[", 'plugins: [["@docusaurus/plugin-content-docs", { routeBasePath: "/" }], [')
+
+
+def _installed(generator: str, scratch: Path) -> Path:
+    """A folder with the plug-in as pip installs it."""
+    source = scratch / "source"
+    shutil.copytree(PLUGINS / _NAMES[generator], source)
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation"]
+    _run([*command, "--disable-pip-version-check", "--target", str(scratch / "installed"), str(source)], scratch)
+    return scratch / "installed"
+
+
+def _packed(scratch: Path) -> Path:
+    """The plug-in's folder as npm would unpack it."""
+    npm = shutil.which("npm")
+    if npm is None:
+        pytest.skip("no npm on PATH")
+    _run([npm, "pack", "--silent", "--ignore-scripts", str(PLUGINS / _NAMES["docusaurus"])], scratch)
+    (archive,) = scratch.glob("*.tgz")
+    shutil.unpack_archive(archive, scratch / "unpacked", filter="data")
+    return scratch / "unpacked" / "package"
+
+
+def _mkdocs(project: Path, plugins: Path | None = None) -> Path:
+    _run([_python(), "-m", "mkdocs", "build", "--strict"], project, plugins)
     return project / "site"
 
 
-def _sphinx(project: Path) -> Path:
-    _run([_python(), "-m", "sphinx", "-q", "-b", "html", ".", "site"], project)
+def _sphinx(project: Path, plugins: Path | None = None, builder: str = "html") -> Path:
+    _run([_python(), "-m", "sphinx", "-q", "-W", "-d", "../doctrees", "-b", builder, ".", "site"], project, plugins)
     return project / "site"
 
 
-def _docusaurus(project: Path) -> Path:
+def _docusaurus(project: Path, plugin: Path | None = None) -> Path:
     """Built once for the same sources: it takes half a minute of computing."""
     tools = _docusaurus_home()
     if not (tools / ".ready").exists():
         pytest.skip("Docusaurus is not installed here: make test-docusaurus")
-    built = tools / f"site-{_digest(*sorted(path for path in project.rglob('*') if path.is_file()))}"
+    sources = [path for place in (project, plugin) if place for path in place.rglob("*") if path.is_file()]
+    built = tools / f"site-{_digest(*sorted(sources))}"
     if not built.exists():
-        (project / "node_modules").symlink_to(tools / "node_modules")
+        modules = project / "node_modules"
+        modules.mkdir()
+        for module in (tools / "node_modules").iterdir():
+            (modules / module.name).symlink_to(module)
+        if plugin:
+            (modules / _NAMES["docusaurus"]).symlink_to(plugin)
         _run(["node", "node_modules/@docusaurus/core/bin/docusaurus.mjs", "build"], project)
         shutil.move(project / "build", built)
     return built
@@ -76,8 +156,13 @@ def _digest(*files: Path) -> str:
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:12]
 
 
-def _run(command: list[str], folder: Path) -> None:
-    quiet = os.environ | {"NODE_ENV": "production", "NO_UPDATE_NOTIFIER": "1", "DOCUSAURUS_NO_UPDATE_CHECK": "1"}
+def _run(command: list[str], folder: Path, plugins: Path | None = None) -> None:
+    """Run a command, with the plug-ins of a folder at hand."""
+    quiet = (
+        os.environ
+        | {"PYTHONPATH": str(plugins or "")}
+        | {"NODE_ENV": "production", "NO_UPDATE_NOTIFIER": "1", "DOCUSAURUS_NO_UPDATE_CHECK": "1"}
+    )
     done = subprocess.run(
         command, cwd=folder, env=quiet, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
     )

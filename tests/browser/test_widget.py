@@ -357,6 +357,89 @@ def test_in_the_page(browser: Browser, site: Host, server: Served) -> None:
         expect(page.locator("chapterverse-widget")).to_have_count(1)
 
 
+def computed(page: Page, selector: str, name: str) -> str:
+    found: str = page.locator(selector).first.evaluate(f"node => getComputedStyle(node).{name}")
+    return found
+
+
+def branded(site: Host, name: str, attributes: str) -> str:
+    """The page of the site with a brand, its tag with these attributes."""
+    text = (site.folder / "brand.html").read_text("utf-8").replace('widget.js" async', f'widget.js" async {attributes}')
+    (site.folder / f"{name}.html").write_text(text, "utf-8")
+    return f"/{name}.html"
+
+
+def test_it_takes_the_font_and_colours_of_the_site(browser: Browser, site: Host, server: Served) -> None:
+    with visiting(browser, site.url, "/brand.html", asks=server.url) as page:
+        ask(page, "answer")
+        page.locator(".sources").wait_for()
+        for part in (".panel", ".answer", ".ask-head h2", ".field"):
+            assert computed(page, part, "fontFamily") == computed(page, "main", "fontFamily")
+        assert computed(page, ".panel", "backgroundColor") == "rgb(244, 248, 255)"
+        assert computed(page, ".panel", "color") == "rgb(16, 32, 48)"
+        assert computed(page, "form .main-button", "backgroundColor") == "rgb(0, 105, 92)"
+        assert faults(page) == []
+        shoot(page, "50-widget-brand")
+        page.evaluate("document.body.className = 'night'")
+        expect(page.locator(".widget")).to_have_attribute("data-theme", "dark")
+        assert computed(page, ".panel", "backgroundColor") == "rgb(11, 21, 36)"
+        assert computed(page, "form .main-button", "backgroundColor") == "rgb(111, 224, 207)"
+        assert computed(page, "form .main-button", "color") == "rgb(0, 0, 0)"  # white could not be read
+        assert faults(page) == []
+        shoot(page, "51-widget-brand-night")
+        assert page.locator("main a, main code").count() == 1, "what it looked with is gone"
+
+
+CIRCLE = "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 9 9'><circle cx='4.5' cy='4.5' r='4'/></svg>"
+LOGO = f"data:image/svg+xml,{CIRCLE}"
+
+
+def test_what_the_tag_says_comes_first(browser: Browser, site: Host, server: Served, scripted: Scripted) -> None:
+    look = f"data-accent='var(--brand)' data-font='Georgia, serif' data-logo=\"{LOGO}\""
+    path = branded(site, "said", f"{look} data-title='Ask Ada' data-suggestions='answer | Why two?|'")
+    with visiting(browser, site.url, path, asks=server.url) as page:
+        expect(launcher(page)).to_have_text("Ask Ada")
+        assert launcher(page).locator("img").evaluate("node => node.decode().then(() => node.naturalWidth > 0)")
+        assert computed(page, ".launcher", "backgroundColor") == "rgb(179, 0, 94)"
+        launcher(page).click()
+        assert computed(page, ".panel", "fontFamily") == "Georgia, serif"
+        expect(page.locator(".ask-head img")).to_be_visible()
+        offered = page.get_by_role("list", name="Questions to begin with").get_by_role("button")
+        expect(offered).to_have_text(["answer", "Why two?"])
+        assert faults(page) == []
+        shoot(page, "52-widget-suggestions")
+        offered.first.click()
+        page.locator(".sources").wait_for()
+        assert scripted.asked[-1].query == "answer"
+        expect(offered.first).to_be_hidden()
+
+
+def test_what_cannot_be_used_is_not(browser: Browser, site: Host, server: Served) -> None:
+    path = branded(site, "odd", "data-accent='no colour;' data-logo='missing.png'")
+    with visiting(browser, site.url, path, asks=server.url) as page:
+        assert computed(page, ".launcher", "backgroundColor") == "rgb(0, 105, 92)"
+        expect(page.locator("chapterverse-widget img")).to_have_count(0)
+    path = branded(site, "pale", "data-accent='#ffd0d0'")  # on paper that is nearly white
+    with visiting(browser, site.url, path, asks=server.url) as page:
+        launcher(page).click()
+        assert faults(page) == []
+        assert computed(page, ".close", "color") != "rgb(255, 208, 208)"
+
+
+@pytest.mark.parametrize(("rule", "height"), [("", 384), ("#ask-here { height: auto !important; }", 544)])
+def test_it_fills_its_target(browser: Browser, site: Host, server: Served, rule: str, height: int) -> None:
+    path = branded(site, "filled", "data-target='#ask-here'")
+    file = site.folder / path[1:]
+    file.write_text(file.read_text("utf-8").replace("</style>", f"{rule}</style>"), "utf-8")
+    with visiting(browser, site.url, path, asks=server.url) as page:
+        for _ in range(3):
+            ask(page, "answer")
+            page.locator(".sources").last.wait_for()
+        box = page.locator(".panel").bounding_box()
+        assert box and (box["width"], box["height"]) == (960, height)
+        shoot(page, f"53-widget-target-{height}")
+
+
 QUOTES = {
     "One sentence.": "#:~:text=One%20sentence.",
     "A well-known, small & `odd` thing.": "#:~:text=A%20well%2Dknown%2C%20small%20%26%20odd%20thing.",

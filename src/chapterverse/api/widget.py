@@ -16,7 +16,7 @@ from chapterverse.api.errors import responses
 
 router = APIRouter(tags=["page"])
 
-FILES: Final = ("fragments.js", "widget.css", "widget.js")  # of `web/`, beside those of the page
+FILES: Final = ("fragments.js", "look.js", "widget.css", "widget.js")  # of `web/`, beside those of the page
 _PLACE: Final = '"the styles are put here by the server"'
 # Pages ask for it one after another; for so many seconds they do not. Then they use what they have while it is renewed.
 _CACHING: Final = "public, max-age=300, stale-while-revalidate=86400"

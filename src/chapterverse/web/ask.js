@@ -15,12 +15,12 @@ export const LONGEST_SELECTION = 10_000;
 export class AskBox {
   /**
    * @param {{place: Element, api: import("./api.js").Api, hrefOf: (source: object) => string|null, title?: string,
-   *   shortcut?: string, filters?: object|null, name?: string}} parts
+   *   shortcut?: string, filters?: object|null, name?: string, suggestions?: string[]}} parts
    *   `hrefOf`: where a source can be read; `shortcut`: the key that leads here; `filters`: the part of the book that is asked;
-   *   `name`: under which the conversation is kept in this tab
+   *   `name`: under which the conversation is kept in this tab; `suggestions`: questions to begin with
    */
-  constructor({ place, api, hrefOf, title = "Ask the book", shortcut = null, filters = null, name = SESSION }) {
-    Object.assign(this, { api, hrefOf, title, filters, name });
+  constructor({ place, api, hrefOf, title = "Ask the book", shortcut = null, filters = null, name = SESSION, suggestions = [] }) {
+    Object.assign(this, { api, hrefOf, title, filters, name, suggestions });
     this.session = memory.get(name);
     this.kept = [];
     this.selection = null;
@@ -175,6 +175,7 @@ export class AskBox {
       { class: "hint" },
       element("p", {}, "Ask anything about this book. Every sentence of the answer is checked against the passage it cites; what the book does not say is not answered."),
       element("p", {}, "Select text in the page to ask about it alone.", ...(shortcut ? [" Press ", element("kbd", {}, shortcut), " to come here."] : [])),
+      element("ul", { class: "suggestions", "aria-label": "Questions to begin with", hidden: !this.suggestions.length }, ...this.suggestions.map((query) => element("li", {}, element("button", { type: "button", onclick: () => this.ask(query) }, query)))),
     );
     this.turns.append(this.hint);
     this.status = element("p", { class: "status unseen", role: "status" });

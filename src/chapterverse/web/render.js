@@ -122,7 +122,7 @@ class Rendering {
 
   heading({ start, end }) {
     const section = this.headings.get(start);
-    const level = section?.level ?? 2;
+    const level = section?.level ?? 4; // in an excerpt it stands below the question, which is an h3
     const made = element(`h${level}`, { id: section?.anchor ? bookId(section.anchor) : null, tabindex: "-1", dir: "auto" });
     return this.inline(made, start + /^#+ /.exec(this.text.slice(start, end))[0].length, end);
   }

@@ -1,11 +1,13 @@
 /**
  * The widget: the ask box and "Ask about this" in the pages of any site, from one script tag whose data attributes say how. It
- * lives in a shadow root, so that neither it nor the site can restyle the other, and survives a site that changes pages in place.
+ * lives in a shadow root, so that the site cannot restyle it by accident. It reads the site's font and colours and takes them on
+ * (see look.js), and it survives a site that changes pages in place.
  */
 import { Api, memory } from "./api.js";
 import { AskBox } from "./ask.js";
 import { element } from "./dom.js";
 import { pointTo } from "./fragments.js";
+import { DARK, wear } from "./look.js";
 import { quoteOf } from "./offsets.js";
 import { SelectionButton } from "./selection.js";
 
@@ -15,14 +17,13 @@ const STYLES = "the styles are put here by the server";
 const HERE = Symbol.for("chapterverse.widget"); // on the document, once there is one
 const NARROW = matchMedia("(max-width: 600px)"); // as in widget.css: the panel covers the page
 const REST = 1500; // milliseconds after the page is loaded; Chromium looks for 500
-const DARK = matchMedia("(prefers-color-scheme: dark)");
 
 class Widget {
-  constructor({ title = "Ask the book", module, prefix, theme = "auto", position = "right", target }) {
-    Object.assign(this, { theme, target });
+  constructor({ title = "Ask the book", module, prefix, theme = "auto", position = "right", target, accent, font, logo, suggestions = "" }) {
+    Object.assign(this, { theme, target, wanted: { accent, font } });
     this.name = `chapterverse.widget ${BASE.href}`;
     this.panel = element("section", { id: "panel", class: "panel ask-place", "aria-label": title, role: target ? "region" : "dialog", hidden: !target });
-    this.launcher = element("button", { type: "button", class: "launcher main-button", "aria-expanded": "false", "aria-controls": "panel", hidden: Boolean(target), onclick: () => this.open() }, title);
+    this.launcher = element("button", { type: "button", class: "launcher main-button", "aria-expanded": "false", "aria-controls": "panel", hidden: Boolean(target), onclick: () => this.open() }, picture(logo), title);
     this.root = element("div", { class: "widget", "data-position": position, "data-placed": target ? "in-page" : "floating" }, this.launcher, this.panel);
     // A site's own keys are not meant while one writes here.
     for (const name of ["keydown", "keypress", "keyup"]) this.root.addEventListener(name, (event) => event.stopPropagation());
@@ -37,7 +38,9 @@ class Widget {
       title,
       filters: Object.keys(filters).length ? filters : null,
       name: this.name,
+      suggestions: suggestions.split("|").map((each) => each.trim()).filter(Boolean),
     });
+    if (logo) this.panel.querySelector(".ask-head h2").prepend(picture(logo));
     if (!target) {
       const close = element("button", { type: "button", class: "plain close", "aria-label": "Close", title: "Close (Esc)", onclick: () => this.close() }, "✕");
       this.panel.querySelector(".ask-head").append(close);
@@ -82,8 +85,9 @@ class Widget {
   /** The styles, with `rem` as the reader has it: the site may have made its own of it. */
   dress() {
     const bare = new CSSStyleSheet();
-    bare.replaceSync(":host { all: initial !important; display: block !important; }");
+    bare.replaceSync(`:host { all: initial !important; display: block !important; ${this.target ? "height: 100% !important;" : ""} }`);
     this.host.shadowRoot.adoptedStyleSheets = [bare];
+    this.fill();
     const size = parseFloat(getComputedStyle(this.host).fontSize);
     const sheet = new CSSStyleSheet();
     sheet.replaceSync(STYLES.replace(/([\d.]+)rem/g, (_, number) => `${number * size}px`));
@@ -91,9 +95,16 @@ class Widget {
     this.ask.showLast();
   }
 
-  /** Light or dark like the page around it, also when its reader changes that. */
+  /** In a target of a given height the panel has that height; in one that grows with its content it has its own. */
+  fill() {
+    this.root.remove();
+    this.root.dataset.fills = String(Boolean(this.target) && this.host.offsetHeight > 0);
+    this.host.shadowRoot.append(this.root);
+  }
+
+  /** Like the page around it, also when its styles arrive late or its reader changes from light to dark. */
   keepInTune() {
-    if (this.theme !== "auto") return;
+    addEventListener("load", () => this.tune());
     const nodes = [document.documentElement, document.body];
     const settled = () => Promise.allSettled(nodes.flatMap((node) => node.getAnimations()).map((each) => each.finished));
     const changed = () => requestAnimationFrame(() => settled().then(() => this.tune()));
@@ -102,7 +113,7 @@ class Widget {
   }
 
   tune() {
-    this.root.dataset.theme = this.theme === "auto" ? (isDark(this.host) ? "dark" : "light") : this.theme;
+    wear(this.host, this.root, { theme: this.theme, ...this.wanted });
   }
 
   open() {
@@ -144,21 +155,9 @@ function hrefOf(source) {
   return page ? new URL(`#/${page}?${quoteOf(source)}`, BASE).href : null;
 }
 
-/** Whether what lies behind a node is dark. */
-function isDark(node) {
-  for (let behind = node.parentElement; behind; behind = behind.parentElement) {
-    const [red, green, blue, opacity] = channels(getComputedStyle(behind).backgroundColor);
-    if (opacity > 127) return 0.2126 * red + 0.7152 * green + 0.0722 * blue < 127;
-  }
-  return DARK.matches && getComputedStyle(document.documentElement).colorScheme.includes("dark");
-}
-
-/** Red, green, blue and opacity of a colour, however it is written. */
-function channels(colour) {
-  const context = new OffscreenCanvas(1, 1).getContext("2d");
-  context.fillStyle = colour;
-  context.fillRect(0, 0, 1, 1);
-  return context.getImageData(0, 0, 1, 1).data;
+/** The site's logo; one that cannot be loaded is not shown. */
+function picture(address) {
+  return address ? element("img", { class: "logo", src: new URL(address, document.baseURI).href, alt: "", onerror: (event) => event.target.remove() }) : null;
 }
 
 function start() {

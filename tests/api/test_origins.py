@@ -1,0 +1,90 @@
+"""Sites that `CORS_ORIGINS` does not list: the log names them and the setting that would allow them."""
+
+import json
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from chapterverse.api.origins import log
+from chapterverse.config import Settings
+from chapterverse.telemetry import JsonLines
+from tests.scripted import Scripted, without_engines
+from tests.served import Served, serve
+
+pytestmark = pytest.mark.slow
+
+DOCS = "https://docs.example.com"
+
+
+class Lines(logging.Handler):
+    """What the log says, as operators read it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setFormatter(JsonLines())
+        self.seen: list[dict[str, str]] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.seen.append(json.loads(self.format(record)))
+
+
+@pytest.fixture
+def lines() -> Iterator[Lines]:
+    lines = Lines()
+    log.addHandler(lines)
+    yield lines
+    log.removeHandler(lines)
+
+
+def ask(server: Served, origin: str, **headers: str) -> None:
+    wanted = {"Origin": origin, "Access-Control-Request-Method": "POST"}
+    server.http.options("/chat/stream", headers=wanted | headers)  # what a browser sends first
+    server.http.post("/chat/stream", json={"query": "answer"}, headers={"Origin": origin} | headers)
+
+
+@pytest.mark.parametrize(
+    ("allowed", "setting"),
+    [
+        ("", f"CORS_ORIGINS={DOCS}"),
+        ("https://a.example,https://b.example", f"CORS_ORIGINS=https://a.example,https://b.example,{DOCS}"),
+    ],
+)
+def test_the_origin_and_the_setting_are_told_once(lines: Lines, allowed: str, setting: str) -> None:
+    settings = Settings.load(cors_origins=allowed)
+    with serve(settings, opening=without_engines(), answering=Scripted()) as server:
+        ask(server, DOCS)
+        ask(server, DOCS)
+    (line,) = lines.seen
+    assert (line["level"], line["origin"], line["setting"]) == ("WARNING", DOCS, setting)
+    assert line["message"].endswith(f"To allow it: {setting}")
+    allows = Settings.load(cors_origins=setting.partition("=")[2])
+    assert DOCS in allows.cors_origins
+
+
+def test_what_is_allowed_or_no_other_site_is_not_told(lines: Lines) -> None:
+    settings = Settings.load(cors_origins=DOCS)
+    with serve(settings, opening=without_engines(), answering=Scripted()) as server:
+        ask(server, DOCS)
+        ask(server, server.url)  # the reader page
+        ask(server, "https://ask.example.com", **{"Sec-Fetch-Site": "same-origin"})  # behind a proxy with another name
+        ask(server, "moz-extension://0f3a")
+        ask(server, "https://evil.example/\tpath")
+    with serve(Settings.load(cors_origins="*"), opening=without_engines(), answering=Scripted()) as server:
+        ask(server, DOCS)
+    assert lines.seen == []
+
+
+def test_a_page_without_an_origin(lines: Lines) -> None:
+    with serve(Settings.load(), opening=without_engines(), answering=Scripted()) as server:
+        ask(server, "null")
+    (line,) = lines.seen
+    assert "Serve the page over HTTP" in line["message"]
+
+
+def test_the_log_does_not_grow_with_invented_origins(lines: Lines) -> None:
+    settings = Settings.load(api_rate_limit=100_000)
+    with serve(settings, opening=without_engines(), answering=Scripted()) as server:
+        for number in range(150):
+            server.http.get("/livez", headers={"Origin": f"https://site-{number}.example"})
+    assert len(lines.seen) == 100
