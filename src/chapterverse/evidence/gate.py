@@ -323,7 +323,7 @@ class Court:
         return [unit for unit, size in zip(units, sizes, strict=True) if size <= MAX_EVIDENCE_CHARS] or units[:1]
 
     async def _asked(self, batch: "Sequence[_Claim]") -> bool:
-        """Whether the judge was asked with success. A reply without a single verdict is none."""
+        """Whether the judge need not be asked again."""
         units = {unit.ref: unit for claim in batch for unit in claim.shown}
         case = Case(
             evidence=list(self._evidence.lines(units.values())),
@@ -331,18 +331,16 @@ class Court:
             question=self._evidence.question,
             before=batch[0].context,
         )
-        answered = False
         try:
             async with aclosing(self._judge.verdicts(case, self._usage)) as verdicts:
                 async for verdict in verdicts:
-                    answered = True
                     claim = batch[verdict.claim - 1]
                     if not claim.proof.done() and (verdict.complete or self._is_decided(claim, verdict)):
                         claim.proof.set_result(self._proven(claim, verdict, units))
         except JudgeFailed as failure:
             log.info("the judge failed: %s", failure)
             return not failure.retryable
-        return answered
+        return True
 
     def _is_decided(self, claim: "_Claim", verdict: Verdict) -> bool:
         """Whether the units of a verdict need not be waited for: a no, or a statement that names its units itself."""
