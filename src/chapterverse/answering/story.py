@@ -282,7 +282,7 @@ class _Answer:
 
     def _refusal(self) -> str:
         if isinstance(self.prepared.scope, Selection):
-            return refusals.not_in_selection(refusals.topic_of_question(self.prepared.request.query))
+            return refusals.not_in_selection(self.prepared.request.query)
         return refusals.NOT_IN_BOOK
 
     async def _nearest(self) -> list[RetrievedPassage]:
