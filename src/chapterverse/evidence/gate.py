@@ -215,16 +215,14 @@ class Gate:
         units = self._understandable(units)
         if not units or sum(len(unit.told) for unit in units) > QUOTED_CHARS:
             return None
-        if all(unit.kind == "code" for unit in units):
-            head, code = _unfenced(units[0].text)
-            said = Statement(code, shape="code", depth=statement.depth, head=head)
-            return Proven(said, "quoted", (units[0],), replaced=True)
-        prose = tuple(unit for unit in units if unit.kind != "code")
-        text = " ".join(_as_sentence(unit) for unit in prose)
         shape: Shape = "item" if statement.shape == "item" else "paragraph"
+        quoted = [unit for unit in units if unit.kind != "code"]
+        text = " ".join(map(_as_sentence, quoted))
+        if not quoted:  # code is quoted as it stands
+            shape, quoted, text = "excerpt", units[:1], units[0].text
         opens = statement.opens or statement.shape != shape
         said = replace(statement, text=text, shape=shape, opens=opens, row="", head="")
-        return Proven(said, "quoted", prose, replaced=True)
+        return Proven(said, "quoted", tuple(quoted), replaced=True)
 
     def _named(self, statement: Statement) -> Sequence[IssuedUnit]:
         """The units that a statement names; of a whole passage, the one that is nearest to its words."""
@@ -411,13 +409,3 @@ def _as_sentence(unit: IssuedUnit) -> str:
     if unit.kind == "row" or not unit.head:
         return said
     return f"{' '.join(without_mark(unit.head).split())} {said}"
-
-
-def _unfenced(code: str) -> tuple[str, str]:
-    """The language of a fenced block, and its lines."""
-    lines = code.split("\n")
-    mark = re.match(r"\s*(`{3,}|~{3,})\s*([\w+#.-]*)", lines[0])
-    if mark is None:
-        return "", code
-    closed = lines[-1].strip().startswith(mark[1])
-    return mark[2], "\n".join(lines[1:-1] if closed else lines[1:])
