@@ -248,8 +248,7 @@ class _Answer:
         history = prepared.turns[-context:] if context else ()
         task = Task(prepared.question, self.evidence, (), self._refusal(), self.seconds, history)
         if isinstance(scope, Selection):
-            readings = (scope.reading,) if scope.reading else ()
-            return replace(task, passages=(self.evidence.issue_text(scope.text),), readings=readings)
+            return replace(task, passages=(self.evidence.issue_text(scope.text),), readings=scope.readings)
         return replace(
             task,
             question=prepared.asked if scope.readings else prepared.question,
