@@ -36,8 +36,9 @@ async def read_book(
     question: str, turns: Sequence[Turn], request: RetrievalRequest, engines: Engines, reader: SectionReader
 ) -> Book:
     """Search and read, after these turns. The passages come best first, at most as many as the request wants."""
-    words = [word.raw for word in content_words(question)]
-    found, missing = await asyncio.gather(candidates(question, turns, request, engines), engines.index.missing(words))
+    found, missing = await asyncio.gather(
+        candidates(question, turns, request, engines), engines.index.missing(content_words(question))
+    )
     chunks = found.results
     readings = await _read(question, turns, chunks, reader)
     order = sorted(range(len(chunks)), key=lambda at: (-readings[at].score, at))[: request.top_k]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from chapterverse.answering.scope import Scope, Selection
-from chapterverse.language import Word, content_words, stems
+from chapterverse.language import content_words, stem, stems
 from chapterverse.models import ChunkResult, RetrievedPassage, SearchResult
 from chapterverse.topic import shorten
 
@@ -74,8 +74,8 @@ def advise(question: str, scope: Scope, nearest: Sequence[RetrievedPassage]) -> 
 
 def _coverage(what: str, question: str, text: str) -> str:
     known = stems(text)
-    asked = list({word.stems[0]: word for word in content_words(question)}.values())
-    covered = [word for word in asked if not known.isdisjoint(word.stems)]
+    asked = list({stem(word): word for word in content_words(question)}.values())
+    covered = [word for word in asked if known & stems(word)]
     missing = [word for word in asked if word not in covered]
     speak, do = ("speak", "do") if what.endswith("s") else ("speaks", "does")
     if not covered:
@@ -85,8 +85,8 @@ def _coverage(what: str, question: str, text: str) -> str:
     return f"{what} {speak} of {_listed(covered)}, not of {_listed(missing)}."
 
 
-def _listed(words: Sequence[Word]) -> str:
-    return ", ".join(f"“{word.raw}”" for word in words[:_NAMED_WORDS]) + ("…" if len(words) > _NAMED_WORDS else "")
+def _listed(words: Sequence[str]) -> str:
+    return ", ".join(f"“{word}”" for word in words[:_NAMED_WORDS]) + ("…" if len(words) > _NAMED_WORDS else "")
 
 
 def _place(section: RetrievedPassage) -> str:
