@@ -25,6 +25,8 @@ from chapterverse.language import stems
 
 log = logging.getLogger(__name__)
 
+Drafts = AsyncGenerator[Statement | Proven, None]
+
 MAX_STATEMENTS: Final = 200  # looked at, shown or not
 MAX_SHOWN: Final = 60
 MAX_CHARS: Final = 60_000  # of all statements, about 10,000 words
@@ -110,7 +112,7 @@ class Gate:
         self._chars = self._statements = self._repeats = 0
         self._known = lru_cache(lambda passages: Known(evidence))  # made anew when there are more of them
 
-    async def prove(self, drafts: AsyncGenerator[Statement | Proven, None]) -> AsyncGenerator[Proven, None]:
+    async def prove(self, drafts: Drafts) -> AsyncGenerator[Proven, None]:
         """What may be shown of the drafts, in order. An error of the writer is raised after what was proven before."""
         queue: asyncio.Queue[_Entry | None] = asyncio.Queue()
         pump = asyncio.create_task(self._pump(drafts, queue))
@@ -127,9 +129,7 @@ class Gate:
             if self._court:
                 await self._court.close()
 
-    async def _pump(
-        self, drafts: AsyncGenerator[Statement | Proven, None], queue: "asyncio.Queue[_Entry | None]"
-    ) -> None:
+    async def _pump(self, drafts: Drafts, queue: "asyncio.Queue[_Entry | None]") -> None:
         """Take what the writer writes, and have it judged, while earlier statements wait for their verdicts."""
         try:
             async with aclosing(drafts):

@@ -126,7 +126,7 @@ class _Cutter:
 
 def _told(passage: IssuedPassage, units: Sequence[IssuedUnit], question: str, heading: str) -> str:
     """The text of a run of units: as it stands, with long code cut, after what introduces it."""
-    pieces = [_introduction(passage, units[0], heading)]
+    pieces = [_introduction(units[0], heading)]
     place = units[0].start
     for unit in units:
         if unit.kind == "code" and unit.text.count("\n") - 1 > CODE_LINES:
@@ -136,15 +136,10 @@ def _told(passage: IssuedPassage, units: Sequence[IssuedUnit], question: str, he
     return "".join(pieces)
 
 
-def _introduction(passage: IssuedPassage, first: IssuedUnit, heading: str) -> str:
+def _introduction(first: IssuedUnit, heading: str) -> str:
     """What has to be told before the first unit and does not stand right before it."""
     if first.kind == "row" and first.head:
-        at = first.head_start - passage.offset
-        lines = passage.text[at : at + 4000].split("\n")[:2] if first.head_start >= 0 else [first.head]
-        ruled = len(lines) > 1 and set(lines[1]) <= set("|-: ")
-        columns = first.head.strip().strip("|").count("|") + 1
-        rule = lines[1].strip() if ruled else "|" + " --- |" * columns
-        return f"{first.head}\n{rule}\n"
+        return f"{first.head}\n|{' --- |' * (first.head.strip().strip('|').count('|') + 1)}\n"
     lead = f"{first.head}\n\n…\n\n" if first.head and announces(first.head) else ""
     return f"### {heading}\n\n{lead}" if heading and begins_dangling(lead or first.text) else lead
 
