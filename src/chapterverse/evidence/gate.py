@@ -35,8 +35,7 @@ MAX_REPEATS: Final = 4  # a model that repeats itself has lost its way
 REPEATED_WORDS: Final = 5  # shorter items stand in several lists
 MAX_EVIDENCE_CHARS: Final = 24_000  # of one call to the judge
 MAX_CLAIMS: Final = 12  # of one call
-AT_ONCE: Final = 3  # calls to the judge; what is written meanwhile waits for the next one
-AT_THE_END: Final = 3  # calls among which the last statements are spread, because now a reader waits for them
+AT_ONCE: Final = 3  # calls to the judge; at the end as many more, among which the last statements are spread
 QUOTED_UNITS: Final = 3  # that may stand for one statement
 QUOTED_CHARS: Final = 700
 NEAREST_SHARE: Final = 0.2  # of a supported statement's words, in the unit that is cited where the judge names none
@@ -276,14 +275,14 @@ class Court:
         self._lead = statement.text if statement.leads and statement.shape != "heading" else self._lead
         self._claims.put_nowait(claim)
         if not self._workers:
-            self._hire(AT_ONCE)
+            self._hire()
         return claim.proof
 
     def flush(self) -> None:
         """Spread all that waits over more calls, because nothing more will be written."""
-        self._most = max(1, min(MAX_CLAIMS, -(-self._claims.qsize() // AT_THE_END)))
+        self._most = max(1, min(MAX_CLAIMS, -(-self._claims.qsize() // AT_ONCE)))
         if not self._claims.empty():
-            self._hire(AT_THE_END)
+            self._hire()
 
     async def close(self) -> None:
         """Cancel the calls that are under way."""
@@ -291,8 +290,8 @@ class Court:
             worker.cancel()
         await asyncio.gather(*self._workers, return_exceptions=True)
 
-    def _hire(self, count: int) -> None:
-        self._workers += [asyncio.create_task(self._work()) for _ in range(count)]
+    def _hire(self) -> None:
+        self._workers += [asyncio.create_task(self._work()) for _ in range(AT_ONCE)]
 
     async def _work(self) -> None:
         """Ask about what waits, as much as one call takes, again and again. A call that fails is made a second time;

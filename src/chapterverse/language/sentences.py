@@ -8,7 +8,7 @@ from chapterverse.language.words import word_set
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _ALONE = re.compile(r"[ \t]*(?:#{1,6}[ \t]|\|)")  # headings and table rows: a line is a sentence
 _ITEM = re.compile(r"[ \t]*(?:> ?)*(?:[-*+•]|\(?(?P<number>\d{1,3})[.)])[ \t]+")
-_CODE = re.compile(r"(?<!`)(`++).{0,2000}?(?<!`)\1(?!`)", re.DOTALL)
+INLINE_CODE = re.compile(r"(?<!`)(`++)(.{1,2000}?)(?<!`)\1(?!`)", re.DOTALL)
 _LINE = re.compile(r"\S(?:[^\n]*\S)?")  # without the white space around it
 
 # A full stop with the brackets, quotes and reference marks that close after it; then a space, or nothing at all.
@@ -78,7 +78,7 @@ def _passages(text: str) -> Iterator[tuple[int, int, int]]:
 def _split(text: str, start: int, end: int, body: int) -> Iterator[tuple[int, int]]:
     """Cut one passage at its full stops."""
     if body < end:
-        code = {at for found in _CODE.finditer(text, body, end) for at in range(*found.span())}
+        code = {at for found in INLINE_CODE.finditer(text, body, end) for at in range(*found.span())}
         for stop in _STOP.finditer(text, body, end):
             if stop.start() not in code and stop.end() < end and _ends(text, stop, start, end):
                 yield start, stop.end()
