@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from chapterverse import errors
-from chapterverse.answering.refusals import NOT_FOUND, NOT_IN_BOOK, not_in_selection
+from chapterverse.answering.refusals import NOT_FOUND, NOT_IN_BOOK, NOT_IN_SELECTION
 from chapterverse.cli import main
 from chapterverse.config import Settings
 from chapterverse.main import create_app
@@ -42,7 +42,7 @@ def test_every_error_code_and_exit_code_is_described() -> None:
 
 
 def test_the_refusals_are_word_for_word() -> None:
-    for refusal in (NOT_FOUND, NOT_IN_BOOK, not_in_selection("[topic]")):
+    for refusal in (NOT_FOUND, NOT_IN_BOOK, NOT_IN_SELECTION):
         assert f"- {refusal}\n" in API
 
 

@@ -177,17 +177,14 @@ def choose_writer(settings: Settings) -> "tuple[Writer, str]":
 
 def watched_judge(settings: Settings, closing: AsyncExitStack) -> "tuple[Judge | None, tuple[Dependency, ...]]":
     """The judge, and how health watches it. Answers can do without it: then they are in the book's words."""
-    from chapterverse.evidence.watched_judge import WatchedJudge
-
-    if (model := choose_judge(settings)) is None:
+    if (judge := choose_judge(settings)) is None:
         return None, ()
-    judge = WatchedJudge(model)
     closing.push_async_callback(judge.close)
     own = settings.judge_model or settings.judge_base_url
     why = "JUDGE_MODEL or JUDGE_BASE_URL is set" if own else "the model that writes judges, too"
-    remote = Remote(model.base_url, model.api_key, f"judge {model.name}")
-    engine = f"{model.name} at {urlsplit(model.base_url).hostname}"
-    return judge, (Dependency("judge", engine, why, judge.probe, vital=False, remote=remote, public=model.name),)
+    remote = Remote(judge.base_url, judge.api_key, f"judge {judge.name}")
+    engine = f"{judge.name} at {urlsplit(judge.base_url).hostname}"
+    return judge, (Dependency("judge", engine, why, judge.probe, vital=False, remote=remote, public=judge.name),)
 
 
 def choose_judge(settings: Settings) -> "ModelJudge | None":

@@ -45,7 +45,7 @@ def test_the_owner_can_be_stricter() -> None:
     assert rates == sorted(rates)
 
 
-@pytest.mark.parametrize("scope", [book(9.0), book(-9.0), Selection("text", Reading(9.0, 9.0))])
+@pytest.mark.parametrize("scope", [book(9.0), book(-9.0), Selection("text", (Reading(9.0, 9.0),))])
 def test_a_verbatim_answer_is_never_called_low(scope: Book | Selection) -> None:
     value = reader_confidence(scope, "why")
     assert 0.6 <= value <= 1.0

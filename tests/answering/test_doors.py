@@ -92,7 +92,9 @@ def test_the_four_questions(example_server: Served, asked_server: Served, stub: 
     assert SELECTION[source["char_start"] : source["char_end"]] == source["quote"]
     assert source["line_start"] == 2
     stub.usual = Says("Penguins live in the south [1].")
-    assert both(server, FOUR["not in the selection"])["answer"] == not_in_selection("penguins")
+    assert both(server, FOUR["not in the selection"])["answer"] == not_in_selection(
+        FOUR["not in the selection"]["query"]
+    )
 
 
 # ── a model that fails ───────────────────────────────────────────────────────────────────────────────────────────────

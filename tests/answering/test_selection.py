@@ -127,22 +127,15 @@ async def test_lines_are_counted_from_one(asking_llm: Services, llm: LlmStub) ->
     assert (source.line_start, source.line_end) == (4, 4)
 
 
-@pytest.mark.parametrize(
-    ("query", "topic"),
-    [
-        ("What is the price of the winch cable car?", "the price of the winch cable car"),
-        ("Tell me about penguins", "penguins"),
-        ("Who invented the telephone?", "“Who invented the telephone?”"),
-    ],
-)
+@pytest.mark.parametrize("query", ["What is the price of the winch cable car?", "Tell me about penguins"])
 @pytest.mark.parametrize("keyed", [False, True])
-async def test_the_refusal_names_the_topic(
-    keyless: Services, asking_llm: Services, llm: LlmStub, query: str, topic: str, keyed: bool
+async def test_the_refusal_names_what_was_asked(
+    keyless: Services, asking_llm: Services, llm: LlmStub, query: str, keyed: bool
 ) -> None:
     llm.usual = Says("It costs 300 dollars and was invented by a penguin called Bell [1].")
     services = without_book(asking_llm if keyed else keyless)
     answer = await ask(services, query, **selected("The sky over the harbour is grey today. Rain is expected."))
-    assert answer.answer == not_in_selection(topic)
+    assert answer.answer == not_in_selection(query)
     assert (answer.status, answer.sources, answer.should_answer) == ("refused", [], False)
 
 

@@ -82,7 +82,7 @@ def test_a_selection_is_answered_from_itself_alone(example_home: Path, tmp_path:
         example_home, "ask", "What is sourdough?", "--select", "-", fed="Tern weighs 6 kg.", DATABASE_URL=database_url
     )
     assert other.stdout == (
-        "The provided selection does not contain information about sourdough. "
+        "The provided selection does not contain information about “What is sourdough?”. "
         "Would you like me to search the full documentation?\n"
     )
     assert other.returncode == 20

@@ -7,6 +7,7 @@ from contextlib import aclosing
 
 import pytest
 
+from chapterverse.errors import AgentUnavailable
 from chapterverse.evidence import judge as judge_module
 from chapterverse.evidence.gate import Gate
 from chapterverse.evidence.judge import PROMPT, Case, JudgeFailed, JudgeUsage, ModelJudge, Verdict, read_verdicts
@@ -175,6 +176,17 @@ async def test_a_judge_that_cannot_be_used_proves_nothing(stub: LlmStub, judge: 
     assert shown.text == "The server listens on port 8080 [1]."
     assert shown.gate.counts.replaced == 1
     assert shown.gate.usage.calls == 2
+
+
+async def test_the_probe_knows_of_a_reply_without_a_verdict(stub: LlmStub, judge: ModelJudge) -> None:
+    stub.judge.mode = "prose"
+    with pytest.raises(JudgeFailed, match="no verdict"):
+        await verdicts(judge)
+    with pytest.raises(AgentUnavailable, match="The last check of an answer failed: the judge gave no verdict"):
+        await judge.probe()
+    stub.judge.mode = "right"
+    await verdicts(judge)
+    await judge.probe()
 
 
 async def test_half_of_the_verdicts_prove_half_of_the_claims(stub: LlmStub, judge: ModelJudge) -> None:

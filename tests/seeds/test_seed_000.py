@@ -83,7 +83,7 @@ def test_what_is_not_in_the_selection(world: World) -> None:
     world.llm.usual = Says(NOT_IN_BOOK)
     told = world.post("/chat", query="What is ROS 2?", mode="selected_text", selected_text=SELECTION)
     assert told["answer"] == (
-        "The provided selection does not contain information about ROS 2. "
+        "The provided selection does not contain information about “What is ROS 2?”. "
         "Would you like me to search the full documentation?"
     )
 

@@ -357,11 +357,11 @@ class TestSelection:
     async def test_no_tool_and_the_selection_as_the_only_passage(self, stub: LlmStub, model: AgentWriter) -> None:
         evidence = Evidence("What is the price of Tern?")
         selection = evidence.issue_text("Line one.\n\n> quoted\nQuestion: fake")
-        refusal = not_in_selection("the price of Tern")
+        refusal = not_in_selection("What is the price of Tern?")
         await events(Task("What is the price of Tern?", evidence, (selection,), refusal, 20.0), model)
         (request,) = stub.requests
         assert "tools" not in request
-        assert not_in_selection("the price of Tern") in request["messages"][0]["content"]
+        assert not_in_selection("What is the price of Tern?") in request["messages"][0]["content"]
         reading = shown(request)
         assert reading.question == "What is the price of Tern?"
         assert reading.passages[0].text == "Line one.\n> quoted\nQuestion: fake"

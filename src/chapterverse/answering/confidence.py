@@ -58,16 +58,14 @@ class ReaderSigns:
     @classmethod
     def of(cls, scope: Scope, question: str) -> "ReaderSigns":
         """The signs of what was read; of nothing, those of a hopeless question."""
-        if isinstance(scope, Selection):
-            if scope.reading is None:
-                return cls(-9.0, 0.0, 0.0)
-            asked, text = stems(question), scope.text
-            units = cut_units(text, blocks_of_text(text)) if asked else ()
-            covered = any(asked <= stems(text[unit.start : unit.end]) for unit in units)
-            return cls(scope.reading.answers, 0.0, 0.0, covered)
         if not scope.readings:
             return cls(-9.0, 0.0, 0.0)
         best, *others = scope.readings
+        if isinstance(scope, Selection):
+            asked, text = stems(question), scope.text
+            units = cut_units(text, blocks_of_text(text)) if asked else ()
+            covered = any(asked <= stems(text[unit.start : unit.end]) for unit in units)
+            return cls(best.answers, 0.0, 0.0, covered)
         lead = best.score - others[0].score if others else 3.0
         return cls(best.score, min(3.0, lead), float(min(2, len(scope.missing))))
 
@@ -83,11 +81,10 @@ def answers(scope: Scope, question: str, false_answers: float | None = None) -> 
     """Whether what was read is good enough to answer. `false_answers` is the share of questions without an answer in
     the book that the owner lets be answered; None for the usual one."""
     signs = ReaderSigns.of(scope, question)
+    if signs.covered:
+        return signs.answers >= COVERED_LEAST
     if isinstance(scope, Selection):
-        if signs.covered:
-            return signs.answers >= COVERED_LEAST
-        least: float = fitted()["selection_answerable"]["threshold"]
-        return probability("selection_answerable", signs) >= least
+        return probability("selection_answerable", signs) >= float(fitted()["selection_answerable"]["threshold"])
     return probability("answerable", signs) >= threshold(false_answers)[0]
 
 

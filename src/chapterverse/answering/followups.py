@@ -56,9 +56,7 @@ def _within(question: str, context: str) -> str:
 def earlier_questions(turns: Sequence[Turn]) -> list[str]:
     """The questions before this one that it may lean on, oldest first. A turn that took up an offer asked what the one
     before it asked."""
-    return [turn.standalone_query if turn.standalone_query and accepts(turn.query) else turn.query for turn in turns][
-        -EARLIER:
-    ]
+    return [(accepts(turn.query) and turn.standalone_query) or turn.query for turn in turns[-EARLIER:]]
 
 
 def in_context(question: str, turns: Sequence[Turn]) -> str:

@@ -5,7 +5,7 @@ before it, and alone. The reader reads them with what was said before.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Final
 
@@ -23,24 +23,22 @@ from chapterverse.writing import Reading
 
 CANDIDATES: Final = 8  # passages that may be read for a question that stands alone
 FIRST: Final = 4  # of them, those that cost least are read first
-SURE: Final = (
-    4.0  # logit by which a passage answers for sure: the others are read only if one of them could win with it
-)
+SURE: Final = 4.0  # logit by which a passage answers for sure; others are read only if they could win with it
 NEAR: Final = 8  # for a follow-up: of the search near the last answer,
 AFTER: Final = 5  # of that with the questions before,
 ALONE: Final = 3  # and of that for the question alone
 FAR_COST: Final = 8.0  # logits that lying farther from the question than the nearest passage costs, per cosine
 
-Span = tuple[int, int]
-Told = Mapping[str, Sequence[Span]]  # what the last answer marked, by page id
+Mark = tuple[str, int, int]  # what the last answer marked: page id, start, end
 
 
 async def read_book(
     question: str, turns: Sequence[Turn], request: RetrievalRequest, engines: Engines, reader: SectionReader
 ) -> Book:
     """Search and read, after these turns. The passages come best first, at most as many as the request wants."""
-    words = [word.raw for word in content_words(question)]
-    found, missing = await asyncio.gather(candidates(question, turns, request, engines), engines.index.missing(words))
+    found, missing = await asyncio.gather(
+        candidates(question, turns, request, engines), engines.index.missing(content_words(question))
+    )
     chunks = found.results
     readings = await _read(question, turns, chunks, reader)
     order = sorted(range(len(chunks)), key=lambda at: (-readings[at].score, at))[: request.top_k]
@@ -58,7 +56,9 @@ async def _read(
     costs = [0.0] * len(chunks) if turns else _costs(chunks)
     order = sorted(range(len(chunks)), key=lambda at: (costs[at], at))
     readings = [Reading(UNREAD, UNREAD - cost, {}) for cost in costs]
-    asked, told = in_context(question, turns), _told(turns)
+    asked, last = in_context(question, turns), turns[-1].sources if turns else ()
+    marks = [(source.get("page_id", ""), mark) for source in last for mark in source.get("highlights") or ()]
+    told = [(page, mark["start"], mark["end"]) for page, mark in marks]
     for part in (order[:FIRST], order[FIRST:]):
         if not part or max(one.score for one in readings) >= SURE - costs[part[0]]:
             break
@@ -79,7 +79,7 @@ async def read_selection(question: str, text: str, reader: SectionReader) -> Sel
     units = tuple((unit.start, unit.end) for unit in cut_units(text, blocks_of_text(text)))
     read = (await asyncio.to_thread(reader.read, [(question, Passage(text, units))]))[0]
     scores = {start: score for (start, _), score in zip(units, read.units, strict=True)}
-    return Selection(text, Reading(read.answers, read.answers, scores))
+    return Selection(text, (Reading(read.answers, read.answers, scores),))
 
 
 async def candidates(question: str, turns: Sequence[Turn], request: RetrievalRequest, engines: Engines) -> SearchResult:
@@ -90,13 +90,9 @@ async def candidates(question: str, turns: Sequence[Turn], request: RetrievalReq
     joined = together(turns, question)
     wanted = [(joined, AFTER), (question, ALONE), *((one, NEAR) for one in near(turns, question))]
     searches = [request.model_copy(update={"query": query, "top_k": most}) for query, most in wanted]
-    # What the last answer rested on stays a candidate.
-    recalled = [turns[-1].evidence, *(() for _ in searches[1:])]
+    also = turns[-1].evidence  # what the last answer rested on stays a candidate
     results = await asyncio.gather(
-        *(
-            retrieve_with_retry(one, engines.embedder, engines.index, also)
-            for one, also in zip(searches, recalled, strict=True)
-        )
+        *(retrieve_with_retry(one, engines.embedder, engines.index, also) for one in searches)
     )
     rows = zip_longest(*(found.results for found in results))
     merged = list({chunk.content_hash: chunk for row in rows for chunk in row if chunk is not None}.values())
@@ -104,27 +100,15 @@ async def candidates(question: str, turns: Sequence[Turn], request: RetrievalReq
     return results[0].model_copy(update={"results": merged, "total_results": len(merged), "query": query})
 
 
-def _told(turns: Sequence[Turn]) -> Told:
-    told: dict[str, list[Span]] = {}
-    for source in turns[-1].sources if turns else ():
-        marks = source.get("highlights") or []
-        told.setdefault(str(source.get("page_id", "")), []).extend((mark["start"], mark["end"]) for mark in marks)
-    return told
-
-
 def _passage(chunk: ChunkResult) -> Passage:
     front = "".join(f"{part}\n" for part in (chunk.breadcrumb, chunk.lead) if part)
-    return Passage(chunk.chunk_text, tuple(_spans(chunk)), front)
+    units = ((unit.start - chunk.char_start, unit.end - chunk.char_start) for unit in units_in(chunk))
+    return Passage(chunk.chunk_text, tuple(units), front)
 
 
-def _spans(chunk: ChunkResult) -> list[Span]:
-    return [(unit.start - chunk.char_start, unit.end - chunk.char_start) for unit in units_in(chunk)]
-
-
-def _reading(chunk: ChunkResult, read: Read, told: Told, cost: float) -> Reading:
+def _reading(chunk: ChunkResult, read: Read, told: Sequence[Mark], cost: float) -> Reading:
     """What was read of a passage, with the units that the last answer marked."""
-    spans = [(start + chunk.char_start, end + chunk.char_start) for start, end in _spans(chunk)]
-    before = told.get(chunk.page_id, ())
-    repeats = {start for start, end in spans if any(first < end and start < last for first, last in before)}
-    units = {start: score for (start, _), score in zip(spans, read.units, strict=True)}
-    return Reading(read.answers, read.answers - cost, units, frozenset(repeats))
+    units, marks = units_in(chunk), [mark for mark in told if mark[0] == chunk.page_id]
+    again = (unit.start for unit in units if any(start < unit.end and unit.start < end for _, start, end in marks))
+    scores = {unit.start: score for unit, score in zip(units, read.units, strict=True)}
+    return Reading(read.answers, read.answers - cost, scores, frozenset(again))

@@ -28,20 +28,15 @@ async def refusal_rate(engines: Engines) -> RefusalRate:
     """Measure it for the book as it is."""
     stored = (await engines.index.manifest()).calibration or {}
     wanted: float | None = stored.get("false_answers")
-    refused = asked = 0
-    reader = shared_reader()
-    for heading in _headings(await engines.index.pages()):
-        request = RetrievalRequest(query=heading)
-        refused += not answers(await read_book(heading, (), request, engines, reader), heading, wanted)
-        asked += 1
+    asked = _headings(await engines.index.pages())
+    read = [await read_book(one, (), RetrievalRequest(query=one), engines, shared_reader()) for one in asked]
+    refused = sum(not answers(scope, heading, wanted) for heading, scope in zip(asked, read, strict=True))
     rate = wanted if wanted is not None else fitted()["answerable"]["false_answers"]
-    return RefusalRate(rate, threshold(wanted)[1], refused, asked)
+    return RefusalRate(rate, threshold(wanted)[1], refused, len(asked))
 
 
 def _headings(pages: list[Page]) -> list[str]:
     """Some headings, the same ones each time, in no order of the book's."""
-    found = {
-        section.heading[:MAX_QUERY_CHARS] for page in pages for section in page.sections if section.heading.strip()
-    }
+    found = {section.heading[:MAX_QUERY_CHARS] for page in pages for section in page.sections}
     telling = [heading for heading in found if len(heading.split()) > 1]
     return sorted(telling, key=lambda text: hashlib.sha256(text.encode("utf-8", "replace")).digest())[:HEADINGS]

@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from chapterverse.answering.scope import Scope, Selection
-from chapterverse.language import Word, content_words, stems
+from chapterverse.language import content_words, stem, stems
 from chapterverse.models import ChunkResult, RetrievedPassage, SearchResult
 from chapterverse.topic import shorten
 
 NOT_FOUND: Final = "I couldn't find relevant information in the documentation for your question."
 NOT_IN_BOOK: Final = "I don't have information about that in the available documentation."
 OFFER: Final = "Would you like me to search the full documentation?"
+NOT_IN_SELECTION: Final = f"The provided selection does not contain information about [topic]. {OFFER}"
 
 SELECTION_READ: Final = "Only the selection was read."  # how the advice about a selection begins
 
@@ -20,55 +21,18 @@ _NAMED_WORDS: Final = 6  # of a question
 
 _LONGEST_TOPIC = 120  # characters: a longer question is cut, the reader knows what was asked
 
-_GREETING = re.compile(
-    r"^(?:(?:hi|hello|hey)\b[\s,!.]*)?(?:please\b[\s,]*)?"
-    r"(?:(?:can|could|would|will) you (?:please )?(?=tell|explain|describe|show|define|say)|"
-    r"(?:do you know|i(?:'d| would) like to know|i want to know|i wonder)[\s,]+(?:please )?)?",
-    re.IGNORECASE,
-)
-# Requests that name their topic after a fixed beginning.
-_ASKS = re.compile(
-    r"^(?:(?:please )?(?:tell me(?: more| something)?|say (?:more|something)|talk|explain(?: to me)?|"
-    r"describe(?: to me)?|define|show me|summari[sz]e|give me (?:details|information|an overview))"
-    r"(?: (?:about|on|of))?|"
-    r"(?:what|who|where)(?:'s|’s| is| are| was| were)(?: meant by)?|what about|how about|"
-    r"is there (?:anything|something|information) (?:about|on)) (?P<topic>\S.*)$",
-    re.IGNORECASE,
-)
-_MEANS = re.compile(r"^what (?:does|do|did) (?P<topic>\S.*?) (?:mean|stand for)$", re.IGNORECASE)
-_HOW_TO = re.compile(r"^how (?:do|can|should|could|would|must) (?:i|we|you|one) (?P<topic>\S.*)$", re.IGNORECASE)
-_ASKING = re.compile(
-    r"^(?:what|who|whom|whose|where|when|why|how|which|is|are|was|were|do|does|did|can|could|will|would|should|has|have|"
-    r"had|may|must|in|at|on|for|by|to|from|into|with)\b",
-    re.IGNORECASE,
-)
 
-
-def not_in_selection(topic: str) -> str:
-    """The refusal of a selection, with the offer that the next turn may accept."""
-    return f"The provided selection does not contain information about {topic}. {OFFER}"
-
-
-def topic_of_question(question: str) -> str:
-    """What a question is about, such that it can follow "information about"."""
-    asked = " ".join(question.split()).strip("\"'“”„")
-    bare = _GREETING.sub("", asked, count=1).rstrip(" ?!.…")
-    if not any(character.isalnum() for character in bare):
-        return "that"
-    for pattern, told in ((_ASKS, "{}"), (_MEANS, "{}"), (_HOW_TO, "how to {}")):
-        if found := pattern.match(bare):
-            return shorten(told.format(found["topic"]), _LONGEST_TOPIC)
-    if asked.endswith("?") or _ASKING.match(bare):
-        return f"“{shorten(bare, _LONGEST_TOPIC)}?”"
-    return shorten(bare, _LONGEST_TOPIC)
+def not_in_selection(question: str) -> str:
+    """The refusal of a selection, with the offer that the next turn may accept. Its topic is what was asked."""
+    asked = " ".join(question.split()).strip('"“”„')
+    return NOT_IN_SELECTION.replace("[topic]", f"“{shorten(asked, _LONGEST_TOPIC)}”")
 
 
 def _pattern(text: str) -> str:
-    topic = re.escape("{topic}")
-    return re.escape(text).replace(topic, r".{1,300}?").replace("'", "['’]").replace(r"\ ", r"\s+")
+    return re.escape(text).replace(re.escape("[topic]"), r".{1,300}?").replace("'", "['’]").replace(r"\ ", r"\s+")
 
 
-_SENTENCES = (NOT_FOUND, NOT_IN_BOOK, *re.split(r"(?<=\.) ", not_in_selection("{topic}")))
+_SENTENCES = (NOT_FOUND, NOT_IN_BOOK, *re.split(r"(?<=\.) ", NOT_IN_SELECTION))
 _REFUSAL = re.compile("|".join(map(_pattern, _SENTENCES)), re.IGNORECASE | re.DOTALL)
 
 
@@ -110,8 +74,8 @@ def advise(question: str, scope: Scope, nearest: Sequence[RetrievedPassage]) -> 
 
 def _coverage(what: str, question: str, text: str) -> str:
     known = stems(text)
-    asked = list({word.stems[0]: word for word in content_words(question)}.values())
-    covered = [word for word in asked if not known.isdisjoint(word.stems)]
+    asked = list({stem(word): word for word in content_words(question)}.values())
+    covered = [word for word in asked if known & stems(word)]
     missing = [word for word in asked if word not in covered]
     speak, do = ("speak", "do") if what.endswith("s") else ("speaks", "does")
     if not covered:
@@ -121,8 +85,8 @@ def _coverage(what: str, question: str, text: str) -> str:
     return f"{what} {speak} of {_listed(covered)}, not of {_listed(missing)}."
 
 
-def _listed(words: Sequence[Word]) -> str:
-    return ", ".join(f"“{word.raw}”" for word in words[:_NAMED_WORDS]) + ("…" if len(words) > _NAMED_WORDS else "")
+def _listed(words: Sequence[str]) -> str:
+    return ", ".join(f"“{word}”" for word in words[:_NAMED_WORDS]) + ("…" if len(words) > _NAMED_WORDS else "")
 
 
 def _place(section: RetrievedPassage) -> str:

@@ -20,7 +20,7 @@ class Selection:
     """A text that the reader selected. Nothing is searched for."""
 
     text: str
-    reading: Reading | None = None  # where there is no language model
+    readings: tuple[Reading, ...] = ()  # one, where there is no language model
 
 
 Scope = Book | Selection

@@ -248,8 +248,7 @@ class _Answer:
         history = prepared.turns[-context:] if context else ()
         task = Task(prepared.question, self.evidence, (), self._refusal(), self.seconds, history)
         if isinstance(scope, Selection):
-            readings = (scope.reading,) if scope.reading else ()
-            return replace(task, passages=(self.evidence.issue_text(scope.text),), readings=readings)
+            return replace(task, passages=(self.evidence.issue_text(scope.text),), readings=scope.readings)
         return replace(
             task,
             question=prepared.asked if scope.readings else prepared.question,
@@ -282,7 +281,7 @@ class _Answer:
 
     def _refusal(self) -> str:
         if isinstance(self.prepared.scope, Selection):
-            return refusals.not_in_selection(refusals.topic_of_question(self.prepared.request.query))
+            return refusals.not_in_selection(self.prepared.request.query)
         return refusals.NOT_IN_BOOK
 
     async def _nearest(self) -> list[RetrievedPassage]:

@@ -94,7 +94,7 @@ class Renderer:
                 return f"{statement.head}\n{row}" if statement.head and fresh else row
             case "item":
                 return self._item(statement, depth) + marked(statement.text, shown)
-        return "   " * depth + marked(statement.text, shown)
+        return indent(marked(statement.text, shown), "   " * depth)
 
     def _item(self, statement: Statement, depth: int) -> str:
         """The marker of a list item. Numbers are counted anew, so that a withheld item leaves no gap."""

@@ -12,10 +12,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from chapterverse.evidence.passages import Evidence, IssuedUnit
-from chapterverse.language import EMPTY_WORDS, stem, word_set
+from chapterverse.language import EMPTY_WORDS, INLINE_CODE, stem, word_set
 
 _URL = re.compile(r"(?:https?|ftp|file|ssh|git)://[^\s<>()\[\]`\"'“”]+|\bwww\.[^\s<>()\[\]`\"'“”]+", re.IGNORECASE)
-_CODE = re.compile(r"(?<!`)(`++)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 _QUOTED = re.compile(r"[\"“„]([^\"“”„\n]{2,200})[\"”]")
 _LINK = re.compile(r"!?\[([^\]\n]{0,500}+)\]\(([^)\s]{0,1000}+)[^)]{0,200}+\)")
 _MARKUP = re.compile(r"\*{1,3}|~~|(?<!\w)_{1,3}(?=\S)|(?<=\S)_{1,3}(?!\w)|^#{1,6} |<[^>\n]{1,80}>")
@@ -100,7 +99,7 @@ def missing(statement: str, known: Known, *, names: bool = True) -> str:
     checks = (  # a thing, what is left of it in the text, and what of it stands nowhere
         (_LINK, r"\1", lambda found: "" if known.has_text(found[2]) else found[2]),
         (_URL, " ", lambda found: "" if known.has_text(found[0].rstrip(".,;:!?")) else found[0]),
-        (_CODE, " ` ", lambda found: _missing_code(found[2], known) if names else ""),
+        (INLINE_CODE, " ` ", lambda found: _missing_code(found[2], known) if names else ""),
         (_QUOTED, r"\g<0>", lambda found: _missing_quote(found[1], known) if names else ""),
     )
     text = statement
@@ -121,7 +120,7 @@ def proven_code(code: str, evidence: Evidence) -> str:
     if len(whole) >= _LONG_LINE and any(whole in run for run in runs):
         return code
     standing = {_squeezed(line) for text in texts for line in text.splitlines()}
-    standing |= {_squeezed(found[2]) for text in texts for found in _CODE.finditer(text)}
+    standing |= {_squeezed(found[2]) for text in texts for found in INLINE_CODE.finditer(text)}
     standing |= {line.lstrip("$#>%") for line in standing}
     kept: list[str] = []
     for line in code.splitlines():

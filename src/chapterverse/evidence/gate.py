@@ -25,6 +25,8 @@ from chapterverse.language import stems
 
 log = logging.getLogger(__name__)
 
+Drafts = AsyncGenerator[Statement | Proven, None]
+
 MAX_STATEMENTS: Final = 200  # looked at, shown or not
 MAX_SHOWN: Final = 60
 MAX_CHARS: Final = 60_000  # of all statements, about 10,000 words
@@ -33,8 +35,7 @@ MAX_REPEATS: Final = 4  # a model that repeats itself has lost its way
 REPEATED_WORDS: Final = 5  # shorter items stand in several lists
 MAX_EVIDENCE_CHARS: Final = 24_000  # of one call to the judge
 MAX_CLAIMS: Final = 12  # of one call
-AT_ONCE: Final = 3  # calls to the judge; what is written meanwhile waits for the next one
-AT_THE_END: Final = 3  # calls among which the last statements are spread, because now a reader waits for them
+AT_ONCE: Final = 3  # calls to the judge; at the end as many more, among which the last statements are spread
 QUOTED_UNITS: Final = 3  # that may stand for one statement
 QUOTED_CHARS: Final = 700
 NEAREST_SHARE: Final = 0.2  # of a supported statement's words, in the unit that is cited where the judge names none
@@ -110,7 +111,7 @@ class Gate:
         self._chars = self._statements = self._repeats = 0
         self._known = lru_cache(lambda passages: Known(evidence))  # made anew when there are more of them
 
-    async def prove(self, drafts: AsyncGenerator[Statement | Proven, None]) -> AsyncGenerator[Proven, None]:
+    async def prove(self, drafts: Drafts) -> AsyncGenerator[Proven, None]:
         """What may be shown of the drafts, in order. An error of the writer is raised after what was proven before."""
         queue: asyncio.Queue[_Entry | None] = asyncio.Queue()
         pump = asyncio.create_task(self._pump(drafts, queue))
@@ -127,9 +128,7 @@ class Gate:
             if self._court:
                 await self._court.close()
 
-    async def _pump(
-        self, drafts: AsyncGenerator[Statement | Proven, None], queue: "asyncio.Queue[_Entry | None]"
-    ) -> None:
+    async def _pump(self, drafts: Drafts, queue: "asyncio.Queue[_Entry | None]") -> None:
         """Take what the writer writes, and have it judged, while earlier statements wait for their verdicts."""
         try:
             async with aclosing(drafts):
@@ -215,16 +214,14 @@ class Gate:
         units = self._understandable(units)
         if not units or sum(len(unit.told) for unit in units) > QUOTED_CHARS:
             return None
-        if all(unit.kind == "code" for unit in units):
-            head, code = _unfenced(units[0].text)
-            said = Statement(code, shape="code", depth=statement.depth, head=head)
-            return Proven(said, "quoted", (units[0],), replaced=True)
-        prose = tuple(unit for unit in units if unit.kind != "code")
-        text = " ".join(_as_sentence(unit) for unit in prose)
         shape: Shape = "item" if statement.shape == "item" else "paragraph"
+        quoted = [unit for unit in units if unit.kind != "code"]
+        text = " ".join(map(_as_sentence, quoted))
+        if not quoted:  # code is quoted as it stands
+            shape, quoted, text = "excerpt", units[:1], units[0].text
         opens = statement.opens or statement.shape != shape
         said = replace(statement, text=text, shape=shape, opens=opens, row="", head="")
-        return Proven(said, "quoted", prose, replaced=True)
+        return Proven(said, "quoted", tuple(quoted), replaced=True)
 
     def _named(self, statement: Statement) -> Sequence[IssuedUnit]:
         """The units that a statement names; of a whole passage, the one that is nearest to its words."""
@@ -278,14 +275,14 @@ class Court:
         self._lead = statement.text if statement.leads and statement.shape != "heading" else self._lead
         self._claims.put_nowait(claim)
         if not self._workers:
-            self._hire(AT_ONCE)
+            self._hire()
         return claim.proof
 
     def flush(self) -> None:
         """Spread all that waits over more calls, because nothing more will be written."""
-        self._most = max(1, min(MAX_CLAIMS, -(-self._claims.qsize() // AT_THE_END)))
+        self._most = max(1, min(MAX_CLAIMS, -(-self._claims.qsize() // AT_ONCE)))
         if not self._claims.empty():
-            self._hire(AT_THE_END)
+            self._hire()
 
     async def close(self) -> None:
         """Cancel the calls that are under way."""
@@ -293,8 +290,8 @@ class Court:
             worker.cancel()
         await asyncio.gather(*self._workers, return_exceptions=True)
 
-    def _hire(self, count: int) -> None:
-        self._workers += [asyncio.create_task(self._work()) for _ in range(count)]
+    def _hire(self) -> None:
+        self._workers += [asyncio.create_task(self._work()) for _ in range(AT_ONCE)]
 
     async def _work(self) -> None:
         """Ask about what waits, as much as one call takes, again and again. A call that fails is made a second time;
@@ -323,7 +320,7 @@ class Court:
         return [unit for unit, size in zip(units, sizes, strict=True) if size <= MAX_EVIDENCE_CHARS] or units[:1]
 
     async def _asked(self, batch: "Sequence[_Claim]") -> bool:
-        """Whether the judge was asked with success. A reply without a single verdict is none."""
+        """Whether the judge need not be asked again."""
         units = {unit.ref: unit for claim in batch for unit in claim.shown}
         case = Case(
             evidence=list(self._evidence.lines(units.values())),
@@ -331,18 +328,16 @@ class Court:
             question=self._evidence.question,
             before=batch[0].context,
         )
-        answered = False
         try:
             async with aclosing(self._judge.verdicts(case, self._usage)) as verdicts:
                 async for verdict in verdicts:
-                    answered = True
                     claim = batch[verdict.claim - 1]
                     if not claim.proof.done() and (verdict.complete or self._is_decided(claim, verdict)):
                         claim.proof.set_result(self._proven(claim, verdict, units))
         except JudgeFailed as failure:
             log.info("the judge failed: %s", failure)
             return not failure.retryable
-        return answered
+        return True
 
     def _is_decided(self, claim: "_Claim", verdict: Verdict) -> bool:
         """Whether the units of a verdict need not be waited for: a no, or a statement that names its units itself."""
@@ -413,13 +408,3 @@ def _as_sentence(unit: IssuedUnit) -> str:
     if unit.kind == "row" or not unit.head:
         return said
     return f"{' '.join(without_mark(unit.head).split())} {said}"
-
-
-def _unfenced(code: str) -> tuple[str, str]:
-    """The language of a fenced block, and its lines."""
-    lines = code.split("\n")
-    mark = re.match(r"\s*(`{3,}|~{3,})\s*([\w+#.-]*)", lines[0])
-    if mark is None:
-        return "", code
-    closed = lines[-1].strip().startswith(mark[1])
-    return mark[2], "\n".join(lines[1:-1] if closed else lines[1:])

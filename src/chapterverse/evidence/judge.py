@@ -18,6 +18,7 @@ from typing import Any, Final, Protocol
 import httpx2
 
 from chapterverse.errors import AgentUnavailable
+from chapterverse.health import LastCall
 
 log = logging.getLogger(__name__)
 
@@ -91,7 +92,7 @@ class Judge(Protocol):
 
     def verdicts(self, case: Case, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
         """The verdicts as they arrive, in any order, each perhaps without its units at first. A claim that is left out
-        is not proven. Raises `JudgeFailed`."""
+        is not proven. Raises `JudgeFailed`, also where there is no verdict at all."""
 
     async def close(self) -> None:
         """Let go of connections."""
@@ -107,7 +108,7 @@ class JudgeFailed(Exception):
 
 @dataclass(slots=True)
 class ModelJudge:
-    """A judge behind an OpenAI-compatible API."""
+    """A judge behind an OpenAI-compatible API. It remembers whether its last call failed, as the writer does."""
 
     name: str  # of the model
     base_url: str
@@ -116,9 +117,28 @@ class ModelJudge:
     seconds: float = JUDGE_SECONDS
     _structured: bool = True  # False once the model refused `response_format`
     _client: httpx2.AsyncClient | None = None
+    _last: LastCall = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Its last call is watched from the start."""
+        self._last = LastCall(self._ask_server)
 
     async def verdicts(self, case: Case, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
         """Ask once; without `response_format` if the model refuses it."""
+        answered = False
+        try:
+            async with aclosing(self._ask(case, usage)) as verdicts:
+                async for verdict in verdicts:
+                    answered = True
+                    self._last.worked()
+                    yield verdict
+            if not answered:
+                raise JudgeFailed("the judge gave no verdict that can be read")
+        except JudgeFailed as failure:
+            self._last.failed(f"The last check of an answer failed: {failure}.")
+            raise
+
+    async def _ask(self, case: Case, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
         usage.calls += 1
         try:
             async with asyncio.timeout(self.seconds), AsyncExitStack() as open_calls:
@@ -139,7 +159,11 @@ class ModelJudge:
             raise JudgeFailed(f"the judge cannot be reached: {type(fault).__name__}") from fault
 
     async def probe(self) -> None:
-        """Raise `AgentUnavailable` if the server cannot be used now. Costs no paid tokens."""
+        """Raise `AgentUnavailable` if the server cannot be used now, or else if the last call failed."""
+        await self._last.probe()
+
+    async def _ask_server(self) -> None:
+        """Costs no paid tokens."""
         try:
             response = await self._connected().get(f"{self.base_url.rstrip('/')}/models")
             # A server without a list of its models is still a server.
@@ -152,6 +176,7 @@ class ModelJudge:
 
     async def close(self) -> None:
         """Close the connections."""
+        await self._last.close()
         if self._client is not None:
             await self._client.aclose()
             self._client = None

@@ -8,15 +8,16 @@ from chapterverse.language.words import word_set
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _ALONE = re.compile(r"[ \t]*(?:#{1,6}[ \t]|\|)")  # headings and table rows: a line is a sentence
 _ITEM = re.compile(r"[ \t]*(?:> ?)*(?:[-*+•]|\(?(?P<number>\d{1,3})[.)])[ \t]+")
-_TICKS = re.compile(r"`+")
+INLINE_CODE = re.compile(r"(?<!`)(`++)(.{1,2000}?)(?<!`)\1(?!`)", re.DOTALL)
+_LINE = re.compile(r"\S(?:[^\n]*\S)?")  # without the white space around it
 
 # A full stop with the brackets, quotes and reference marks that close after it; then a space, or nothing at all.
 _STOP = re.compile(
-    r"(?<![.!?…])(?P<stop>[.!?…]++)(?P<close>[)\]}\"'”’»*_]*+)(?:[ ]?\[\^?\d{1,4}\])*+(?=\s|$)"
-    r"|[。！？｡]+[」』）”’]*"
+    r"(?:(?<![.!?…])(?P<stop>[.!?…]++)(?P<close>[)\]}\"'”’»*_]*+)(?:[ ]?\[\^?\d{1,4}\])*+(?=\s|$)"
+    r"|[。！？｡]+[」』）”’]*)(?=(?P<space>\s*+))"
 )
 _BEFORE = re.compile(r"[^\W_](?:[\w.&'’-]{0,60}\w)?$")  # the word that a full stop ends
-_WORD = re.compile(r"[\"'“‘«(\[*_]*(?P<word>\w*)")  # the word that follows
+_WORD = re.compile(r"\s*[\"'“‘«(\[*_]*(?P<word>\w*)")  # the word that follows
 _DOTTED = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]")  # U.S, a.m, Ph.D is listed
 
 # After these a full stop never ends a sentence. Titles count only with their capital: 30 ms. is not Ms. Lee.
@@ -51,14 +52,12 @@ def _passages(text: str) -> Iterator[tuple[int, int, int]]:
     fence = ""
     start = end = body = -1  # of the passage being gathered; start -1: none
     in_list = False
-    for line in re.finditer(r"[^\n]+", text):
-        left, right = _trim(text, line.start(), line.end())
-        if left == right:
-            continue
+    for line in _LINE.finditer(text):
+        left, right = line.span()
         gap = end >= 0 and text.count("\n", end, left) > 1
-        mark = _FENCE.match(text, line.start(), right)
-        item = _ITEM.match(text, line.start(), right)
-        alone = bool(fence or mark or _ALONE.match(text, line.start(), right))
+        mark = _FENCE.match(text, left, right)
+        item = _ITEM.match(text, left, right)
+        alone = bool(fence or mark or _ALONE.match(text, left, right))
         if item and item["number"] not in (None, "1") and start >= 0 and not gap and not in_list:
             item = None  # a wrapped line that happens to start with a number
         if start >= 0 and (gap or alone or item):
@@ -79,16 +78,11 @@ def _passages(text: str) -> Iterator[tuple[int, int, int]]:
 def _split(text: str, start: int, end: int, body: int) -> Iterator[tuple[int, int]]:
     """Cut one passage at its full stops."""
     if body < end:
-        code = _code(text, body, end)
-        covered = next(code, None)
+        code = {at for found in INLINE_CODE.finditer(text, body, end) for at in range(*found.span())}
         for stop in _STOP.finditer(text, body, end):
-            while covered and covered[1] <= stop.start():
-                covered = next(code, None)
-            if covered and covered[0] < stop.start():
-                continue
-            if stop.end() < end and _ends(text, stop, start, end):
+            if stop.start() not in code and stop.end() < end and _ends(text, stop, start, end):
                 yield start, stop.end()
-                start = _skip_space(text, stop.end(), end)
+                start = stop.end("space")
     if start < end:
         yield start, end
 
@@ -99,7 +93,7 @@ def _ends(text: str, stop: re.Match[str], start: int, end: int) -> bool:
         return True  # 。 and its kin are never anything else
     if stop["stop"][0] in ".…" and (stop.start() == start or text[stop.start() - 1].isspace()):
         return False  # the `.` of "cd .." and of "the . folder"
-    following = _WORD.match(text, _skip_space(text, stop.end(), end), end)
+    following = _WORD.match(text, stop.end(), end)
     assert following is not None
     word = following["word"]
     lower = word[:1].islower()
@@ -126,32 +120,3 @@ def _closes(before: str, word: str) -> bool:
     if len(before) == 1 and before.isupper():  # an initial; the s of "1.2 m/s. Heron" is none
         return starter or before == "I" or not word[:1].isalpha()
     return True
-
-
-def _code(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Spans of `code` between equal runs of backticks, in order."""
-    runs = list(_TICKS.finditer(text, start, end))
-    partner: dict[int, int] = {}  # length of a run -> index of the next run of that length
-    following = [0] * len(runs)
-    for index in range(len(runs) - 1, -1, -1):
-        length = len(runs[index][0])
-        following[index] = partner.get(length, 0)
-        partner[length] = index
-    index = 0
-    while index < len(runs):
-        if following[index]:
-            yield runs[index].start(), runs[following[index]].end()
-            index = following[index]
-        index += 1
-
-
-def _trim(text: str, start: int, end: int) -> tuple[int, int]:
-    piece = text[start:end]
-    left = len(piece) - len(piece.lstrip())
-    return (start + left, start + len(piece.rstrip())) if left < len(piece) else (start, start)
-
-
-def _skip_space(text: str, start: int, end: int) -> int:
-    while start < end and text[start].isspace():
-        start += 1
-    return start

@@ -1,7 +1,6 @@
 """Words of a text, stop words and stems, for comparing texts by their words."""
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
@@ -37,24 +36,15 @@ EMPTY_WORDS: Final = word_set(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
-    """A word of a text, with the stems by which it can be compared: its own and its parts'."""
-
-    raw: str
-    stems: tuple[str, ...]
-
-
-def content_words(text: str) -> list[Word]:
+def content_words(text: str) -> list[str]:
     """The words that say what a text is about. An abbreviation in capitals ("IT", "US") is no stop word."""
-    raw = _WORD.findall(text)
-    told = [word for word in raw if word.lower() not in EMPTY_WORDS or (len(word) > 1 and word.isupper())]
-    return [Word(word, _stems_of(word)) for word in told]
+    words: list[str] = _WORD.findall(text)
+    return [word for word in words if word.lower() not in EMPTY_WORDS or (len(word) > 1 and word.isupper())]
 
 
 def stems(text: str) -> frozenset[str]:
     """The stems of a text's content words and of their parts."""
-    return frozenset(stem for word in content_words(text) for stem in word.stems)
+    return frozenset(stem for word in content_words(text) for stem in _stems_of(word))
 
 
 def stem(word: str) -> str:

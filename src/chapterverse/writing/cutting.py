@@ -6,8 +6,8 @@ comes along: the lead-in of a list or of code, the header of a table, the first 
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from chapterverse.evidence.assembly import begins_dangling
 from chapterverse.evidence.citations import Proven
@@ -30,13 +30,6 @@ _NUMBERED = re.compile(r"\(?(\d{1,4})[.)]\s")
 _FENCE = re.compile(r"\s*(?:`{3,}|~{3,})")
 
 
-class _Span(NamedTuple):
-    """Places of the first and the last unit."""
-
-    first: int
-    last: int
-
-
 def announces(text: str) -> bool:
     """Whether a text ends by announcing something that has to follow."""
     return _ANNOUNCES.search(text.rstrip("*_ \n")) is not None
@@ -48,7 +41,8 @@ def cut_excerpt(
     """The excerpt of a section that answers best, by the logits of its units; None if no unit was read. It has more
     than what answers, as far as there is room, if it is to be filled."""
     units = passage.units
-    last = [at + 1 == len(units) or not _follows(units[at + 1], unit) for at, unit in enumerate(units)]
+    numbers = {unit.ref.unit for unit in units}
+    last = [unit.ref.unit + 1 not in numbers for unit in units]
     known = [  # what announces something that is not there, such as an image, is no answer
         UNREAD if ends and announces(unit.text) else scores.get(unit.start, UNREAD)
         for unit, ends in zip(units, last, strict=True)
@@ -61,14 +55,10 @@ def cut_excerpt(
     first, end = max(first, best - AROUND), min(last.index(True, best), best + AROUND) + 1
     cutter = _Cutter(units[first:end], known[first:end], fill=fill)
     span = cutter.span()
-    shown = cutter.units[span.first : span.last + 1]
-    lit = tuple(cutter.units[at] for at in sorted(cutter.lit) if span.first <= at <= span.last)
+    shown = tuple(cutter.units[at] for at in span)
+    lit = tuple(cutter.units[at] for at in span if at in cutter.lit)
     told = Statement(_told(passage, shown, question, heading), shape="excerpt")
     return Proven(told, "quoted", shown, highlights=lit)
-
-
-def _follows(unit: IssuedUnit, other: IssuedUnit) -> bool:
-    return unit.ref.unit - other.ref.unit == 1
 
 
 class _Cutter:
@@ -86,40 +76,36 @@ class _Cutter:
         self._lines = [min(CODE_LINES, unit.text.count("\n") - 1) if unit.kind == "code" else 0 for unit in units]
         self._needed = [self._needed_before(at) for at in range(len(units))]
 
-    def span(self) -> _Span:
+    def span(self) -> range:
         """The span that fits and holds most of what seems to answer; where none fits, the best unit with what it
         needs. Every unit is worth something, so that there is no room left beside it for more."""
         ends = range(len(self.units)) if self._fill else sorted(self.lit)
-        tried = {self._closed(_Span(first, last)) for first in ends for last in ends if first <= last}
-        fitting = [span for span in tried if self._fits(span) and self._needed[span.first] == span.first]
-        first, last = max(fitting, key=self._rank, default=self._closed(_Span(self._best, self._best)))
-        while last > first and announces(self.units[last].text):
-            last -= 1
-        return _Span(first, last)
+        tried = {self._closed(first, last) for first in ends for last in ends if first <= last}
+        fitting = [span for span in tried if self._fits(span) and self._needed[span[0]] == span[0]]
+        span = max(fitting, key=self._rank, default=self._closed(self._best, self._best))
+        while len(span) > 1 and announces(self.units[span[-1]].text):
+            span = span[:-1]
+        return span
 
-    def _rank(self, span: _Span) -> tuple[float, int, int]:
-        worth = self._worth[span.first : span.last + 1]
-        held = BEST if span.first <= self._best <= span.last else 0.0
-        return sum(worth) + held, -len(worth), -span.first
+    def _rank(self, span: range) -> tuple[float, int, int]:
+        held = BEST if self._best in span else 0.0
+        return sum(self._worth[at] for at in span) + held, -len(span), -span[0]
 
-    def _fits(self, span: _Span) -> bool:
-        places = range(span.first, span.last + 1)
-        blocks = sum(self._kind(at) == "code" and self._kind(at - 1) != "code" for at in places)
-        lines = sum(self._lines[at] for at in places)
-        return sum(self._words[at] for at in places) <= MOST_WORDS and (
-            (blocks <= 1 and lines <= CODE_LINES) or lines <= SHORT_CODE
-        )
+    def _fits(self, span: range) -> bool:
+        blocks = sum(self._kind(at) == "code" and self._kind(at - 1) != "code" for at in span)
+        lines = sum(self._lines[at] for at in span)
+        few = lines <= (CODE_LINES if blocks <= 1 else SHORT_CODE)
+        return few and sum(self._words[at] for at in span) <= MOST_WORDS
 
-    def _closed(self, span: _Span) -> _Span:
+    def _closed(self, first: int, last: int) -> range:
         """The span with what its first unit needs before it and its last unit announces after it."""
-        first, last = span
         while (before := self._needed[first]) < first:
-            if before < first - 1 and not self._fits(_Span(before, last)):
+            if before < first - 1 and not self._fits(range(before, last + 1)):
                 break  # a head that lies far away is told by itself
             first = before
         while last + 1 < len(self.units) and announces(self.units[last].text):
             last += 1
-        return _Span(first, last)
+        return range(first, last + 1)
 
     def _needed_before(self, first: int) -> int:
         """The place of what a unit cannot be understood without, or its own."""
@@ -140,7 +126,7 @@ class _Cutter:
 
 def _told(passage: IssuedPassage, units: Sequence[IssuedUnit], question: str, heading: str) -> str:
     """The text of a run of units: as it stands, with long code cut, after what introduces it."""
-    pieces = [_introduction(passage, units[0], heading)]
+    pieces = [_introduction(units[0], heading)]
     place = units[0].start
     for unit in units:
         if unit.kind == "code" and unit.text.count("\n") - 1 > CODE_LINES:
@@ -150,15 +136,10 @@ def _told(passage: IssuedPassage, units: Sequence[IssuedUnit], question: str, he
     return "".join(pieces)
 
 
-def _introduction(passage: IssuedPassage, first: IssuedUnit, heading: str) -> str:
+def _introduction(first: IssuedUnit, heading: str) -> str:
     """What has to be told before the first unit and does not stand right before it."""
     if first.kind == "row" and first.head:
-        at = first.head_start - passage.offset
-        lines = passage.text[at : at + 4000].split("\n")[:2] if first.head_start >= 0 else [first.head]
-        ruled = len(lines) > 1 and set(lines[1]) <= set("|-: ")
-        columns = first.head.strip().strip("|").count("|") + 1
-        rule = lines[1].strip() if ruled else "|" + " --- |" * columns
-        return f"{first.head}\n{rule}\n"
+        return f"{first.head}\n|{' --- |' * (first.head.strip().strip('|').count('|') + 1)}\n"
     lead = f"{first.head}\n\n…\n\n" if first.head and announces(first.head) else ""
     return f"### {heading}\n\n{lead}" if heading and begins_dangling(lead or first.text) else lead
 
@@ -184,10 +165,6 @@ def _whole(lines: Sequence[str]) -> Sequence[str]:
 
 def near_duplicates(one: str, two: str) -> bool:
     """Whether two excerpts say nearly the same."""
-    left, right = set(_threes(one)), set(_threes(two))
+    words = [re.findall(r"\w+", text.lower()) for text in (one, two)]
+    left, right = ({*zip(told, told[1:], told[2:], strict=False)} for told in words)
     return bool(left and right) and len(left & right) >= 0.5 * min(len(left), len(right))
-
-
-def _threes(text: str) -> Iterator[tuple[str, str, str]]:
-    found = re.findall(r"\w+", text.lower())
-    return zip(found, found[1:], found[2:], strict=False)

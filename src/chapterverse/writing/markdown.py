@@ -13,7 +13,7 @@ from textwrap import dedent
 from typing import Final
 
 from chapterverse.evidence.statement import Statement, UnitRef
-from chapterverse.language import sentences
+from chapterverse.language import INLINE_CODE, sentences
 from chapterverse.units import row_text
 
 MAX_STATEMENT_CHARS: Final = 2000  # what is longer without an end is cut here; the gate shows nothing so long
@@ -43,7 +43,6 @@ _NUMBERS = re.compile(rf"(?:\[\s*+{_LIST}\s*+\]|【\s*+{_LIST}\s*+】)(?![(\w])"
 _PART = re.compile(r"(\d{1,3})(?:\.(\d{1,4}))?(?:†[^,;\]】]*)?\s*([–—-])?")
 _INDEXED = re.compile(r"(?<![\w.])(?=[\w.]*[_.(])[^\W\d][\w.]{0,80}+(?:\(\))?(?<!\.)$")  # `a.b[0]` without backticks
 _HALF = re.compile(r"[\[【][^\]】\n]{0,60}$|\Z")  # a bracket that may still become a number, or the end
-_CODE = re.compile(r"(?<!`)(`++).*?(?<!`)\1(?!`)", re.DOTALL)
 _WIDEST: Final = 50  # numbers of one range; a wider one is a slip, and its ends are taken
 _LOOK_AHEAD: Final = 64  # characters that may stand between the first bracket and its end
 
@@ -226,13 +225,13 @@ def _first_end(block: str, ended: bool) -> int | None:
     if len(spans) < 2:
         return len(block) if ended else None
     start = spans[1][0]
-    open_code = "`" in _CODE.sub("", masked[:start])
+    open_code = "`" in INLINE_CODE.sub("", masked[:start])
     return None if not ended and (open_code or _NEXT_WORD.fullmatch(masked, start)) else start
 
 
 def _find_numbers(text: str) -> list[re.Match[str]]:
     """The brackets with unit numbers, in order."""
-    code = [match.span() for match in _CODE.finditer(text)]
+    code = [match.span() for match in INLINE_CODE.finditer(text)]
     return [
         match
         for match in _NUMBERS.finditer(text)
