@@ -34,7 +34,7 @@ ANSWERABLE: Final = ("answers", "missing")
 RIGHT: Final = ("answers", "lead")
 SELECTION: Final = ("answers",)
 SELECTION_REFUSED: Final = 0.8  # share of selections without the answer that are to be refused
-FALSE_ANSWERS: Final = 0.15  # share of close questions without an answer that may be answered
+FALSE_ANSWERS: Final = 0.16  # share of close questions without an answer that may be answered
 STRENGTH: Final = 0.05  # of the pull of weights towards 0
 
 
