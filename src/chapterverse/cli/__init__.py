@@ -17,7 +17,7 @@ from chapterverse.cli.chat import chat
 from chapterverse.cli.evaluating import evaluate
 from chapterverse.cli.judging import judge_check
 from chapterverse.cli.running import doctor, key, mcp, serve
-from chapterverse.cli.sessions import sessions
+from chapterverse.cli.sessions import feedback, sessions
 
 
 @click.group(
@@ -60,6 +60,7 @@ for _command in (
     ask,
     chat,
     sessions,
+    feedback,
     evaluate,
     judge_check,
     serve,
