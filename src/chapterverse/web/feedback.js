@@ -2,7 +2,7 @@
  * What the reader thinks of an answer: two thumbs and, after a thumb down, a reason. A thumb is kept as soon as it is pressed; the
  * reason is sent after it, if the reader gives one.
  */
-import { element } from "./dom.js";
+import { attach, element } from "./dom.js";
 
 const REASONS = [
   ["", "No reason"],
@@ -15,6 +15,16 @@ const REASONS = [
 ];
 const LONGEST_COMMENT = 1000; // characters, as the server has it
 
+/** A thumb that points up, drawn here: not every machine has a font with one. The styles turn it over. */
+function thumbIcon() {
+  const drawing = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  const line = document.createElementNS("http://www.w3.org/2000/svg", "path");
+  attach(drawing, { viewBox: "0 0 24 24", "aria-hidden": "true" });
+  attach(line, { d: "M4 11h3v9H4zM7 11l4-7.5c1.5 0 2.6 1.1 2.6 2.6V10h5a1.8 1.8 0 0 1 1.7 2.3l-1.7 6A2.3 2.3 0 0 1 16.4 20H7" });
+  drawing.append(line);
+  return drawing;
+}
+
 /**
  * The thumbs of one answer.
  * @param {(given: {rating: "up"|"down", reason: string|null, comment: string}) => Promise<object>} keep
@@ -22,10 +32,10 @@ const LONGEST_COMMENT = 1000; // characters, as the server has it
  */
 export function ratingOf(keep, rated = null) {
   const told = element("p", { class: "told", role: "status" });
-  const thumb = (rating, sign, name) =>
-    element("button", { type: "button", class: "thumb", "aria-pressed": String(rated?.rating === rating), onclick: () => rate(rating) }, element("span", { "aria-hidden": "true" }, sign), ` ${name}`);
-  const up = thumb("up", "👍", "Helpful");
-  const down = thumb("down", "👎", "Not helpful");
+  const thumb = (rating, name) =>
+    element("button", { type: "button", class: `thumb ${rating}`, "aria-pressed": String(rated?.rating === rating), onclick: () => rate(rating) }, thumbIcon(), ` ${name}`);
+  const up = thumb("up", "Helpful");
+  const down = thumb("down", "Not helpful");
   const choice = element("select", {}, ...REASONS.map(([value, text]) => element("option", { value }, text)));
   const comment = element("textarea", { rows: "2", maxlength: LONGEST_COMMENT, dir: "auto" });
   const form = element(
