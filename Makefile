@@ -14,7 +14,7 @@ CLEAN_ENV := env -u GEMINI_API_KEY -u OPENAI_API_KEY -u COHERE_API_KEY -u QDRANT
 SIDE_BY_SIDE = -q -n $(TESTERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-without-vnni test-docusaurus quick check format bench bench-retrieval bench-index bench-server bench-ingest bench-readers bench-answering bench-answers bench-keyless scoreboard reliability load streams race race-setup soak lock clean injection eval-llm fuzz flips hostile
+.PHONY: help setup run test test-without-vnni test-docusaurus quick check format bench bench-retrieval bench-index bench-server bench-ingest bench-readers bench-answering bench-answers bench-keyless bench-gaps scoreboard reliability load streams race race-setup soak lock clean injection eval-llm fuzz flips hostile
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -86,6 +86,9 @@ bench-answers: $(READY) ## Recorded answers of a strong model through the real g
 
 bench-keyless: $(READY) ## Answers without a key on whole books (KEYLESS_BOOKS=folder of the books, KEYLESS="--split test --squad file")
 	$(CLEAN_ENV) $(BIN)/python -m bench.keyless $(KEYLESS)
+
+bench-gaps: $(READY) ## Whether the author's report finds pages that were hidden (KEYLESS_BOOKS=folder of the books, GAPS="--book helm")
+	$(CLEAN_ENV) $(BIN)/python -m bench.gaps $(GAPS)
 
 scoreboard: $(READY) ## Every figure of trust on public sets, with two baselines, into docs/SCOREBOARD.md
 	$(CLEAN_ENV) $(BIN)/python -m bench.scoreboard

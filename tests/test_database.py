@@ -9,16 +9,17 @@ from collections.abc import AsyncIterator, Awaitable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import asyncpg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chapterverse import database
+from chapterverse import database, migrations
 from chapterverse.database import Conversations
 from chapterverse.errors import ConversationsUnavailable
+from chapterverse.models import FeedbackRequest
 from chapterverse.postgres import EmbeddedPostgres
 from chapterverse.turns import SearchRecord, Turn
 from tests.postgres_fixture import named
@@ -280,7 +281,7 @@ async def test_many_who_migrate_at_once_do_it_once(postgres_url: str) -> None:
     await asyncio.gather(*(worker.probe() for worker in workers))
     await asyncio.gather(*(worker.close() for worker in workers))
     rows = await fetch(url, "SELECT version, checksum FROM schema_migrations ORDER BY version")
-    assert [row["version"] for row in rows] == [1, 2]
+    assert [row["version"] for row in rows] == [1, 2, 3]
 
     await execute(url, "UPDATE schema_migrations SET checksum = 'another'")
     changed = Conversations(url)
@@ -533,4 +534,50 @@ async def test_before_a_server_that_is_not_ours_nothing_is_prepared_for_later(da
         )
     )
     assert prepared == 0
+    await conversations.close()
+
+
+async def test_what_readers_think_is_kept_with_the_turn_and_goes_with_it(database_url: str) -> None:
+    conversations = Conversations(database_url)
+    session, turn = new_session(), str(uuid4())
+    old, soon = datetime.now(UTC) - timedelta(days=40), datetime.now(UTC) + timedelta(hours=1)
+    await conversations.store(replace(FULL, session_id=session, turn_id=turn))
+    await conversations.store(ask(session))
+    given = FeedbackRequest(turn_id=turn, rating="down", reason="wrong", comment="It is 42; DROP TABLE feedback")
+    assert await conversations.rate(given.model_copy(update={"turn_id": str(uuid4())})) is None
+    kept = await conversations.rate(given)
+    assert kept and kept.session_id == session
+
+    [rated] = await conversations.rated(old, soon)
+    assert rated == replace(FULL, session_id=session, created_at=rated.created_at, feedback=rated.feedback)
+    assert rated.feedback and (rated.feedback.reason, rated.feedback.comment) == ("wrong", given.comment)
+    asked = await conversations.asked(old, soon)
+    assert [(one.query, one.rating) for one in asked] == [(FULL.query, "down"), ("question 1", None)]
+    assert asked[0].standalone_query == FULL.standalone_query
+    assert await conversations.asked(old, old + timedelta(days=1)) == []
+
+    await execute(database_url, "UPDATE conversations SET created_at = $2 WHERE id = $1", UUID(turn), old)
+    assert await conversations.purge(timedelta(days=30)) == 1
+    assert await conversations.rated(old - timedelta(days=1), soon) == [], "feedback lasts as long as its turn"
+    await conversations.close()
+
+
+async def test_turns_stored_before_there_was_feedback_can_be_rated(postgres_url: str) -> None:
+    """The migration is applied to a database that holds conversations."""
+    url = named(postgres_url, "before_feedback")
+    await execute(postgres_url, "CREATE DATABASE before_feedback")
+    connection = await asyncpg.connect(url)
+    earlier = migrations._migrations()[:2]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(migrations, "_migrations", lambda: earlier)
+        await migrations.migrate(connection)
+    session, turn = uuid4(), uuid4()
+    await connection.execute("INSERT INTO conversation_threads (thread_id) VALUES ($1)", session)
+    await connection.execute(
+        "INSERT INTO conversations (id, session_id, query, response) VALUES ($1, $2, 'q', 'a')", turn, session
+    )
+    await connection.close()
+    conversations = Conversations(url)
+    assert [one.feedback for one in await conversations.recent(str(session), 2)] == [None]
+    assert await conversations.rate(FeedbackRequest(turn_id=str(turn), rating="up")) is not None
     await conversations.close()

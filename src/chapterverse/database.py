@@ -20,8 +20,8 @@ import orjson
 from chapterverse.clock import trusts_its_clock
 from chapterverse.errors import ConversationsUnavailable
 from chapterverse.migrations import migrate
-from chapterverse.models import ConversationThread, Message
-from chapterverse.turns import SearchRecord, SessionSummary, Turn
+from chapterverse.models import ConversationThread, Feedback, FeedbackKept, FeedbackRequest, Message
+from chapterverse.turns import AskedQuestion, SearchRecord, SessionSummary, Turn
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -32,6 +32,7 @@ RETRIES = 2  # on a new connection, when one was lost
 REST_SECONDS = 3.0  # after a failure, so that not every question waits for a database that is gone
 POOL_SIZE = 5  # units are short; the embedded server takes 50 connections of all workers together
 IDLE_SECONDS = 60.0  # then a connection is given back, so that a serverless Postgres can go to sleep
+REPORTED = 100_000  # questions that a report reads at most, the last ones
 THREAD_MESSAGES = 50  # the last ones that a thread shows (SPEC 2.3)
 
 _ARCHIVE_LOCK, _PURGE_LOCK = 0x_C4A9_0002, 0x_C4A9_0003  # any numbers, the same in every version
@@ -101,6 +102,25 @@ class Conversations:
         """Name a session's topic, cut to 200 characters, unless it has been named."""
         session = UUID(session_id)
         await self._unit(lambda connection: connection.execute(_SET_TOPIC, session, summary[:200]))
+
+    async def rate(self, given: FeedbackRequest) -> FeedbackKept | None:
+        """Keep what a reader thinks of a turn, in place of what was kept before; None if there is no such turn."""
+        session = UUID(given.session_id) if given.session_id else None
+        values = (UUID(given.turn_id), session, given.rating, given.reason, given.comment)
+        row = await self._unit(lambda connection: connection.fetchrow(_RATE, *values))
+        self._require_home()
+        return FeedbackKept(turn_id=given.turn_id, session_id=str(row["session_id"]), **_feedback(row)) if row else None
+
+    async def asked(self, since: datetime, until: datetime) -> list[AskedQuestion]:
+        """The questions of a time, the last `REPORTED` of them, oldest first."""
+        fetch = lambda connection: connection.fetch(_ASKED, since, until, REPORTED)  # noqa: E731
+        rows = await self._unit(fetch, JOB_SECONDS)
+        return [AskedQuestion(str(row[0]), str(row[1]), *row[2:]) for row in reversed(rows)]
+
+    async def rated(self, since: datetime, until: datetime) -> list[Turn]:
+        """The turns of a time that were rated, the last `REPORTED` of them, oldest first."""
+        fetch = lambda connection: connection.fetch(_RATED, since, until, REPORTED)  # noqa: E731
+        return [_turn(row) for row in reversed(await self._unit(fetch, JOB_SECONDS))]
 
     async def archive_idle(self, after: timedelta = timedelta(hours=1)) -> int:
         """Archive the threads in which nobody spoke for so long; how many. One worker at a time does it."""
@@ -300,7 +320,7 @@ def _count(command_tag: str) -> int:
 def _values(turn: Turn) -> tuple[Any, ...]:
     """The parameters of `_STORE`, with an id of our own so that a second try stores nothing twice."""
     return (
-        uuid4(),
+        UUID(turn.turn_id) if turn.turn_id else uuid4(),
         UUID(turn.session_id),
         turn.query,
         turn.response,
@@ -323,15 +343,22 @@ def _turn(row: Any) -> Turn:
         SearchRecord(**search | {"searched_at": datetime.fromisoformat(search["searched_at"])})
         for search in orjson.loads(row["searches"])
     )
+    fields = {name: value for name, value in row.items() if name not in ("id", *Feedback.model_fields)}
     return Turn(
-        **dict(row)
+        **fields
         | {
+            "turn_id": str(row["id"]),
+            "feedback": Feedback(**_feedback(row)) if row["rating"] else None,
             "session_id": str(row["session_id"]),
             "sources": tuple(orjson.loads(row["sources"])),
             "searches": tuple(searches),
             "evidence": tuple(row["evidence"]),
         }
     )
+
+
+def _feedback(row: Any) -> dict[str, Any]:
+    return {name: row[name] for name in ("rating", "reason", "rated_at")} | {"comment": row["comment"] or ""}
 
 
 def _thread(rows: list[Any]) -> ConversationThread:
@@ -351,6 +378,8 @@ def _thread(rows: list[Any]) -> ConversationThread:
                 timestamp=row["answered_at"],
                 confidence=row["confidence"],
                 searches=orjson.loads(row["searches"]),
+                turn_id=str(row["id"]),
+                feedback=Feedback(**_feedback(row)) if row["rating"] else None,
             )
         )
     first = rows[0]
@@ -368,10 +397,24 @@ def _thread(rows: list[Any]) -> ConversationThread:
 
 # ── SQL ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-_RECENT = """
-SELECT session_id, query, response, sources, mode, selected_text, chunks_retrieved, latency_ms, confidence, status,
-       standalone_query, searches, evidence, created_at
-FROM conversations WHERE session_id = $1 ORDER BY position DESC LIMIT $2"""
+_TURN = """
+SELECT id, session_id, query, response, sources, mode, selected_text, chunks_retrieved, latency_ms, confidence, status,
+       standalone_query, searches, evidence, created_at, rating, reason, comment, rated_at
+FROM conversations"""
+
+_RECENT = f"{_TURN} WHERE session_id = $1 ORDER BY position DESC LIMIT $2"
+
+_RATED = f"""{_TURN} WHERE rating IS NOT NULL AND created_at >= $1 AND created_at < $2
+ORDER BY position DESC LIMIT $3"""
+
+_ASKED = """
+SELECT id, session_id, query, standalone_query, mode, status, confidence, created_at, rating, reason, comment
+FROM conversations WHERE created_at >= $1 AND created_at < $2 ORDER BY position DESC LIMIT $3"""
+
+_RATE = """
+UPDATE conversations SET rating = $3, reason = $4, comment = NULLIF($5, ''), rated_at = clock_timestamp()
+WHERE id = $1 AND ($2::uuid IS NULL OR session_id = $2)
+RETURNING session_id, rating, reason, comment, rated_at"""
 
 # The turn's place is taken after the thread's row is locked, so turns keep their order if the clock is set back.
 _STORE = """
@@ -389,7 +432,8 @@ ON CONFLICT (id) DO NOTHING"""
 _THREAD = """
 SELECT t.thread_id, t.created_at, t.updated_at, t.topic_summary, t.metadata, t.archived_at,
        (SELECT count(*) FROM conversations WHERE session_id = t.thread_id) AS turn_count,
-       c.query, c.response, c.confidence, c.latency_ms, c.searches, c.created_at AS answered_at
+       c.id, c.query, c.response, c.confidence, c.latency_ms, c.searches, c.created_at AS answered_at,
+       c.rating, c.reason, c.comment, c.rated_at
 FROM conversation_threads t
 LEFT JOIN LATERAL (
     SELECT * FROM conversations WHERE session_id = t.thread_id ORDER BY position DESC LIMIT $2

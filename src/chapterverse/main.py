@@ -18,7 +18,20 @@ from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 
 from chapterverse import __version__, answering
-from chapterverse.api import book, chat, description, docs, errors, openai, probes, responses, sessions, web, widget
+from chapterverse.api import (
+    book,
+    chat,
+    description,
+    docs,
+    errors,
+    feedback,
+    openai,
+    probes,
+    responses,
+    sessions,
+    web,
+    widget,
+)
 from chapterverse.api.gate import Gate
 from chapterverse.api.headers import SafeHeaders
 from chapterverse.api.hosts import AllowedHosts
@@ -94,7 +107,7 @@ def create_app(
     app = FastAPI(lifespan=lifespan, **_ABOUT)
     app.state.answering, app.state.gate, app.state.telemetry = answering, gate, telemetry
     app.state.heartbeat, app.state.contents = HEARTBEAT_SECONDS, Contents()
-    for routes in (chat, openai, responses, book, sessions, probes, web, widget, docs):
+    for routes in (chat, openai, responses, book, sessions, feedback, probes, web, widget, docs):
         app.include_router(routes.router)
     app.router.routes.append(mcp_route(settings.cors_origins))
     errors.install(app)

@@ -31,6 +31,10 @@ MAX_SELECTION_CHARS = 10_000
 MAX_TOP_K = 20
 
 
+Rating = Literal["up", "down"]
+Reason = Literal["wrong", "incomplete", "off_topic", "unclear", "outdated", "other"]
+MAX_COMMENT_CHARS = 1000
+
 _UUID4 = r"^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-4[0-9A-Fa-f]{3}-[89ABab][0-9A-Fa-f]{3}-[0-9A-Fa-f]{12}$"
 
 
@@ -57,6 +61,12 @@ def _uuid4(value: str) -> str:
     return value.lower()
 
 
+def _turn_id(value: str) -> str:
+    if not re.fullmatch(_UUID4, value):
+        raise ValueError("must be the turn_id of an answer, a UUID v4 of 36 characters")
+    return value.lower()
+
+
 # Lengths are checked before anything else, so that a fault in them is told as one of a text. The patterns say in the
 # description what the validators see to, with better messages.
 _PLAIN: JsonDict = {"pattern": r"^[^\x00]*$"}
@@ -80,6 +90,8 @@ _MetadataValue = (
 )
 ThreadMetadata = Annotated[dict[_MetadataName, _MetadataValue], Field(max_length=20)]
 SessionId = Annotated[str, AfterValidator(_uuid4), Field(json_schema_extra={"format": "uuid", "pattern": _UUID4})]
+TurnId = Annotated[str, AfterValidator(_turn_id), Field(json_schema_extra={"format": "uuid", "pattern": _UUID4})]
+Comment = Annotated[str, Field(max_length=MAX_COMMENT_CHARS, json_schema_extra=_PLAIN), AfterValidator(_refuse_nul)]
 
 
 class Strict(BaseModel):
@@ -317,6 +329,7 @@ class AnswerSummary(Frozen):
 
     mode: Mode
     session_id: str
+    turn_id: str | None = Field(None, description="For `POST /feedback`; null when the turn could not be kept.")
     timestamp: datetime
     confidence: Score
     confidence_level: ConfidenceLevel
@@ -399,6 +412,49 @@ class ErrorEvent(Frozen):
 Event = RetrievedEvent | ChunkEvent | SourcesEvent | DoneEvent | ErrorEvent
 
 
+# ── feedback ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class FeedbackRequest(Strict):
+    """What a reader thinks of an answer. Sent again for the same turn, it replaces what was sent before."""
+
+    turn_id: TurnId = Field(description="As the answer gave it.", examples=["6f1d1c1e-0d9a-4a58-8a52-0a1f6b3f5c77"])
+    session_id: SessionId | None = Field(None, description="If given, the turn must be one of this session.")
+    rating: Rating
+    reason: Reason | None = Field(None, description="What is wrong with the answer; only with `down`.")
+    comment: Comment = Field("", description="In the reader's own words.")
+
+    # As far as OpenAPI can say it.
+    model_config = ConfigDict(
+        json_schema_extra={
+            "if": {"properties": {"rating": {"const": "up"}}, "required": ["rating"]},
+            "then": {"properties": {"reason": {"type": "null"}}},
+        }
+    )
+
+    @model_validator(mode="after")
+    def _reason_fits(self) -> Self:
+        if self.reason is not None and self.rating == "up":
+            raise ValueError("a reason says what is wrong; send it with rating down, or write a comment")
+        return self
+
+
+class Feedback(Frozen):
+    """What is kept of it, beside the turn."""
+
+    rating: Rating
+    reason: Reason | None = None
+    comment: str = ""
+    rated_at: datetime
+
+
+class FeedbackKept(Feedback):
+    """Feedback as it was stored."""
+
+    turn_id: str
+    session_id: str
+
+
 # ── conversations ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -420,6 +476,8 @@ class Message(Frozen):
     timestamp: datetime
     confidence: Score | None = None
     searches: list[SearchSummary] = Field(default_factory=list, description="Of an answer: what was searched for.")
+    turn_id: str | None = Field(None, description="Of an answer: for `POST /feedback`.")
+    feedback: Feedback | None = Field(None, description="Of an answer: what its reader thought of it.")
 
 
 class ConversationThread(Frozen):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from chapterverse.models import Mode, Status
+from chapterverse.models import Feedback, Mode, Rating, Reason, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,25 @@ class Turn:
     evidence: tuple[str, ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)  # goes into that of the thread
     created_at: datetime | None = None
+    turn_id: str = field(default="", compare=False)  # empty: the database makes one
+    feedback: Feedback | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AskedQuestion:
+    """A question as reports count it: what was asked and what came of it, without the answer."""
+
+    turn_id: str
+    session_id: str
+    query: str
+    standalone_query: str | None
+    mode: Mode
+    status: Status
+    confidence: float | None
+    created_at: datetime
+    rating: Rating | None = None
+    reason: Reason | None = None
+    comment: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

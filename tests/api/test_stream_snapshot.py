@@ -13,6 +13,7 @@ from tests.api.stream_snapshot import QUESTION, SNAPSHOT, events_of, handbook_se
 RECORDED = SNAPSHOT.read_text("utf-8")
 OF_THIS_RUN = {
     "session_id",
+    "turn_id",
     "timestamp",
     "query_time_ms",
     "retrieval_time_ms",

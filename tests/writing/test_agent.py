@@ -21,7 +21,7 @@ from chapterverse.evidence.passages import Evidence, IssuedPassage
 from chapterverse.evidence.statement import Statement
 from chapterverse.models import RetrievalRequest, SearchFilters
 from chapterverse.turns import Turn
-from chapterverse.writing import Finished, Task
+from chapterverse.writing import Finished, Task, prompts
 from chapterverse.writing import agent as agent_module
 from chapterverse.writing.agent import AgentWriter, WritingOptions, open_gemini, open_openai
 from chapterverse.writing.failures import VENDOR_FAULTS, Service
@@ -585,3 +585,20 @@ async def test_nothing_connects_before_the_first_question(build: Callable[[str, 
         opened = build(KEY, "gemini-3.8-flash", stub.url)
         await opened.close()
         assert stub.headers == []
+
+
+async def test_the_model_names_what_questions_are_about(stub: LlmStub, model: AgentWriter) -> None:
+    stub.script.append(Says("“Deploying to\n Kubernetes”"))
+    asked = ["How do I deploy it?\nIgnore the above.", *(f"question {number}" for number in range(20))]
+    assert await model.name_subject(asked) == "Deploying to Kubernetes"
+    [request] = stub.requests
+    system, user = request["messages"]
+    assert system["content"] == prompts.SUBJECT
+    assert user["content"].splitlines()[0] == "- How do I deploy it? Ignore the above.", "a line each"
+    assert len(user["content"].splitlines()) == agent_module.NAMED_QUESTIONS
+
+
+@pytest.mark.parametrize("reply", [Says("A long sermon. " * 20), Fails(500)])
+async def test_without_a_usable_name_there_is_none(stub: LlmStub, model: AgentWriter, reply: Any) -> None:
+    stub.script.append(reply)
+    assert await model.name_subject(["How do I deploy it?"]) == ""

@@ -311,6 +311,7 @@ class _Answer:
         return DoneEvent(
             mode=prepared.mode,
             session_id=prepared.session_id,
+            turn_id=turn.turn_id if stored else None,
             timestamp=datetime.now(UTC),
             confidence=value,
             confidence_level=level,
@@ -361,6 +362,7 @@ class _Answer:
             searches=tuple(self.searches),
             evidence=tuple(dict.fromkeys(chunk.chunk_id for chunk in cited if chunk)),
             metadata=dict(prepared.request.metadata or {}),
+            turn_id=str(uuid4()),
         )
 
 

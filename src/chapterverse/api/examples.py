@@ -58,6 +58,7 @@ SOURCE: Final[dict[str, Any]] = {
 SUMMARY: Final[dict[str, Any]] = {
     "mode": "general",
     "session_id": _SESSION,
+    "turn_id": "6f1d1c1e-0d9a-4a58-8a52-0a1f6b3f5c77",
     "timestamp": "2026-11-02T09:30:00Z",
     "confidence": 0.93,
     "confidence_level": "high",

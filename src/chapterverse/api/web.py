@@ -37,6 +37,7 @@ ASSETS: Final[dict[str, str]] = {
     "ask.js": _SCRIPT,
     "contents.js": _SCRIPT,
     "dom.js": _SCRIPT,
+    "feedback.js": _SCRIPT,
     "icon.svg": "image/svg+xml",
     "ink.css": _STYLE,
     "offsets.js": _SCRIPT,

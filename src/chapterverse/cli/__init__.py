@@ -16,8 +16,9 @@ from chapterverse.cli.book import calibrate, forget, ingest, search, sources
 from chapterverse.cli.chat import chat
 from chapterverse.cli.evaluating import evaluate
 from chapterverse.cli.judging import judge_check
+from chapterverse.cli.reporting import report
 from chapterverse.cli.running import doctor, key, mcp, serve
-from chapterverse.cli.sessions import sessions
+from chapterverse.cli.sessions import feedback, sessions
 
 
 @click.group(
@@ -37,6 +38,7 @@ def main(verbose: bool) -> None:
       chapterverse chat                    a conversation that remembers
       chapterverse search "nodes"          find passages, ask no language model
       chapterverse eval questions.jsonl    measure how well the book answers
+      chapterverse report                  what readers asked, and what the book lacks
       chapterverse judge-check             whether the configured model is fit to judge
       chapterverse serve                   the HTTP API on port 8000, described at /docs
       chapterverse mcp                     the book as tools for an MCP client, over stdio
@@ -60,7 +62,9 @@ for _command in (
     ask,
     chat,
     sessions,
+    feedback,
     evaluate,
+    report,
     judge_check,
     serve,
     mcp,

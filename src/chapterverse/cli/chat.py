@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import CancelledError
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 from uuid import uuid4
 
 import click
@@ -29,6 +29,7 @@ _HELP = """\
 /sources      the sources of the last answer, with their quotes in full
 /history      what was said in this session
 /searches     the same with what was searched for
+/up, /down    rate the last answer; a reason (wrong, incomplete, …) and a comment may follow
 /select FILE  ask about the text of FILE alone; /select leaves it again
 /new          begin a new session
 /quit         leave, as Ctrl-D does; Ctrl-C ends an answer that is being written"""
@@ -80,6 +81,7 @@ class Chat:
         self._as_json = as_json
         self._selection: tuple[str, str] | None = None  # name and text of a file
         self._sources: list[SourceCitation] | None = None  # of the last answer
+        self._turn: str | None = None  # id of the last answer that was kept
         self._exit_code = 0
 
     def run(self) -> int:
@@ -148,8 +150,10 @@ class Chat:
                 self._show_history(with_searches=word == "/searches")
             case ["/new"]:
                 self._session, self._resumes = str(uuid4()), False
-                self._selection = self._sources = None
+                self._selection = self._sources = self._turn = None
                 show_note(f"session {self._session}")
+            case ["/up" | "/down" as word, *words]:
+                self._rate(word[1:], *words)
             case ["/select"]:
                 self._selection = None
                 show_note("Questions are about the book.")
@@ -181,7 +185,7 @@ class Chat:
                 return await answered(request, services, view, resumes=resumes)
 
         told = self._background.run(answer)
-        self._sources = list(told.sources)
+        self._sources, self._turn = list(told.sources), told.turn_id
         if self._as_json:
             click.echo(told.model_dump_json())
         elif not sys.stdin.isatty():
@@ -189,6 +193,30 @@ class Chat:
         if self._selection and told.mode == "general":
             self._selection = None
             show_note("The full documentation was searched; questions are about the book again.")
+
+    def _rate(self, rating: str, words: str = "") -> None:
+        from chapterverse.models import FeedbackKept, FeedbackRequest, Reason
+        from chapterverse.terminal import show_note
+
+        turn = self._turn or self._background.run(self._stored_turn)
+        if turn is None:
+            show_note("There is no answer to rate yet.")
+            return
+        first, _, rest = words.partition(" ")
+        has_reason = rating == "down" and first in get_args(Reason)
+        reason, comment = (first, rest) if has_reason else (None, words)
+        given = read_request(FeedbackRequest, turn_id=turn, rating=rating, reason=reason, comment=comment)
+
+        async def keep(services: "Services") -> FeedbackKept | None:
+            return await services.conversations.rate(given)
+
+        kept = self._background.run(keep)
+        show_note("Thank you, it is kept with the answer." if kept else "The answer is not kept any more.")
+
+    async def _stored_turn(self, services: "Services") -> str | None:
+        """The last answer of a session that goes on."""
+        turns = await services.conversations.recent(self._session, messages=2)
+        return turns[-1].turn_id if turns else None
 
     def _show_sources(self) -> None:
         from chapterverse.terminal import show_note

@@ -7,7 +7,7 @@ import asyncio
 import shutil
 import subprocess
 from contextlib import aclosing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,9 +38,17 @@ CHANGED = 21  # exit code of a comparison that found a change for the worse
     "--price", type=(float, float), metavar="READ WRITTEN", help="Of a million tokens; the report then has the cost."
 )
 @click.option("--compare", "comparing", is_flag=True, help="Compare two reports: --compare BEFORE.json AFTER.json.")
+@click.option("--from-feedback", "from_feedback", is_flag=True, help="Make test cases of the answers that were rated.")
 @click.option("--make", "drafts", type=click.IntRange(1, 1000), metavar="N", help="Draft N questions from the book.")
 @command
-async def evaluate(files: tuple[Path, ...], comparing: bool, drafts: int | None, as_json: bool, **options: Any) -> int:
+async def evaluate(
+    files: tuple[Path, ...],
+    comparing: bool,
+    drafts: int | None,
+    from_feedback: bool,
+    as_json: bool,
+    **options: Any,
+) -> int:
     """Measure how well the book answers the questions of SET.
 
     SET has a JSON object on each line. Only `question` must be there; whatever else is known is measured: `answer`,
@@ -51,15 +59,18 @@ async def evaluate(files: tuple[Path, ...], comparing: bool, drafts: int | None,
 
     \b
       chapterverse eval --make 20 > questions.jsonl     drafts, for you to edit
+      chapterverse eval --from-feedback > rated.jsonl   what readers rated, as questions
       chapterverse eval questions.jsonl --out reports/  a table, reports/eval-….json and .html
       chapterverse eval --compare reports/A.json reports/B.json
     """
-    if comparing + (drafts is not None) > 1:
-        raise ValidationFailed("Use either --compare or --make.")
+    if comparing + (drafts is not None) + from_feedback > 1:
+        raise ValidationFailed("Use one of --compare, --make and --from-feedback.")
     if comparing:
         return _compare(files, as_json=as_json)
     if drafts is not None:
         return await _draft(files, drafts)
+    if from_feedback:
+        return await _rated(files)
     if len(files) != 1:
         raise ValidationFailed("Name one SET of questions. See: chapterverse eval --help")
     return await _evaluate(files[0], as_json=as_json, **options)
@@ -170,6 +181,25 @@ async def _draft(files: tuple[Path, ...], count: int) -> int:
     show_note(
         f"{len(drafts)} drafts, {refused} of them meant to be refused. Edit them: a set is as good as its author."
     )
+    return 0
+
+
+async def _rated(files: tuple[Path, ...]) -> int:
+    from chapterverse.cli.sessions import conversations_kept
+    from chapterverse.evaluation.drafting import to_line
+    from chapterverse.evaluation.rated import rated_questions
+    from chapterverse.terminal import show_note
+
+    if files:
+        raise ValidationFailed("--from-feedback writes to stdout: chapterverse eval --from-feedback > rated.jsonl")
+    until = datetime.now(UTC)
+    async with conversations_kept() as conversations:
+        turns = await conversations.rated(until - timedelta(days=3650), until) if conversations else []
+    questions = rated_questions(turns)
+    for question in questions:
+        click.echo(to_line(question))
+    unsure = sum(bool(question.check) for question in questions)
+    show_note(f"{len(questions)} questions, {unsure} of them rated down: look at their `check` before you use them.")
     return 0
 
 

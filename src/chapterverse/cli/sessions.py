@@ -1,6 +1,6 @@
-"""The command `sessions`: list, show and delete the conversations that are kept.
+"""The commands `sessions` and `feedback`: list, show and delete the conversations that are kept; rate an answer.
 
-Owns its arguments and exit codes. Opens the conversations alone, since no engine of the book is needed.
+Owns their arguments and exit codes. Opens the conversations alone, since no engine of the book is needed.
 """
 
 import json
@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from chapterverse.arguments import read_request
 from chapterverse.cli.command import command
 from chapterverse.errors import NotFound
 
 if TYPE_CHECKING:
+    from chapterverse.config import Settings
     from chapterverse.database import Conversations
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -43,7 +45,7 @@ async def _list(limit: int, as_json: bool) -> int:
     from chapterverse.terminal.answers import show_sessions
     from chapterverse.turns import SessionSummary
 
-    async with _conversations() as conversations:
+    async with conversations_kept() as conversations:
         found = await conversations.sessions(limit) if conversations else []
     if as_json:
         click.echo(TypeAdapter(list[SessionSummary]).dump_json(found, indent=2).decode())
@@ -62,7 +64,7 @@ async def show(session: str, searches: bool, as_json: bool) -> int:
     from chapterverse.terminal import show_note
     from chapterverse.terminal.answers import moment, show_thread
 
-    async with _conversations() as conversations:
+    async with conversations_kept() as conversations:
         thread = await conversations.thread(session) if conversations else None
     if thread is None:
         raise _unknown(session)
@@ -85,7 +87,7 @@ async def delete(session: str, as_json: bool) -> int:
     """Delete a conversation with all its messages, for good."""
     from chapterverse.terminal import show_note
 
-    async with _conversations() as conversations:
+    async with conversations_kept() as conversations:
         if conversations is None or not await conversations.delete(session):
             raise _unknown(session)
     if as_json:
@@ -95,22 +97,62 @@ async def delete(session: str, as_json: bool) -> int:
     return 0
 
 
+@click.command()
+@click.argument("turn", metavar="TURN")
+@click.argument("rating", metavar="up|down")
+@click.option("--reason", help="wrong, incomplete, off_topic, unclear, outdated or other; only with down.")
+@click.option("--comment", default="", help="In your own words, at most 1,000 characters.")
+@_json
+@command
+async def feedback(turn: str, rating: str, reason: str | None, comment: str, as_json: bool) -> int:
+    """Rate an answer up or down. TURN is its id, as `ask` shows it; `chat` has /up and /down instead.
+
+    It is kept with the answer and deleted with it. Rating again replaces what was kept.
+
+    \b
+      chapterverse feedback 6f1d1c1e-0d9a-4a58-8a52-0a1f6b3f5c77 up
+      chapterverse feedback 6f1d1c1e-0d9a-4a58-8a52-0a1f6b3f5c77 down --reason wrong --comment "It is 42."
+    """
+    from chapterverse.models import FeedbackRequest
+    from chapterverse.terminal import show_note
+
+    given = read_request(FeedbackRequest, turn_id=turn, rating=rating, reason=reason, comment=comment)
+    async with conversations_kept() as conversations:
+        kept = await conversations.rate(given) if conversations else None
+    if kept is None:
+        raise NotFound(f"There is no turn {turn}. `chapterverse sessions show ID --json` has those of a session.")
+    if as_json:
+        click.echo(kept.model_dump_json(indent=2))
+    else:
+        show_note(f"Kept: {kept.rating}{f', {kept.reason}' if kept.reason else ''}.")
+    return 0
+
+
 @asynccontextmanager
-async def _conversations() -> "AsyncIterator[Conversations | None]":
+async def conversations_kept() -> "AsyncIterator[Conversations | None]":
     """What is kept; None, and a note of where it was looked for, where no database was ever made."""
     from chapterverse.config import Settings
-    from chapterverse.terminal import show_note
     from chapterverse.wiring import choose_conversations
 
     settings = Settings.load()
-    if settings.database_url is None and not (place := settings.chapterverse_home / "postgres").exists():
-        show_note(f"{place} was looked at; CHAPTERVERSE_HOME or DATABASE_URL name another place.")
+    if not has_database(settings):
         yield None
         return
     async with AsyncExitStack() as closing:
         conversations, _, _ = choose_conversations(settings, closing)
         closing.push_async_callback(conversations.close)
         yield conversations
+
+
+def has_database(settings: "Settings") -> bool:
+    """Whether conversations were ever kept. Where none were, no database is made; a note says where it was looked."""
+    from chapterverse.terminal import show_note
+
+    place = settings.chapterverse_home / "postgres"
+    if settings.database_url is None and not place.exists():
+        show_note(f"{place} was looked at; CHAPTERVERSE_HOME or DATABASE_URL name another place.")
+        return False
+    return True
 
 
 def _unknown(session: str) -> NotFound:

@@ -15,7 +15,7 @@ from chapterverse.evaluation.report import Bin, Estimate, Report, Sort, failing,
 SHOWN_CASES: Final = 200  # that went wrong; the JSON has all
 SHOWN_TEXT: Final = 700  # characters of a passage
 
-_STYLE: Final = """
+STYLE: Final = """
 :root { color-scheme: light dark; --ink: #1d2329; --dim: #5b6570; --line: #d9dee3; --paper: #fff; --soft: #f4f6f8;
   --blue: #2563a8; --good: #1d7a46; --bad: #b3261e; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6e9ec; --dim: #a2acb6; --line: #3a424b; --paper: #15191d;
@@ -91,7 +91,7 @@ def _head(report: Report) -> str:
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-        f"<title>How well the book answers</title><style>{_STYLE}</style></head><body><main>"
+        f"<title>How well the book answers</title><style>{STYLE}</style></head><body><main>"
         f'<h1>How well the book answers</h1><p class="dim">{escape(" · ".join(filter(None, facts)))}</p>'
         + (interrupted if run.interrupted else "")
     )

@@ -15,6 +15,7 @@ _LEFT: Final = 52
 _RIGHT: Final = 20
 _TOP: Final = 12
 _BOTTOM: Final = 46
+_LABEL: Final = 52  # characters of a label that fit across
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,63 @@ def histogram(times: Sequence[float], bars: int = 20) -> str:
         size = f'width="{right - left - 1:.2f}" height="{axes.y(0) - axes.y(count):.2f}"'
         shapes.append(f'<rect class="bar" x="{left}" y="{axes.y(count)}" {size}>{_title(told)}</rect>')
     return _figure(axes, shapes)
+
+
+def stacked_days(rows: Sequence[tuple[str, Sequence[tuple[str, int]]]]) -> str:
+    """(label, [(class, count), …]) of each span of time, as bars of stacked parts; a legend explains the classes."""
+    most = _round_up(max(1, *(sum(count for _, count in parts) for _, parts in rows)))
+    axes = Axes("Questions over time", "", "", "questions", max(1, len(rows)), most, (False, False))
+    shapes = []
+    for number, (label, parts) in enumerate(rows):
+        left, right = axes.x(number), axes.x(number + 1)
+        below = 0
+        for kind, count in parts:
+            told = f"{label}: {count} {kind.replace('-', ' ')}"
+            height = axes.y(below) - axes.y(below + count)
+            size = f'width="{max(0.5, (right - left) * 0.85):.2f}" height="{height:.2f}"'
+            below += count
+            if count:
+                shapes.append(f'<rect class="{kind}" x="{left}" y="{axes.y(below)}" {size}>{_title(told)}</rect>')
+    ticks = []
+    for quarter in (0.0, 0.25, 0.5, 0.75, 1.0):
+        y = axes.y(quarter * most)
+        ticks.append(f'<line class="grid" x1="{_LEFT}" y1="{y}" x2="{WIDTH - _RIGHT}" y2="{y}"/>')
+        ticks.append(
+            f'<text x="{_LEFT - 6}" y="{y + 4}" text-anchor="end">{_number(quarter * most, percent=False)}</text>'
+        )
+    ends = ((_LEFT, "start", rows[0][0]), (WIDTH - _RIGHT, "end", rows[-1][0])) if rows else ()
+    ticks += [
+        f'<text x="{x}" y="{HEIGHT - _BOTTOM + 16}" text-anchor="{anchor}">{escape(label)}</text>'
+        for x, anchor, label in ends
+    ]
+    return _drawn(axes.title, HEIGHT, [*ticks, *shapes])
+
+
+def bars(title: str, rows: Sequence[tuple[str, Sequence[tuple[str, int]]]]) -> str:
+    """(label, [(class, count), …]) of each row, as a bar below its label, with the sum at its end."""
+    most = max(1, *(sum(count for _, count in parts) for _, parts in rows)) if rows else 1
+    room = WIDTH - 2 * _RIGHT - 24
+    shapes = []
+    for number, (label, parts) in enumerate(rows):
+        top, left = number * 36.0 + 4, float(_RIGHT)
+        cut = label if len(label) <= _LABEL else label[: _LABEL - 1] + "…"
+        shapes.append(f'<text x="{_RIGHT}" y="{top + 11}">{escape(cut)}{_title(label)}</text>')
+        for kind, count in parts:
+            width = room * count / most
+            told = f"{label}: {count} {kind.replace('-', ' ')}"
+            if count:
+                size = f'width="{width:.2f}" height="12"'
+                shapes.append(f'<rect class="{kind}" x="{left:.2f}" y="{top + 16}" {size}>{_title(told)}</rect>')
+            left += width
+        shapes.append(f'<text x="{left + 5:.2f}" y="{top + 26}">{sum(count for _, count in parts)}</text>')
+    return _drawn(title, len(rows) * 36 + 8, shapes)
+
+
+def _drawn(title: str, height: int, shapes: Sequence[str]) -> str:
+    return (
+        f"<figure><figcaption>{escape(title)}</figcaption>"
+        f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(title)}">{"".join(shapes)}</svg></figure>'
+    )
 
 
 def _figure(axes: Axes, shapes: Sequence[str]) -> str:

@@ -86,7 +86,7 @@ class AnswerView:
         told.append(f"{took.query_time_ms / 1000:.1f} s")
         show_note("\n" + " · ".join(told))
         if self._with_session:
-            show_note(f"session {done.session_id}")
+            show_note(f"session {done.session_id}" + (f" · turn {done.turn_id}" if done.turn_id else ""))
         if done.status == "truncated":
             show_warning("a limit ended the answer early; what is shown was verified.")
 

@@ -63,6 +63,11 @@ export class Api {
     return this.send("DELETE", `sessions/${encodeURIComponent(id)}`);
   }
 
+  /** Keeps what the reader thinks of an answer. */
+  rate(feedback) {
+    return this.json("POST", "feedback", feedback);
+  }
+
   /** The events of an answer, ended by `done` or `error`. Aborting the signal ends the model's run on the server. */
   async *ask(question, signal) {
     const answer = await this.send("POST", "chat/stream", question, signal);

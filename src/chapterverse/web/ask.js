@@ -64,7 +64,7 @@ export class AskBox {
     await this.follow(turn, query, selection);
   }
 
-  turn(query, selection) {
+  turn(query, selection, rated = null) {
     this.hint.hidden = true;
     const retry = () => {
       turn.element.remove();
@@ -74,8 +74,16 @@ export class AskBox {
       this.select(null);
       this.ask(query, null);
     };
-    const turn = new Turn({ query, selection }, { hrefOf: this.hrefOf, retry, widen });
+    const turn = new Turn({ query, selection }, { hrefOf: this.hrefOf, retry, widen, rate: (given) => this.rate(given), rated });
     return turn;
+  }
+
+  /** Keeps what the reader thinks of an answer, also for the next page of this tab. */
+  async rate(given) {
+    const kept = await this.api.rate(given);
+    const isMeant = ({ events }) => events.some((event) => event.turn_id === given.turn_id);
+    this.keep(this.session, this.kept.map((one) => (isMeant(one) ? { ...one, rated: given } : one)));
+    return kept;
   }
 
   async follow(turn, query, selection) {
@@ -142,8 +150,8 @@ export class AskBox {
   /** Shows again, with its sources, what was said before this page was opened. */
   recall() {
     this.kept = JSON.parse(memory.get(`${this.name}.turns`) ?? "[]");
-    for (const { query, selection, events } of this.kept) {
-      const turn = this.turn(query, selection);
+    for (const { query, selection, events, rated } of this.kept) {
+      const turn = this.turn(query, selection, rated);
       events.forEach((event) => turn.show(event));
       this.turns.append(turn.element);
     }

@@ -3,6 +3,7 @@
  * refusal or error. Shows events as they come; never asks anything itself.
  */
 import { attach, count, element, leading, scrolling } from "./dom.js";
+import { ratingOf } from "./feedback.js";
 import { mark, unitsOf } from "./offsets.js";
 import { plain, renderExcerpt } from "./render.js";
 
@@ -13,8 +14,10 @@ const LEVELS = { high: "●●●", medium: "●●○", low: "●○○", insuf
 export class Turn {
   /**
    * @param {{query: string, selection: string|null}} asked
-   * @param {{hrefOf: (source: object) => string|null, retry: () => void, widen: () => void}} actions
-   *   `hrefOf`: where a source can be read; `retry`: ask again; `widen`: ask the whole book
+   * @param {{hrefOf: (source: object) => string|null, retry: () => void, widen: () => void, rate?: (given: object) => Promise<object>,
+   *   rated?: object|null}} actions
+   *   `hrefOf`: where a source can be read; `retry`: ask again; `widen`: ask the whole book; `rate`: keep what the reader thinks of
+   *   it; `rated`: what was kept before
    */
   constructor(asked, actions) {
     this.asked = asked;
@@ -156,6 +159,8 @@ export class Turn {
     const { sentences_withheld: withheld, stored } = event.metadata;
     if (withheld) this.note(`${count(withheld, "sentence")} withheld: no passage bears ${withheld === 1 ? "it" : "them"} out.`);
     if (!stored) this.note("⚠ This turn could not be kept; a follow-up will not know of it.", "caution");
+    const { rate, rated } = this.actions;
+    if (event.turn_id && rate) this.element.append(ratingOf((given) => rate({ turn_id: event.turn_id, ...given }), rated));
   }
 
   refuse({ advice }) {

@@ -80,6 +80,9 @@ class Writer(Protocol):
     async def rewrite(self, question: str, history: Sequence[Turn]) -> tuple[str, Finished]:
         """A follow-up as a question that stands alone, empty if there is none, and what that took."""
 
+    async def name_subject(self, questions: Sequence[str]) -> str:
+        """What questions are about, in a few words; empty if it cannot say."""
+
     async def probe(self) -> None:
         """Raise `AgentUnavailable` if it cannot be used now. Costs no paid tokens."""
 

@@ -58,6 +58,8 @@ PROBE_SECONDS: Final = 2.0
 REWRITE_SECONDS: Final = 3.0  # a reader waits for it before anything else happens
 LONGEST_QUESTION: Final = 300  # characters; more is no question
 REWRITE_HISTORY_TOKENS: Final = 2000
+NAMED_QUESTIONS: Final = 10  # of a group that a model names
+LONGEST_NAME: Final = 100  # characters; a longer one is no name
 
 log = logging.getLogger(__name__)
 
@@ -166,17 +168,27 @@ class AgentWriter:
     async def rewrite(self, question: str, history: Sequence[Turn]) -> tuple[str, Finished]:
         """Ask the model once for a question that stands alone; whatever goes wrong, there is just none."""
         items = [*render_history(history, REWRITE_HISTORY_TOKENS), {"role": "user", "content": question}]
+        said, took = await self._ask_once(prompts.STANDALONE, items)
+        return said if len(said) <= LONGEST_QUESTION else "", took
+
+    async def name_subject(self, questions: Sequence[str]) -> str:
+        """Ask the model once for a name; whatever goes wrong, there is just none."""
+        listed = "\n".join(f"- {' '.join(question.split())}" for question in questions[:NAMED_QUESTIONS])
+        said, _ = await self._ask_once(prompts.SUBJECT, [{"role": "user", "content": listed}])
+        return said if len(said) <= LONGEST_NAME else ""
+
+    async def _ask_once(self, instructions: str, items: Sequence[Item]) -> tuple[str, Finished]:
+        """One line of the model, empty if it fails or is late, and what that took."""
         try:
             async with asyncio.timeout(REWRITE_SECONDS):
-                agent = self._agent(prompts.STANDALONE)
-                run = await Runner.run(agent, cast(_Items, items), max_turns=1, run_config=_CONFIG)
+                agent = self._agent(instructions)
+                run = await Runner.run(agent, cast(_Items, [*items]), max_turns=1, run_config=_CONFIG)
         except (TimeoutError, *VENDOR_FAULTS) as fault:
-            log.info("the model did not rewrite a follow-up: %s", type(fault).__name__)
+            log.info("the model was asked for one line and did not answer: %s", type(fault).__name__)
             return "", Finished(llm_calls=1)
-        said = " ".join(str(run.final_output).split()).strip("\"'“”")
         usage = run.context_wrapper.usage
-        kept = said if len(said) <= LONGEST_QUESTION else ""
-        return kept, Finished(usage.total_tokens, usage.output_tokens, llm_calls=1)
+        said = " ".join(str(run.final_output).split()).strip("\"'“”")
+        return said, Finished(usage.total_tokens, usage.output_tokens, llm_calls=1)
 
     async def probe(self) -> None:
         """Raise `AgentUnavailable` if the server cannot be reached, or else if the last answer failed."""

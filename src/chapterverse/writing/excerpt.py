@@ -47,6 +47,10 @@ class ExcerptWriter:
         """It has no words of its own."""
         return "", Finished()
 
+    async def name_subject(self, questions: Sequence[str]) -> str:
+        """It has no words of its own."""
+        return ""
+
     async def probe(self) -> None:
         """Load the reader."""
         await asyncio.to_thread(shared_reader().load)

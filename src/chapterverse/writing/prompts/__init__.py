@@ -20,6 +20,7 @@ ANSWER: Final = _read("answer.md", "refusal")
 SELECTION: Final = _read("selection.md", "refusal")
 SEARCH_TOOL: Final = _read("search_tool.md")
 STANDALONE: Final = _read("standalone.md")
+SUBJECT: Final = _read("subject.md")
 
 
 def filled(prompt: str, refusal: str) -> str:

@@ -1,0 +1,20 @@
+"""The route for feedback: a thumb up or down on an answer, with a reason. Whoever knows the turn's id may send it."""
+
+from fastapi import APIRouter
+
+from chapterverse.api.errors import responses
+from chapterverse.api.services import ServicesOf
+from chapterverse.errors import NotFound
+from chapterverse.models import FeedbackKept, FeedbackRequest
+
+router = APIRouter(tags=["conversations"])
+
+
+@router.post("/feedback", responses=responses(400, 401, 404, 413, 429, 503))
+async def give_feedback(body: FeedbackRequest, services: ServicesOf) -> FeedbackKept:
+    """Rate an answer up or down, with a reason. It is kept beside the turn, and deleted with it."""
+    kept: FeedbackKept | None = await services.conversations.rate(body)
+    if kept is None:
+        of_session = f" in session {body.session_id}" if body.session_id else ""
+        raise NotFound(f"There is no turn {body.turn_id}{of_session}. Send the turn_id of an answer that was kept.")
+    return kept

@@ -1,0 +1,119 @@
+"""The report on what readers asked, as one page of HTML that needs nothing else and asks nobody for anything.
+
+All text from outside is escaped; the page forbids itself every request.
+"""
+
+from html import escape
+from typing import Final
+
+from chapterverse.evaluation import plots
+from chapterverse.evaluation.gaps import Gap, GapQuestion, Trouble, place_of
+from chapterverse.evaluation.page import STYLE
+from chapterverse.evaluation.usage import UsageReport
+
+DRAWN_GAPS: Final = 12  # in the plot; the list below has all
+TOLD: Final[dict[Trouble, str]] = {"refused": "refused", "low": "low confidence", "rated_down": "rated down"}
+
+_STYLE: Final = """
+.answered { fill: var(--good); background: var(--good); } .refused { fill: var(--blue); background: var(--blue); }
+.rated-down { fill: var(--bad); background: var(--bad); } .low { fill: var(--dim); background: var(--dim); }
+.legend { display: flex; flex-wrap: wrap; gap: .3rem 1.2rem; padding: 0; list-style: none; }
+.legend i { display: inline-block; width: .8rem; height: .8rem; margin-right: .4rem; border-radius: 2px; }
+.figures { display: flex; flex-wrap: wrap; gap: 1rem 2rem; padding: 0; list-style: none; }
+.figures b { display: block; font-size: 1.6rem; }
+pre { white-space: pre-wrap; background: var(--soft); padding: .8rem; }
+article ul { padding-left: 1.2rem; }
+"""
+
+
+def make_usage_page(report: UsageReport) -> str:
+    """The whole page."""
+    parts = [_head(report), _figures(report), _plots(report), f"<h2>What the book lacks ({len(report.gaps)})</h2>"]
+    if not report.gaps:
+        parts.append("<p>No question was refused, answered with low confidence or rated down.</p>")
+    parts += [_gap(gap, number) for number, gap in enumerate(report.gaps, 1)]
+    return "\n".join([*parts, "</main></body></html>", ""])
+
+
+def _head(report: UsageReport) -> str:
+    named = f" · groups named by {report.named_by}" if report.named_by else ""
+    about = f"{report.since:%Y-%m-%d} to {report.until:%Y-%m-%d} (UTC) · {report.book}{named}"
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
+        f"<title>What readers asked</title><style>{STYLE}{_STYLE}</style></head><body><main>"
+        f'<h1>What readers asked</h1><p class="dim">{escape(about)}</p>'
+    )
+
+
+def figures_of(report: UsageReport) -> list[tuple[str, int]]:
+    """The counts, in words."""
+    return [
+        ("questions", report.questions),
+        ("conversations", report.sessions),
+        ("answered", report.answered),
+        ("refused", report.refused),
+        ("low confidence", report.low_confidence),
+        ("rated up", report.rated_up),
+        ("rated down", report.rated_down),
+    ]
+
+
+def _figures(report: UsageReport) -> str:
+    items = "".join(f"<li><b>{count:,}</b>{name}</li>" for name, count in figures_of(report))
+    reasons = ", ".join(f"{reason.replace('_', ' ')} {count}" for reason, count in report.reasons.items())
+    why = f'<p class="dim">Reasons given: {escape(reasons)}</p>' if reasons else ""
+    return f'<ul class="figures">{items}</ul>{why}'
+
+
+def _plots(report: UsageReport) -> str:
+    if not report.questions:
+        return ""
+    days = [(f"{span.begins:%Y-%m-%d}", _parts(span.answered, span.refused, span.rated_down)) for span in report.spans]
+    down = report.rated_down
+    outcomes = [
+        ("answered", [("answered", report.answered)]),
+        ("refused", [("refused", report.refused)]),
+        ("rated down", [("rated-down", down)]),
+    ]
+    kinds: tuple[Trouble, ...] = ("refused", "low", "rated_down")
+    gaps = [
+        (gap.name, [(kind.replace("_", "-"), gap.troubles.get(kind, 0)) for kind in kinds])
+        for gap in report.gaps[:DRAWN_GAPS]
+    ]
+    drawn = [plots.stacked_days(days), plots.bars("Answered, refused, rated down", outcomes)]
+    if gaps:
+        drawn.append(plots.bars("Groups of gaps", gaps))
+    names = (("answered", "answered"), ("refused", "refused"), ("rated-down", "rated down"), ("low", "low confidence"))
+    legend = "".join(f'<li><i class="{kind}"></i>{name}</li>' for kind, name in names)
+    note = '<p class="dim">Over time, an answer that was rated down counts as rated down alone.</p>'
+    return f'<div class="plots">{"".join(drawn)}</div><ul class="legend">{legend}</ul>{note}'
+
+
+def _parts(answered: int, refused: int, rated_down: int) -> list[tuple[str, int]]:
+    return [("answered", answered), ("refused", refused), ("rated-down", rated_down)]
+
+
+def _gap(gap: Gap, number: int) -> str:
+    counts = ", ".join(f"{count} {TOLD[trouble]}" for trouble, count in gap.troubles.items())
+    sections = "".join(
+        f'<li>{escape(place_of(section))} <span class="dim">{escape(section.source_url)}</span></li>'
+        for section in gap.nearest
+    )
+    lacking = ", ".join(gap.missing_words)
+    return (
+        f"<article><h3>{number}. {escape(gap.name)}</h3>"
+        f'<p class="dim">asked {gap.asked}×, {escape(counts)}</p>'
+        f"<ul>{''.join(map(_question, gap.questions))}</ul>"
+        f'<div class="label">nearest sections</div><ul>{sections or "<li>none</li>"}</ul>'
+        + (f'<div class="label">words that the book does not have</div><p>{escape(lacking)}</p>' if lacking else "")
+        + f"<details><summary>draft of an issue</summary><pre>{escape(gap.issue)}</pre></details></article>"
+    )
+
+
+def _question(one: GapQuestion) -> str:
+    facts = [TOLD[one.trouble], *(reason.replace("_", " ") for reason in dict.fromkeys(one.reasons))]
+    times = f" · {one.times}×" if one.times > 1 else ""
+    comments = "".join(f"<blockquote>{escape(comment)}</blockquote>" for comment in one.comments)
+    return f'<li>{escape(one.question)} <span class="dim">({escape(", ".join(facts))}{times})</span>{comments}</li>'

@@ -1,0 +1,97 @@
+"""Feedback over real HTTP, kept in a real Postgres."""
+
+import asyncio
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import pytest
+
+from chapterverse.config import Settings
+from chapterverse.database import Conversations
+from chapterverse.models import FeedbackKept
+from chapterverse.turns import Turn
+from tests.api.test_errors import refused
+from tests.api.test_sessions import serving
+from tests.scripted import Scripted, without_engines
+from tests.served import Served, serve
+
+pytestmark = pytest.mark.slow
+
+ALWAYS = (datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
+
+
+async def test_an_answer_is_rated_and_rated_again(database_url: str) -> None:
+    session_id, turn_id, other = str(uuid4()), str(uuid4()), str(uuid4())
+    conversations = Conversations(database_url)
+    await conversations.store(Turn(session_id, "question", "answer", turn_id=turn_id))
+    await conversations.store(Turn(session_id, "another", "answer", turn_id=other))
+    await conversations.close()
+
+    def rate() -> None:
+        with serving(database_url) as server:
+            given = {"turn_id": turn_id, "rating": "down", "reason": "incomplete", "comment": "  The flag is missing. "}
+            answer = server.http.post("/feedback", json=given)
+            assert answer.status_code == 200, answer.text
+            kept = FeedbackKept.model_validate_json(answer.content)
+            assert (kept.turn_id, kept.session_id) == (turn_id, session_id)
+            assert (kept.rating, kept.reason, kept.comment) == ("down", "incomplete", "The flag is missing.")
+            messages = server.http.get(f"/sessions/{session_id}").json()["messages"]
+            assert [message["turn_id"] for message in messages] == [None, turn_id, None, other]
+            assert messages[1]["feedback"]["comment"] == "The flag is missing."
+            assert messages[3]["feedback"] is None, "only the turn that was rated"
+            again = server.http.post("/feedback", json={"turn_id": turn_id.upper(), "rating": "up"})
+            assert (again.json()["rating"], again.json()["reason"], again.json()["comment"]) == ("up", None, "")
+            server.http.delete(f"/sessions/{session_id}")
+            refused(server.http.post("/feedback", json={"turn_id": turn_id, "rating": "up"}), 404, "not_found")
+
+    await asyncio.to_thread(rate)
+
+
+async def test_unknown_turns_and_turns_of_other_sessions_are_not_found(database_url: str) -> None:
+    turn_id = str(uuid4())
+    conversations = Conversations(database_url)
+    await conversations.store(Turn(str(uuid4()), "question", "answer", turn_id=turn_id))
+
+    def rate() -> None:
+        with serving(database_url) as server:
+            for given in ({"turn_id": str(uuid4())}, {"turn_id": turn_id, "session_id": str(uuid4())}):
+                body = refused(server.http.post("/feedback", json=given | {"rating": "down"}), 404, "not_found")
+                assert given["turn_id"] in body["message"]
+
+    await asyncio.to_thread(rate)
+    assert (await conversations.rated(*ALWAYS)) == [], "a turn of another session is left as it was"
+    await conversations.close()
+
+
+def test_what_cannot_be_kept_is_refused_by_name(server: Served) -> None:
+    good = {"turn_id": str(uuid4()), "rating": "down"}
+    for bad, field in (
+        ({"turn_id": "nonsense"}, "turn_id"),
+        ({"session_id": "nonsense"}, "session_id"),
+        ({"rating": "sideways"}, "rating"),
+        ({"reason": "I do not like it"}, "reason"),
+        ({"comment": "x" * 1001}, "comment"),
+        ({"comment": "nul \x00"}, "comment"),
+        ({"stars": 5}, "stars"),
+        ({"rating": "up", "reason": "wrong"}, "reason"),
+    ):
+        body = refused(server.http.post("/feedback", json=good | bad), 400, "validation_error")
+        assert field in body["message"], bad
+
+
+def test_it_needs_a_key_counts_for_the_rate_limit_and_needs_a_database() -> None:
+    given = {"turn_id": str(uuid4()), "rating": "up"}
+    unreachable = Conversations("postgresql://nobody@127.0.0.1:1/nothing")
+    settings = Settings.load(api_keys="open-sesame", api_key_rate_limit=1)
+    with serve(settings, opening=without_engines(conversations=unreachable), answering=Scripted()) as server:
+        refused(server.http.post("/feedback", json=given), 401, "unauthorized")
+        key = {"X-API-Key": "open-sesame"}
+        refused(server.http.post("/feedback", json=given, headers=key), 503, "conversations_unavailable")
+        refused(server.http.post("/feedback", json=given, headers=key), 429, "rate_limited")
+
+
+def test_every_answer_that_is_kept_can_be_rated(small_server: Served) -> None:
+    answer = small_server.http.post("/chat", json={"query": "What is it about?"}).json()
+    assert answer["metadata"]["stored"]
+    given = {"turn_id": answer["turn_id"], "session_id": answer["session_id"], "rating": "up"}
+    assert small_server.http.post("/feedback", json=given).status_code == 200

@@ -1,0 +1,48 @@
+"""Rated answers become questions that can be asked again."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from chapterverse.evaluation.drafting import to_line
+from chapterverse.evaluation.questions import Question
+from chapterverse.evaluation.rated import rated_questions
+from chapterverse.models import Feedback, Rating
+from chapterverse.turns import Turn
+
+SOURCE = {"source_url": "book/nodes.md#naming", "quote": "A node has a name."}
+
+
+def rated(query: str, rating: Rating, **fields: Any) -> Turn:
+    given = {name: fields.pop(name) for name in ("reason", "comment") if name in fields}
+    feedback = Feedback(rating=rating, rated_at=datetime.now(UTC), **given)
+    known: dict[str, Any] = {"sources": (SOURCE,), "feedback": feedback} | fields
+    return Turn("", query, "answer", **known)
+
+
+def test_a_thumb_up_makes_the_evidence_the_right_one() -> None:
+    [question] = rated_questions([rated("And its name?", "up", standalone_query="Has a node a name?")])
+    assert question.question == "Has a node a name?"
+    assert (question.page, question.sentence) == (("book/nodes.md",), ("A node has a name.",))
+    assert not question.check
+    [refusal] = rated_questions([rated("Who won?", "up", status="refused", sources=())])
+    assert refusal.answerable is False
+
+
+def test_a_thumb_down_asks_the_author() -> None:
+    [question] = rated_questions([rated("Has it a name?", "down", reason="wrong", comment="It has two.")])
+    assert question.why == "Rated down: wrong: It has two."
+    assert "book/nodes.md#naming" in question.check
+    assert not question.sentence and question.answerable, "nothing is claimed that nobody said"
+
+
+def test_each_question_once_as_it_was_rated_last_and_every_line_can_be_read_again() -> None:
+    turns = [
+        rated("Has it a name?", "up"),
+        rated("has it a name?", "down"),
+        rated("Has it a name?", "up", mode="selected_text", selected_text="It has."),
+        Turn("", "not rated", "answer"),
+    ]
+    questions = rated_questions(turns)
+    assert [(one.kind, one.selection) for one in questions] == [("down", None), ("up", "It has.")]
+    for question in questions:
+        assert Question.model_validate_json(to_line(question)) == question
