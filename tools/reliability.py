@@ -18,7 +18,7 @@ from tools.pages import RELIABILITY, code_digest
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "RELIABILITY.md"
 
-_HEAD = """# What fails, and what then
+_HEAD = """# Reliability
 
 Generated on {when}, of commit {commit}, code {code}, on {cores} cores at a load of {load}; not edited by hand. {origin}
 Every line was seen by the suite in `tests/faults`, with real engines in processes of their own; a line that is not as

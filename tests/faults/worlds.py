@@ -65,7 +65,7 @@ def by_proxy(proxy: Proxy, modes: Iterable[Mode] = EVERY) -> tuple[Fault, ...]:
 
 
 def lying(proxy: Proxy) -> Fault:
-    """A server that answers what it was not asked."""
+    """A server that returns replies of the wrong type."""
     return Fault("lie", lambda: proxy.become("lie"), lambda: proxy.become("pass"))
 
 

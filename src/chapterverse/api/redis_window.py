@@ -115,5 +115,5 @@ class RedisWindow:
         limits = [allowed for _, allowed, _ in batch]
         waits = await self.ask("EVAL", _SCRIPT, len(keys), *keys, self._window, *limits)
         if not isinstance(waits, list) or len(waits) != len(batch) or not all(isinstance(wait, int) for wait in waits):
-            raise InternalError("Redis answers what it was not asked.")
+            raise InternalError("Redis returned a reply of the wrong type.")
         return waits

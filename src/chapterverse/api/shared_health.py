@@ -105,7 +105,7 @@ class SharedHealth:
                 case [bytes(kept), int(left), 0]:
                     return Seen(_read(kept, engine), time.monotonic() - (longest - left / 1000))
                 case _:
-                    raise InternalError("Redis answers what it was not asked.")
+                    raise InternalError("Redis returned a reply of the wrong type.")
         raise InternalError("Another worker probes and tells nothing.")
 
     async def _tell(self, name: str, turn: str, seen: Seen) -> None:
