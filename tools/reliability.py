@@ -1,7 +1,7 @@
 """Write `docs/RELIABILITY.md` from what the fault suite recorded: `python -m tools.reliability OUTCOMES [ORIGIN]`.
 
-Owns the page's words and tables. `make reliability` runs the suite and then this; nobody edits the page by hand.
-Outcomes that come from anything but one such run are told by ORIGIN, a sentence or two for the page.
+`make reliability` runs the suite and then this; nobody edits the page by hand. Outcomes that come from anything but one
+such run are described by ORIGIN, a sentence or two for the page.
 """
 
 import json

@@ -1,6 +1,6 @@
 """The servers under observation, each with one dependency that can be made to fail and all others well.
 
-Owns how each is put together: real engines, proxies and stubs on loopback, processes to be killed and stopped.
+Real engines, proxies and stubs on loopback, processes to be killed and stopped.
 """
 
 import asyncio

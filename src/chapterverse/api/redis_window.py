@@ -1,8 +1,7 @@
 """The moving window in Redis, for all workers together: one call counts everybody who asks at the same moment.
 
-Owns the script, the calls and their time; `shared_health` asks Redis by it as well. Time is Redis's own, so that hosts
-whose clocks differ count alike. Whatever fails is `InternalError`; who counts then is the part of `rates`. Imported
-only where `REDIS_URL` is set.
+`shared_health` calls Redis through it as well. Time is Redis's own, so that hosts whose clocks differ count alike.
+Every failure is an `InternalError`; `rates` decides who counts then. Imported only where `REDIS_URL` is set.
 """
 
 import asyncio
