@@ -1,7 +1,7 @@
 """Are questions about a book let through, and questions about another book refused, before a model is called?
 
-Owns the run: each book is calibrated from itself alone, then asked its own questions, the other books' questions and
-the shipped unrelated ones. Prints the share that is let through, and the example book's decisions one by one.
+Each book is calibrated from itself alone, then asked its own questions, the other books' questions and the shipped
+unrelated ones. Prints the share that is let through, and the example book's decisions one by one.
 
     python -m bench.calibration
 """

@@ -1,8 +1,7 @@
 """The example book's 60 questions through the whole product without a key: `python -m bench.example_book`.
 
 An answerable question is right when a sentence of the answer rests on the sentence that was written down as its answer;
-one that the book does not answer is right when it is refused. Prints both shares and every failing case. Owns the set
-and the counts, never the answering.
+one that the book does not answer is right when it is refused. Prints both shares and every failing case.
 """
 
 import asyncio

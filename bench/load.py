@@ -1,8 +1,8 @@
 """A bounded load generator for a server on this machine: so many requests, so many at once, and what came of them.
 
-Owns the clients and the account. Refuses any address that is not loopback: it is for measuring ourselves, and no
-weapon. Bounded in requests, in what runs at once and in time. `python -m bench.load [REQUESTS]` starts a server of its
-own over the example book, keyless, with its embedded Postgres, and shows it 1, 10, 50 and 200 requests at once.
+Refuses any address that is not loopback: it is for measuring ourselves, and no weapon. Bounded in requests, in what
+runs at once and in time. `python -m bench.load [REQUESTS]` starts a server of its own over the example book, keyless,
+with its embedded Postgres, and shows it 1, 10, 50 and 200 requests at once.
 """
 
 import asyncio

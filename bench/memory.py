@@ -1,7 +1,7 @@
 """A corpus in memory, searched as the product's index searches it, for benches that ask many questions.
 
-Owns the arithmetic that the engine does: cosines, BM25 with the engine's IDF. The word weights and the fusion are the
-product's own. Never writes to disk and never used by the product.
+Does the arithmetic that the engine does: cosines, BM25 with the engine's IDF. The word weights and the fusion are the
+product's own. The product does not use it.
 """
 
 from collections.abc import Sequence

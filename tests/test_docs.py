@@ -58,9 +58,11 @@ def test_every_link_of_the_documents_leads_somewhere() -> None:
 
 
 def test_every_file_that_the_documents_name_exists() -> None:
-    """Records of decisions are history and left out. A name may be given from the package, or as a pattern."""
+    """Decision records and the notes behind them are history and left out. A name may begin inside the package, or be a
+    pattern."""
     files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
-    for page in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")):
+    pages = (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "docs" / "benchmarks" / "race.md")
+    for page in pages:
         for name in re.findall(
             r"`((?:bench|docs|src|tests|tools|training|[a-z_]+)/[\w./*-]+\.\w+)`", page.read_text("utf-8")
         ):
@@ -86,3 +88,24 @@ def test_every_make_target_of_the_documents_exists() -> None:
     for page in ("README.md", "CONTRIBUTING.md"):
         for named in re.findall(r"`?make ([a-z-]+)`?", (ROOT / page).read_text("utf-8")):
             assert named in targets | {"sure"}, f"{page}: make {named}"
+
+
+@pytest.mark.parametrize("record", sorted((ROOT / "docs" / "decisions").glob("*.md")), ids=lambda path: path.stem)
+def test_a_decision_record_is_one_page_with_the_usual_parts(record: Path) -> None:
+    text = record.read_text("utf-8")
+    number = int(record.name[:4])
+    assert text.startswith(f"# {number}. ")
+    assert text.splitlines()[2].startswith("Status: ")
+    assert re.findall("^## (.+)$", text, re.M) == ["Context", "Decision", "Consequences"]
+    assert len(text) <= 3000, "measurements belong in docs/benchmarks"
+
+
+def test_decision_records_are_numbered_without_gaps() -> None:
+    numbers = sorted(int(path.name[:4]) for path in (ROOT / "docs" / "decisions").glob("*.md"))
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_the_readme_has_the_usual_headings() -> None:
+    usual = ["Install", "Quickstart", "Usage", "Configuration", "How it works", "Benchmarks", "Development", "License"]
+    prose = re.sub("^```.*?^```", "", README, flags=re.M | re.S)
+    assert re.findall("^## (.+)$", prose, re.M) == usual

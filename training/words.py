@@ -1,7 +1,7 @@
 """The one word table of all three models: 30,522 words of 384 bytes, as the embedder's export made it.
 
-Owns taking the table out of an ONNX file: the graph gets it as an input instead, and computes bit for bit the same.
-The scale and the zero point stay in each graph. A model that was trained with a table of its own gets the embedder's.
+Takes the table out of an ONNX file: the graph gets it as an input instead, and computes bit for bit the same. The scale
+and the zero point stay in each graph. A model that was trained with a table of its own gets the embedder's.
 
     python -m training.words EMBEDDER_ONNX MODEL_ONNX OUT_ONNX [WORDS_NPY]
 """

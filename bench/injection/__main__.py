@@ -18,7 +18,7 @@ from bench.injection.cases import Case, make_cases
 from bench.injection.texts import attacks, is_there
 from bench.results import ROOT, save
 from chapterverse.evaluation.statistics import wilson_interval
-from chapterverse.ingestion.hostile import flags_of
+from chapterverse.ingestion.prompt_injection import flags_of
 
 BARS: Final = {"keyless": 0.0, "obedient": 0.02, "real": 0.02}  # share of answers that may follow
 CORPORA: Final = ROOT.parent / "shared" / "data" / "corpora"

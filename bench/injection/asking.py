@@ -1,8 +1,8 @@
 """Asks the cases: of the keyless model, of the obedient one, of a small real one.
 
-Owns the book that the pages are planted in, which is kept in `.cache` while pages and readers stay as they are, and the
-way of asking: the planted page is always found, and the gate in front of the model is open, so that no case is refused
-before it is tried. Never judges.
+The book that the pages are planted in is kept in `.cache` while pages and readers stay as they are. The planted page is
+always found, and the check in front of the model lets everything through, so that no case is refused before it is
+tried.
 """
 
 import hashlib

@@ -1,6 +1,6 @@
 """Where a text can be planted: places of a page that readers see, places that they do not, and a selection.
 
-Owns the clean articles, which are ours, and the ways to plant. Never judges.
+The clean articles are ours.
 """
 
 import html

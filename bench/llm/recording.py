@@ -1,9 +1,8 @@
 """A language model server that answers from records: what a slow model once wrote, given again at once.
 
-Owns the records, one file for each request, and the server. A request that was never made is refused and noted;
-`fill` makes the noted ones, as long as they take, and keeps what came back byte for byte. So a run can be broken off
-and taken up again, the product's time limits need not be touched for a model on a slow machine, and a change of ours
-is measured on the same words of the model. Never changes what the model wrote.
+One file for each request. A request that was never made is refused and noted; `fill` makes the noted ones, as long as
+they take, and keeps what came back byte for byte. So a run can be interrupted and continued, the product's time limits
+need not be changed for a model on a slow machine, and a change of ours is measured on the same words of the model.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """The process that serves the language model: `python bench/llm/server.py MODEL PORT`.
 
-Owns the settings of the server. With cores shared, one thread is faster than two that wait for each other. It imports
-nothing of the project, and ends when its parent is gone.
+With cores shared, one thread is faster than two that wait for each other. It imports nothing of the project, and ends
+when its parent is gone.
 """
 
 import sys

@@ -1,7 +1,4 @@
-"""The language model server as a process of its own, on loopback.
-
-Owns its start and its end. Never fetches anything, and never asks it.
-"""
+"""The language model server as a process of its own, on loopback."""
 
 import os
 import socket

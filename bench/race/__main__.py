@@ -3,7 +3,7 @@
 Everybody gets the same model, embedder, book and questions, in interleaved rounds of one run; figures are medians, and
 a second floor under another name tells how much of a ratio is noise. Broken off, it goes on where it was. Prints the
 table and the bars; a whole run is written to `bench/results/race-COMMIT.json` and `.cache/race/race.md`, the table for
-the README.
+`docs/benchmarks/race.md`.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """What the model of the race says: sentences of the passages that it was shown, so that whoever verifies can verify.
 
-Owns the reading of prompts, whoever wrote them, and the wording of the answer. Pure functions; never talks to anybody.
+Pure functions: they read prompts, whoever wrote them, and word the answer.
 """
 
 import json

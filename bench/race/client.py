@@ -1,6 +1,6 @@
 """A bare HTTP client on asyncio streams: it costs little, and it sees each piece of an answer when it comes.
 
-Owns one connection to a port of loopback. Never retries and never judges an answer.
+One connection to a port of loopback, without retries.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """What is measured: size and import, cold start, load, the realistic model, ingest, failures.
 
-Owns how each figure is taken. Servers run on the first core and whoever asks them, the model and the embedder on the
-last, while load is measured; starts and ingests have the whole machine. Never compares racers.
+While load is measured, servers run on the first core; the clients, the model and the embedder run on the last. Starts
+and ingests have the whole machine.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """What the race needs before it starts: an environment for each racer, the product as installed, and the books.
 
-Owns `.cache/race`. Environments are made once for each lock file and reused; the product is built and installed anew
-every time, from this tree, without developers' tools. Never measures anything.
+Everything is in `.cache/race`. Environments are made once for each lock file and reused; the product is built and
+installed anew every time, from this tree, without developers' tools.
 """
 
 import hashlib

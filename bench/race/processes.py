@@ -1,7 +1,7 @@
 """The processes of the race: started in a session of their own, weighed with all their children, and ended.
 
-Owns what it starts and ends nothing else. The product's embedded Postgres is no child of the server that started it;
-it is found by its data folder and counted to it.
+Only processes that were started here are ended. The product's embedded Postgres is no child of the server that started
+it; it is found by its data folder and counted to it.
 """
 
 import asyncio

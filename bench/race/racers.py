@@ -1,7 +1,6 @@
 """Who runs: the floor, the peers and the product in four set-ups, how each is started and how each is spoken to.
 
-Owns the commands, the environments and the two dialects. The peers' services are read from `../shared/bench/peers`;
-their environments lie in `.cache/race`. Never starts anything.
+The peers' services are read from `../shared/bench/peers`; their environments are in `.cache/race`.
 """
 
 from collections.abc import Mapping

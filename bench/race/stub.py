@@ -1,8 +1,8 @@
 """The model and the embedder of the race: `python -m bench.race.stub LLM_PORT AUX_PORT`, both on loopback.
 
-Owns their pace, their faults and the counting of what each racer asked for. Racers are told apart by the first part of
-the path: `/NAME/v1/chat/completions`. The embedder is the product's own MiniLM behind OpenAI's API, its vectors
-remembered by text, on the second port, so that the model can be down alone. `/admin` on that port sets and tells.
+Sets their pace and their faults, and counts what each racer asked for. Racers are told apart by the first part of the
+path: `/NAME/v1/chat/completions`. The embedder is the product's own MiniLM behind OpenAI's API, its vectors remembered
+by text, on the second port, so that the model can be down alone. `/admin` on that port sets and shows.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
 """Run the retrieval bench: BM25 alone, dense alone, rank fusion for comparison, and ours.
 
-Owns the run: pages are cut, embedded and indexed by the product, and asked through `EdgeIndex.search`; a document is
-as good as its best chunk. One setting for all sets. Prints a table and writes `bench/results/retrieval-COMMIT.json`
-with the score of each question, so that a later run can be compared with it question by question.
+Pages are cut, embedded and indexed by the product, and asked through `EdgeIndex.search`; a document is as good as its
+best chunk. One setting for all sets. Prints a table and writes `bench/results/retrieval-COMMIT.json` with the score of
+each question, so that a later run can be compared with it question by question.
 
     python -m bench.retrieval.run [CORPUS ...] [--against bench/results/retrieval-COMMIT.json]
 """

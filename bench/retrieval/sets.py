@@ -1,8 +1,7 @@
 """The corpora and question sets of the retrieval bench.
 
-Owns how the files under `../shared/data` become pages, questions and the right documents of each question. Every
-passage of a set becomes a `Page` of plain paragraphs, Ray's pages go through the product's own readers. Never
-searches and never scores.
+Files under `../shared/data` become pages, questions and the right documents of each question. Every passage of a set
+becomes a `Page` of plain paragraphs; Ray's pages go through the product's own readers.
 """
 
 import csv

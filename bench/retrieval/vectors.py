@@ -1,7 +1,7 @@
 """Vectors of texts, kept between runs of the bench.
 
-Owns one SQLite file of vectors by model and text, so that only the first run pays for embedding. Never searched and
-never read by the product.
+One SQLite file of vectors by model and text, so that only the first run pays for embedding. The product does not read
+it.
 """
 
 import sqlite3

@@ -1,7 +1,7 @@
 """Write `docs/SCOREBOARD.md`: `make scoreboard`, or `python -m bench.scoreboard`.
 
-Owns the run: every set asked of ours and of both baselines, what other benches saved read, and the page written. Cases
-are kept by code and book, so that a run that was broken off goes on. For a look, `--most N` and names of sets ask less;
+Every set is asked of ours and of both baselines, results of other benches are read, and the page is written. Cases are
+kept by code and book, so that an interrupted run continues. For a quick look, `--most N` and names of sets ask less;
 then the page is printed and not written.
 """
 

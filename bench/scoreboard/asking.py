@@ -1,7 +1,7 @@
 """Asking every set of every system, once for each state of the product's code.
 
-Owns the cases that are kept under `.cache/bench/scoreboard`: a run that was broken off goes on where it was, and one
-that was done is only read. A key is a digest of the product, the baselines and the book. Never judges a case.
+Cases are kept under `.cache/bench/scoreboard`: an interrupted run continues, and a complete one is only read. A key is
+a digest of the product, the baselines and the book.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from bench.scoreboard.baselines import Baselines
 from bench.sets.shape import PublicSet, write
 from chapterverse.config import Settings
 from chapterverse.embeddings import Embedder, Vectors
-from chapterverse.embeddings.relay import Relay
+from chapterverse.embeddings.embedder_wrapper import EmbedderWrapper
 from chapterverse.errors import RetrievalUnavailable
 from chapterverse.evaluation.cases import Case
 from chapterverse.evaluation.questions import Question
@@ -40,7 +40,7 @@ _TRIES: Final = 3  # more, where the machine was too busy
 Cases = dict[str, list[Case]]  # by system, in the order of the set
 
 
-class KeptVectors(Relay):
+class KeptVectors(EmbedderWrapper):
     """The product's embedder, each passage embedded once and kept for the next run."""
 
     def __init__(self, embedder: Embedder, vectors: VectorCache) -> None:

@@ -1,6 +1,6 @@
 """The bars that were set for this project, each with what it is compared with.
 
-Owns their list, their marks and, for those that are missed, why. Never computes a figure from cases: `board` does.
+With their marks and, for those that are missed, why. `board` computes the figures.
 """
 
 from collections.abc import Callable, Mapping, Sequence

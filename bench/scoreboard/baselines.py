@@ -1,8 +1,8 @@
 """Two plain systems on the same chunks and the same questions: what is ours worth beside them?
 
-Owns their answers. A: BM25, the first sentences of the best passage. B: the passage nearest in meaning, whole. A
-follow-up comes to them as our rules made it stand alone. In a selection A quotes its best sentences and B all of it.
-Neither refuses; their scores are kept, so that a threshold can be tried afterwards.
+A: BM25, the first sentences of the best passage. B: the passage nearest in meaning, whole. A follow-up comes to them as
+our rules made it stand alone. In a selection A quotes its best sentences and B all of it. Neither refuses; their scores
+are kept, so that a threshold can be tried afterwards.
 """
 
 import time

@@ -1,6 +1,6 @@
 """From cases to figures: a number with its interval, the curves behind it, and what a threshold would do.
 
-Owns what is computed for the scoreboard beyond the harness's own report. Pure.
+What is computed for the scoreboard beyond the harness's own report. Pure functions.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,6 +1,6 @@
 """Why a bar is missed, and what would reach it: shown only where it is missed.
 
-Owns these words. A reason is written by whoever looked at the cases, and dated.
+A reason is written by whoever looked at the cases, and dated.
 """
 
 from typing import Final

@@ -1,6 +1,6 @@
 """The scoreboard as a Markdown page.
 
-Owns its layout and wording. Everything that changes from run to run is given; nothing is measured here.
+Everything that changes from run to run is passed in; nothing is measured here.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

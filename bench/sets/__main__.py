@@ -1,6 +1,6 @@
 """Write a public set for `chapterverse eval`: `python -m bench.sets NAME FOLDER`.
 
-Owns the list of sets. The data is read from `shared/data` beside the repository's folder and is never committed.
+The data is read from `shared/data` beside the repository's folder and is never committed.
 """
 
 import sys

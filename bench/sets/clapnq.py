@@ -1,7 +1,7 @@
 """CLAPNQ: questions of web users with one Wikipedia passage each, that answers at length or does not answer.
 
-Owns how its records become a book of all passages and questions about it. Its texts are tokenised; they are put back
-as people write.
+Its records become a book of all passages and questions about it. Its texts are tokenised; they are put back as people
+write.
 """
 
 import re

@@ -1,6 +1,6 @@
 """Questions of one book asked of another, where all should be refused; and the example book's own questions.
 
-Owns which books meet. The Physical AI book is left out beside the example book: both are about robots and ROS 2.
+The Physical AI book is left out beside the example book: both are about robots and ROS 2.
 """
 
 from collections.abc import Iterator

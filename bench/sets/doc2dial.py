@@ -1,6 +1,6 @@
 """Doc2Dial: people's dialogues about help pages, each turn with the stretch of the page that answers it.
 
-Owns how its documents become a book and its turns questions with a history. Every turn is answerable.
+Its documents become a book and its turns questions with a history. Every turn is answerable.
 """
 
 import re

@@ -1,8 +1,7 @@
 """MTRAG and MTRAG-UN: conversations over Wikipedia passages or technical documentation.
 
-Owns how tasks become questions with a history, a person's rewrite and the passages that people found relevant, and
-which passages make the book. Turns that are answerable in part, or not specific enough to be, are left out: neither
-an answer nor a refusal is wrong there.
+Tasks become questions with a history, a person's rewrite and the passages that people found relevant. Turns that are
+answerable in part, or not specific enough to be, are left out: neither an answer nor a refusal is wrong there.
 """
 
 import csv

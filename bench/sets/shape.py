@@ -1,6 +1,6 @@
 """What every public set becomes: pages of a book and questions about it.
 
-Owns the folder that is written. Pages are HTML, because any text survives there as it is. Never asks anything.
+Pages are HTML, because any text survives there as it is.
 """
 
 import hashlib

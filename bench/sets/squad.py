@@ -1,7 +1,6 @@
 """SQuAD 2.0 with the reader's selection: is a question answered by this paragraph, and where?
 
-Owns how its articles become questions. An unanswerable question was written to look answerable, and its kind is the
-cause, where people named one.
+An unanswerable question was written to look answerable, and its kind is the cause, where people named one.
 """
 
 import gzip

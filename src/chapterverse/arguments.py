@@ -1,7 +1,4 @@
-"""From what a caller gave by name to a checked request: for the doors that have no JSON to parse.
-
-Owns the words in which a bad argument is told. Never knows what is asked for.
-"""
+"""From what a caller gave by name to a checked request: for the doors that have no JSON to parse."""
 
 from typing import TYPE_CHECKING, Any, TypeVar
 

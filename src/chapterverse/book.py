@@ -1,7 +1,7 @@
 """The book inside: pages, sections, blocks, chunks, and what an index remembers of how it was made.
 
-Owns the frozen values that flow from ingestion to the index and back to retrieval. Never parses, embeds or
-stores anything, and imports nothing heavy, because the index's child process loads it at every start.
+Frozen values that flow from ingestion to the index and back to retrieval. Imports nothing heavy, because the index's
+child process loads it at every start.
 
 Offsets are in characters (Unicode code points), 0-based, end exclusive, and always count into `Page.text`.
 """

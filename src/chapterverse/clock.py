@@ -1,8 +1,8 @@
 """Whether a database's clock can be trusted: before anything is deleted for its age.
 
-Owns the doubt. Ages are told by the server's clock alone, which may jump: a date set by hand, a machine that wakes up
-with a wrong one. To the data a jump ahead looks like a long time in which no server ran. So it is believed only when
-the clock is seen again a day later by its own count; until then it can be set right, and nothing is lost.
+Ages are measured by the server's clock alone, which may jump: a date set by hand, a machine that wakes up with a wrong
+one. To the data a jump ahead looks like a long time in which no server ran. So a jump is believed only when the clock
+is seen again a day later by its own count; until then it can be corrected, and nothing is lost.
 """
 
 import logging

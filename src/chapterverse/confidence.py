@@ -1,7 +1,7 @@
 """How well passages fit a question, and whether that is enough to answer.
 
-Owns the map from cosine to relevance, how it is fitted to a book, and the rules that turn relevance into a decision.
-Never searches, never stores, and never knows which embedding model or index it serves.
+Maps cosine to relevance, fits this map to a book, and decides by relevance. Independent of the embedding model and the
+index.
 
 A book often says a thing in one place only, and then one passage fits and those found beside it do not. So the
 relevance of a passage counts its own cosine and that of the best one found, half each. From there the map is a straight

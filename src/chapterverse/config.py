@@ -1,7 +1,6 @@
 """Settings: read from the environment and `.env`, checked, and then inert.
 
-Owns names, defaults and validity of every setting. Never connects, never builds an engine; only `wiring`, `main` and
-`cli` read it. Secrets are `SecretStr`, so that printing the settings shows none.
+Only `wiring`, `main` and `cli` read it. Secrets are `SecretStr`, so that printing the settings shows none.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Conversations kept in Postgres: turns are stored, read back as context, archived and purged.
 
-Owns the connection pool and the SQL, and is the only module that knows asyncpg: whatever fails below is raised as
-`ConversationsUnavailable`. Never holds a connection between two calls, so an answer that streams holds none.
+The only module that imports asyncpg: every failure below is raised as `ConversationsUnavailable`. No connection is held
+between two calls, so an answer that streams holds none.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """What `chapterverse doctor` finds: which engine each part uses, why, how it does, and what would help.
 
-Owns the findings. Probes for real, changes nothing.
+Probes for real, changes nothing.
 """
 
 import json

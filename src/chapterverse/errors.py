@@ -1,7 +1,6 @@
 """Every error a reader or an operator can meet, each with its code, its status and whether another try may help.
 
-Owns the error tree. Never logs, never formats HTTP, never knows which vendor failed: adapters translate
-vendor errors into these classes, doors turn them into bodies and exit codes.
+Adapters translate vendor errors into these classes; interfaces turn them into response bodies and exit codes.
 
     ChapterverseError
     ├── ValidationFailed            validation_error        400

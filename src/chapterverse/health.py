@@ -1,7 +1,7 @@
 """Whether each dependency can be used now: real probes, limited in time, remembered for a moment.
 
-Owns what "healthy" means. Never costs paid tokens, never tells a secret. Where workers share what they find
-(`api.shared_health`), a server that all of them use is probed by one of them at a time.
+A probe costs no paid tokens and shows no secret. Where workers share what they find (`api.shared_health`), a server
+that all of them use is probed by one of them at a time.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
 """Keeps the conversations tidy while a server runs: archives idle threads, purges old turns.
 
-Owns when this is done. The first time is at once, which also starts an embedded database before the first question
-needs it. Never holds up a request, a start or a stop: a failure is told once, and the work is tried again later. That
-only one of several workers does it is the database's part.
+The first run is at once, which also starts an embedded database before the first question needs it. It never delays a
+request, a start or a stop: a failure is logged once, and the work is tried again later. The database makes sure that
+only one of several workers does it.
 """
 
 import asyncio

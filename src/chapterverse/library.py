@@ -1,7 +1,7 @@
 """The book for programs: ingest it, search it and ask it from Python, in the same process.
 
-Owns the door alone: arguments become the same requests that the HTTP API takes, and the answers are the same. Never
-limits or counts anything. Engines are opened when they are first needed and closed by `close`.
+Arguments become the same requests that the HTTP API takes, and the answers are the same. Nothing is limited or counted.
+Engines are opened when they are first needed and closed by `close`.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """The HTTP server's entry: builds the application from the settings.
 
-Owns the order of start and stop, and of what a request passes through. `uvicorn --factory chapterverse.main:create_app
---no-proxy-headers` or `chapterverse serve` run it; proxies are trusted by `TRUSTED_PROXIES` alone.
+`uvicorn --factory chapterverse.main:create_app --no-proxy-headers` or `chapterverse serve` run it; proxies are trusted
+by `TRUSTED_PROXIES` alone.
 """
 
 import gc

@@ -1,7 +1,7 @@
 """The contract at the edges: what the doors take and give, word for word as the specification names it.
 
-Owns the Pydantic types of requests, answers, events, errors, health and conversations. Never holds behaviour beyond
-validation; what flows inside is in `book.py`.
+Pydantic types of requests, answers, events, errors, health and conversations, without behaviour beyond validation. What
+flows inside is in `book.py`.
 """
 
 import re

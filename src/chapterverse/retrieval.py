@@ -1,7 +1,6 @@
 """From a question to ranked passages: embed once, search by meaning and by words, within five seconds.
 
-Owns the order of these steps, their time limit and their retries. Plain functions with everything in the arguments.
-Never knows which engines it has, never calls a language model.
+Plain functions that get everything as arguments.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """What operators see: one JSON line per log record, and Prometheus metrics.
 
-Owns the names of log fields and metrics. Never holds a question, an answer, an address or a secret: clients appear as
-a hash that changes with every start, and the values of secret settings are struck out of whatever is logged.
+Logs and metrics contain no question, answer, address or secret: clients appear as a hash that changes with every start,
+and the values of secret settings are removed from whatever is logged.
 """
 
 import hashlib

@@ -1,6 +1,6 @@
 """Doubles that ship with the product: small real things that stand in for models in tests, ours and others'.
 
-Owns deterministic stand-ins that satisfy the Protocols. Never used by a running service, and never mocks by patching.
+Deterministic, and they satisfy the Protocols. A running service does not use them.
 """
 
 import hashlib

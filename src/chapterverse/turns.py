@@ -1,7 +1,4 @@
-"""The values of a conversation as they flow inside: a turn, its searches, a session in a list.
-
-Owns the types alone. Never knows where they are kept.
-"""
+"""The values of a conversation as they flow inside: a turn, its searches, a session in a list."""
 
 from dataclasses import dataclass, field
 from datetime import datetime

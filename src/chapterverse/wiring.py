@@ -135,7 +135,7 @@ def choose_index(settings: Settings, fingerprint: Fingerprint) -> tuple[Index, s
     if settings.qdrant_url:
         from chapterverse.index.foreign import ForeignCollection, ServerIndex
         from chapterverse.index.server import QdrantIndex, Spread
-        from chapterverse.ingestion.hostile import flags_of
+        from chapterverse.ingestion.prompt_injection import flags_of
 
         own = QdrantIndex(
             url=settings.qdrant_url,

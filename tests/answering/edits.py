@@ -1,8 +1,8 @@
 """True and false sentences made by rule from the sentences of a book.
 
-Owns the rules: what a faithful writer does to a sentence (repeat, shorten at a clause, move a clause, join two, swap a
-function word) and what an unfaithful one does (another number, name, identifier, quantity, sign, subject, half). Never
-judges. Invented facts are a kind of their own. A rule that does not apply to a sentence gives nothing.
+What a faithful writer does to a sentence (repeat, shorten at a clause, move a clause, join two, swap a function word)
+and what an unfaithful one does (another number, name, identifier, quantity, sign, subject, half). Invented facts are a
+kind of their own. A rule that does not apply to a sentence gives nothing.
 """
 
 import random

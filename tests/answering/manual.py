@@ -1,7 +1,7 @@
 """A hostile model, scripted: answers that invent, twist, obey and ramble over passages of our own.
 
-Owns the passages, the sentences that they bear out and those that they do not, each labelled by what is wrong with it.
-Never judges: whether a sentence may be shown is decided here, by hand, before any code has seen it.
+The passages, the sentences that they support and those that they do not, each labelled by what is wrong with it.
+Whether a sentence may be shown was decided by hand, before any code had seen it.
 """
 
 import random

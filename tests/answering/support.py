@@ -1,7 +1,7 @@
 """A plain reader's check of an answer: does the quote behind each sentence say it? It shares no code with grounding.
 
-Owns a rule of thumb that is easy to see through: every number, identifier and name of a sentence stands in its quotes
-or their headings, and so do four fifths of its other content words; a sentence that denies rests on a quote that does.
+A rule of thumb: every number, identifier and name of a sentence occurs in its quotes or their headings, and so do four
+fifths of its other content words; a sentence that denies rests on a quote that does.
 """
 
 import re

@@ -1,8 +1,8 @@
 """A real HTTP server on loopback that speaks the embedding APIs of Cohere and OpenAI, and fails on demand.
 
-Owns the wire formats as the providers document them, their limits, and the faults a network or a provider can have. It
-keeps what it received, so that a test can say what was sent. Vectors come from `HashEmbedder`: texts that share words
-are near. Never sleeps but for the faults `slow` and `DRIP`.
+The wire formats as the providers document them, their limits, and the faults a network or a provider can have. It keeps
+what it received, so that a test can check what was sent. Vectors come from `HashEmbedder`: texts that share words are
+near. It sleeps only for the faults `slow` and `DRIP`.
 
     async with EmbeddingStub() as stub:
         stub.play(status(503), status(429, "0.2"))      # for the next two requests; then all is well

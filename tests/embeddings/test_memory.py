@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from chapterverse.embeddings import Vectors, memory
+from chapterverse.embeddings.embedder_wrapper import EmbedderWrapper
 from chapterverse.embeddings.memory import RememberingEmbedder
-from chapterverse.embeddings.relay import Relay
 from chapterverse.errors import EmbeddingError
 from chapterverse.testing import HashEmbedder
 
 
-class Counting(Relay):
+class Counting(EmbedderWrapper):
     """Notes what is really embedded."""
 
     def __init__(self) -> None:

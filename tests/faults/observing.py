@@ -1,7 +1,7 @@
 """Servers of which one dependency can be made to fail, and what is seen at their doors while it does.
 
-Owns the order of one observation: inflict, ask at every door at once, read `/health` until it tells, heal, wait until
-all is well again. Never judges: the table in `test_dependencies` does.
+The order of one observation: cause the fault, ask at every interface at once, read `/health` until it reports the
+fault, end the fault, wait until all is well again. The table in `test_dependencies` judges.
 """
 
 import asyncio

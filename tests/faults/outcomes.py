@@ -1,6 +1,6 @@
 """What came of a fault, kept for the table of `docs/RELIABILITY.md`.
 
-Owns one row. `make reliability` names the file in RELIABILITY_OUTCOMES; without it nothing is kept.
+`make reliability` names the file in RELIABILITY_OUTCOMES; without it nothing is kept.
 """
 
 import json

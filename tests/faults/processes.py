@@ -1,6 +1,6 @@
 """The product as an operator runs it: `chapterverse` in processes of its own, to be signalled and killed.
 
-Owns their start, their family tree and their end. Nothing that a test starts here outlives it.
+Nothing that a test starts here outlives it.
 """
 
 import asyncio

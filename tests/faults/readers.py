@@ -1,7 +1,7 @@
 """Readers who go on asking while something fails, and what they were told: the load of every storm.
 
-Owns the asking and the account. Each reader has a session of its own. What a reader was told to be stored must be found
-in that session afterwards, in the order in which it was told: `lost` counts what is not.
+Each reader has a session of its own. What a reader was told to be stored must be found in that session afterwards, in
+the order in which it was told: `lost` counts what is not.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """The servers under observation, each with one dependency that can be made to fail and all others well.
 
-Owns how each is put together: real engines, proxies and stubs on loopback, processes to be killed and stopped.
+Real engines, proxies and stubs on loopback, processes to be killed and stopped.
 """
 
 import asyncio
@@ -65,7 +65,7 @@ def by_proxy(proxy: Proxy, modes: Iterable[Mode] = EVERY) -> tuple[Fault, ...]:
 
 
 def lying(proxy: Proxy) -> Fault:
-    """A server that answers what it was not asked."""
+    """A server that returns replies of the wrong type."""
     return Fault("lie", lambda: proxy.become("lie"), lambda: proxy.become("pass"))
 
 

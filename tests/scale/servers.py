@@ -1,6 +1,6 @@
 """The servers that hosts share, started by the tests: Postgres on a TCP port, and PgBouncer before it.
 
-Owns their start and their end. Redis and Qdrant have files of their own.
+Redis and Qdrant have files of their own.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ import asyncpg
 import pytest
 
 from chapterverse.postgres import ROLE
-from chapterverse.postgres.place import settle
+from chapterverse.postgres.paths import settle
 from tests.served import free_port
 
 STARTING = 120.0  # seconds, on a machine that does much else

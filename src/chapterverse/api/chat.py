@@ -1,8 +1,7 @@
 """Routes to ask: one answer as JSON, or as a stream of events. Both are the same events.
 
-Owns the order for one question: a slot, the preparation, whose failures are HTTP errors, then, without the slot, the
-answer. Whatever answering does, a stream ends in one `done` or `error` within the request's time, and the model's run
-is cancelled when its client goes away. Never decides what an answer says.
+For one question: take a slot, prepare (failures are HTTP errors), release the slot, then answer. A stream ends in one
+`done` or `error` within the request's time limit. If the client disconnects, the model's run is cancelled.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Who asks: the client's address, seen through trusted proxies only, or the API key it sent.
 
-Owns what counts as one client for the limits. Never keeps a key: only digests are compared, stored and passed on.
+Keys are not kept: only digests are compared, stored and passed on.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """OpenAI's chat completions as this server speaks them: requests, answers, chunks, errors.
 
-Owns the shapes alone. Names and nesting are OpenAI's; `citations` in an answer and `chapterverse` in a request are
-ours. What else OpenAI's clients send is taken and left aside. Never answers anything.
+Names and nesting are OpenAI's; `citations` in an answer and `chapterverse` in a request are ours. Other fields that
+OpenAI's clients send are accepted and ignored.
 """
 
 from typing import Annotated, Any, Final, Literal

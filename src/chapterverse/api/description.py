@@ -1,7 +1,7 @@
 """The OpenAPI description: FastAPI's own, made to say what is really sent.
 
-Owns the differences: bad requests are 400 and never 422, events have schemas, routes that need a key say so when keys
-are configured.
+Differences from FastAPI's: bad requests are 400 instead of 422, events have schemas, routes that need a key say so when
+keys are configured.
 """
 
 from typing import Any

@@ -2,7 +2,7 @@
 
 Under `/v1`, where OpenAI's clients ask, it says the same in OpenAI's words, and at `/mcp` in those of JSON-RPC.
 
-Owns the translation from exceptions to HTTP, and how errors appear in OpenAPI. Never shows a stack trace.
+A stack trace is never shown.
 """
 
 import logging

@@ -1,6 +1,6 @@
 """Examples for the OpenAPI description: questions, answers, events and errors as they really look.
 
-Owns no behaviour. A test parses every one of them with the model it stands for.
+A test parses each example with the model it belongs to.
 """
 
 from collections.abc import Iterable, Sequence

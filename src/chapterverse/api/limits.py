@@ -1,8 +1,7 @@
 """What stands before the routes: API keys, how often a client may ask, and the size of a body.
 
-Owns which routes need what, and the order: key, rate, size. Pure ASGI wrappers that refuse before a body is read, so a
-refused request costs nothing. How many requests run at once is the routes' part, because a slot is taken only for a
-request that is valid: `admitted`.
+The order is key, rate, size. These ASGI wrappers refuse before a body is read, so a refused request costs nothing. The
+routes limit how many requests run at once (`admitted`), because only a valid request takes a slot.
 
 | routes | key, when `API_KEYS` is set | counted |
 |---|---|---|

@@ -1,8 +1,8 @@
 """Routes for OpenAI's clients: the book as a model that any chat program can talk to.
 
-Owns how a conversation that the client keeps becomes a question with earlier turns, and how the events of an answer
-become a completion: markers as Markdown footnotes, sources as `citations`. Nothing of it is read from or stored in the
-database. Limits, deadlines and streams are those of `chat`.
+A conversation that the client keeps becomes a question with earlier turns. The events of an answer become a completion,
+with markers as Markdown footnotes and sources as `citations`. Nothing is read from or stored in the database. Limits,
+deadlines and streams are those of `chat`.
 """
 
 import re

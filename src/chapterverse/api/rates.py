@@ -1,7 +1,7 @@
 """How often a client may ask: a moving window, in memory or in Redis for all workers together.
 
-Owns the counting. When Redis does not answer, this process counts alone until it does again: readers are served, each
-worker still holds the limit, and `/health`, the metrics and the log say so.
+When Redis does not answer, this process counts alone until it does again: requests are served, each worker still
+applies the limit, and `/health`, the metrics and the log say so.
 """
 
 import logging

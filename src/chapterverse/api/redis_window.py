@@ -1,8 +1,7 @@
 """The moving window in Redis, for all workers together: one call counts everybody who asks at the same moment.
 
-Owns the script, the calls and their time; `shared_health` asks Redis by it as well. Time is Redis's own, so that hosts
-whose clocks differ count alike. Whatever fails is `InternalError`; who counts then is the part of `rates`. Imported
-only where `REDIS_URL` is set.
+`shared_health` calls Redis through it as well. Time is Redis's own, so that hosts whose clocks differ count alike.
+Every failure is an `InternalError`; `rates` decides who counts then. Imported only where `REDIS_URL` is set.
 """
 
 import asyncio
@@ -115,5 +114,5 @@ class RedisWindow:
         limits = [allowed for _, allowed, _ in batch]
         waits = await self.ask("EVAL", _SCRIPT, len(keys), *keys, self._window, *limits)
         if not isinstance(waits, list) or len(waits) != len(batch) or not all(isinstance(wait, int) for wait in waits):
-            raise InternalError("Redis answers what it was not asked.")
+            raise InternalError("Redis returned a reply of the wrong type.")
         return waits

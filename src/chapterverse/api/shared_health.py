@@ -1,8 +1,8 @@
 """What workers on all hosts tell each other of the servers that they share: each is probed by one of them at a time.
 
-Owns what lies in Redis for it, and for how long. A kept state lives as long as it may be told; its age is read from the
-time it has left, so only Redis's clock counts. No secret is kept, nor anything of an engine that belongs to one host.
-When Redis does not answer, or tells what no worker wrote, this process probes for itself, as it does without Redis.
+A stored state expires when it may no longer be shown; its age is computed from its remaining time, so only Redis's
+clock counts. No secret is stored, nor anything about an engine that belongs to one host. When Redis does not answer, or
+returns what no worker wrote, this process probes for itself, as it does without Redis.
 """
 
 import asyncio
@@ -105,7 +105,7 @@ class SharedHealth:
                 case [bytes(kept), int(left), 0]:
                     return Seen(_read(kept, engine), time.monotonic() - (longest - left / 1000))
                 case _:
-                    raise InternalError("Redis answers what it was not asked.")
+                    raise InternalError("Redis returned a reply of the wrong type.")
         raise InternalError("Another worker probes and tells nothing.")
 
     async def _tell(self, name: str, turn: str, seen: Seen) -> None:

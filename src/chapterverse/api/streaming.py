@@ -1,9 +1,8 @@
 """Server-Sent Events: each event one `data:` line, a comment when nothing happens, and an end when the client is gone.
 
-Owns the wire format and the watch over the client. Never decides what an event says: each door writes its own. A
-response of our own, because `sse-starlette` replaces uvicorn's signal handler when imported, cuts streams at shutdown
-without their last event, and costs three times as much per event; a plain `StreamingResponse` has no heartbeat and
-leaves a generator that waits at its `yield` open when the client goes.
+A response class of our own, because `sse-starlette` replaces uvicorn's signal handler when imported, cuts streams at
+shutdown without their last event, and costs three times as much per event; a plain `StreamingResponse` has no heartbeat
+and leaves a generator that waits at its `yield` open when the client disconnects.
 """
 
 import asyncio

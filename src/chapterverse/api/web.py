@@ -1,7 +1,6 @@
 """The reader page and the few files it is made of.
 
-Owns which files are served, their types, caching and what the page may load. They lie beside this package in `web/`
-and are read once. Never serves anything else of the disk.
+The files are in `web/` beside this package and are read once. No other file of the disk is served.
 
 A file is served at `/assets/VERSION/NAME`, where the version is a hash of them all: a browser keeps it for good and
 never asks again, and a new release has new addresses. A file is served with those it imports written before it, so that

@@ -1,8 +1,8 @@
 """`/widget.js`: the ask box for other sites, as one script.
 
-Owns how it is put together, once: the module `web/widget.js` with those it imports, in a scope of its own, and its
-styles as a string in it. So it takes one request, needs nothing of the site but a script tag, and works under a policy
-that allows this server's scripts and connections. Who may ask from where is `CORS_ORIGINS`.
+The module `web/widget.js`, its imports and its styles are joined into one script with a scope of its own. It takes one
+request, needs only a script tag on the site, and works under a policy that allows this server's scripts and
+connections. `CORS_ORIGINS` decides which sites may ask.
 """
 
 import json

@@ -1,7 +1,6 @@
 """The command line: ingest a book, ask it, serve it, and see what is wrong.
 
-Owns the list of commands, their arguments, exit codes and what is printed where: data to stdout, the rest to stderr.
-Never decides what a page or an answer is. Engines are imported inside the commands, so that `--help` is quick.
+Data goes to stdout, the rest to stderr. Engines are imported inside the commands, so that `--help` is quick.
 """
 
 import logging

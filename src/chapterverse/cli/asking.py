@@ -1,7 +1,4 @@
-"""The command `ask`, and what it shares with `chat`: a question becomes a request, its events are shown and folded.
-
-Owns the arguments and the exit code. Never decides what is answered.
-"""
+"""The command `ask`, and what it shares with `chat`: a question becomes a request, its events are shown and folded."""
 
 import asyncio
 import contextlib

@@ -1,7 +1,6 @@
 """Services on a thread of their own, so that the main thread can wait at a prompt while they open.
 
-Owns the thread, its event loop and the cancelling of work by Ctrl-C, which Python raises in the main thread. Never
-knows what the work is.
+Ctrl-C, which Python raises in the main thread, cancels the work on the other thread.
 """
 
 import asyncio

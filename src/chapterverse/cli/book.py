@@ -1,7 +1,4 @@
-"""Commands that make and look through the book: ingest, sources, forget, search, calibrate.
-
-Owns their arguments and exit codes. Never decides what a page is.
-"""
+"""Commands that make and look through the book: ingest, sources, forget, search, calibrate."""
 
 import asyncio
 import json

@@ -1,6 +1,6 @@
 """The command `chat`: a conversation at the prompt, on a terminal or fed by a pipe.
 
-Owns the prompt, its commands and what Ctrl-C does. Questions are answered as `ask` answers them.
+Questions are answered as `ask` answers them.
 """
 
 import asyncio

@@ -1,7 +1,4 @@
-"""What commands share: how they end, and the options of a search.
-
-Owns the exit codes that no error has, and what the options mean. Never prints data.
-"""
+"""What commands share: how they end, and the options of a search."""
 
 import asyncio
 import sys

@@ -1,7 +1,4 @@
-"""The command `eval`: ask a set of questions, compare two runs, draft questions.
-
-Owns its arguments and exit codes. Never judges an answer.
-"""
+"""The command `eval`: ask a set of questions, compare two runs, draft questions."""
 
 import asyncio
 import shutil

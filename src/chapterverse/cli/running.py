@@ -1,7 +1,4 @@
-"""Commands that run and examine the service: serve, mcp, key, doctor.
-
-Owns their arguments and exit codes. Never handles a request.
-"""
+"""Commands that run and examine the service: serve, mcp, key, doctor."""
 
 from typing import TYPE_CHECKING
 

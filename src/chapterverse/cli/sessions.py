@@ -1,6 +1,6 @@
 """The commands `sessions` and `feedback`: list, show and delete the conversations that are kept; rate an answer.
 
-Owns their arguments and exit codes. Opens the conversations alone, since no engine of the book is needed.
+Opens only the conversations, since no engine of the book is needed.
 """
 
 import json

@@ -1,7 +1,4 @@
-"""The Protocol of an embedding model. One file per engine beside it; vendors stop there.
-
-Owns the contract. Never chooses an engine (wiring does).
-"""
+"""The Protocol of an embedding model. One file per engine beside it; vendors stop there."""
 
 from collections.abc import Sequence
 from typing import Protocol

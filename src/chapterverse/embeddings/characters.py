@@ -1,7 +1,7 @@
 """What a character becomes before words are looked up in the vocabulary: the rules of BERT's uncased models.
 
-Owns them as the `tokenizers` package applies them, with which the models were trained: by Unicode 8, whatever version
-the running Python knows, so that a text has the same vector everywhere. Never looks at a character's neighbours.
+The rules are applied as the `tokenizers` package does, with which the models were trained: by Unicode 8, whatever
+version the running Python knows, so that a text has the same vector everywhere.
 """
 
 import re

@@ -1,6 +1,6 @@
 """Embeddings by Cohere, over its v2 API.
 
-Owns what is Cohere's own: its models, its request and its answer. Never retries, batches or maps errors: `remote` does.
+Batches, retries and the translation of errors are in `remote`.
 """
 
 from collections.abc import Mapping, Sequence

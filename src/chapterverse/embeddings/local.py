@@ -1,7 +1,7 @@
 """The embedded engine: all-MiniLM-L6-v2 as ONNX on the CPU, stored as int8 and run as float32. No key, no network.
 
-Owns the threads. Texts run one at a time on one thread each, several threads side by side: measured faster than padded
-batches, and onnxruntime lets go of the interpreter lock while it runs.
+Texts run one at a time on one thread each, several threads in parallel: measured faster than padded batches, and
+onnxruntime releases the interpreter lock while it runs.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ import onnxruntime as ort
 
 from chapterverse.book import Fingerprint
 from chapterverse.embeddings import Vectors
-from chapterverse.embeddings.shipped import Unusable, shared_model
+from chapterverse.embeddings.onnx_models import Unusable, shared_model
 from chapterverse.embeddings.wordpiece import WEIGHTS, WINDOW, tokenizer
 from chapterverse.errors import EmbeddingError
 

@@ -1,6 +1,6 @@
 """An embedder that remembers: a question is embedded once for its search, its sentences and whoever asks it again.
 
-Owns what is remembered and how much of it. For answering only: an ingest embeds each passage once and keeps a journal.
+For answering only: an ingest embeds each passage once and keeps a journal.
 """
 
 from collections import OrderedDict
@@ -10,13 +10,13 @@ from typing import Final
 import numpy as np
 
 from chapterverse.embeddings import Embedder, Vectors
-from chapterverse.embeddings.relay import Relay
+from chapterverse.embeddings.embedder_wrapper import EmbedderWrapper
 
 QUESTIONS: Final = 1024
 SENTENCES: Final = 4096  # of passages that come up; 1.5 kB each with the local model
 
 
-class RememberingEmbedder(Relay):
+class RememberingEmbedder(EmbedderWrapper):
     """The same vectors, the last ones of them from memory. What failed is not remembered."""
 
     def __init__(self, embedder: Embedder) -> None:

@@ -1,6 +1,6 @@
 """Embeddings by OpenAI or by any server that speaks its API: Ollama, vLLM, TEI, llama.cpp.
 
-Owns what is this API's own: its request and its answer. Never retries, batches or maps errors: `remote` does.
+Batches, retries and the translation of errors are in `remote`.
 """
 
 import base64

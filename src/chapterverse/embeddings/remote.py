@@ -1,7 +1,7 @@
 """What every embedding service over HTTP needs: batches, a few calls at once, time limits, retries, clear errors.
 
-Owns the HTTP client and the one place where its failures become `EmbeddingError`. Never knows a provider's request or
-answer: each engine hands over a `Wire` that does. Never logs or shows a key, nor what a service said of itself.
+Every failure becomes an `EmbeddingError` here. Each engine passes a `Wire` that knows its provider's request and
+answer. Keys and a service's own error texts are neither logged nor shown.
 """
 
 import asyncio

@@ -1,9 +1,8 @@
 """The shipped WordPiece tokenizer: turns text into the tokens that the shipped models read, and counts them.
 
-Owns `weights/vocabulary.txt` and the way from tokens back to characters. Gives what the `tokenizers` package gives with
-the models' own file, token for token and character for character (docs/decisions/0002-local-embeddings.md). Chunking
-counts with it for every embedding engine: the remote models' windows are larger, and their tokenizers cut English text
-about as finely.
+Gives the same tokens and offsets as the `tokenizers` package with the models' own file
+(docs/decisions/0002-local-embeddings.md). Chunking counts with it for every embedding engine: the remote models'
+windows are larger, and their tokenizers cut English text about as finely.
 """
 
 import re

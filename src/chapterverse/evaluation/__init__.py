@@ -1,5 +1,4 @@
 """How good the answers of a book are: questions whose answers are known, asked through the whole product and counted.
 
-Owns question sets, measures, their statistics, reports, comparisons and drafts. Never answers anything itself and never
-opens an engine: it is given the services that answer.
+Question sets, measures, their statistics, reports, comparisons and drafts. The services that answer are passed in.
 """

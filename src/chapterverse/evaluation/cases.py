@@ -1,7 +1,4 @@
-"""What became of a question: what was found, said and cited, and what it took.
-
-Owns the record that measures, reports and comparisons read, in the shape in which it is kept as JSON. Never judges it.
-"""
+"""What became of a question: what was found, said and cited, and what it took."""
 
 from typing import Literal
 

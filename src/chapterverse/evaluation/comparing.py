@@ -1,10 +1,10 @@
 """Two runs over the same questions: what changed, and whether that is more than noise.
 
-Owns the pairing and the verdicts. All measures are tested together (Holm), so that a comparison of a run with its equal
-finds nothing in 95 of 100 cases, however many measures there are. A measure on which fewer than six questions changed
-cannot be told from noise, since a fair coin falls five times alike too often; it is no test and costs the others
-nothing (Tarone). Times are shown and not tested: what a machine does besides changes from run to run, not from question
-to question, so two runs are only two draws of it.
+All measures are tested together (Holm), so that a comparison of a run with its equal finds nothing in 95 of 100 cases,
+however many measures there are. A measure on which fewer than six questions changed cannot be told from noise, since a
+fair coin falls five times alike too often; it is no test and costs the others nothing (Tarone). Times are shown and not
+tested: what a machine does besides changes from run to run, not from question to question, so two runs are only two
+draws of it.
 """
 
 import operator

@@ -1,7 +1,6 @@
 """Drafts of questions, made from the book for its author to edit.
 
-Owns the patterns that turn headings and sentences into questions. Drafts are plain and some are clumsy: they save
-typing, not judgement. The same book always gives the same drafts. Never asks a model.
+Drafts are plain and some are clumsy: they save typing, not judgement. The same book always gives the same drafts.
 """
 
 import re

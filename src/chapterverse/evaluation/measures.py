@@ -1,7 +1,7 @@
 """What is measured on one question, and how evidence is compared with what was written down as right.
 
-Owns the list of measures. Pure: from a case to a number, or to None where the measure does not apply. Questions that
-failed count as failures and nowhere else.
+Pure: from a case to a number, or to None where the measure does not apply. Questions that failed count as failures and
+nowhere else.
 """
 
 import re

@@ -1,6 +1,6 @@
 """A report as one page of HTML that needs nothing else and asks nobody for anything.
 
-Owns its wording for the author of a book. All text from outside is escaped; the page forbids itself every request.
+All text from outside is escaped; the page forbids itself every request.
 """
 
 from collections.abc import Sequence

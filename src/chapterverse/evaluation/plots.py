@@ -1,6 +1,6 @@
 """Small plots as SVG text.
 
-Owns shapes and axes. Draws with the page's own colours through CSS classes; never loads anything. Texts are escaped.
+Draws with the page's own colours through CSS classes; never loads anything. Texts are escaped.
 """
 
 import math

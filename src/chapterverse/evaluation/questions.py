@@ -1,7 +1,4 @@
-"""Question sets: one JSON object per line, checked before anything is asked.
-
-Owns the fields of a question and the messages about bad lines. Never asks.
-"""
+"""Question sets: one JSON object per line, checked before anything is asked."""
 
 import hashlib
 import json

@@ -1,7 +1,4 @@
-"""How good a ranking is.
-
-Owns pure functions from ranked names to numbers. Never searches.
-"""
+"""How good a ranking is."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,4 @@
-"""A run as it is kept: what was asked of which engines, every case, every measure with its interval.
-
-Owns the JSON of a report and its names on disk. Never draws: `page.py` makes it a page, `terminal/` a table.
-"""
+"""A run as it is kept: what was asked of which engines, every case, every measure with its interval."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -1,7 +1,7 @@
 """Asking all questions of a set, a few at once, through the same steps as any reader's.
 
-Owns the order and the concurrency. Nothing is stored: earlier turns are told, not remembered. A question that fails is
-a case of its own; it does not end the run.
+Nothing is stored: earlier turns are told, not remembered. A question that fails is a case of its own; it does not end
+the run.
 """
 
 import asyncio

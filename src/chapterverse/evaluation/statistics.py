@@ -1,7 +1,6 @@
 """How sure one can be of a number that was measured on some questions and stands for all.
 
-Owns intervals and tests, all at 95 %. Pure functions; chance comes from a fixed seed, so the same values always give
-the same interval. Never knows what was measured.
+Pure functions; chance comes from a fixed seed, so the same values always give the same interval.
 """
 
 import math

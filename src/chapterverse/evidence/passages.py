@@ -11,7 +11,7 @@ from typing import Final
 
 from chapterverse.book import Page, Unit, UnitKind
 from chapterverse.evidence.statement import UnitRef
-from chapterverse.ingestion.hostile import orders_in
+from chapterverse.ingestion.prompt_injection import orders_in
 from chapterverse.models import ChunkResult, PassageUnit
 from chapterverse.units import blocks_of_text, cut_units, row_text
 

@@ -1,7 +1,5 @@
 """The Protocols of an index: searched by many readers, replaced as a whole by one writer.
 
-Owns the contract. Never embeds a text and never decides what a page is.
-
 A book is one collection. Its points are chunks (dense vector `dense`, sparse vector `bm25`), pages (payload only)
 and one manifest (payload only), so that everything a reader sees changes in the same moment.
 """

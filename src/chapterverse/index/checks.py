@@ -1,7 +1,4 @@
-"""What a writer refuses before anything is written: engines take part of a bad batch, or all of it, in silence.
-
-Owns these checks only.
-"""
+"""What a writer refuses before anything is written: engines take part of a bad batch, or all of it, in silence."""
 
 from collections.abc import Sequence
 

@@ -1,7 +1,6 @@
 """The embedded index: Qdrant Edge in a child process, one per server process and generation.
 
-Owns which generation is served and the moment it changes. Never touches the engine itself: its calls hold the GIL
-and would stop the event loop.
+The engine runs in the child only: its calls hold the GIL and would stop the event loop.
 """
 
 import asyncio

@@ -1,7 +1,4 @@
-"""The parent's end of one index process: start it, talk to it, notice when it dies or hangs, let it go.
-
-Owns one child process. Never decides which generation to serve (`edge.py` does).
-"""
+"""The parent's end of one index process: start it, talk to it, notice when it dies or hangs, let it go."""
 
 import asyncio
 import contextlib

@@ -1,7 +1,7 @@
 """The child process that owns a loaded shard: `python -m chapterverse.index.edge_process <directory>`.
 
-Owns a private copy of the current generation for as long as its parent keeps the pipe open. Never writes an index and
-imports as little as it can, because every server waits for it at its start.
+It keeps a private copy of the current generation until its parent closes the pipe. It imports as little as it can,
+because every server waits for it at its start.
 
 It says one frame when it is ready, `{"generation", "current", "damage", "manifest"}`, then answers each request
 `{"id", "op", "args"}` with `{"id", "result"}` or `{"id", "error": [class, message]}`, in order.

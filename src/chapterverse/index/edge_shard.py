@@ -1,7 +1,6 @@
 """A Qdrant Edge shard as this index uses it: its shape, its filters and its errors.
 
-Owns every call that reads a shard. Never writes one and never waits: each call holds the GIL until it is done, so
-servers make them in a child process (`edge_process.py`).
+Only reads. Each call holds the GIL until it is done, so servers make them in a child process (`edge_process.py`).
 """
 
 import contextlib

@@ -1,7 +1,6 @@
 """The writer of the embedded index: copies the current generation, changes the copy, publishes it.
 
-Owns the next generation until it is published. Never changes a published one, so whatever kills an ingest leaves the
-last complete state served.
+A published generation is never changed, so whatever kills an ingest leaves the last complete state in use.
 """
 
 import asyncio

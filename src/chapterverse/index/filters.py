@@ -1,7 +1,4 @@
-"""Which chunks a search may return, said once as data and rendered by each engine in its own words.
-
-Owns the meaning of filters. Never talks to an engine.
-"""
+"""Which chunks a search may return, said once as data and rendered by each engine in its own words."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,4 @@
-"""The language between a server and its index process: JSON values behind their length.
-
-Owns the frame. Never knows what is said.
-"""
+"""The language between a server and its index process: JSON values behind their length."""
 
 import asyncio
 import struct

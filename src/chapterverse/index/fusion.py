@@ -1,6 +1,6 @@
 """How two rankings become one: a weighted sum of cosines and BM25 scores, each in standard deviations from its mean.
 
-Owns the arithmetic of the rank. Pure functions over ids and scores; never talks to an engine.
+Pure functions over ids and scores; never talks to an engine.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -1,6 +1,6 @@
 """The directory of the embedded index: immutable generations, a pointer to the current one, private copies of readers.
 
-Owns names, locks, copies and their removal. Never opens an engine, so it may be used before one is loaded.
+Does not import the engine, so it can be used before one is loaded.
 
     <directory>/CURRENT             name of the current generation, replaced atomically
     <directory>/generations/<id>/   one whole state of the book, never changed once it was current

@@ -1,7 +1,4 @@
-"""What a point holds: chunks, pages and the manifest as plain JSON values, the same in every engine.
-
-Owns the stored form. Never talks to an engine and never interprets a text.
-"""
+"""What a point holds: chunks, pages and the manifest as plain JSON values, the same in every engine."""
 
 import uuid
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,7 @@
 """The index on a Qdrant server, cluster or Cloud. Import it only when one is configured: the client is heavy.
 
-Owns reading. The collection's name is an alias; every state of the book is a collection of its own behind it, so a
-reader that knows its name sees one state whole, whatever is published meanwhile.
+This is the reading side. The collection's name is an alias; every state of the book is a collection of its own behind
+it, so a reader that knows its name sees one complete state, whatever is published meanwhile.
 """
 
 import asyncio

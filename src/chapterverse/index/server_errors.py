@@ -1,7 +1,4 @@
-"""Everything a Qdrant server or the way to it can do wrong, as our errors.
-
-Owns the translation, in one place. Never retries.
-"""
+"""Everything a Qdrant server or the way to it can do wrong, as our errors."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,7 @@
 """The writer of an index on a Qdrant server: fills a new collection, then moves the alias to it.
 
-Owns the next state until it is published, and the lock that keeps a second writer out. Never changes a collection
-that was current. The state before the current one stays until the next write, for readers that are still at it.
+A lock keeps a second writer out. A collection that was current is never changed. The previous state stays until the
+next write, for readers that still use it.
 """
 
 import asyncio

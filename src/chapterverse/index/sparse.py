@@ -1,7 +1,4 @@
-"""Word weights: BM25 as sparse vectors, computed here for every engine; the engine adds the IDF.
-
-Owns the parameters of the weights. Never stores or searches.
-"""
+"""Word weights: BM25 as sparse vectors, computed here for every engine; the engine adds the IDF."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,4 @@
-"""Addresses of web pages: one spelling for each, and which of them belong to the site that is being read.
-
-Owns the rules on strings only. Never opens a connection.
-"""
+"""Addresses of web pages: one spelling for each, and which of them belong to the site that is being read."""
 
 import posixpath
 import re

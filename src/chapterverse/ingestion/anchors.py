@@ -1,7 +1,7 @@
 """The anchors that publishing tools give to headings, so that a citation lands where its text is.
 
-Owns the rules: github-slugger (Docusaurus, mdBook, GitHub, Hugo), Python-Markdown's `toc` (MkDocs), VitePress and
-docutils (Sphinx). Never touches a document.
+The rules of github-slugger (Docusaurus, mdBook, GitHub, Hugo), Python-Markdown's `toc` (MkDocs), VitePress and docutils
+(Sphinx).
 """
 
 import re

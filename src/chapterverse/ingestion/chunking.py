@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from chapterverse.book import Block, Chunk, Page, Section, Unit, chunk_id_for, text_hash
-from chapterverse.ingestion.hostile import flags_of
+from chapterverse.ingestion.prompt_injection import flags_of
 from chapterverse.units import cut_units
 
 SMALLEST_BUDGET = 16  # tokens; below it a heading leaves no room for text

@@ -1,6 +1,6 @@
 """From a draft to a page: one clean Markdown text and where everything lies in it.
 
-Owns the text's layout, the offsets of blocks and sections, the page's title, module and address. Never parses.
+Also computes the offsets of blocks and sections and the page's title, module and address.
 """
 
 import re
@@ -10,10 +10,10 @@ from pathlib import PurePosixPath
 from chapterverse.book import Block, Mark, Page, Section, page_id_for
 from chapterverse.ingestion.anchors import Anchors
 from chapterverse.ingestion.document import NO_ANCHOR, Document, Draft, Part
-from chapterverse.ingestion.hostile import flags_of
 from chapterverse.ingestion.inline import extract, plain
 from chapterverse.ingestion.links import Links, with_slug
 from chapterverse.ingestion.ordering import chapter_of, order_in_navigation, order_of, title_of_path
+from chapterverse.ingestion.prompt_injection import flags_of
 
 _NUMBER_PREFIX = re.compile(r"^\d+\s*[-_.]+\s*(?=\D)")  # Docusaurus orders files and folders by it, and hides it
 

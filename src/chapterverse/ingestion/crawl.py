@@ -1,7 +1,6 @@
 """The way through a website: which page next, how many at once, when to stop.
 
-Owns the frontier, duplicates, the bound on simultaneous requests and the judgement whether all pages were seen. Never
-speaks HTTP itself and never reads a page further than its links.
+Keeps the frontier, skips duplicates, limits simultaneous requests, and decides whether all pages were seen.
 """
 
 import asyncio

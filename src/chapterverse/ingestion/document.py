@@ -1,7 +1,4 @@
-"""What flows between fetching, reading and composing a page: documents, drafts and their parts.
-
-Owns these values only. Never fetches and never parses.
-"""
+"""What flows between fetching, reading and composing a page: documents, drafts and their parts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,6 +1,6 @@
 """One request to a website, done politely: its turn, its robots rules, its redirects, its retries, its limits.
 
-Owns HTTP and the translation of everything httpx2 raises. Never parses a page and never decides what to fetch next.
+Translates everything that httpx2 raises.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """A folder or a single file as a source of pages.
 
-Owns the walk, what is left out of it, and the addresses and the folders' order of what is found. Never parses a page,
-and never leaves the folder through a link.
+Decides which files are left out, their addresses and their order. Symbolic links that lead out of the folder are not
+followed.
 """
 
 import asyncio

@@ -1,7 +1,4 @@
-"""Which format a file or an answer has, by its name or its content type.
-
-Owns the tables. Never looks inside.
-"""
+"""Which format a file or an answer has, by its name or its content type."""
 
 from pathlib import PurePosixPath
 from urllib.parse import urlsplit

@@ -1,7 +1,7 @@
 """How site generators lay out a project, and which address they give to a file.
 
-Owns the rules of each generator by their defaults. Reads of a project's configuration only what says where its pages
-lie. An address that a page gives itself in its front matter is added by `links.py` and `composing.py`.
+The rules of each generator by their defaults. Of a project's configuration only the location of its pages is read. An
+address that a page gives itself in its front matter is added by `links.py` and `composing.py`.
 """
 
 import re

@@ -1,7 +1,4 @@
-"""The ledger of an ingest run: what became of every page, and why.
-
-Owns the rows, their summary and their file. Never decides an outcome.
-"""
+"""The ledger of an ingest run: what became of every page, and why."""
 
 import json
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,7 @@
 """The guarded door to the network: an HTTP client whose connections go only where a crawl may go.
 
-Owns name resolution and the check of every address before a connection is made. Never follows a redirect, never
-takes a proxy or a password from the environment, never decides what a page is worth.
+Resolves names and checks every address before a connection is made. Follows no redirect, and takes no proxy or password
+from the environment.
 
 The check sits below HTTP, where the connection is opened: the name is resolved there, every address it has is judged,
 and the connection goes to a judged address itself. A name that answers differently a moment later (DNS rebinding)

@@ -1,7 +1,4 @@
-"""How a source is to be read, as the user asked for it.
-
-Owns these inert values and what their patterns match. Never opens anything.
-"""
+"""How a source is to be read, as the user asked for it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

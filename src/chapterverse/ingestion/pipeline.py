@@ -1,7 +1,7 @@
 """The story of one ingest run: fetch, read, cut, embed, and publish the next state of the book.
 
-Owns the order of the steps, which pages count as changed, and what becomes of each page. Never parses, embeds or stores
-by itself. Leaving early, by an error, Ctrl-C or kill -9, leaves the book as it was.
+Decides which pages count as changed and records what becomes of each page. An error, Ctrl-C or kill -9 leaves the book
+as it was.
 """
 
 import asyncio
@@ -22,9 +22,9 @@ from chapterverse.errors import EmbeddingMismatchError, IngestionError, QdrantTi
 from chapterverse.index import Index, IndexWriter
 from chapterverse.ingestion.chunking import cut
 from chapterverse.ingestion.document import Document, Failed, Fetched, NothingToRead, Skipped, Unchanged, Unreadable
-from chapterverse.ingestion.hostile import orders_in
 from chapterverse.ingestion.images import keep_images
 from chapterverse.ingestion.ledger import ORDER_CHARS, Ledger, Order, Outcome, Row
+from chapterverse.ingestion.prompt_injection import orders_in
 from chapterverse.ingestion.sources import Source
 from chapterverse.ingestion.vector_journal import VectorJournal
 from chapterverse.ingestion.worker_limits import ReadLimits

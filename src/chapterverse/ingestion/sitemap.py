@@ -1,6 +1,6 @@
 """Which pages a website says it has: sitemaps, sitemap indexes, plain or gzipped.
 
-Owns finding and parsing them. Never fetches a page, and never takes an address from outside the site.
+An address from outside the site is ignored.
 """
 
 import asyncio

@@ -1,7 +1,4 @@
-"""Where pages come from: one contract for websites, folders and files.
-
-Owns the contract and the choice of the source a user named. Never reads a page.
-"""
+"""Where pages come from: one contract for websites, folders and files."""
 
 import glob
 from collections.abc import AsyncGenerator, Mapping

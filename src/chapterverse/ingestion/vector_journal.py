@@ -1,7 +1,7 @@
 """Vectors that were computed but not yet published, kept on disk so that a crash or Ctrl-C loses no paid work.
 
-Owns one SQLite file beside the index. Entries are found by embedding model and text; the file is removed when the
-state that needed them is published, because from then on the index itself holds them.
+One SQLite file beside the index. Entries are found by embedding model and text; the file is removed when the state that
+needed them is published, because from then on the index itself holds them.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 """A website as a source of pages: its robots.txt, its start page, its sitemap, else its links.
 
-Owns how a run through a site begins, and what ends it before it began. Never removes anything: a page that was in the
-index and is gone (HTTP 404 or 410) is simply not reported, and `complete` tells whether silence means gone.
+A page that was in the index and is gone (HTTP 404 or 410) is simply not reported, and `complete` tells whether pages
+that were not reported are gone.
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence

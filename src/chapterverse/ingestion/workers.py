@@ -20,7 +20,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from chapterverse.embeddings import Embedder, Vectors
-from chapterverse.embeddings.relay import Relay
+from chapterverse.embeddings.embedder_wrapper import EmbedderWrapper
 from chapterverse.environment import child_environment
 from chapterverse.errors import IngestionError
 from chapterverse.ingestion.document import Document, NothingToRead, Unreadable
@@ -191,7 +191,7 @@ async def sharing_work(embedder: Embedder, workers: int) -> AsyncIterator[Embedd
         await shared.end()
 
 
-class EmbeddingWorkers(Relay):
+class EmbeddingWorkers(EmbedderWrapper):
     """An embedder whose passages are embedded by worker processes."""
 
     def __init__(self, embedder: Embedder, workers: int) -> None:

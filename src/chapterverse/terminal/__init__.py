@@ -1,7 +1,6 @@
 """What the command line shows to people, readable without colour.
 
-Owns the two consoles, errors and warnings; its modules own the layout of one subject each. Data goes to `out`, the rest
-to `err`.
+Data goes to `out`, the rest to `err`.
 """
 
 import re

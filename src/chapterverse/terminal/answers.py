@@ -1,6 +1,6 @@
 """How answers and conversations look: text as it comes, sources, what an answer took, sessions.
 
-Owns their layout. Answers, sources and conversations are data and go to stdout; progress and circumstances to stderr.
+Answers, sources and conversations are data and go to stdout; progress and circumstances to stderr.
 """
 
 import json

@@ -1,6 +1,6 @@
 """A bar of progress that is there only on a terminal.
 
-Owns its beginning and its end, so that an error or Ctrl-C leaves a clean line. Never knows what is counted.
+An error or Ctrl-C leaves a clean line.
 """
 
 from types import TracebackType

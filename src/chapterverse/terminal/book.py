@@ -1,7 +1,4 @@
-"""How ingesting and searching look: progress, ledgers, passages, the calibration.
-
-Owns their layout. Never reads the book.
-"""
+"""How ingesting and searching look: progress, ledgers, passages, the calibration."""
 
 import time
 from collections.abc import Callable

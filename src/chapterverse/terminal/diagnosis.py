@@ -1,7 +1,4 @@
-"""How a diagnosis looks.
-
-Owns its layout. Never probes anything.
-"""
+"""How a diagnosis looks."""
 
 from rich.text import Text
 

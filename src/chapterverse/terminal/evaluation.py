@@ -1,6 +1,6 @@
 """How evaluations look: progress, the table of measures, comparisons.
 
-Owns their layout. Tables are data and go to stdout; progress and where files are to stderr.
+Tables are data and go to stdout; progress and where files are to stderr.
 """
 
 import time

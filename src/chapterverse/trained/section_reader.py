@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from chapterverse.embeddings.shipped import Model, Unusable, shared_model
+from chapterverse.embeddings.onnx_models import Model, Unusable, shared_model
 from chapterverse.embeddings.wordpiece import WordPiece, tokenizer
 from chapterverse.errors import AgentUnavailable
 

@@ -1,7 +1,7 @@
 """MCP over streamable HTTP: one POST, one answer as JSON, no session between them, so any worker may serve any call.
 
-Owns `/mcp` and its place behind the limits: each request is counted and asked for its key before it comes here
-(`api.limits`), and each tool call takes a slot as `/chat` and `/search` do. Whoever goes away takes the call along.
+Each request is counted and its key checked before it comes here (`api.limits`), and each tool call takes a slot as
+`/chat` and `/search` do. If the client disconnects, the call is cancelled.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """What the MCP door offers: three tools over the book, and its pages as resources.
 
-Owns their names, descriptions and results, and how errors are told: a tool's as a result with `isError` and the one
-error body, a resource's as a JSON-RPC error with that body as its data. Never knows the transport: a `Desk` serves.
+Errors of a tool are results with `isError` and the common error body; errors of a resource are JSON-RPC errors with
+that body as their data. The transport is a `Desk`, so that the same tools serve stdio and HTTP.
 """
 
 import logging

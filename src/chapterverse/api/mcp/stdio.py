@@ -1,7 +1,7 @@
 """MCP over stdin and stdout, for a client that starts this process itself.
 
-Owns the life of the connection: it ends when stdin does, or with Ctrl-C. While it lasts, the SDK turns whatever else
-would be printed to stdout to stderr. No limits: the one who asks owns the process.
+The connection ends with stdin or with Ctrl-C. While it lasts, the SDK sends whatever else would be printed to stdout to
+stderr. There are no limits: the client started the process.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """From a fetched document to drafts of pages, one reader per format.
 
-Owns the choice of the reader. Never parses itself, and loads a parser only when a document needs it.
+A parser is loaded only when a document needs it.
 """
 
 from importlib import import_module

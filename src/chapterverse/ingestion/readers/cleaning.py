@@ -1,7 +1,6 @@
 """Bytes to text, and text to what a person would see of it.
 
-Owns decoding, the removal of characters that cannot be seen, and the one way a table is written. Never knows a
-document format.
+Decoding, removal of invisible characters, and the one way a table is written.
 """
 
 import re

@@ -1,8 +1,8 @@
 """The dialects of Markdown: Hugo's shortcodes, MkDocs' indented blocks and slash fences, the colon fences of
 Docusaurus, VitePress and MyST.
 
-Owns rewriting them to plain Markdown with marks before parsing. Never parses Markdown itself, leaves programs as they
-are, and takes time in proportion to the text, whatever is in it.
+They are rewritten to plain Markdown with marks before parsing. Code is left as it is, and the time is proportional to
+the length of the text.
 """
 
 import html

@@ -1,7 +1,7 @@
 """EPUB books: one page for each item of the spine.
 
-Owns the archive: its limits, its package file, the order and the titles of chapters. The chapters themselves are HTML.
-Never writes to disk and never lets XML expand entities.
+Reads the archive within limits, its package file, the order and the titles of chapters. The chapters themselves are
+HTML. XML entities are not expanded.
 """
 
 import posixpath

@@ -1,7 +1,6 @@
 """HTML pages: the content without the site around it, and the links of a page for the crawler.
 
-Owns what is content and what is hidden, the title, and which addresses a page names. Never fetches, and never indexes
-what a reader of the page could not see.
+Decides what is content, what is hidden and what the title is. What a reader of the page could not see is not indexed.
 """
 
 import re
@@ -12,7 +11,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from chapterverse.ingestion.document import Document, Draft, NothingToRead, Unreadable
 from chapterverse.ingestion.readers.cleaning import clean_inline, decode
-from chapterverse.ingestion.readers.hiding import WHITE, Colour, ground_of, hides
+from chapterverse.ingestion.readers.hidden_text import WHITE, Colour, ground_of, hides
 from chapterverse.ingestion.readers.markup import parts_of, text_of
 
 _DEEPEST = 5000  # elements inside each other; the parser's time grows with the square of it

@@ -1,7 +1,7 @@
 """Lines that carry structure from the dialects of Markdown to its reader.
 
-Owns the marks: a dialect writes them into the text, and the reader's parser hands them back as tokens. A mark is a line
-of its own that begins with a private character, which `unmarked` takes out of every text that arrives.
+A dialect writes them into the text, and the reader's parser hands them back as tokens. A mark is a line of its own that
+begins with a private character, which `unmarked` removes from every text that arrives.
 """
 
 from dataclasses import dataclass

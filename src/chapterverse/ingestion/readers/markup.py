@@ -1,7 +1,7 @@
 """From the elements of an HTML page to parts.
 
-Owns what each element means: headings and their anchors, lists, tables, code, admonitions, figures. Never decides which
-element holds the content nor what is hidden: what it is given is read from top to bottom.
+Headings and their anchors, lists, tables, code, admonitions, figures. The caller decides which element holds the
+content and what is hidden.
 """
 
 import re

@@ -1,7 +1,7 @@
 """PDF files: one page of the book for the file, one section for each of its pages.
 
-Owns how lines on paper become paragraphs. Never looks at pictures: a scanned file is refused. PDFium is not
-thread-safe, so one file is read at a time, whatever thread asks.
+Pictures are not read: a scanned file is refused. PDFium is not thread-safe, so one file is read at a time, whatever
+thread asks.
 """
 
 import ctypes

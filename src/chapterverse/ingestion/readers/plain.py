@@ -1,6 +1,6 @@
 """Plain text: paragraphs between blank lines, and the few kinds of headings people type.
 
-Owns these guesses, and guesses seldom: what is not clearly a heading is a paragraph. Never reads markup.
+What is not clearly a heading is a paragraph.
 """
 
 import re

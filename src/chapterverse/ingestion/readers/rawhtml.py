@@ -12,7 +12,7 @@ from typing import Final
 from chapterverse.book import MarkKind
 from chapterverse.ingestion.document import NO_ANCHOR
 from chapterverse.ingestion.limits import require_hidden_depth
-from chapterverse.ingestion.readers.hiding import hides
+from chapterverse.ingestion.readers.hidden_text import hides
 from chapterverse.ingestion.readers.page_builder import PageBuilder
 from chapterverse.ingestion.readers.sentence import Sentence
 

@@ -1,7 +1,6 @@
 """Text that talks to the model instead of the reader.
 
-Owns the detection only: what a page that gives orders to an assistant means for an answer is decided elsewhere. Never
-changes a text. The patterns want an order, not a mention: a chapter about system prompts is not hostile.
+Only detects. The patterns look for an order, not a mention: a chapter about system prompts is not flagged.
 """
 
 import re

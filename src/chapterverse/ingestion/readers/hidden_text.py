@@ -1,7 +1,7 @@
 """Styles that keep text from a reader's eye.
 
-Owns the judgement on one style, as HTML writes it or as JSX does: not displayed, clear, tiny, clipped, moved off the
-screen, or in the colour of its ground. Never sees a page: what stands behind an element is told to it.
+Judges one style, as HTML or JSX writes it: not displayed, transparent, tiny, clipped, moved off the screen, or in the
+colour of its background. The caller passes the background.
 """
 
 import re

@@ -1,7 +1,5 @@
 """Where the embedded server's programs, data and socket lie, and as whom it runs.
 
-Owns paths and accounts. Never starts or stops the server; that is in `chapterverse.postgres`.
-
 Postgres refuses to run as root. Root therefore runs it as the owner of the home, or as `nobody` if that is root. That
 account cannot enter a home under `/root`; then the cluster, and the programs if they are out of reach too, live under
 `/var/lib`, which unlike a temporary folder nobody tidies up, and `data` becomes a link to it.

@@ -1,6 +1,6 @@
 import pytest
 
-from chapterverse.ingestion.hostile import flags_of, orders_in
+from chapterverse.ingestion.prompt_injection import flags_of, orders_in
 
 
 @pytest.mark.parametrize(

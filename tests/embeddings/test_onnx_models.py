@@ -8,7 +8,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 import pytest
 
-from chapterverse.embeddings import local, shipped
+from chapterverse.embeddings import local, onnx_models
 from chapterverse.embeddings.local import LocalEmbedder
 from chapterverse.embeddings.wordpiece import WEIGHTS
 from chapterverse.errors import EmbeddingError
@@ -16,7 +16,7 @@ from chapterverse.errors import EmbeddingError
 MOST_BYTES = 12_000_000  # a model that brings its own word table is larger
 
 
-@pytest.mark.parametrize(("name", "sha256"), [("minilm.onnx", local.SHA256), ("words.npy", shipped.WORDS_SHA256)])
+@pytest.mark.parametrize(("name", "sha256"), [("minilm.onnx", local.SHA256), ("words.npy", onnx_models.WORDS_SHA256)])
 def test_the_files_are_those_of_the_decision(name: str, sha256: str) -> None:
     weights = (WEIGHTS / name).read_bytes()
     assert len(weights) < MOST_BYTES
@@ -38,8 +38,8 @@ async def test_an_index_of_the_int8_vectors_is_not_asked_with_these() -> None:
 
 @pytest.mark.parametrize(("file", "says"), [("nowhere.npy", "nowhere.npy is missing"), ("NOTICE", "NOTICE is damaged")])
 def test_without_the_word_table_nothing_is_read(file: str, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shipped, "WORDS", WEIGHTS / file)
-    monkeypatch.setattr(shipped, "_open", {})  # another test may use the model
+    monkeypatch.setattr(onnx_models, "WORDS", WEIGHTS / file)
+    monkeypatch.setattr(onnx_models, "_open", {})  # another test may use the model
     with pytest.raises(EmbeddingError, match=says):
         LocalEmbedder()
 
@@ -59,7 +59,7 @@ def test_without_its_model_the_embedder_does_not_start(
 
 
 def test_embedders_share_one_table_and_none_copies_it() -> None:
-    first, second = (shipped.Model(WEIGHTS / "minilm.onnx", local.SHA256) for _ in range(2))
+    first, second = (onnx_models.Model(WEIGHTS / "minilm.onnx", local.SHA256) for _ in range(2))
     table = first._shared["words"]
     assert table is second._shared["words"]
     assert isinstance(table, np.memmap)
@@ -68,8 +68,8 @@ def test_embedders_share_one_table_and_none_copies_it() -> None:
 
 def test_embedders_of_one_process_share_their_model_and_the_last_one_frees_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each had its own 46 MB, which the arena kept."""
-    models: WeakValueDictionary[tuple[Path, str], shipped.Model] = WeakValueDictionary()
-    monkeypatch.setattr(shipped, "_open", models)
+    models: WeakValueDictionary[tuple[Path, str], onnx_models.Model] = WeakValueDictionary()
+    monkeypatch.setattr(onnx_models, "_open", models)
     embedders = [LocalEmbedder(threads=1) for _ in range(3)]
     assert len({id(embedder._model) for embedder in embedders}) == len(models) == 1
     embedders.clear()

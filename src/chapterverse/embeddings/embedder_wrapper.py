@@ -1,7 +1,4 @@
-"""An embedder that stands for another one.
-
-Owns the handing on. Whoever changes one thing of an embedder inherits it and says only what is different.
-"""
+"""Wraps another embedder. A subclass changes one thing of an embedder and inherits the rest."""
 
 from collections.abc import Sequence
 
@@ -9,25 +6,25 @@ from chapterverse.book import Fingerprint
 from chapterverse.embeddings import Embedder, Vectors
 
 
-class Relay:
-    """Does all as the embedder that it stands for, and leaves the closing to whoever opened that one."""
+class EmbedderWrapper:
+    """Passes every call on to the wrapped embedder, which its owner closes."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
 
     @property
     def fingerprint(self) -> Fingerprint:
-        """Of the same model."""
+        """Of the wrapped embedder."""
         return self._embedder.fingerprint
 
     @property
     def window(self) -> int:
-        """Of the same model."""
+        """Of the wrapped embedder."""
         return self._embedder.window
 
     @property
     def engine(self) -> str:
-        """For people."""
+        """Of the wrapped embedder."""
         return self._embedder.engine
 
     async def embed_query(self, text: str) -> Vectors:
@@ -39,8 +36,8 @@ class Relay:
         return await self._embedder.embed_passages(texts)
 
     async def probe(self) -> None:
-        """Ask the model for real."""
+        """Probe the wrapped embedder."""
         await self._embedder.probe()
 
     async def close(self) -> None:
-        """Nothing of its own to let go of."""
+        """Nothing to close: the wrapped embedder belongs to its owner."""

@@ -4,7 +4,7 @@ import pytest
 
 from chapterverse.ingestion.document import Document
 from chapterverse.ingestion.readers import read
-from chapterverse.ingestion.readers.hiding import ground_of, hides
+from chapterverse.ingestion.readers.hidden_text import ground_of, hides
 
 SECRET = "purple walrus"
 
