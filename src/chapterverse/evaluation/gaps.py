@@ -141,7 +141,7 @@ def _typical_first(group: Sequence[int], alike: NDArray[np.float32]) -> list[int
 
 async def _gap(group: Sequence[_Asked], engines: Engines, namer: Namer | None) -> Gap:
     turns = [turn for one in group for turn in one.turns]
-    words = {word.raw.casefold(): word.raw for one in group for word in content_words(one.text)}
+    words = {word.casefold(): word for one in group for word in content_words(one.text)}
     missing = await engines.index.missing(list(words.values()))
     name = await namer([one.text for one in group]) if namer else ""
     gap = Gap(
