@@ -21,6 +21,7 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from chapterverse import plugins
 from chapterverse.errors import ConfigurationError
 
 QDRANT_COLLECTION = "rag_embedding"
@@ -39,6 +40,12 @@ DIGEST = "sha256:"  # an API key may be configured as this and its digest
 _HTTP = TypeAdapter(AnyHttpUrl)
 # Setting -> the extra that it needs, and the module by which that is recognised. Most readers need neither.
 _EXTRAS = {"qdrant_url": ("qdrant", "qdrant_client"), "redis_url": ("redis", "redis")}
+
+# Settings that name an engine -> the kind of plug-in that may add one, and the names that are built in.
+_ENGINES: dict[str, tuple[plugins.Kind, tuple[str, ...]]] = {
+    "embeddings": ("embedder", ("auto", "local", "cohere", "openai")),
+    "writer": ("writer", ("auto",)),
+}
 
 
 def default_home() -> Path:
@@ -70,8 +77,10 @@ class Settings(BaseSettings):
     openai_embedding_model: str = Field("text-embedding-3-small", description="Its embedding model.")
     openai_embedding_dimension: int = Field(1536, ge=1, le=65_536, description="Dimension of that model's vectors.")
 
-    embeddings: Literal["auto", "local", "cohere", "openai"] = Field(
-        "auto", description="Embedding engine; auto: Cohere with its key, else OpenAI with its key, else local."
+    embeddings: str = Field(
+        "auto",
+        description="Embedding engine: local, cohere, openai or that of an installed package; auto: Cohere with its "
+        "key, else OpenAI with its key, else local.",
     )
     cohere_api_key: SecretStr | None = Field(None, description="Turns Cohere embeddings on.")
     cohere_model: str = Field(COHERE_MODEL, description="Cohere embedding model.")
@@ -98,6 +107,9 @@ class Settings(BaseSettings):
     max_conversation_history: int = Field(10, ge=0, le=100, description="Messages given to the model as context.")
     conversation_retention_days: int = Field(30, ge=1, description="Older turns are deleted.")
     max_concurrent_requests: int = Field(10, ge=1, description="Requests that work at once; more wait in a queue.")
+    writer: str = Field(
+        "auto", description="auto: the language model with a key, else excerpts; or the writer of an installed package."
+    )
     agent_top_k: int = Field(5, ge=1, le=20, description="Passages a question is answered from.")
     agent_score_threshold: float | None = Field(None, ge=0, le=1, description="Least relevance of a passage, 0 to 1.")
     agent_max_turns: int = Field(50, ge=1, le=1000, description="Turns of a conversation that a model may see.")
@@ -135,6 +147,15 @@ class Settings(BaseSettings):
         words = {"on": "auto", "1": "auto", "true": "auto", "yes": "auto", "0": "off", "false": "off", "no": "off"}
         small = str(value).strip().lower()
         return words.get(small, small)
+
+    @field_validator(*_ENGINES)
+    @classmethod
+    def _engine(cls, value: str, info: ValidationInfo) -> str:
+        kind, built_in = _ENGINES[str(info.field_name)]
+        if value not in built_in and value not in plugins.installed(kind):
+            known = ", ".join((*built_in, *sorted(plugins.installed(kind))))
+            raise ValueError(f"must be one of {known}; no installed package adds the {kind} {value!r}")
+        return value
 
     @field_validator("agent_prompt")
     @classmethod

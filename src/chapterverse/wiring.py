@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
+from chapterverse import plugins
 from chapterverse.book import Fingerprint
 from chapterverse.config import OPENAI_URL, RETRIEVAL_SECONDS, Settings
 from chapterverse.embeddings import Embedder
@@ -80,8 +81,8 @@ async def open_services(settings: Settings, *, at_once: bool = False) -> AsyncIt
                 writer_why,
                 writer.probe,
                 vital=True,
-                also_as="gemini" if settings.gemini_api_key else "",
-                remote=remote_model(settings),
+                also_as="gemini" if settings.gemini_api_key and settings.writer == "auto" else "",
+                remote=remote_model(settings) if settings.writer == "auto" else None,
                 public=writer.name,
             ),
             Dependency(
@@ -125,9 +126,12 @@ def choose_embedder(settings: Settings) -> tuple[Embedder, str]:
             settings.openai_base_url,
             settings.openai_embedding_dimension,
         ), why
-    from chapterverse.embeddings.local import LocalEmbedder
+    if engine == "local":
+        from chapterverse.embeddings.local import LocalEmbedder
 
-    return LocalEmbedder(), why
+        return LocalEmbedder(), why
+    added: Embedder = plugins.load("embedder", engine)(settings)
+    return added, why
 
 
 def choose_index(settings: Settings, fingerprint: Fingerprint) -> tuple[Index, str]:
@@ -155,6 +159,9 @@ def choose_index(settings: Settings, fingerprint: Fingerprint) -> tuple[Index, s
 
 def choose_writer(settings: Settings) -> "tuple[Writer, str]":
     """The writer and why it is this one."""
+    if settings.writer != "auto":
+        added: Writer = plugins.load("writer", settings.writer)(settings)
+        return added, f"WRITER is {settings.writer}"
     if not (settings.gemini_api_key or settings.openai_api_key):
         from chapterverse.writing.excerpt import ExcerptWriter
 

@@ -6,7 +6,8 @@ from typing import Final, Literal
 
 from chapterverse.book import BlockKind
 
-Format = Literal["markdown", "mdx", "rst", "asciidoc", "html", "text", "epub", "pdf", "notebook", "docx"]
+BuiltInFormat = Literal["markdown", "mdx", "rst", "asciidoc", "html", "text", "epub", "pdf", "notebook", "docx"]
+Format = BuiltInFormat | str  # another one is the name of an installed package's reader: the extension of its files
 AnchorStyle = Literal[
     "github", "mkdocs", "vitepress", "sphinx"
 ]  # github: Docusaurus, mdBook, GitHub; mkdocs: Python-Markdown

@@ -19,7 +19,7 @@ from chapterverse.errors import IngestionError
 from chapterverse.ingestion import asciidoc_book, links, sphinx_project
 from chapterverse.ingestion.addresses import normalise
 from chapterverse.ingestion.document import Document, Failed, Fetched, Skipped, Tree
-from chapterverse.ingestion.formats import BY_EXTENSION, format_of_file
+from chapterverse.ingestion.formats import format_of_file, readable_extensions
 from chapterverse.ingestion.generators import anchors_of, lay_out
 from chapterverse.ingestion.images import find_image
 from chapterverse.ingestion.navigation import places
@@ -32,7 +32,6 @@ _CATEGORY = ("_category_.json", "_category_.yml", "_category_.yaml")  # Docusaur
 _SECTION = "_index.md"  # Hugo: a page that stands for its folder
 _FRONT_MATTER = 200_000  # characters of a file in which its front matter ends
 _INCLUDES = re.compile(rb"--8<--|\{\{#|\{[*!]|^<<<|@include|include|^import |readfile|code_sample", re.MULTILINE)
-_READABLE = f"readable are {' '.join(BY_EXTENSION)}"
 
 
 class Folder:
@@ -53,7 +52,9 @@ class Folder:
         if self._file:
             form = format_of_file(self._file)
             if form is None:
-                raise IngestionError(f"{place} is of a kind that cannot be read; {_READABLE}")
+                raise IngestionError(
+                    f"{place} is of a kind that cannot be read; readable are {' '.join(readable_extensions())}"
+                )
             self._root = place.parent
             self._tree = self._plant(place.parent)
             self.key = links.page_address(self._tree, self._file)
@@ -64,7 +65,9 @@ class Folder:
             self.key = self._base or self._layout.name
             self.description = f"folder {place} ({self._layout.generator})"
             if not any(isinstance(found, str) for found in self._walk()):
-                raise IngestionError(f"no file that can be read in {place}; {_READABLE}")
+                raise IngestionError(
+                    f"no file that can be read in {place}; readable are {' '.join(readable_extensions())}"
+                )
 
     async def documents(self, known: Mapping[str, PageRecord]) -> AsyncGenerator[Fetched, None]:
         """Every file, files before folders, each by name. `known` is not needed: files are cheap to read."""

@@ -3,9 +3,10 @@
 from pathlib import PurePosixPath
 from urllib.parse import urlsplit
 
-from chapterverse.ingestion.document import Format
+from chapterverse import plugins
+from chapterverse.ingestion.document import BuiltInFormat, Format
 
-BY_EXTENSION: dict[str, Format] = {
+_BY_EXTENSION: dict[str, BuiltInFormat] = {
     ".md": "markdown",
     ".markdown": "markdown",
     ".mdx": "mdx",
@@ -23,7 +24,7 @@ BY_EXTENSION: dict[str, Format] = {
     ".ipynb": "notebook",
     ".docx": "docx",
 }
-_BY_CONTENT_TYPE: dict[str, Format] = {
+_BY_CONTENT_TYPE: dict[str, BuiltInFormat] = {
     "text/html": "html",
     "application/xhtml+xml": "html",
     "text/markdown": "markdown",
@@ -39,7 +40,14 @@ _VAGUE = ("", "text/plain", "application/octet-stream", "binary/octet-stream")  
 
 def format_of_file(name: str) -> Format | None:
     """The format of a file by its extension; nothing when no reader knows it."""
-    return BY_EXTENSION.get(PurePosixPath(name).suffix.lower())
+    extension = PurePosixPath(name).suffix.lower()
+    added = extension.removeprefix(".")
+    return _BY_EXTENSION.get(extension) or (added if added in plugins.installed("reader") else None)
+
+
+def readable_extensions() -> list[str]:
+    """The extensions of files that can be read, built in and added by installed packages."""
+    return [*_BY_EXTENSION, *(f".{name}" for name in sorted(plugins.installed("reader")))]
 
 
 def format_of_answer(url: str, content_type: str) -> Format | None:

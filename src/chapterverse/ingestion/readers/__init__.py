@@ -3,11 +3,14 @@
 A parser is loaded only when a document needs it.
 """
 
+from collections.abc import Callable
 from importlib import import_module
 
-from chapterverse.ingestion.document import Document, Draft, Format, NothingToRead
+from chapterverse import plugins
+from chapterverse.errors import ConfigurationError
+from chapterverse.ingestion.document import BuiltInFormat, Document, Draft, NothingToRead, Unreadable
 
-_READERS: dict[Format, str] = {
+_READERS: dict[BuiltInFormat | str, str] = {
     "markdown": "markdown",
     "mdx": "markdown",
     "rst": "rst",
@@ -23,9 +26,18 @@ _READERS: dict[Format, str] = {
 
 def read(document: Document) -> list[Draft]:
     """The pages that a document holds. Raises Unreadable or NothingToRead with the reason for the ledger."""
-    reader = import_module(f"{__name__}.{_READERS[document.format]}")
-    drafts: list[Draft] = reader.read(document)
+    drafts = _reader(document.format)(document)
     with_text = [draft for draft in drafts if any(part.kind not in ("heading", "image") for part in draft.parts)]
     if not with_text:
         raise NothingToRead("no text in it")
     return with_text
+
+
+def _reader(form: str) -> Callable[[Document], list[Draft]]:
+    if module := _READERS.get(form):
+        read_builtin: Callable[[Document], list[Draft]] = import_module(f"{__name__}.{module}").read
+        return read_builtin
+    try:
+        return plugins.load("reader", form)
+    except ConfigurationError as failure:
+        raise Unreadable(failure.message) from failure

@@ -140,7 +140,7 @@ class _Writer:
         for block in blocks:
             self._block(block)
 
-    def _block(self, block: Block) -> None:  # noqa: C901, PLR0912 - one flat list of the kinds of blocks reads best
+    def _block(self, block: Block) -> None:
         match block.kind:
             case "entry":
                 self._attributes.entry(block.lines[0])
@@ -148,18 +148,8 @@ class _Writer:
                 if block.marker != "discrete" and self._tables == 0:
                     self._to.close_all()
                 self._to.heading(self._heading_text(block.lines[0]), block.level, self._anchors.get(id(block), ""))
-            case "code" | "literal":
-                self._code(block)
-            case "image":
-                self._image(block)
-            case "list":
-                self._list(block)
-            case "terms":
-                self._terms(block)
-            case "table":
-                self._table(block)
-            case "admonition" | "quote":
-                self._framed(block)
+            case "code" | "literal" | "image" | "list" | "terms" | "table" | "admonition" | "quote":
+                self._structured(block)
             case "math":
                 self._caption(block.about)
                 self._to.paragraph(f"$${' '.join(block.lines)}$$")
@@ -173,6 +163,21 @@ class _Writer:
                 for inner in block.blocks if block.about.style == "tabs" else ():
                     inner.about.style = "tabs"
                 self._blocks(block.blocks)
+
+    def _structured(self, block: Block) -> None:
+        match block.kind:
+            case "code" | "literal":
+                self._code(block)
+            case "image":
+                self._image(block)
+            case "list":
+                self._list(block)
+            case "terms":
+                self._terms(block)
+            case "table":
+                self._table(block)
+            case "admonition" | "quote":
+                self._framed(block)
 
     def _heading_text(self, text: str) -> str:
         return self._say.bare(text)
