@@ -217,4 +217,4 @@ def test_landmarks_and_live_regions(page: Page) -> None:
         expect(page.get_by_role(role, name=name)).to_have_count(1)  # type: ignore[arg-type]
     ask(page, QUESTION)
     expect(page.locator(".answer[aria-live=polite]")).to_contain_text("ROS 2")
-    expect(page.locator("[role=status]")).to_contain_text("Answered. Confidence high")
+    expect(page.locator(".status[role=status]")).to_contain_text("Answered. Confidence high")

@@ -157,7 +157,7 @@ def test_keyboard_alone(page: Page) -> None:
     assert page.evaluate("document.title") == "Notes of a site", "its own keys are not meant"
     page.keyboard.press("Enter")
     expect(page.locator(".answer")).to_have_text("".join(SENTENCES).replace("[1]", "1"))
-    expect(page.locator("[role=status]")).to_contain_text("Answered. Confidence high")
+    expect(page.locator(".status[role=status]")).to_contain_text("Answered. Confidence high")
     shoot(page, "32-widget-keyboard")
     page.keyboard.press("Tab")  # to the button
     page.keyboard.press("Tab")  # and out: the panel is no trap

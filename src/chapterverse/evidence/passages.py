@@ -6,7 +6,6 @@ nothing. Text that addresses the assistant is left out: no model sees it, and no
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
 from typing import Final
 
 from chapterverse.book import Page, Unit, UnitKind
@@ -16,8 +15,6 @@ from chapterverse.models import ChunkResult, PassageUnit
 from chapterverse.units import blocks_of_text, cut_units, row_text
 
 OMITTED: Final = "(…)"  # stands for what a breadcrumb says to the model
-SHORT_SECTION: Final = 150  # characters of a section that is shown with those below it,
-MOST_BELOW: Final = 3  # so many of them
 _CONTINUED: Final = "\n    "  # lines of a unit after its first: only numbers and places begin a line
 
 
@@ -83,19 +80,13 @@ class Evidence:
         return self.passages[-1]
 
     def widen(self, passage: IssuedPassage, page: Page) -> IssuedPassage:
-        """The passage with all of its section, and those below a short one, as the page has it. It keeps its number;
-        its units get new ones."""
+        """The passage with all of its section, as the page has it. It keeps its number; its units get new ones."""
         chunk = passage.chunk
         assert chunk is not None
-        at = next((at for at, one in enumerate(page.sections) if one.start <= chunk.char_start < one.end), None)
-        if at is None or page.text[chunk.char_start : chunk.char_end] != chunk.chunk_text:
+        section = next((one for one in page.sections if one.start <= chunk.char_start < one.end), None)
+        if section is None or page.text[chunk.char_start : chunk.char_end] != chunk.chunk_text:
             return passage  # the book has changed meanwhile
-        section, *others = page.sections[at:]
         start, end = min(section.start, chunk.char_start), max(section.end, chunk.char_end)
-        if end - start < SHORT_SECTION:  # it introduces the sections below it
-            end = max(
-                [end, *(one.end for one in takewhile(lambda one: one.level > section.level, others[:MOST_BELOW]))]
-            )
         text = page.text[start:end]
         units = cut_units(page.text, [one for one in page.blocks if start <= one.start and one.end <= end])
         wider = replace(passage, text=text, offset=start, lead="")
