@@ -121,7 +121,7 @@ def test_an_offer_is_accepted_and_a_pipe_gets_the_last_error_s_exit_code(
     assert "error: query: " in shown.stderr
     assert "There is no command /nonsense" in shown.stderr
     refusal, _, answer = shown.stdout.partition("\n\n")
-    assert refusal.endswith("about Nav2. Would you like me to search the full documentation?")
+    assert refusal.endswith("about “What is Nav2?”. Would you like me to search the full documentation?")
     assert "Nav2 is the navigation system of ROS 2" in answer
     assert "questions are about the book again" in shown.stderr
     assert "> " not in shown.stdout, "no prompt where nobody reads it"

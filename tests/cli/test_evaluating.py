@@ -138,7 +138,7 @@ def test_ctrl_c_reports_what_was_done(example_home: Path, questions: Path, tmp_p
         (["eval", str(EXAMPLES)], 6, "chapterverse ingest"),
         (["eval", "--make", "3"], 6, "chapterverse ingest"),
         (["eval", "--make", "3", "x"], 2, "stdout"),
-        (["eval", "--make", "3", "--compare"], 2, "either"),
+        (["eval", "--make", "3", "--compare"], 2, "Use one of --compare"),
         (["eval", "--compare", "a.json"], 2, "two reports"),
         (["eval", "--compare", "a.json", "b.json"], 2, "a.json cannot be read"),
     ],

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from chapterverse.ingestion.chunking import cut
 from chapterverse.ingestion.composing import compose
-from chapterverse.ingestion.document import Document, Format, NothingToRead, Unreadable
+from chapterverse.ingestion.document import BuiltInFormat, Document, Format, NothingToRead, Unreadable
 from chapterverse.ingestion.readers import read
 from tests.ingestion.readers import test_docx, test_epub, test_pdf
 
@@ -135,7 +135,7 @@ NASTY = (
     ),
     *("---\n", "title: [", "a: &a [*a", "!!python/object:os.system x", "9" * 400, "a" * 3000, "\n\n", " " * 80),
 )
-FORMATS = get_args(Format)
+FORMATS = get_args(BuiltInFormat)
 
 
 def words(text: str) -> int:
