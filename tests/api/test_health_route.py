@@ -6,7 +6,7 @@ import pytest
 
 from chapterverse.config import Settings
 from chapterverse.health import REMEMBER_SECONDS
-from tests.llm_stub import Fails, Raw, Says, serving_llm
+from tests.llm_stub import Fails, LlmStub, Raw, Says, serving_llm
 from tests.served import Served, serve
 
 pytestmark = pytest.mark.slow
@@ -63,18 +63,23 @@ def test_a_server_that_went_and_came_back_is_up(example_home: Path, postgres_url
             assert model_of(server) == (200, "up", None)
 
 
+def with_a_judge(home: Path, database: str, llm: LlmStub, judge: LlmStub) -> Settings:
+    """One server writes, another one judges."""
+    return Settings.load(
+        chapterverse_home=home,
+        database_url=database,
+        openai_api_key="k",
+        openai_base_url=llm.url,
+        judge_base_url=judge.url,
+    )
+
+
 @pytest.mark.parametrize(("mode", "why"), [("fails", "HTTP 500"), ("prose", "no verdict that can be read")])
 def test_a_judge_whose_calls_fail_is_down_and_the_model_that_writes_is_not(
     example_home: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch, mode: str, why: str
 ) -> None:
     with serving_llm() as llm, serving_llm() as other:
-        settings = Settings.load(
-            chapterverse_home=example_home,
-            database_url=postgres_url,
-            openai_api_key="k",
-            openai_base_url=llm.url,
-            judge_base_url=other.url,
-        )
+        settings = with_a_judge(example_home, postgres_url, llm, other)
         claim = "ROS 2 is what people use who build robots"
         llm.usual = Says(f"{claim} [1.1].")
         other.judge.truths.add(claim)
@@ -100,13 +105,7 @@ def test_a_judge_whose_calls_fail_is_down_and_the_model_that_writes_is_not(
 @pytest.mark.parametrize("models", [Fails(500), Raw(b"<p>Welcome</p>"), Raw(b"[]", "application/json")])
 def test_a_judge_that_cannot_be_reached_is_down(example_home: Path, postgres_url: str, models: Fails | Raw) -> None:
     with serving_llm() as llm, serving_llm() as other:
-        settings = Settings.load(
-            chapterverse_home=example_home,
-            database_url=postgres_url,
-            openai_api_key="k",
-            openai_base_url=llm.url,
-            judge_base_url=other.url,
-        )
+        settings = with_a_judge(example_home, postgres_url, llm, other)
         with serve(settings) as server:
             other.models = models
             assert (model_of(server)[1], model_of(server, "judge")[:2]) == ("up", (200, "down"))
