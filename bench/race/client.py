@@ -61,7 +61,7 @@ class Client:
             self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port, limit=_LARGEST)
         lines = (
             f"POST {path} HTTP/1.1",
-            "host: race",
+            f"host: 127.0.0.1:{self._port}",
             "content-type: application/json",
             f"content-length: {len(body)}",
         )
