@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from bench.readers.compare import BARS
+from bench.readers.pictures import PICTURES, SHOWN
 from bench.results import ROOT, newest
 
 PAGE: Final = ROOT / "docs" / "READERS.md"
@@ -37,6 +38,12 @@ passages, with the embedder that ships (bar: 97 %). Commit {commit}.
 | book | one unit | found in three passages | found first |
 |---|---|---|---|
 """
+_PICTURES = """
+## Ten pages beside their sites
+
+Left the page as its own generator built it, right the same source in our reader. Formulas are shown as they are
+written. `python -m bench.readers.pictures` makes them.
+"""
 
 
 def main() -> None:
@@ -48,8 +55,18 @@ def main() -> None:
         text += _FIRST.format(commit=first[1]) + "\n" + _table(first[0]["books"])
     if parameters := newest("parameters"):
         text += _PARAMETERS.format(commit=parameters[1]) + "".join(map(_parameters, parameters[0].items()))
-    PAGE.write_text(text, "utf-8")
+    PAGE.write_text(text + _pictures(), "utf-8")
     print(PAGE)
+
+
+def _pictures() -> str:
+    made = [one for one in SHOWN if (PICTURES / f"{one.name}.jpg").is_file()]
+    told = (
+        f"\n**{one.shows[:1].upper()}{one.shows[1:]}** ({one.book}, {one.source})\n\n"
+        f"![{one.shows}](images/readers/{one.name}.jpg)\n"
+        for one in made
+    )
+    return _PICTURES + "".join(told) if made else ""
 
 
 def _table(books: dict[str, Any]) -> str:

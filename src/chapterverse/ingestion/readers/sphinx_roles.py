@@ -88,6 +88,17 @@ def _say(name: str, raw: str, text: str, lineno: int, inliner: Any, *_: Any, **_
     return [link(shown.lstrip("!"), found)], []
 
 
+def _numbered(name: str, raw: str, text: str, lineno: int, inliner: Any, *_: Any, **__: Any) -> Spoken:
+    """`numref`: the number of a figure, table or listing; where the book has none, its caption."""
+    shown, target = _shown(text)
+    found = surroundings(inliner.document).references.get(f"label:{normal_name(target or shown)}")
+    number, title = (found.number, found.title) if found else ("", "")
+    if target:  # `Image %s <label>`
+        digits = number.rpartition(" ")[2]
+        shown = shown.replace("%s", digits).replace("{number}", digits).replace("{name}", title)
+    return [link(shown if target else number or title or shown, found)], []
+
+
 def _any(name: str, raw: str, text: str, lineno: int, inliner: Any, *_: Any, **__: Any) -> Spoken:
     """A role that looks for its target everywhere."""
     around = surroundings(inliner.document)
@@ -172,6 +183,7 @@ def _register_roles() -> set[str]:
         _icon: _ICON_ROLES,
         _abbreviation: ["abbr", "abbreviation"],
         _any: ["any"],
+        _numbered: ["numref", "std:numref"],
         _standard: list(_STANDARDS),
         _code: ["code"],
         _raw: ["raw"],
