@@ -296,3 +296,17 @@ def test_a_numbered_toctree_that_leads_in_circles(tmp_path: Path) -> None:
         "b.rst": loop.format("a"),
     }
     assert _project(tmp_path, files).numbers() == {}
+
+
+def test_titles_keep_escaped_signs_and_decorators_their_sign(tmp_path: Path) -> None:
+    files = {
+        "conf.py": "",
+        "index.rst": "Book\n====\n\nSee :ref:`box` and :py:deco:`run`.\n\n.. py:decorator:: run\n\n   Runs it.\n",
+        "a.rst": ".. _box:\n\nThe :code:`\\\\box` command\n==========================\n\nx\n",
+    }
+    (text,) = [
+        compose(one, read(one)[0]).text
+        for one in _documents(_write(tmp_path, files))
+        if isinstance(one, Document) and one.path == "index.rst"
+    ]
+    assert "See The \\box command and `@run`." in text

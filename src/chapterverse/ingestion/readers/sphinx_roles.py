@@ -55,6 +55,8 @@ def _say_code(name: str, raw: str, text: str, lineno: int, inliner: Any, *_: Any
     shown = shown.lstrip("!.")
     if bare in ("samp", "file"):
         shown = re.sub(r"\{([^{}]*)\}", r"\1", shown)
+    elif bare == "deco" and not target.startswith("@"):
+        shown = f"@{shown}"
     elif bare == "guilabel":
         shown = re.sub(r"&(?=\S)", "", shown)
     elif bare == "menuselection":
