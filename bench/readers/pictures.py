@@ -56,8 +56,9 @@ SHOWN: Final = (
         "tutorials/docs/navigation2_with_slam.html", "tutorials/docs/navigation2_with_slam.rst", "Overview",
     ),
     Picture(
-        "drawings", "images with captions, lists, links", "sphinx/nav2", "concepts/index.html", "concepts/index.rst",
-        "Behavior Trees",
+        "drawings", "an image with its caption, lists, links", "sphinx/nav2",
+        "configuration/packages/configuring-smac-planner.html", "configuration/packages/configuring-smac-planner.rst",
+        "Smac Planner",
     ),
     Picture(
         "tables", "grid tables with spans, code", "sphinx/sphinx", "usage/restructuredtext/basics.html",
