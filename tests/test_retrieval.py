@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chapterverse.book import RECIPE, Chunk, Fingerprint, Hit, Manifest
+from chapterverse.book import OLDEST_RECIPE, RECIPE, Chunk, Fingerprint, Hit, Manifest
 from chapterverse.confidence import FALLBACK
 from chapterverse.errors import (
     CollectionNotFoundError,
@@ -131,13 +131,13 @@ async def test_another_model_is_refused_with_the_command_that_helps() -> None:
     assert not scripted.asked
 
 
-@pytest.mark.parametrize("recipe", ["1", "2"])
+@pytest.mark.parametrize("recipe", ["1", "3"])
 async def test_an_index_of_an_older_version_is_refused_with_the_command_that_rebuilds_it(recipe: str) -> None:
     scripted, index = index_of(recipe=recipe)
     with pytest.raises(IndexOutdatedError, match="chapterverse ingest --fresh"):
         await retrieve_with_retry(RetrievalRequest(query="x"), EMBEDDER, index)
     assert not scripted.asked
-    for usable in ("", RECIPE, "another tool's"):
+    for usable in ("", OLDEST_RECIPE, RECIPE, "another tool's"):
         await retrieve(RetrievalRequest(query="x"), EMBEDDER, index_of(recipe=usable)[1])
 
 

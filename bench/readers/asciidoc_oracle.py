@@ -55,7 +55,7 @@ def available(book: AsciiDocBook) -> bool:
 
 def score(book: AsciiDocBook) -> dict[str, Score]:
     """The measures of one book."""
-    source = _sources(book)
+    source = sources(book)
     reading = read_folder(source, lambda path: path.endswith(_ENDINGS))
     found: dict[str, PageFacts] = {}
     for page in reading.pages:
@@ -66,7 +66,7 @@ def score(book: AsciiDocBook) -> dict[str, Score]:
             (page.text[mark.start : mark.end], _bare_target(mark.target.removeprefix(f"{SITE}/"))) for mark in links
         ]
         facts.text = re.sub(r"(?m)^(?:> )?[ ]*\d+\. ", "", facts.text).replace("`", "")
-    site = _site(source, book)
+    site = _site(book)
     refused = {posixpath.splitext(path)[0] for path in reading.refused}  # without text, such as a page of includes only
     wanted = {page: facts for page, facts in site.items() if page not in refused and page not in book.left_out}
     for name, facts in wanted.items():
@@ -78,7 +78,8 @@ def score(book: AsciiDocBook) -> dict[str, Score]:
     return {"pages": Score(len(wanted) - len(missing), len(wanted), missing), **scores}
 
 
-def _sources(book: AsciiDocBook) -> Path:
+def sources(book: AsciiDocBook) -> Path:
+    """The folder of a book's pages."""
     if not book.rename:
         return book.folder
     place = CACHE / "asciidoc-sources" / book.name
@@ -89,13 +90,19 @@ def _sources(book: AsciiDocBook) -> Path:
     return place
 
 
-def _site(source: Path, book: AsciiDocBook) -> dict[str, PageFacts]:
-    site = CACHE / "asciidoc-sites" / book.name
+def render(book: AsciiDocBook) -> Path:
+    """The folder with the HTML of a book; rendered when it is not there."""
+    site, source = CACHE / "asciidoc-sites" / book.name, sources(book)
     pages = [one for one in sorted(source.rglob("*")) if one.suffix in _ENDINGS and "/_" not in one.as_posix()]
     if not site.is_dir():
         options = [word for name in _OFF for word in ("-a", f"{name}!")]
         command = ["asciidoctor", "-S", "unsafe", "-q", *options, "-a", "linkcss", "-R", str(source), "-D", str(site)]
         subprocess.run([*command, *map(str, pages)], check=True, cwd=source)
+    return site
+
+
+def _site(book: AsciiDocBook) -> dict[str, PageFacts]:
+    site = render(book)
     trees = {
         one.relative_to(site).with_suffix("").as_posix(): LexborHTMLParser(_normal(one.read_text("utf-8")))
         for one in sorted(site.rglob("*.html"))

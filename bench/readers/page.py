@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from bench.readers.compare import BARS
+from bench.readers.pictures import PICTURES, SHOWN
 from bench.results import ROOT, newest
 
 PAGE: Final = ROOT / "docs" / "READERS.md"
@@ -15,7 +16,8 @@ by its own generator (Sphinx, Asciidoctor, MkDocs, VitePress, Docusaurus, Hugo);
 - *words*: of the main text. *code*: blocks that are identical. *cells*: in their row and column. *headings*: level,
   text and anchor. *links*: text and target, of those that lead somewhere on the site. *order*: pages that are followed
   by the same page as on the site.
-- A figure below its bar is **bold**; the number of things compared stands behind it.
+- A figure below its bar is **bold**; the number of things compared stands behind it. A book with a commit behind its
+  name was measured at that one, earlier.
 - What needs the book's own programs or plug-ins (docstrings, diagrams, components) is left out on both sides.
 """
 _FIRST = """
@@ -37,27 +39,44 @@ passages, with the embedder that ships (bar: 97 %). Commit {commit}.
 | book | one unit | found in three passages | found first |
 |---|---|---|---|
 """
+_PICTURES = """
+## Ten pages beside their sites
+
+Left the page as its own generator built it, right the same source in our reader. Formulas are shown as they are
+written. `python -m bench.readers.pictures` makes them.
+"""
 
 
 def main() -> None:
     found = newest("readers")
     assert found, "run `make bench-readers` first"
     result, commit = found
-    text = _HEAD.format(commit=commit) + "\n" + _table(result["books"])
+    text = _HEAD.format(commit=commit) + "\n" + _table(result["books"], commit)
     if first := newest("first-readings"):
         text += _FIRST.format(commit=first[1]) + "\n" + _table(first[0]["books"])
     if parameters := newest("parameters"):
         text += _PARAMETERS.format(commit=parameters[1]) + "".join(map(_parameters, parameters[0].items()))
-    PAGE.write_text(text, "utf-8")
+    PAGE.write_text(text + _pictures(), "utf-8")
     print(PAGE)
 
 
-def _table(books: dict[str, Any]) -> str:
+def _pictures() -> str:
+    made = [one for one in SHOWN if (PICTURES / f"{one.name}.jpg").is_file()]
+    told = (
+        f"\n**{one.shows[:1].upper()}{one.shows[1:]}** ({one.book}, {one.source})\n\n"
+        f"![{one.shows}](images/readers/{one.name}.jpg)\n"
+        for one in made
+    )
+    return _PICTURES + "".join(told) if made else ""
+
+
+def _table(books: dict[str, Any], commit: str = "") -> str:
     lines = [f"| book | pages | {' | '.join(BARS)} |", "|---" * (len(BARS) + 2) + "|"]
     lines.append(f"| *bar* | | {' | '.join(f'*{bar:.1%}*' for bar in BARS.values())} |")
     for name, scores in books.items():
         cells = (_cell(scores[measure], bar) for measure, bar in {"pages": 1.0, **BARS}.items())
-        lines.append(f"| {name} | {' | '.join(cells)} |")
+        earlier = f" ({scores['commit']})" if commit and scores.get("commit", commit) != commit else ""
+        lines.append(f"| {name}{earlier} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -1,7 +1,7 @@
 """How well books are read, beside what their own generators make of them; `make bench-readers` runs it.
 
-Prints one table and saves the figures; with `--keep` books can be measured one by one. `--misses MEASURE` prints
-examples of what was missed.
+Prints one table and saves the figures; with `--keep` books can be measured one by one, and those of the last result
+stay with the commit that they were measured at. `--misses MEASURE` prints examples of what was missed.
 """
 
 import argparse
@@ -90,14 +90,19 @@ def main() -> None:
         result["books"][name] = {
             one: {"hits": scores[one].hits, "tries": scores[one].tries, "share": round(scores[one].share, 5)}
             for one in measures
-        }
+        } | {"commit": commit()}
         for missed in scores[options.misses].misses[: options.count] if options.misses else ():
             print("   ", missed)
     if options.keep or not options.book:
-        before = newest("readers")
-        if options.book and before and before[1] == commit():
-            result["books"] = before[0]["books"] | result["books"]
+        before = newest("readers") if options.book else None
+        if before:
+            result["books"] = dated(before[0]["books"], before[1]) | result["books"]
         print(save("readers", result))
+
+
+def dated(books: dict[str, Any], measured_at: str) -> dict[str, Any]:
+    """The books of a result, each with the commit that it was measured at."""
+    return {name: {"commit": measured_at} | scores for name, scores in books.items()}
 
 
 def _figure(score: Score) -> str:

@@ -2,9 +2,10 @@
 
 Pages are cut, embedded and indexed by the product, and asked through `EdgeIndex.search`; a document is as good as its
 best chunk. One setting for all sets. Prints a table and writes `bench/results/retrieval-COMMIT.json` with the score of
-each question, so that a later run can be compared with it question by question.
+each question, so that a later run can be compared with it question by question. With `--read N`, the section reader
+puts the first passages in order, as it does for an answer without a key, for N questions of each set.
 
-    python -m bench.retrieval.run [CORPUS ...] [--against bench/results/retrieval-COMMIT.json]
+    python -m bench.retrieval.run [CORPUS ...] [--against bench/results/retrieval-COMMIT.json] [--read N]
 """
 
 import argparse
@@ -22,7 +23,8 @@ from typing import Any, Final
 from bench.results import save
 from bench.retrieval.sets import Corpus, DataMissing, Measure, RetrievalSet, corpora
 from bench.retrieval.vectors import VectorCache
-from chapterverse.book import Chunk, Manifest, Page, PageRecord, text_hash
+from chapterverse.answering.reading import CANDIDATES, read_passages
+from chapterverse.book import Chunk, Hit, Manifest, Page, PageRecord, text_hash
 from chapterverse.embeddings.local import LocalEmbedder
 from chapterverse.embeddings.wordpiece import count_tokens
 from chapterverse.evaluation.ranking import hit, ndcg, reciprocal_rank
@@ -30,6 +32,8 @@ from chapterverse.evaluation.statistics import gain_interval, interval
 from chapterverse.index import HybridQuery, fusion, sparse
 from chapterverse.index.edge import EdgeIndex
 from chapterverse.ingestion.chunking import cut
+from chapterverse.retrieval import passage_of
+from chapterverse.trained.section_reader import shared_reader
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _CACHE: Final = _ROOT / ".cache" / "bench" / "vectors.sqlite"
@@ -61,9 +65,12 @@ class Line:
     first: float = 0.0  # the same, of ours
     first_gain_interval: tuple[float, float] = (0.0, 0.0)  # of ours over BM25
     scores: Mapping[str, float] = field(default_factory=dict)  # of ours, by question
+    firsts: Mapping[str, float] = field(default_factory=dict)  # whether the first document is right
+    read: Mapping[str, float] = field(default_factory=dict)  # scores where the section reader made the order
+    read_firsts: Mapping[str, float] = field(default_factory=dict)
 
 
-async def measure(corpus: Corpus, vectors: VectorCache, budget: int) -> list[Line]:
+async def measure(corpus: Corpus, vectors: VectorCache, budget: int, read: int = 0) -> list[Line]:
     """Index a corpus and ask its sets."""
     started = time.monotonic()
     chunks = {name: [cut(page, count_tokens, budget) for page in pages] for name, pages in corpus.documents.items()}
@@ -73,7 +80,7 @@ async def measure(corpus: Corpus, vectors: VectorCache, budget: int) -> list[Lin
         try:
             count = await _fill(index, corpus, chunks, vectors)
             filled = time.monotonic()
-            lines = [await _ask(index, one, documents, vectors) for one in corpus.sets]
+            lines = [await _ask(index, one, documents, vectors, read) for one in corpus.sets]
         finally:
             await index.close()
     _say(
@@ -101,26 +108,43 @@ def _record(page: Page, chunks: int) -> PageRecord:
     return PageRecord(page.page_id, page.url, page.source, text_hash(page.text), chunks)
 
 
-async def _ask(index: EdgeIndex, asked: RetrievalSet, documents: Mapping[str, str], vectors: VectorCache) -> Line:
-    scores: dict[str, list[float]] = {name: [] for name in (*_WEIGHTS, "rrf")}
-    first: dict[str, list[float]] = {"bm25": [], "ours": []}
+async def _ask(
+    index: EdgeIndex, asked: RetrievalSet, documents: Mapping[str, str], vectors: VectorCache, read: int
+) -> Line:
+    scores: dict[str, dict[str, float]] = {name: {} for name in (*_WEIGHTS, "rrf", "read")}
+    first: dict[str, dict[str, float]] = {name: {} for name in scores}
     score = _MEASURES[asked.measure]
+    is_read = set(list(asked.questions)[:: max(1, len(asked.questions) // read)]) if read else set()
     for key, text in asked.questions.items():
         vector = await vectors.query(text)
-        found: dict[str, list[Chunk]] = {}
-        for name, weight in _WEIGHTS.items():
-            hits = await index.search(HybridQuery(text, vector, _LIMIT, dense_weight=weight))
-            found[name] = [hit.chunk for hit in hits]
+        hits = {
+            name: await index.search(HybridQuery(text, vector, _LIMIT, dense_weight=weight))
+            for name, weight in _WEIGHTS.items()
+        }
+        found = {name: [hit.chunk for hit in ranked] for name, ranked in hits.items()}
         found["rrf"] = _rank_fusion(found["bm25"], found["dense"])
+        if key in is_read:
+            found["read"] = await _read(text, hits["ours"])
         for name, chunks in found.items():
             ranked = list(dict.fromkeys(documents[chunk.page_id] for chunk in chunks))
-            scores[name].append(score(ranked, asked.relevant[key], asked.depth))
-            if name in first:
-                first[name].append(hit(ranked, asked.relevant[key], 1))
+            scores[name][key] = score(ranked, asked.relevant[key], asked.depth)
+            first[name][key] = hit(ranked, asked.relevant[key], 1)
     return _line(asked, scores, first)
 
 
-def _line(asked: RetrievalSet, scores: Mapping[str, list[float]], first: Mapping[str, list[float]]) -> Line:
+async def _read(question: str, hits: Sequence[Hit]) -> list[Chunk]:
+    """The passages in the order in which an answer without a key takes them."""
+    passages = [passage_of(hit, rank, 0.0) for rank, hit in enumerate(hits[:CANDIDATES], 1)]
+    readings = await read_passages(question, (), passages, shared_reader())
+    order = sorted(range(len(passages)), key=lambda at: (-readings[at].score, at))
+    return [hits[at].chunk for at in [*order, *range(len(passages), len(hits))]]
+
+
+def _line(
+    asked: RetrievalSet, by_question: Mapping[str, Mapping[str, float]], firsts: Mapping[str, Mapping[str, float]]
+) -> Line:
+    scores = {name: list(values.values()) for name, values in by_question.items() if name != "read"}
+    first = {name: list(values.values()) for name, values in firsts.items()}
     means = {name: fmean(values) for name, values in scores.items()}
     better = max(("bm25", "dense"), key=lambda name: means[name])
     return Line(
@@ -133,7 +157,10 @@ def _line(asked: RetrievalSet, scores: Mapping[str, list[float]], first: Mapping
         first_bm25=fmean(first["bm25"]),
         first=fmean(first["ours"]),
         first_gain_interval=gain_interval(first["ours"], first["bm25"]),
-        scores=dict(zip(asked.questions, scores["ours"], strict=True)),
+        scores=by_question["ours"],
+        firsts=firsts["ours"],
+        read=by_question["read"],
+        read_firsts=firsts["read"],
     )
 
 
@@ -185,6 +212,22 @@ def comparison(lines: Iterable[Line], before: Mapping[str, Any]) -> str:
     return "\n".join([*rows, f"average {100 * fmean(changes):+.2f}, worst set {100 * min(changes):+.2f}"])
 
 
+def read_table(lines: Iterable[Line]) -> str:
+    """What the section reader's order changes, on the questions that it read."""
+    rows, changes = [f"{'set':<42}{'n':>5}  search  read  change            first page right: search, read"], []
+    for line in lines:
+        names = list(line.read)
+        before, after = [line.scores[name] for name in names], [line.read[name] for name in names]
+        firsts, read = [line.firsts[name] for name in names], [line.read_firsts[name] for name in names]
+        changes.append(fmean(after) - fmean(before))
+        rows.append(
+            f"{line.label:<42}{len(names):>5}  {fmean(before):.3f}  {fmean(after):.3f} {100 * changes[-1]:+5.1f} "
+            f"({_points(gain_interval(after, before))})  {fmean(firsts):.3f} {fmean(read):.3f} "
+            f"({_points(gain_interval(read, firsts))})"
+        )
+    return "\n".join([*rows, f"average {100 * fmean(changes):+.2f}, worst set {100 * min(changes):+.2f}"])
+
+
 def _points(interval_: tuple[float, float]) -> str:
     return f"{100 * interval_[0]:+.1f} to {100 * interval_[1]:+.1f}"
 
@@ -212,7 +255,7 @@ def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-async def bench(names: Sequence[str], before: Mapping[str, Any] | None) -> None:
+async def bench(names: Sequence[str], before: Mapping[str, Any] | None, read: int) -> None:
     """Measure the named corpora, or all; only a full run is written down."""
     started = time.monotonic()
     embedder = LocalEmbedder()
@@ -220,13 +263,15 @@ async def bench(names: Sequence[str], before: Mapping[str, Any] | None) -> None:
     try:
         with VectorCache(_CACHE, embedder) as vectors:
             for corpus in corpora(names):
-                lines += await measure(corpus, vectors, embedder.window)
+                lines += await measure(corpus, vectors, embedder.window, read)
             embedded = vectors.embedded
     finally:
         await embedder.close()
     print(table(lines))
     if before is not None:
         print(comparison(lines, before))
+    if read:
+        print(read_table(lines))
     _say(f"{time.monotonic() - started:.0f} s; {embedded} texts embedded, the others were cached")
     if not names:
         sets = [{key: _rounded(value) for key, value in asdict(line).items()} for line in lines]
@@ -240,8 +285,9 @@ if __name__ == "__main__":
         arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
         arguments.add_argument("corpora", nargs="*")
         arguments.add_argument("--against", type=Path)
+        arguments.add_argument("--read", type=int, default=0, metavar="N")
         given = arguments.parse_args()
         before = json.loads(given.against.read_text("utf-8")) if given.against else None
-        asyncio.run(bench(given.corpora, before))
+        asyncio.run(bench(given.corpora, before, given.read))
     except DataMissing as missing:
         sys.exit(str(missing))

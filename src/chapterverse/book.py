@@ -16,7 +16,10 @@ BlockKind = Literal["heading", "paragraph", "list", "field", "code", "table", "q
 MarkKind = Literal["emphasis", "strong", "code", "link", "image", "sub", "sup", "footnote"]
 UnitKind = Literal["sentence", "item", "row", "field", "code"]
 
-RECIPE: Final = "4"  # raise it when readers or chunking give other pages or chunks for the same document
+RECIPE: Final = "5"  # raise it when readers or chunking give other pages or chunks for the same document
+OLDEST_RECIPE: Final = "4"  # of an index that can still be asked; its pages are read again by the next ingest
+
+CAPTION: Final = "caption"  # `Block.info` of a paragraph that belongs to the image above it
 
 _NAMESPACE = uuid.UUID("6f0c9a52-6b0e-5f0a-9d57-0c4a8f1f7a11")  # ours, for UUIDv5 ids of pages and chunks
 
@@ -44,8 +47,8 @@ class Block:
     start: int
     end: int
     section: int  # index into Page.sections of the section that holds it
-    info: str = ""  # language of code, kind of an admonition ("note"), address of an image
-    caption: str = ""  # of code or an image: its file name or title, not part of the text
+    info: str = ""  # language of code, kind of an admonition ("note"), address of an image; of a paragraph: CAPTION
+    caption: str = ""  # of code: its file name or title, not part of the text
     inside: int = 0  # list items, admonitions, quotes and fields around it: blocks before it began them
 
 
@@ -110,6 +113,7 @@ class Page:
     flags: tuple[str, ...] = ()  # e.g. "addresses_assistant": text that talks to the model rather than the reader
     order: str = ""  # sorts the pages of a source as they are meant to be read
     marks: tuple[Mark, ...] = ()  # sorted by start; a mark inside another comes after it
+    chapters: tuple[str, ...] = ()  # names of the parts and chapters that its site puts it in, outermost first
 
     @property
     def place(self) -> tuple[str, str, str]:
@@ -127,7 +131,7 @@ class Chunk:
     source_url: str  # page_url with the section's anchor
     page_title: str
     section_heading: str
-    breadcrumb: str  # "Title › Section › Subsection"
+    breadcrumb: str  # "Chapter › Title › Section › Subsection"
     module: str
     chunk_index: int  # 0-based position in the page
     start: int

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import asdict
 from typing import Final, TypeVar
 
-from chapterverse.book import RECIPE, Hit
+from chapterverse.book import OLDEST_RECIPE, Hit
 from chapterverse.confidence import FALLBACK, Calibration, assess, near
 from chapterverse.config import RETRIEVAL_SECONDS
 from chapterverse.embeddings import Embedder, Vectors
@@ -87,11 +87,11 @@ async def find_passages(request: RetrievalRequest, embedder: Embedder, index: In
 async def require_same_model(embedder: Embedder, index: Index) -> None:
     """Refuse an index of an older version or of another embedding model; the message names the command that helps."""
     manifest = await index.manifest()
-    if manifest.recipe.isdecimal() and int(manifest.recipe) < int(RECIPE):
+    if manifest.recipe.isdecimal() and int(manifest.recipe) < int(OLDEST_RECIPE):
         raise IndexOutdatedError(
             "The index was made by an older version of Chapterverse, whose passages have no units to cite. "
             "Rebuild it with: chapterverse ingest --fresh SOURCE…",
-            details={"index": manifest.recipe, "needed": RECIPE},
+            details={"index": manifest.recipe, "needed": OLDEST_RECIPE},
         )
     made_with, asked_with = manifest.fingerprint, embedder.fingerprint
     if made_with != asked_with:
@@ -147,7 +147,7 @@ async def _search(
     scored = [(hit, calibration.relevance(hit.similarity)) for hit in (*hits, *recalled)]
     kept = [(hit, score) for hit, score in scored if score >= least]
     metrics = _assess(request, [hit for hit, _ in kept if hit.chunk.content_hash in found], calibration)
-    results = [_result(hit, rank, score) for rank, (hit, score) in enumerate(kept, start=1)]
+    results = [passage_of(hit, rank, score) for rank, (hit, score) in enumerate(kept, start=1)]
     return SearchResult(
         results=results,
         total_results=len(results),
@@ -193,7 +193,8 @@ def _filters(filters: SearchFilters | None) -> Filters:
     )
 
 
-def _result(hit: Hit, rank: int, relevance: float) -> ChunkResult:
+def passage_of(hit: Hit, rank: int, relevance: float) -> ChunkResult:
+    """What a search shows of a hit."""
     chunk = hit.chunk
     return ChunkResult(
         chunk_id=chunk.chunk_id,

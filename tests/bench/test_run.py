@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from bench.retrieval.run import Line, comparison, measure, table
+from bench.retrieval.run import Line, comparison, measure, read_table, table
 from bench.retrieval.sets import Corpus, RetrievalSet, plain_page
 from bench.retrieval.vectors import VectorCache
 
@@ -28,6 +28,7 @@ async def test_a_corpus_is_indexed_and_asked(tmp_path: Path) -> None:
         assert vectors.embedded == 6
         again = await measure(corpus, vectors, embedder.window)
         assert vectors.embedded == 6, "the second run pays for no embedding"
+        (read,) = await measure(corpus, vectors, embedder.window, read=2)
     await embedder.close()
     assert again == [line]
     assert (line.questions, line.ours, line.dense) == (3, 1.0, 1.0)
@@ -36,6 +37,9 @@ async def test_a_corpus_is_indexed_and_asked(tmp_path: Path) -> None:
     assert line.first == 1.0
     assert line.first_bm25 == pytest.approx(2 / 3)
     assert line.scores == {"moon": 1.0, "bread": 1.0, "port": 1.0}
+    assert line.read == {}
+    assert read.scores == line.scores
+    assert read.read == read.read_firsts == line.scores
 
 
 def test_the_table_names_the_average_gain_and_the_worst_set() -> None:
@@ -45,6 +49,17 @@ def test_the_table_names_the_average_gain_and_the_worst_set() -> None:
     assert len(rows) == 4
     assert "+10.0" in rows[1]
     assert "gain +4.00 points, worst set -2.00" in rows[3]
+
+
+def test_the_order_of_the_section_reader_is_compared_on_the_questions_that_it_read() -> None:
+    line = Line(
+        "A hit@1", 3, 0.5, 0.5, 0.5, 0.5, (0, 1), 0.0, (0, 1),
+        scores={"a": 0.0, "b": 1.0, "c": 0.0}, firsts={"a": 0.0, "b": 1.0, "c": 0.0},
+        read={"a": 1.0, "b": 1.0}, read_firsts={"a": 1.0, "b": 1.0},
+    )  # fmt: skip
+    rows = read_table([line]).split("\n")
+    assert "    2  0.500  1.000 +50.0" in rows[1]
+    assert rows[2] == "average +50.00, worst set +50.00"
 
 
 def test_a_run_is_compared_with_an_earlier_one_question_by_question() -> None:

@@ -16,7 +16,12 @@ CHUNKS = st.builds(Chunk, *([TEXT] * 8), COUNT, COUNT, COUNT, TEXT, TEXT, TEXTS)
 SECTIONS = st.builds(Section, TEXT, COUNT, TEXT, COUNT, COUNT, TEXTS)
 BLOCKS = st.builds(Block, st.sampled_from(["heading", "code", "table"]), COUNT, COUNT, COUNT)
 PAGES = st.builds(
-    Page, *([TEXT] * 6), st.lists(SECTIONS, max_size=3).map(tuple), st.lists(BLOCKS, max_size=3).map(tuple), TEXTS
+    Page,
+    *([TEXT] * 6),
+    st.lists(SECTIONS, max_size=3).map(tuple),
+    st.lists(BLOCKS, max_size=3).map(tuple),
+    TEXTS,
+    chapters=TEXTS,
 )
 RECORDS = st.builds(PageRecord, TEXT, TEXT, TEXT, TEXT, COUNT, TEXT, TEXT)
 PARAMETERS = st.dictionaries(TEXT, st.floats(allow_nan=False, allow_infinity=False), max_size=3)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -197,6 +198,12 @@ def test_long_breadcrumbs_leave_room_for_the_text() -> None:
     check(page, chunks, 90)
     assert all(count(chunk.breadcrumb) <= 30 for chunk in chunks)
     assert chunks[0].breadcrumb.startswith("word0")
+
+
+def test_a_breadcrumb_begins_with_the_chapters_of_the_page() -> None:
+    page = replace(page_of(("heading", "## Legs"), ("paragraph", prose(2))), chapters=("Part I", "Robots", "Bodies"))
+    assert cut(page, count, 50)[0].breadcrumb == "Part I › Bodies › Robots › Legs"
+    assert cut(page, count, 20)[0].breadcrumb == "Robots › Legs"  # no room: the page's own headings say more
 
 
 def test_names_in_a_breadcrumb_are_said_once() -> None:

@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from chapterverse.book import Page, page_id_for
 from chapterverse.ingestion.composing import compose
 from chapterverse.ingestion.document import Document, Draft, NothingToRead, Part
+from chapterverse.ingestion.inline import styled
 from chapterverse.ingestion.readers import read
+from chapterverse.units import cut_units
 
 
 def _document(path: str = "guide/intro.md", url: str = "https://book.test/guide/intro", **more: Any) -> Document:
@@ -192,3 +194,18 @@ def test_places_are_consistent_whatever_the_document(text: str, format_: Any) ->
         return
     for draft in drafts:
         assert_consistent(compose(document, draft))
+
+
+def test_the_caption_of_an_image_is_text_below_it() -> None:
+    caption = f"The arm, see {styled('link', 'its joints', 'https://b.test/joints')}."
+    draft = Draft("Robots", (Part("image", "An arm", info="a.png", caption=caption), Part("paragraph", "More.")))
+    page = compose(Document("https://b.test/x", "x.md", "s", "markdown", b""), draft)
+    assert page.text == "# Robots\n\n[Image: An arm]\n\nThe arm, see its joints.\n\nMore."
+    assert [(block.kind, block.info, block.caption) for block in page.blocks[1:3]] == [
+        ("image", page.blocks[1].info, ""),
+        ("paragraph", "caption", ""),
+    ]
+    assert [page.text[mark.start : mark.end] for mark in page.marks] == ["its joints"]
+    assert "The arm, see its joints." in [
+        page.text[unit.start : unit.end] for unit in cut_units(page.text, page.blocks)
+    ]

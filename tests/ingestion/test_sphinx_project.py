@@ -7,7 +7,7 @@ import pytest
 from chapterverse.ingestion.composing import compose
 from chapterverse.ingestion.document import Document, Fetched, Reference, Skipped
 from chapterverse.ingestion.folder import Folder
-from chapterverse.ingestion.navigation import Entry, navigation, places
+from chapterverse.ingestion.navigation import Entry, entries, navigation
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.readers import read
 from chapterverse.ingestion.sphinx_project import Project, doc_key, read_project
@@ -62,7 +62,7 @@ def test_the_navigation_of_a_project(tmp_path: Path) -> None:
         Entry("parts/a.rst", "A"),
     ]
     assert navigation(tmp_path, "plain") == []
-    assert places(tmp_path, "sphinx")["parts/a.rst"] == 5
+    assert list(entries(tmp_path, "sphinx")).index("parts/a.rst") == 5
 
 
 def test_pages_have_the_order_of_the_navigation_and_their_links(tmp_path: Path) -> None:
@@ -249,3 +249,64 @@ def test_settings_may_be_put_together_of_what_is_written(tmp_path: Path) -> None
     assert "version" not in settings
     assert "release" not in settings
     assert len(settings.get("project", "")) < 2_000_000
+
+
+NUMBERED = {
+    "conf.py": "numfig = True\nnumfig_format = {'table': 'Tab. %s'}\n",
+    "index.rst": "Book\n====\n\n.. toctree::\n   :numbered:\n\n   one\n   two\n",
+    "one.rst": (
+        "One\n===\n\n.. figure:: a.png\n\n   First.\n\n"
+        ".. _fig-b:\n\n.. figure:: b.png\n   :alt: B\n\n   Second, *big*.\n\n"
+        ".. figure:: bare.png\n\nSee :numref:`fig-b`, :numref:`picture %s <fig-b>`, :numref:`tab`, :numref:`gone`.\n"
+    ),
+    "two.rst": (
+        "Two\n===\n\n.. table:: The sizes\n   :name: tab\n\n   == ==\n   a  b\n   == ==\n\n"
+        ".. code-block:: python\n   :caption: A program\n   :name: listing\n\n   x\n\n"
+        "See :numref:`listing` and :ref:`fig-b`.\n"
+    ),
+}
+
+
+def _texts(root: Path) -> dict[str, str]:
+    found = [one for one in _documents(root) if isinstance(one, Document) and one.path != "index.rst"]
+    return {one.path: compose(one, read(one)[0]).text for one in found}
+
+
+def test_figures_tables_and_listings_have_the_numbers_of_the_site(tmp_path: Path) -> None:
+    pages = _texts(_write(tmp_path, NUMBERED))
+    assert "Fig. 1.2 Second, big." in pages["one.rst"]
+    assert "See Fig. 1.2, picture 1.2, Tab. 2.1, gone." in pages["one.rst"]
+    assert "Tab. 2.1 The sizes" in pages["two.rst"]
+    assert "See Listing 2.1 and Second, big." in pages["two.rst"]
+
+
+def test_without_numbers_a_reference_shows_the_caption(tmp_path: Path) -> None:
+    pages = _texts(_write(tmp_path, NUMBERED | {"conf.py": ""}))
+    assert "See Second, big., picture , The sizes, gone." in pages["one.rst"]
+    pages = _texts(_write(tmp_path, {"conf.py": "numfig = True\nnumfig_secnum_depth = 0\n"}))
+    assert "See Fig. 2, picture 2, Table 1, gone." in pages["one.rst"]
+
+
+def test_a_numbered_toctree_that_leads_in_circles(tmp_path: Path) -> None:
+    loop = "X\n=\n\n.. toctree::\n   :numbered:\n\n   {}\n   index\n"
+    files = {
+        "conf.py": "numfig = True",
+        "index.rst": loop.format("a"),
+        "a.rst": loop.format("b"),
+        "b.rst": loop.format("a"),
+    }
+    assert _project(tmp_path, files).numbers() == {}
+
+
+def test_titles_keep_escaped_signs_and_decorators_their_sign(tmp_path: Path) -> None:
+    files = {
+        "conf.py": "",
+        "index.rst": "Book\n====\n\nSee :ref:`box` and :py:deco:`run`.\n\n.. py:decorator:: run\n\n   Runs it.\n",
+        "a.rst": ".. _box:\n\nThe :code:`\\\\box` command\n==========================\n\nx\n",
+    }
+    (text,) = [
+        compose(one, read(one)[0]).text
+        for one in _documents(_write(tmp_path, files))
+        if isinstance(one, Document) and one.path == "index.rst"
+    ]
+    assert "See The \\box command and `@run`." in text

@@ -40,14 +40,14 @@ async def read_book(
         candidates(question, turns, request, engines), engines.index.missing(content_words(question))
     )
     chunks = found.results
-    readings = await _read(question, turns, chunks, reader)
+    readings = await read_passages(question, turns, chunks, reader)
     order = sorted(range(len(chunks)), key=lambda at: (-readings[at].score, at))[: request.top_k]
     ranked = [chunks[at].model_copy(update={"rank": rank}) for rank, at in enumerate(order, start=1)]
     result = found.model_copy(update={"results": ranked, "total_results": len(ranked)})
     return Book(result, tuple(readings[at] for at in order), tuple(missing))
 
 
-async def _read(
+async def read_passages(
     question: str, turns: Sequence[Turn], chunks: Sequence[ChunkResult], reader: SectionReader
 ) -> list[Reading]:
     """Read the passages for the question, after what was said before it. One that lies so far away that it cannot win

@@ -74,6 +74,7 @@ def page_to_payload(page: Page, record: PageRecord) -> Payload:
     payload |= {
         "kind": "page",
         "flags": list(page.flags),
+        "chapters": list(page.chapters),
         "sections": [[s.heading, s.level, s.anchor, s.start, s.end, list(s.breadcrumb)] for s in page.sections],
         "blocks": [[b.kind, b.start, b.end, b.section, b.info, b.caption, b.inside] for b in page.blocks],
         "marks": [[m.kind, m.start, m.end, m.target, m.title] for m in page.marks],
@@ -98,6 +99,7 @@ def page_from_payload(payload: Mapping[str, Any]) -> Page:
         flags=tuple(payload["flags"]),
         order=payload.get("order", ""),
         marks=tuple(Mark(*row) for row in payload.get("marks", ())),
+        chapters=tuple(payload.get("chapters", ())),
     )
 
 

@@ -131,8 +131,9 @@ def _chunk(page: Page, section: Section, breadcrumb: str, index: int, atoms: Seq
 def _breadcrumb(page: Page, section: Section, ruler: _Ruler) -> str:
     said = (" ".join(name.split()) for name in (page.title, *section.breadcrumb, section.heading))
     names = [name for name in dict.fromkeys(said) if name]
+    chapters = [name for name in dict.fromkeys(page.chapters) if name not in names]
     longest = int(ruler.budget * _BREADCRUMB)
-    for kept in (names, [*names[:1], "…", *names[-1:]], names[-1:]):
+    for kept in ([*chapters, *names], names, [*names[:1], "…", *names[-1:]], names[-1:]):
         breadcrumb = " › ".join(kept)
         if ruler.size(breadcrumb) <= longest:
             return breadcrumb

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
-from chapterverse.book import Block, Mark, Page, Section, page_id_for
+from chapterverse.book import CAPTION, Block, Mark, Page, Section, page_id_for
 from chapterverse.ingestion.anchors import Anchors
 from chapterverse.ingestion.document import NO_ANCHOR, Document, Draft, Part
 from chapterverse.ingestion.inline import extract, plain
@@ -49,6 +49,7 @@ def compose(document: Document, draft: Draft) -> Page:
         flags=flags_of(text),
         order=_order(document, draft),
         marks=tuple(found for mark in marks if (found := _resolved(mark, links))),
+        chapters=document.chapters,
     )
 
 
@@ -89,6 +90,10 @@ class _Layout:
 
     def add(self, part: Part) -> None:
         self._write("\n\n")
+        if part.kind == "image" and part.caption:  # what is said below an image is text like any other
+            self._put(replace(part, caption=""))
+            self._write("\n\n")
+            part = Part("paragraph", part.caption, info=CAPTION, inside=part.inside)
         self._put(part)
 
     def finish(self) -> tuple[str, tuple[Section, ...], tuple[Block, ...], tuple[Mark, ...]]:

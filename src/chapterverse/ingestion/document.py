@@ -37,6 +37,7 @@ class Reference:
     path: str  # of the file, relative to the root
     anchor: str = ""
     title: str = ""
+    number: str = ""  # of a figure, table or listing, as its site shows it: "Fig. 3"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,7 @@ class Document:
     tree: Tree | None = None  # of a file; None: from a website
     surroundings: str = ""  # changes when something outside of the file changes that its page depends on
     place: int | None = None  # of its page in the source's navigation; None: it is not in it
+    chapters: tuple[str, ...] = ()  # names of the parts and chapters that its site puts it in, outermost first
     references: Mapping[str, Reference] = field(default_factory=dict)  # what its references to other files mean
     settings: Mapping[str, str] = field(default_factory=dict)  # of its project, as far as its reader needs them
 
@@ -102,7 +104,7 @@ class Part:
     level: int = 0  # of a heading, 1–6
     anchor: str = ""  # given explicitly by the author or the page; empty: by the anchor style; or NO_ANCHOR
     info: str = ""  # language of code, kind of an admonition ("note"), address of an image
-    caption: str = ""  # of code or an image
+    caption: str = ""  # of code or an image; that of an image becomes a paragraph below it
     inside: int = 0  # list items, admonitions, quotes and fields around it, which earlier parts began
 
 

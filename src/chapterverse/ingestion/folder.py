@@ -11,7 +11,7 @@ import re
 import stat
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from chapterverse.book import PageRecord
@@ -22,14 +22,18 @@ from chapterverse.ingestion.document import Document, Failed, Fetched, Skipped, 
 from chapterverse.ingestion.formats import format_of_file, readable_extensions
 from chapterverse.ingestion.generators import anchors_of, lay_out
 from chapterverse.ingestion.images import find_image
-from chapterverse.ingestion.navigation import places
+from chapterverse.ingestion.inline import remove_private
+from chapterverse.ingestion.navigation import Entry, entries
 from chapterverse.ingestion.options import SourceOptions, too_large
 from chapterverse.ingestion.ordering import number_of
 from chapterverse.ingestion.readers import frontmatter
+from chapterverse.ingestion.readers.cleaning import clean_inline
 
 _NO_PAGES = frozenset(("node_modules", "__pycache__", "_build", "_static", "_templates"))
 _CATEGORY = ("_category_.json", "_category_.yml", "_category_.yaml")  # Docusaurus: about a folder
 _SECTION = "_index.md"  # Hugo: a page that stands for its folder
+_MAX_CHAPTERS = 8  # names of parts and chapters above a page
+_MAX_LABEL = 120  # characters of such a name
 _FRONT_MATTER = 200_000  # characters of a file in which its front matter ends
 _INCLUDES = re.compile(rb"--8<--|\{\{#|\{[*!]|^<<<|@include|include|^import |readfile|code_sample", re.MULTILINE)
 
@@ -44,9 +48,10 @@ class Folder:
             raise IngestionError(f"not the address of a website: {options.base_url}")
         self._file = "" if place.is_dir() else place.name
         self._layout = lay_out(place.parent if self._file else place, options.generator)
-        self._numbered: dict[PurePosixPath, float | None] = {}
+        self._folders: dict[PurePosixPath, _About] = {}
         self._surroundings = ""
-        self._places: dict[str, int] = {}  # of pages in the navigation
+        self._entries: dict[str, Entry] = {}  # of the navigation, by path
+        self._places: dict[str, int] = {}  # of pages in it
         self.complete = False
         self.expected: int | None = None
         if self._file:
@@ -79,7 +84,8 @@ class Folder:
         found: list[str | Skipped | Failed] = [self._file]
         if not self._file:
             found = await asyncio.to_thread(lambda: list(self._walk()))
-            self._places = await asyncio.to_thread(places, self._root, self._layout.generator)
+            self._entries = await asyncio.to_thread(entries, self._root, self._layout.generator)
+            self._places = {path: place for place, path in enumerate(self._entries)}
         self.expected = len(found)
         taken: dict[str, str] = {}  # address → path
         blind = False
@@ -148,11 +154,11 @@ class Folder:
         if len(data) > limit:
             return Skipped(url, too_large(0, limit))
         anchors = anchors_of(form, self._layout.generator)
-        module, folders = self._options.module, self._numbers(path)
+        module, folders = self._options.module, tuple(about.number for about in self._above(path))
         around = self._fingerprint() if form != "rst" and _INCLUDES.search(data) else ""
         document = Document(
             url, path, self.key, form, data, anchors=anchors, module=module, folders=folders, tree=self._tree,
-            surroundings=around, place=self._places.get(path),
+            surroundings=around, place=self._places.get(path), chapters=self._chapters(path),
         )  # fmt: skip
         return self._in_context(document)
 
@@ -170,6 +176,8 @@ class Folder:
             around = f"{self._fingerprint()}/{chapter}"  # references show the titles of other files
         if document.place is not None:
             around += f"/{document.place}"
+        if document.chapters:
+            around += "/".join(("", *document.chapters))
         return replace(document, surroundings=around)
 
     def _plant(self, within: Path) -> Tree:
@@ -198,13 +206,20 @@ class Folder:
             self._surroundings = digest.hexdigest()
         return self._surroundings
 
-    def _numbers(self, path: str) -> tuple[float | None, ...]:
-        """The numbers of a file's folders, each looked up once."""
+    def _above(self, path: str) -> list["_About"]:
+        """What is said about a file's folders, each looked up once."""
         above = [folder for folder in reversed(PurePosixPath(path).parents) if folder.name]
         for folder in above:
-            if folder not in self._numbered:
-                self._numbered[folder] = _number_of(self._root / folder)
-        return tuple(self._numbered[folder] for folder in above)
+            if folder not in self._folders:
+                self._folders[folder] = _about(self._root / folder)
+        return [self._folders[folder] for folder in above]
+
+    def _chapters(self, path: str) -> tuple[str, ...]:
+        """The parts and chapters that the site's navigation puts a page in; else the names given to its folders."""
+        entry = self._entries.get(path)
+        named = entry.parents if entry and entry.parents else tuple(about.label for about in self._above(path))
+        said = (clean_inline(remove_private(name))[:_MAX_LABEL] for name in named)
+        return tuple(dict.fromkeys(filter(None, said)))[:_MAX_CHAPTERS]
 
     def _objection(self, path: str, place: Path) -> str:  # noqa: PLR0911 one way out for each reason
         """Why a file is not a page of this book. A file that the user named himself is one."""
@@ -240,18 +255,26 @@ class Folder:
         return readable if self._file else f"{self._layout.name}/{readable}"
 
 
-def _number_of(folder: Path) -> float | None:
-    """The number by which a folder's author wants it read."""
+@dataclass(frozen=True, slots=True)
+class _About:
+    """What the author of a folder says about it."""
+
+    number: float | None = None  # by which it is to be read
+    label: str = ""  # by which the site's navigation calls it
+
+
+def _about(folder: Path) -> _About:
     try:
         for name in _CATEGORY:
             if (folder / name).is_file():
-                found = frontmatter.top_level(_beginning(folder / name))  # JSON is YAML, too
-                return number_of(found.get("position")) if found else None
+                found = frontmatter.top_level(_beginning(folder / name)) or {}  # JSON is YAML, too
+                return _About(number_of(found.get("position")), str(found.get("label") or ""))
         if (folder / _SECTION).is_file():
-            return frontmatter.split(_beginning(folder / _SECTION))[0].number
+            said = frontmatter.split(_beginning(folder / _SECTION))[0]
+            return _About(said.number, said.title)
     except (OSError, ValueError):
         pass  # a page is not lost for the sake of its place
-    return None
+    return _About()
 
 
 def _beginning(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""The order of a source's pages as its site shows them.
+"""The order and the chapters of a source's pages as its site shows them.
 
 Each generator says it in a file of its own: Sphinx in `toctree` directives, mdBook in `SUMMARY.md`, MkDocs in `nav`,
 Docusaurus in `sidebars`, Antora in `nav.adoc`. A reader of such files is a function of the root, which `_READERS`
@@ -50,9 +50,9 @@ def navigation(root: Path, generator: Generator) -> list[Entry]:
     return cast(Navigation, getattr(import_module(f"{__package__}.{module}"), name))(root)
 
 
-def places(root: Path, generator: Generator) -> dict[str, int]:
-    """The place of every page in the navigation, by path."""
-    found: dict[str, int] = {}
+def entries(root: Path, generator: Generator) -> dict[str, Entry]:
+    """Every page of the navigation by its path, in order."""
+    found: dict[str, Entry] = {}
     for entry in navigation(root, generator):
-        found.setdefault(entry.path, len(found))
+        found.setdefault(entry.path, entry)
     return found

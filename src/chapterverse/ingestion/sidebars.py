@@ -1,12 +1,15 @@
-"""The order of pages in MkDocs, mdBook, Docusaurus, VitePress and Starlight, from the files in which a project says it.
+"""The order and the chapters of pages in MkDocs, mdBook, Docusaurus, VitePress and Starlight, from the files in which a
+project says it.
 
 YAML is read with the safe loader and without aliases. A configuration that is a program (JavaScript) is never run: its
-texts are read in the order in which they stand, and those that name a page of the book are its order. A file that
-cannot be read gives no order.
+texts are read in the order in which they stand, and those that name a page of the book are its order. The labels of the
+objects around such a text are its chapters. A file that cannot be read gives no order.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
@@ -22,19 +25,29 @@ from chapterverse.ingestion.ordering import order_of
 _MAX_BYTES: Final = 500_000
 _MAX_ENTRIES: Final = 20_000
 _MAX_DEPTH: Final = 20
+_MAX_BRACKETS: Final = 60  # around a place of a script that are looked at
 _LEVELS_UP: Final = 3
 _SCRIPTS: Final = ("js", "ts", "mjs", "cjs", "mts", "json")
-_SUMMARY_LINE = re.compile(
-    r"([ \t]*+)(?:[-*+]|\d{1,9}[.)])?[ \t]*+\[([^\[\]]{0,300})\]\(<?([^()<>\s]{1,300})>?\)[ \t]*+"
-)
+_SUMMARY_LINE = re.compile(r"([ \t]*+)([-*+]|\d{1,9}[.)])?[ \t]*+\[([^\[\]]{0,300})\]\(<?([^()<>\s]{0,300})>?\)[ \t]*+")
 _SUMMARY_PART = re.compile(r"#{1,6}[ \t]++(.+)")
 _COMMENT = re.compile(r"/\*.{0,20000}?\*/|(?<![:'\"\w])//[^\n]*", re.DOTALL)
-_STRING = re.compile(  # with the key before it
-    r"""(?:(?<![\w$])([\w$]++|['"][\w -]{1,200}+['"])[ \t]*+:\s*+)?"""
-    r"""(?:'([^'\n]{0,500})'|"([^"\n]{0,500})"|`([^`$]{0,500})`)(?!\s*:)"""
+_TOKEN = re.compile(  # a bracket or a text, with the key before it
+    r"""(?:(?<![\w$])(?P<key>[\w$]++|['"][^'"\n]{1,200}+['"])[ \t]*+:\s*+)?"""
+    r"""(?:(?P<open>[\[{])|(?:'([^'\n]{0,500})'|"([^"\n]{0,500})"|`([^`$]{0,500})`)(?!\s*:))|(?P<close>[\]}])"""
 )
 _PAGE_KEYS: Final = {"", "id", "slug", "link", "to", "href"}  # keys whose texts may name a page
 _FOLDER_KEYS: Final = {"dirName", "directory"}  # keys whose texts name a folder of pages
+_LABEL_KEYS: Final = {"label", "text"}  # keys whose texts name a chapter or a page
+_MEMBER_KEYS: Final = {"items", "autogenerate"}  # keys of what stands in a chapter
+
+
+@dataclass(slots=True)
+class _Bracket:
+    """An object or a list of a script that is open at some place."""
+
+    sign: str
+    key: str
+    label: str = ""
 
 
 def mkdocs(root: Path) -> list[Entry]:
@@ -70,15 +83,19 @@ def mdbook(root: Path) -> list[Entry]:
     entries: list[Entry] = []
     above: list[tuple[int, str]] = []
     part: tuple[str, ...] = ()
+    titled = False
     for line in _read(root / "SUMMARY.md").split("\n"):
-        if (heading := _SUMMARY_PART.fullmatch(line)) and entries:
-            part, above = (heading[1].strip(),), []
+        if heading := _SUMMARY_PART.fullmatch(line):  # the first one may be the title of the file
+            part, above = (heading[1].strip(),) if entries or titled else (), []
+            titled = True
         if len(line) > 1000 or not (found := _SUMMARY_LINE.fullmatch(line)):
             continue
-        depth, title, target = len(found[1].expandtabs(4)), found[2], found[3]
+        depth, title, target = len(found[1].expandtabs(4)), found[3], found[4]
+        if not found[2]:  # a chapter before or after the numbered ones stands in no part
+            part, above = (), []
         while above and above[-1][0] >= depth:
             above.pop()
-        if path := _page_at(root, target.partition("#")[0]):
+        if target and (path := _page_at(root, target.partition("#")[0])):
             entries.append(Entry(path, title, (*part, *(name for _, name in above))))
         above.append((depth, title))
     return entries[:_MAX_ENTRIES]
@@ -104,17 +121,42 @@ def starlight(root: Path) -> list[Entry]:
 
 def _of_script(text: str, root: Path, ids: dict[str, str]) -> list[Entry]:
     entries: dict[str, Entry] = {}
-    for found in _STRING.finditer(_COMMENT.sub("", text)):
-        key = (found[1] or "").strip("'\"")
-        said = next((group for group in found.groups()[1:] if group is not None), "")
-        if key in _FOLDER_KEYS:
-            for path in _below(root, said):
-                entries.setdefault(path, Entry(path))
-        elif said and (path := ids.get(said) or (_page_at(root, said) if key in _PAGE_KEYS else "")):
-            entries.setdefault(path, Entry(path))
+    around: list[_Bracket] = []
+    for found in _TOKEN.finditer(_COMMENT.sub("", text)):
+        key = (found["key"] or "").strip("'\"")
+        if found["open"]:
+            around.append(_Bracket(found["open"], key))
+        elif found["close"]:
+            del around[-1:]
+        elif said := found[3] or found[4] or found[5]:
+            if key in _LABEL_KEYS and around:
+                around[-1].label = said
+            for path in _named_pages(root, key, said, ids):
+                entries.setdefault(path, Entry(path, "", _chapters(around[:_MAX_BRACKETS])))
         if len(entries) >= _MAX_ENTRIES:
             break
     return list(entries.values())
+
+
+def _named_pages(root: Path, key: str, said: str, ids: dict[str, str]) -> list[str]:
+    """The pages that a text of a script means."""
+    if key in _FOLDER_KEYS:
+        return _below(root, said)
+    path = "" if key in _LABEL_KEYS else ids.get(said) or (_page_at(root, said) if key in _PAGE_KEYS else "")
+    return [path] if path else []
+
+
+def _chapters(around: Sequence[_Bracket]) -> tuple[str, ...]:
+    """The labels of the chapters around a place: `{label: "Guide", items: [HERE]}`, or in short `{Guide: [HERE]}`."""
+    labels: list[str] = []
+    outer = ""
+    for bracket, inner in pairwise(around):
+        if bracket.sign == "{" and inner.key in _MEMBER_KEYS:
+            labels.append(bracket.label)
+        elif bracket.sign == "{" and inner.sign == outer == "[":
+            labels.append(inner.key)
+        outer = bracket.sign
+    return tuple(filter(None, labels))
 
 
 def _docusaurus_ids(root: Path) -> dict[str, str]:

@@ -12,7 +12,8 @@ from typing import Any, Final
 MAX_CONFIGURATION: Final = 1_000_000  # bytes of conf.py, and characters of a value
 _SETTINGS = re.compile(
     "rst_prolog|rst_epilog|extlinks|default_role|primary_domain|highlight_language|master_doc|root_doc|version|release|"
-    "project|extensions|add_module_names|exclude_patterns|autosectionlabel_prefix_document|todo_include_todos"
+    "project|extensions|add_module_names|exclude_patterns|autosectionlabel_prefix_document|todo_include_todos|"
+    "numfig|numfig_format|numfig_secnum_depth"
 )
 
 

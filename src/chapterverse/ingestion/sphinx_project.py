@@ -8,7 +8,7 @@ import posixpath
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -44,10 +44,16 @@ _QUOTED = re.compile(r"``[^\n]{0,300}?``|`([^`\n]{1,300}(?:\n[^`\n]{1,300}){0,2}
 _ROLE = re.compile(r":[\w:.+-]{1,60}:`([^`]{1,600})`")
 _BUTTON = re.compile(r"(?:button-ref::|:link:)[ \t]+(\S{1,200})")  # of sphinx-design
 _INCLUDE = re.compile(r"^[ \t]*\.\.[ \t]+(literal)?include::[ \t]+(\S+)[ \t]*$|^[ \t]+:file:[ \t]+(\S+)", re.MULTILINE)
-_MARKUP = re.compile(r":[\w:.+-]{1,80}:(?=`)|`{1,2}|(?<!\w)\*{1,2}|\*{1,2}(?!\w)|\\(?=.)")
+_MARKUP = re.compile(r":[\w:.+-]{1,80}:(?=`)|`{1,2}|(?<!\w)\*{1,2}|\*{1,2}(?!\w)|\\(.)")
 _REPLACED = re.compile(r"^[ \t]*\.\.[ \t]+\|([^|\n]+)\|[ \t]+replace::[ \t]+(.*)$", re.MULTILINE)
 _NAMED = re.compile(r"\|[^|\n]{1,80}\|")
 _UNSAFE_ID = re.compile(r"[^a-zA-Z0-9._]+")
+_CAPTIONED: Final = {  # directives that may have a caption, and what Sphinx counts them as
+    **dict.fromkeys(("figure",), "figure"),
+    **dict.fromkeys(("table", "list-table", "csv-table"), "table"),
+    **dict.fromkeys(("code-block", "sourcecode", "literalinclude"), "code-block"),
+}
+_NUMBERS: Final = {"figure": "Fig. %s", "table": "Table %s", "code-block": "Listing %s"}  # unless conf.py says other
 KINDS: Final = ("object", "confval", "envvar", "event", "directive", "role", "option")  # of described things
 
 
@@ -55,6 +61,7 @@ KINDS: Final = ("object", "confval", "envvar", "event", "directive", "role", "op
 class _Toctree:
     caption: str = ""
     glob: bool = False
+    numbered: bool = False
     backwards: bool = False
     entries: list[tuple[str, str]] = field(default_factory=list)  # title and name
 
@@ -68,6 +75,7 @@ class _Found:
     objects: dict[str, str] = field(default_factory=dict)  # `kind:name` → anchor
     sections: dict[str, str] = field(default_factory=dict)  # title → anchor
     toctrees: list[_Toctree] = field(default_factory=list)
+    captioned: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)  # figures and the like: kind, labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +113,37 @@ class Project:
                 inside = (*above, tree.caption) if tree.caption else above
                 yield from self._below(target, shown, inside, seen, depth + 1)
 
+    def numbers(self) -> dict[str, str]:
+        """What figures, tables and listings are called, by label, where `conf.py` has them numbered. They are counted
+        within the chapters of a numbered `toctree`; deeper sections (`numfig_secnum_depth` above 1) are not known."""
+        if self.settings.get("numfig") is not True:
+            return {}
+        given = self.settings.get("numfig_format")
+        form = _NUMBERS | {kind: said for kind, said in (given if isinstance(given, dict) else {}).items() if said}
+        in_chapters = self.settings.get("numfig_secnum_depth", 1) != 0
+        found: dict[str, str] = {}
+        counts: dict[tuple[str, int], int] = {}
+        chapters = self._numbered_chapters() if in_chapters else {}
+        for entry in self.navigation():
+            chapter = chapters.get(entry.path, 0)
+            for kind, labels in self.files[entry.path].captioned:
+                count = counts[kind, chapter] = counts.get((kind, chapter), 0) + 1
+                number = f"{chapter}.{count}" if chapter else str(count)
+                found.update((label, str(form[kind]).replace("%s", number, 1)) for label in labels)
+        return found
+
+    def _numbered_chapters(self) -> dict[str, int]:
+        """The number of the chapter that each page lies in."""
+        found: dict[str, int] = {}
+        for name, path in self.documents.items():
+            for tree in self.files[path].toctrees:
+                for number, (_, target) in enumerate(self._entries(tree, name), 1) if tree.numbered else ():
+                    below: dict[str, Entry] = {}
+                    for entry in self._below(target, "", (), below, 0):
+                        below[entry.path] = entry
+                        found.setdefault(entry.path, number)
+        return found
+
     def _entries(self, tree: _Toctree, name: str) -> Iterator[tuple[str, str]]:
         folder = posixpath.dirname(name)
         listed: list[tuple[str, str]] = []
@@ -137,13 +176,17 @@ class Project:
         digest = sha256()
         settings = _as_text(self.settings)
         references: dict[str, Reference] = {}
+        found = self.files.get(document.path, _Found())
+        own = found.objects
+        for label in (label for _, labels in found.captioned for label in labels):
+            if (known := self.references.get(f"label:{label}")) and known.number:
+                references[f"label:{label}"] = known
         for piece in (text, *settings.values(), *_included(document, text, digest)):
-            own = self.files[document.path].objects if document.path in self.files else {}
             for key in keys_in(piece, document.path):
                 if key in own:
                     references[key] = Reference(document.path, own[key])
-                elif found := self.references.get(key):
-                    references[key] = found
+                elif known := self.references.get(key):
+                    references[key] = known
         digest.update(repr((sorted(references.items(), key=lambda item: item[0]), sorted(settings.items()))).encode())
         return references, settings, digest.hexdigest()
 
@@ -176,7 +219,11 @@ def read_project(root: str) -> Project:
         for title, anchor in found.sections.items() if sectioned else ():
             label = normal_name(f"{name}:{title}" if prefixed else title)
             references.setdefault(f"label:{label}", Reference(path, anchor, title))
-    return Project(place, settings, files, documents, references)
+    project = Project(place, settings, files, documents, references)
+    for label, number in project.numbers().items():
+        if named := references.get(f"label:{label}"):
+            references[f"label:{label}"] = replace(named, number=number)
+    return project
 
 
 def _substitute(files: Iterable[_Found], settings: Mapping[str, Any], root: Path) -> None:
@@ -337,6 +384,7 @@ class _Search(ABC):
             if option := re.match(r":([\w-]+):\s*(.*)", line):
                 tree.caption = option[2] if option[1] == "caption" else tree.caption
                 tree.glob = tree.glob or option[1] == "glob"
+                tree.numbered = tree.numbered or option[1] == "numbered"
                 tree.backwards = tree.backwards or option[1] == "reversed"
             elif line and not line.startswith(".. "):
                 titled = _TITLED.fullmatch(line)
@@ -394,24 +442,27 @@ class _RstSearch(_Search):
             self._module = "" if argument == "None" else argument
         elif name == "program":
             self._program = argument
-        elif self._pending and name in ("figure", "table", "list-table", "csv-table", "code-block", "literalinclude"):
-            self._name(self._caption(name, argument, lines, place, indent))
+        elif name in _CAPTIONED:
+            caption, named = self._caption(name, argument, lines, place, indent)
+            self._pending += [named] if named else []
+            if caption:
+                self.found.captioned.append((_CAPTIONED[name], tuple(map(normal_name, self._pending))))
+            self._name(caption)
         if _LITERAL.fullmatch(name):
             return _end_of_body(lines, place + 1, indent)
         if name not in ("index", "redirect-from") and not _OBJECTS.fullmatch(name):
             self._name("")
         return place + 1
 
-    def _caption(self, name: str, argument: str, lines: list[str], place: int, indent: int) -> str:
-        body = lines[place + 1 : _end_of_body(lines, place + 1, indent)]
-        if name in ("table", "list-table", "csv-table"):
-            return plain_title(argument)
-        for line in body:
-            if caption := re.match(r"\s*:caption:\s*(.+)", line):
-                return plain_title(caption[1])
-            if name == "figure" and line.strip() and not line.lstrip().startswith(":"):
-                return plain_title(line.strip())
-        return ""
+    def _caption(self, name: str, argument: str, lines: list[str], place: int, indent: int) -> tuple[str, str]:
+        """The caption of a figure, table or listing, and the label that it gives itself."""
+        caption, label = plain_title(argument) if _CAPTIONED[name] == "table" else "", ""
+        for line in lines[place + 1 : _end_of_body(lines, place + 1, indent)]:
+            if option := re.match(r"\s*:(caption|name):\s*(.+)", line):
+                caption, label = (plain_title(option[2]), label) if option[1] == "caption" else (caption, option[2])
+            elif line.strip() and not line.lstrip().startswith(":"):
+                return plain_title(line.strip()) if name == "figure" else caption, label
+        return caption, label
 
     def _object(self, kind: str, argument: str, indent: int, lines: list[str], place: int) -> None:
         if kind.endswith("module"):
@@ -512,7 +563,7 @@ class _MystSearch(_Search):
 def plain_title(title: str) -> str:
     """A title without its inline markup."""
     title = re.sub(r"`([^`<]{1,500}?)(?<!\s)\s*+<[^`<>]++>`_{0,2}", r"\1", title.strip())
-    return " ".join(_MARKUP.sub("", title).split())
+    return " ".join(_MARKUP.sub(lambda found: found[1] or "", title).split())
 
 
 def _title_at(lines: list[str], place: int) -> tuple[str, int] | None:

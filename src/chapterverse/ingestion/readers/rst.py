@@ -231,12 +231,18 @@ class _Reading:
 
     def _figure(self, node: Any) -> None:
         captions = [self._sentence(child) for child in node.children if isinstance(child, nodes.caption)]
+        captions = [*self._number(node), *captions] if captions else []
         for image in node.findall(nodes.image):
             self._image(image, " ".join(captions))
             break
         for child in node.children:
             if isinstance(child, nodes.legend):
                 self._blocks(child)
+
+    def _number(self, node: Any) -> list[str]:
+        """What the site calls a figure or table, if it numbers them and this one has a label."""
+        known = (self._around.references.get(f"label:{name}") for name in node.get("names", ()))
+        return [found.number for found in known if found and found.number][:1]
 
     def _list(self, node: Any) -> None:
         self._to.open_list(ordered=isinstance(node, nodes.enumerated_list), start=node.get("start", 1))
@@ -400,7 +406,7 @@ class _Reading:
             return
         for child in table.children:
             if isinstance(child, nodes.title):
-                self._to.paragraph(self._sentence(child))
+                self._to.paragraph(" ".join([*self._number(table), self._sentence(child)]))
         self._to.open_table()
         for row in _rows(table):
             self._to.row(head=isinstance(row.parent, nodes.thead))

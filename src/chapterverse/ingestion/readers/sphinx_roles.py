@@ -55,6 +55,8 @@ def _say_code(name: str, raw: str, text: str, lineno: int, inliner: Any, *_: Any
     shown = shown.lstrip("!.")
     if bare in ("samp", "file"):
         shown = re.sub(r"\{([^{}]*)\}", r"\1", shown)
+    elif bare == "deco" and not target.startswith("@"):
+        shown = f"@{shown}"
     elif bare == "guilabel":
         shown = re.sub(r"&(?=\S)", "", shown)
     elif bare == "menuselection":
@@ -86,6 +88,17 @@ def _say(name: str, raw: str, text: str, lineno: int, inliner: Any, *_: Any, **_
     if not target and found and key == "label:":
         shown = found.title or shown
     return [link(shown.lstrip("!"), found)], []
+
+
+def _numbered(name: str, raw: str, text: str, lineno: int, inliner: Any, *_: Any, **__: Any) -> Spoken:
+    """`numref`: the number of a figure, table or listing; where the book has none, its caption."""
+    shown, target = _shown(text)
+    found = surroundings(inliner.document).references.get(f"label:{normal_name(target or shown)}")
+    number, title = (found.number, found.title) if found else ("", "")
+    if target:  # `Image %s <label>`
+        digits = number.rpartition(" ")[2]
+        shown = shown.replace("%s", digits).replace("{number}", digits).replace("{name}", title)
+    return [link(shown if target else number or title or shown, found)], []
 
 
 def _any(name: str, raw: str, text: str, lineno: int, inliner: Any, *_: Any, **__: Any) -> Spoken:
@@ -172,6 +185,7 @@ def _register_roles() -> set[str]:
         _icon: _ICON_ROLES,
         _abbreviation: ["abbr", "abbreviation"],
         _any: ["any"],
+        _numbered: ["numref", "std:numref"],
         _standard: list(_STANDARDS),
         _code: ["code"],
         _raw: ["raw"],

@@ -1,0 +1,188 @@
+"""Ten real pages, each as its own site shows it beside ours, for `docs/READERS.md`.
+
+The sites are those that the bench builds. Of each book only the pages of the pictures are ingested, and our server
+shows them. Both sides are cut out of their surroundings: what counts is that nothing is missing. Needs Chromium. Run
+with `python -m bench.readers.pictures [NAME ...]`.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.request import urlopen
+
+from playwright.sync_api import Browser, Page, sync_playwright
+from tests.browser.chromium import FLAGS, find_chromium
+from tests.served import free_port
+
+from bench.readers import asciidoc_oracle, markdown_site, sphinx_site
+from bench.readers.ours import SITE
+from bench.results import ROOT
+from chapterverse.book import page_id_for
+
+PICTURES: Final = ROOT / "docs" / "images" / "readers"
+_WIDTH: Final = 640  # of each side
+_HEIGHT: Final = 1300
+_MAX_BYTES: Final = 100_000
+_BOTH = """<body style="margin:0;display:flex;gap:12px;background:#888;font:16px sans-serif">
+<div style="background:#fff"><b style="display:block;padding:6px">the site</b><img src="{0}"></div>
+<div style="background:#fff"><b style="display:block;padding:6px">our page</b><img src="{1}"></div></body>"""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A page, and the heading at which the picture begins."""
+
+    name: str
+    shows: str
+    book: str
+    page: str  # its address below the site's
+    source: str  # its file, below the folder that is ingested
+    heading: str
+
+
+SHOWN: Final = (
+    Picture(
+        "parameters", "parameters with their tables, links", "sphinx/nav2",
+        "configuration/packages/configuring-amcl.html", "configuration/packages/configuring-amcl.rst", "Parameters",
+    ),
+    Picture(
+        "tutorial", "code, notes, nested lists", "sphinx/nav2",
+        "tutorials/docs/navigation2_with_slam.html", "tutorials/docs/navigation2_with_slam.rst", "Overview",
+    ),
+    Picture(
+        "drawings", "an image with its caption, lists, links", "sphinx/nav2",
+        "configuration/packages/configuring-smac-planner.html", "configuration/packages/configuring-smac-planner.rst",
+        "Smac Planner",
+    ),
+    Picture(
+        "tables", "grid tables with spans, code", "sphinx/sphinx", "usage/restructuredtext/basics.html",
+        "usage/restructuredtext/basics.rst", "Tables",
+    ),
+    Picture(
+        "maths", "maths, code, notes", "sphinx/sphinx", "usage/restructuredtext/directives.html",
+        "usage/restructuredtext/directives.rst", "Math",
+    ),
+    Picture(
+        "options", "a page of options with defaults and versions", "sphinx/sphinx", "usage/extensions/napoleon.html",
+        "usage/extensions/napoleon.rst", "Configuration",
+    ),
+    Picture(
+        "admonitions", "admonitions, code with titles, tabs", "mkdocs/material", "reference/admonitions/index.html",
+        "reference/admonitions.md", "Usage",
+    ),
+    Picture(
+        "data-tables", "tables with alignment, code, tabs", "mkdocs/material", "reference/data-tables/index.html",
+        "reference/data-tables.md", "Usage",
+    ),
+    Picture(
+        "definition-lists", "definition lists, nested lists, tasks", "mkdocs/material", "reference/lists/index.html",
+        "reference/lists.md", "Usage",
+    ),
+    Picture(
+        "callouts", "AsciiDoc: code with callouts, notes, links", "asciidoc/git-doc", "gittutorial.html",
+        "gittutorial.adoc", "MAKING CHANGES",
+    ),
+)  # fmt: skip
+_CONTENT: Final = {"sphinx": "div.body", "mkdocs": "article", "asciidoc": "#content"}
+
+
+def main(names: Sequence[str]) -> None:
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find_chromium(playwright), args=FLAGS)
+        for book in dict.fromkeys(one.book for one in SHOWN):
+            wanted = [one for one in SHOWN if one.book == book and (not names or one.name in names)]
+            if wanted:
+                folder, site = _built(book)
+                with _served(book, folder, [one.source for one in wanted]) as server:
+                    for one in wanted:
+                        print(_picture(browser, one, site / one.page, server))
+        browser.close()
+
+
+def _built(book: str) -> tuple[Path, Path]:
+    """The folder that is ingested, and the site."""
+    kind, name = book.split("/")
+    if kind == "sphinx":
+        (made,) = (one for one in sphinx_site.BOOKS if one.name == name)
+        return sphinx_site.project(made), sphinx_site.build(made) / "html"
+    if kind == "asciidoc":
+        (page,) = (one for one in asciidoc_oracle.BOOKS if one.name == name)
+        return asciidoc_oracle.sources(page), asciidoc_oracle.render(page)
+    (written,) = (one for one in markdown_site.BOOKS if one.name == name)
+    return markdown_site.build(written)
+
+
+@contextmanager
+def _served(book: str, folder: Path, sources: Sequence[str]) -> Iterator[str]:
+    """Our server with some pages of a book."""
+    home = sphinx_site.CACHE / "pictures" / book
+    environment = os.environ | {"CHAPTERVERSE_HOME": str(home)}
+    included = [word for source in sources for word in ("--include", source)]
+    command = [sys.executable, "-m", "chapterverse"]
+    subprocess.run(
+        [*command, "ingest", str(folder), "--base-url", SITE, "--fresh", *included], env=environment, check=True
+    )
+    url = f"http://127.0.0.1:{(port := free_port())}"
+    server = subprocess.Popen([*command, "serve", "--port", str(port)], env=environment)
+    try:
+        while not _answers(url):
+            time.sleep(0.2)
+        yield url
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def _answers(url: str) -> bool:
+    try:
+        return bool(urlopen(f"{url}/livez", timeout=5).status == 200)
+    except OSError:
+        return False
+
+
+def _picture(browser: Browser, one: Picture, site: Path, server: str) -> Path:
+    page = browser.new_page(
+        viewport={"width": _WIDTH, "height": _HEIGHT}, reduced_motion="reduce", color_scheme="light"
+    )
+    page.route("https://**", lambda route: route.abort())
+    page.goto(site.as_uri(), wait_until="load")
+    left = _cut(page, _CONTENT[one.book.split("/")[0]], one.heading)
+    address = one.page.removesuffix("index.html") if one.book.startswith("mkdocs") else one.page
+    address = f"{address.removesuffix('.html')}.adoc" if one.book.startswith("asciidoc") else address
+    page.goto(f"{server}/#/{page_id_for(f'{SITE}/{address}')}", wait_until="networkidle")
+    right = _cut(page, "main", one.heading)
+    place = PICTURES / f"{one.name}.jpg"
+    page.set_viewport_size({"width": 2 * _WIDTH + 12, "height": _HEIGHT})
+    both = sphinx_site.CACHE / "pictures" / "both.html"
+    both.write_text(_BOTH.format(left.as_uri(), right.as_uri()))
+    page.goto(both.as_uri(), wait_until="load")
+    for quality in range(70, 10, -6):
+        page.screenshot(path=place, type="jpeg", quality=quality, full_page=True)
+        if place.stat().st_size <= _MAX_BYTES:
+            break
+    page.close()
+    return place
+
+
+def _cut(page: Page, selector: str, heading: str) -> Path:
+    """A picture of what stands below a heading."""
+    content = page.locator(selector).first
+    content.wait_for()
+    content.evaluate("content => { document.body.replaceChildren(content); document.body.style.margin = '0 12px' }")
+    top = page.get_by_role("heading", name=heading).first.evaluate("one => one.getBoundingClientRect().top + scrollY")
+    place = sphinx_site.CACHE / "pictures" / f"{'ours' if selector == 'main' else 'site'}.png"
+    size = page.evaluate("document.documentElement.scrollHeight")
+    clip = {"x": 0.0, "y": max(0.0, top - 10), "width": float(_WIDTH), "height": float(min(_HEIGHT, size - top + 10))}
+    page.screenshot(path=place, full_page=True, clip=clip)  # type: ignore[arg-type]
+    return place
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
