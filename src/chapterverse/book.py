@@ -110,6 +110,7 @@ class Page:
     flags: tuple[str, ...] = ()  # e.g. "addresses_assistant": text that talks to the model rather than the reader
     order: str = ""  # sorts the pages of a source as they are meant to be read
     marks: tuple[Mark, ...] = ()  # sorted by start; a mark inside another comes after it
+    category: str = ""  # name of the module as its author writes it; empty: only the folder's name is known
 
     @property
     def place(self) -> tuple[str, str, str]:

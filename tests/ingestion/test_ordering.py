@@ -1,5 +1,6 @@
 """Pages are sorted as a reader would turn them."""
 
+import json
 import math
 from pathlib import Path
 from random import Random
@@ -60,7 +61,7 @@ async def test_a_folder_as_docusaurus_and_hugo_write_it(tmp_path: Path) -> None:
         "ros2/what.md": "---\nsidebar_position: 1\n---\nWhat.",
         "intro/_category_.yml": "position: 1",
         "intro/glossary.md": "Words.",
-        "hugo/_index.md": "+++\nweight = 3\n+++\nSection.",
+        "hugo/_index.md": "+++\ntitle = 'The Section'\nweight = 3\n+++\nSection.",
         "hugo/page.md": "Page.",
         "broken/_category_.json": "{",
         "broken/page.md": "Page.",
@@ -80,3 +81,16 @@ async def test_a_folder_as_docusaurus_and_hugo_write_it(tmp_path: Path) -> None:
         "hugo/page.md",
         "broken/page.md",
     ]
+    assert [page.category for page in pages] == ["", "", "ROS 2", "ROS 2", "The Section", "The Section", ""]
+
+
+async def test_a_page_is_read_again_when_its_folder_gets_another_name(tmp_path: Path) -> None:
+    async def surroundings(label: object) -> str:
+        (tmp_path / "guide").mkdir(exist_ok=True)
+        (tmp_path / "guide" / "page.md").write_text("Page.")
+        (tmp_path / "guide" / "_category_.json").write_text(json.dumps({"label": label}))
+        found = [one async for one in Folder(tmp_path, SourceOptions()).documents({}) if isinstance(one, Document)]
+        return found[0].surroundings
+
+    labels = ["One", "Two", ["no", "name"]]
+    assert len({await surroundings(label) for label in labels}) == 3

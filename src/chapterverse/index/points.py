@@ -29,7 +29,7 @@ PAGE_BODY = ("text", "blocks", "marks")  # what a list of pages leaves out
 PAGE_RECORD = ("record",)  # what a writer needs of a page
 
 _CHUNK_FIELDS = tuple(field.name for field in fields(Chunk))
-_PAGE_FIELDS = ("page_id", "url", "title", "module", "source", "text", "order")
+_PAGE_FIELDS = ("page_id", "url", "title", "module", "source", "text", "order", "category")
 
 
 def is_point_id(text: str) -> bool:
@@ -98,6 +98,7 @@ def page_from_payload(payload: Mapping[str, Any]) -> Page:
         flags=tuple(payload["flags"]),
         order=payload.get("order", ""),
         marks=tuple(Mark(*row) for row in payload.get("marks", ())),
+        category=payload.get("category", ""),
     )
 
 

@@ -49,6 +49,7 @@ def compose(document: Document, draft: Draft) -> Page:
         flags=flags_of(text),
         order=_order(document, draft),
         marks=tuple(found for mark in marks if (found := _resolved(mark, links))),
+        category="" if document.module else document.category,
     )
 
 

@@ -55,6 +55,7 @@ class Document:
     last_modified: str = ""
     tree: Tree | None = None  # of a file; None: from a website
     surroundings: str = ""  # changes when something outside of the file changes that its page depends on
+    category: str = ""  # name of its first folder, as the author writes it
     place: int | None = None  # of its page in the source's navigation; None: it is not in it
     references: Mapping[str, Reference] = field(default_factory=dict)  # what its references to other files mean
     settings: Mapping[str, str] = field(default_factory=dict)  # of its project, as far as its reader needs them

@@ -30,6 +30,7 @@ from chapterverse.ingestion.readers import frontmatter
 _NO_PAGES = frozenset(("node_modules", "__pycache__", "_build", "_static", "_templates"))
 _CATEGORY = ("_category_.json", "_category_.yml", "_category_.yaml")  # Docusaurus: about a folder
 _SECTION = "_index.md"  # Hugo: a page that stands for its folder
+_LABEL = 100  # characters of a folder's name
 _FRONT_MATTER = 200_000  # characters of a file in which its front matter ends
 _INCLUDES = re.compile(rb"--8<--|\{\{#|\{[*!]|^<<<|@include|include|^import |readfile|code_sample", re.MULTILINE)
 
@@ -44,7 +45,7 @@ class Folder:
             raise IngestionError(f"not the address of a website: {options.base_url}")
         self._file = "" if place.is_dir() else place.name
         self._layout = lay_out(place.parent if self._file else place, options.generator)
-        self._numbered: dict[PurePosixPath, float | None] = {}
+        self._described: dict[PurePosixPath, tuple[float | None, str]] = {}
         self._surroundings = ""
         self._places: dict[str, int] = {}  # of pages in the navigation
         self.complete = False
@@ -148,10 +149,11 @@ class Folder:
         if len(data) > limit:
             return Skipped(url, too_large(0, limit))
         anchors = anchors_of(form, self._layout.generator)
-        module, folders = self._options.module, self._numbers(path)
+        module, above = self._options.module, self._above(path)
         around = self._fingerprint() if form != "rst" and _INCLUDES.search(data) else ""
         document = Document(
-            url, path, self.key, form, data, anchors=anchors, module=module, folders=folders, tree=self._tree,
+            url, path, self.key, form, data, anchors=anchors, module=module, tree=self._tree,
+            folders=tuple(number for number, _ in above), category=above[0][1] if above else "",
             surroundings=around, place=self._places.get(path),
         )  # fmt: skip
         return self._in_context(document)
@@ -168,6 +170,8 @@ class Folder:
             chapter = asciidoc_book.book_of(self._tree.root).chapter_of(document.path)
             document = replace(document, module=document.module or chapter)
             around = f"{self._fingerprint()}/{chapter}"  # references show the titles of other files
+        if document.category:
+            around += f"/{document.category}"
         if document.place is not None:
             around += f"/{document.place}"
         return replace(document, surroundings=around)
@@ -198,13 +202,13 @@ class Folder:
             self._surroundings = digest.hexdigest()
         return self._surroundings
 
-    def _numbers(self, path: str) -> tuple[float | None, ...]:
-        """The numbers of a file's folders, each looked up once."""
+    def _above(self, path: str) -> list[tuple[float | None, str]]:
+        """The numbers and names of a file's folders, outermost first, each looked up once."""
         above = [folder for folder in reversed(PurePosixPath(path).parents) if folder.name]
         for folder in above:
-            if folder not in self._numbered:
-                self._numbered[folder] = _number_of(self._root / folder)
-        return tuple(self._numbered[folder] for folder in above)
+            if folder not in self._described:
+                self._described[folder] = _describe(self._root / folder)
+        return [self._described[folder] for folder in above]
 
     def _objection(self, path: str, place: Path) -> str:  # noqa: PLR0911 one way out for each reason
         """Why a file is not a page of this book. A file that the user named himself is one."""
@@ -240,18 +244,20 @@ class Folder:
         return readable if self._file else f"{self._layout.name}/{readable}"
 
 
-def _number_of(folder: Path) -> float | None:
-    """The number by which a folder's author wants it read."""
+def _describe(folder: Path) -> tuple[float | None, str]:
+    """The number by which a folder's author wants it read, and the name he gives it; empty where he gives none."""
     try:
         for name in _CATEGORY:
             if (folder / name).is_file():
-                found = frontmatter.top_level(_beginning(folder / name))  # JSON is YAML, too
-                return number_of(found.get("position")) if found else None
+                found = frontmatter.top_level(_beginning(folder / name)) or {}  # JSON is YAML, too
+                label = found.get("label")
+                return number_of(found.get("position")), label[:_LABEL].strip() if isinstance(label, str) else ""
         if (folder / _SECTION).is_file():
-            return frontmatter.split(_beginning(folder / _SECTION))[0].number
+            matter = frontmatter.split(_beginning(folder / _SECTION))[0]
+            return matter.number, matter.title[:_LABEL]
     except (OSError, ValueError):
         pass  # a page is not lost for the sake of its place
-    return None
+    return None, ""
 
 
 def _beginning(path: Path) -> str:
