@@ -17,6 +17,7 @@ from chapterverse.ingestion.document import Document
 from chapterverse.ingestion.readers import read
 from tests.browser.chromium import ask, in_view, shoot, visiting
 from tests.browser.shelf import Shelf, odd_page, scripted_server
+from tests.browser.test_access import faults
 from tests.browser.test_rendering import FIRST, NESTED
 from tests.scripted import Scripted
 from tests.served import Served
@@ -209,6 +210,9 @@ def test_back_returns_to_where_the_reader_was(page: Page) -> None:
     page.go_back()
     expect(page.locator("main h1")).to_have_text("Long")
     assert page.evaluate("scrollY") == 900
+    page.reload()
+    expect(page.locator("main .headed").first).to_be_attached()
+    assert page.evaluate("scrollY") == 900
 
 
 def test_code_has_colours_a_language_and_a_copy_button(browser: Browser, server: Served) -> None:
@@ -272,19 +276,22 @@ def test_name_logo_and_colour(browser: Browser, scripted: Scripted, tmp_path: Pa
     logo.write_text(
         '<svg xmlns="http://www.w3.org/2000/svg" width="24" height="24"><circle cx="12" cy="12" r="11"/></svg>'
     )
-    colours = {}
-    for accent in ("#0a7f5b", "#ffe100"):
+    colours = set()
+    for accent, scheme in (("#0a7f5b", "light"), ("#ffe100", "light"), ("#0a7f5b", "dark"), ("#101030", "dark")):
         settings = {"book_title": "A <b>book</b>", "book_logo": logo, "accent": accent}
         with (
             scripted_server(Shelf(PAGES), scripted, **settings) as server,
-            visiting(browser, server.url) as page,
+            visiting(browser, server.url, color_scheme=scheme) as page,
         ):
             expect(page.locator(".brand")).to_have_text("A <b>book</b>")
             assert page.locator(".brand img").evaluate("image => image.decode().then(() => image.naturalWidth)") == 24
             button = page.get_by_role("link", name="Start reading")
-            colours[accent] = button.evaluate("node => getComputedStyle(node).backgroundColor")
-            shoot(page, f"43-accent-{accent[1:]}")
-    assert len(set(colours.values())) == 2
+            colours.add(button.evaluate("node => getComputedStyle(node).backgroundColor"))
+            ask(page, "answer")
+            expect(page.locator(".confidence")).to_be_visible()
+            assert faults(page) == [], "it can be read, whatever the colour"
+            shoot(page, f"43-accent-{accent[1:]}-{scheme}")
+    assert len(colours) == 4
 
 
 # ── asking ───────────────────────────────────────────────────────────────────────────────────────────────────────────

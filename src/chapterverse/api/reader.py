@@ -77,8 +77,12 @@ async def page(
         return shell.answer()
     except NotFound:
         return shell.answer([node("h1", "There is no such page"), node("p", "The book may have changed.")], status=404)
-    main = await asyncio.to_thread(_page, shell, found)
-    return shell.answer(main, title=f"{found.title} · {shell.book}", description=_first_paragraph(found))
+
+    def whole() -> Response:
+        title = f"{found.title} · {shell.book}"
+        return shell.answer(_page(shell, found), title=title, description=_first_paragraph(found))
+
+    return await asyncio.to_thread(whole)
 
 
 @router.get("/logo", response_class=Response, responses={200: _IMAGE, **responses(404)})

@@ -41,7 +41,7 @@ class Reader {
       closing: () => this.toggle("ask", false),
     });
     this.search = new Search({
-      dialog: at("search"), form: at("search-form"), box: at("search-box"), sheet: at("results"), close: at("search-close"),
+      dialog: at("search"), form: at("search-form"), box: at("search-box"), sheet: at("results"), status: at("search-status"), close: at("search-close"),
       api: this.api, pages: () => this.contents.pages, hrefOf: hrefOfPage,
     });
     this.selection = new SelectionButton({
@@ -62,6 +62,7 @@ class Reader {
     at("back").addEventListener("click", () => this.backToAnswer());
     at("ask").addEventListener("click", (event) => this.leaveAnswer(event));
     history.scrollRestoration = "manual";
+    addEventListener("pagehide", () => history.replaceState({ scroll: scrollY }, ""));
     addEventListener("popstate", (event) => this.open({ scroll: event.state?.scroll ?? null }));
     document.addEventListener("click", (event) => this.clicked(event));
     document.addEventListener("keydown", (event) => this.pressed(event));
@@ -89,7 +90,10 @@ class Reader {
     }
     const asked = new URLSearchParams(location.search).get("ask");
     if (asked && !address()) history.replaceState(null, "", ROOT);
-    if (address() || !place.querySelector(".cover")) await this.open({ moveFocus: Boolean(old || location.search || location.hash) });
+    const named = location.search || location.hash;
+    // After a reload the reader is where he was; without one, where he has scrolled to meanwhile.
+    const scroll = history.state?.scroll ?? (named ? null : scrollY);
+    if (address() || !place.querySelector(".cover")) await this.open({ moveFocus: Boolean(old || named), scroll });
     if (asked) {
       this.toggle("ask", true);
       this.ask.begin();

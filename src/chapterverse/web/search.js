@@ -9,11 +9,12 @@ const TITLES = 5;
 
 export class Search {
   /**
-   * @param {{dialog: HTMLDialogElement, form: Element, box: HTMLInputElement, sheet: Element, close: Element,
+   * @param {{dialog: HTMLDialogElement, form: Element, box: HTMLInputElement, sheet: Element, status: Element,
+   *   close: Element,
    *   api: import("./api.js").Api, pages: () => {page_id: string, title: string}[], hrefOf: (id: string) => string}} parts
    */
-  constructor({ dialog, form, box, sheet, close, api, pages, hrefOf }) {
-    Object.assign(this, { dialog, box, sheet, api, pages, hrefOf });
+  constructor({ dialog, form, box, sheet, status, close, api, pages, hrefOf }) {
+    Object.assign(this, { dialog, box, sheet, status, api, pages, hrefOf });
     this.running = null;
     this.timer = 0;
     box.addEventListener("input", () => this.typed());
@@ -63,6 +64,7 @@ export class Search {
       const { results } = await this.api.search(query, running.signal);
       this.show(titles, ...this.passages(query, results, titles !== null));
       this.found = query;
+      this.status.textContent = results.length ? `${count(results.length, "passage")} found` : "Nothing found";
     } catch (failure) {
       if (failure.name === "AbortError") return;
       const wait = failure.retryAfter ? ` Try again in ${Math.ceil(failure.retryAfter)} s.` : "";
