@@ -31,7 +31,7 @@ $(READY): requirements.lock pyproject.toml
 
 run: $(READY) ## Ingest the example book and serve it (PORT=8000)
 	@$(BIN)/chapterverse ingest examples/book
-	@exec $(BIN)/chapterverse serve --port $(PORT)
+	@BOOK_TITLE="$${BOOK_TITLE:-Physical AI}" exec $(BIN)/chapterverse serve --port $(PORT)
 
 test: $(READY) ## Run all tests, three processes side by side (TESTERS=1 for one)
 	$(CLEAN_ENV) $(BIN)/python -m pytest $(SIDE_BY_SIDE)

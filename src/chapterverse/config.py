@@ -37,6 +37,8 @@ DATABASE_CONNECT_SECONDS = 5.0
 
 DIGEST = "sha256:"  # an API key may be configured as this and its digest
 
+LOGO_TYPES = {".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg", ".webp": "image/webp"}
+
 _HTTP = TypeAdapter(AnyHttpUrl)
 # Setting -> the extra that it needs, and the module by which that is recognised. Most readers need neither.
 _EXTRAS = {"qdrant_url": ("qdrant", "qdrant_client"), "redis_url": ("redis", "redis")}
@@ -133,6 +135,13 @@ class Settings(BaseSettings):
     trusted_proxies: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
         (), description="Comma-separated addresses or networks whose X-Forwarded-For names the client."
     )
+    book_title: str | None = Field(
+        None, max_length=200, description="The book's name on the reader page; else that of its folder or website."
+    )
+    book_logo: Path | None = Field(None, description="An image file that the reader page shows beside the name.")
+    accent: str | None = Field(
+        None, pattern=r"^#[0-9a-fA-F]{6}$", description="Colour of links and buttons on the reader page, as #rrggbb."
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least level that is logged.")
 
     @field_validator("api_keys", "cors_origins", "allowed_hosts", "trusted_proxies", mode="before")
@@ -162,6 +171,13 @@ class Settings(BaseSettings):
     def _prompt(cls, value: Path | None) -> Path | None:
         if value is not None and not (value.is_file() and value.read_text("utf-8", "replace").strip()):
             raise ValueError(f"{value} must be a text file that is not empty")
+        return value
+
+    @field_validator("book_logo")
+    @classmethod
+    def _logo(cls, value: Path | None) -> Path | None:
+        if value is not None and not (value.is_file() and value.suffix.lower() in LOGO_TYPES):
+            raise ValueError(f"{value} must be an image file: {' '.join(LOGO_TYPES)}")
         return value
 
     @field_validator("gemini_base_url", "openai_base_url", "cohere_base_url", "judge_base_url")

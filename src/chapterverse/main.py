@@ -27,6 +27,7 @@ from chapterverse.api import (
     feedback,
     openai,
     probes,
+    reader,
     responses,
     sessions,
     web,
@@ -107,7 +108,7 @@ def create_app(
     app = FastAPI(lifespan=lifespan, **_ABOUT)
     app.state.answering, app.state.gate, app.state.telemetry = answering, gate, telemetry
     app.state.heartbeat, app.state.contents = HEARTBEAT_SECONDS, Contents()
-    for routes in (chat, openai, responses, book, sessions, feedback, probes, web, widget, docs):
+    for routes in (chat, openai, responses, book, sessions, feedback, probes, reader, web, widget, docs):
         app.include_router(routes.router)
     app.router.routes.append(mcp_route(settings.cors_origins))
     errors.install(app)

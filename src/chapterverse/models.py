@@ -513,6 +513,7 @@ class PageSummary(Frozen):
     page_id: str
     title: str
     module: str
+    category: str = Field("", description="The module's name for readers.")
     url: str
     sections: list[SectionSummary]
     flags: list[str] = Field(default_factory=list)

@@ -1,28 +1,23 @@
-"""The page and its files, as they are served and as they are written."""
+"""The files of the page, as they are served and as they are written."""
 
-import gzip
-import json
 import re
 from collections.abc import Iterator
 from importlib.resources import files
 
 import pytest
 
-from chapterverse.api.web import ASSETS, PAGE, asset_path, joined, version
+from chapterverse.api.reader import TEMPLATE
+from chapterverse.api.web import ASSETS, RELEASED, asset_path, joined, version
 from chapterverse.api.widget import FILES
-from chapterverse.book import Page
 from chapterverse.config import Settings
-from chapterverse.errors import ChapterverseError, CollectionNotFoundError
-from tests.browser.shelf import Shelf
 from tests.scripted import Scripted, without_engines
 from tests.served import Served, serve
 
 WEB = files("chapterverse").joinpath("web")
-SOURCES = {name: WEB.joinpath(name).read_text("utf-8") for name in (PAGE, *ASSETS, *FILES)}
+SOURCES = {name: WEB.joinpath(name).read_text("utf-8") for name in (TEMPLATE, *ASSETS, *FILES)}
 SCRIPTS = sorted(name for name in SOURCES if name.endswith(".js"))
 LONGEST = 400  # lines, as for every file
 DECLARED = re.compile(r"^(?:export )?(?:async )?(?:const|let|class|function\*?) (\w+)", re.MULTILINE)
-FIRST = re.compile(r'<script type="application/json" id="cv-first">(.*?)</script>', re.DOTALL)
 
 
 @pytest.fixture(scope="module")
@@ -34,14 +29,22 @@ def server() -> Iterator[Served]:
 
 @pytest.mark.slow
 def test_every_file_is_served_as_what_it_is(server: Served) -> None:
-    types = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
-    page = SOURCES[PAGE].replace('"assets/', f'"{asset_path("")}')
-    for name in (PAGE, *ASSETS):
-        answer = server.http.get("/" if name == PAGE else asset_path(name))
+    types = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml", "woff2": "font/woff2"}
+    for name in (*ASSETS, *RELEASED):
+        answer = server.http.get(asset_path(name))
         assert answer.status_code == 200
-        assert answer.text == (page if name == PAGE else joined(name))
+        written = joined(name).encode() if name in ASSETS else WEB.joinpath(RELEASED[name][0], name).read_bytes()
+        assert answer.content == written
         assert answer.headers["content-type"].split(";")[0] == types[name.rpartition(".")[2]]
         assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.slow
+def test_a_style_takes_the_colour_that_its_address_names(server: Served) -> None:
+    path = asset_path("reader.css")
+    assert server.http.get(f"{path}?accent=0a7f5b").text.endswith(":root { --brand: #0a7f5b; }\n")
+    for other in ("red", "0a7f5", "0a7f5b;} body {", "0A7F5B%0A"):
+        assert server.http.get(path, params={"accent": other}).text == joined("reader.css")
 
 
 @pytest.mark.slow
@@ -51,6 +54,7 @@ def test_the_policy_allows_nothing_from_elsewhere_and_nothing_inline(server: Ser
         "default-src": "'none'",
         "script-src": "'self'",
         "style-src": "'self'",
+        "font-src": "'self'",
         "connect-src": "'self'",
         "img-src": "'self' data:",
         "base-uri": "'none'",
@@ -87,52 +91,30 @@ def test_nothing_else_is_served(server: Served, name: str) -> None:
         assert answer.json()["error_code"] == "not_found"
 
 
-def first_of(shelf: Shelf, **settings: str) -> str:
-    with serve(Settings.load(**settings), opening=without_engines(index=shelf), answering=Scripted()) as server:
-        found = FIRST.search(server.http.get("/").text)
-        assert found
-        return found[1]
-
-
-@pytest.mark.slow
-def test_the_page_brings_its_table_of_contents() -> None:
-    title = '</script><!--<script> & "quoted" \u2028 שלום'
-    text = first_of(Shelf([Page("id", "a.md", title, "one", "source", "text", (), ())]))
-    assert "<" not in text
-    assert json.loads(text) == {"pages": [{"page_id": "id", "title": title, "module": "one", "url": "a.md"}]}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("failure", [CollectionNotFoundError("There is no book yet."), None])
-def test_without_it_the_page_is_served_all_the_same(failure: ChapterverseError | None) -> None:
-    """A book that cannot be opened, and one whose engine hangs."""
-    assert first_of(Shelf(failure=failure, hangs=failure is None)) == "null"
-
-
-@pytest.mark.slow
-def test_what_a_key_protects_is_not_in_the_page() -> None:
-    shelf = Shelf([Page("id", "a.md", "Secret", "one", "source", "text", (), ())])
-    assert first_of(shelf, api_keys="key") == "null"
-
-
 def test_every_file_of_the_folder_is_listed() -> None:
     assert {entry.name for entry in WEB.iterdir() if entry.is_file()} == set(SOURCES)
 
 
-def test_all_together_stay_small() -> None:
-    assert sum(len(gzip.compress(source.encode())) for source in SOURCES.values()) < 60_000
+@pytest.mark.parametrize("folder", ["fonts", "prism"])
+def test_what_others_made_comes_with_its_licence(folder: str) -> None:
+    names = {entry.name for entry in WEB.joinpath(folder).iterdir()}
+    assert "NOTICE" in names and any("LICENSE" in name for name in names)
+    assert {name for name in names if name.endswith((".js", ".woff2"))} == {
+        name for name, (where, _) in RELEASED.items() if where == folder
+    }
 
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_nothing_is_inline_and_nothing_from_elsewhere(name: str) -> None:
     source = SOURCES[name]
-    if name == PAGE:
-        written = FIRST.sub("", source)  # data
-        assert not re.search(r"<style|\sstyle=|\son\w+=|<script(?![^>]*\ssrc=)|javascript:", written)
+    if name == TEMPLATE:
+        assert not re.search(r"<style|\sstyle=|\son\w+=|<script(?![^>]*\ssrc=)|javascript:", source)
         loaded = re.findall(r"<(?:script|link)[^>]*?(?:src|href)=\"([^\"]+)\"", source)
-        assert set(loaded) <= {f"assets/{asset}" for asset in ASSETS}
+        known = {f"{{{{assets}}}}{asset}" for asset in (*ASSETS, *RELEASED)}
+        assert {address.replace("{{accent}}", "") for address in loaded} <= known | {"{{icon}}"}
     else:
-        assert not re.search(r"@import(?! \"\./)|url\(", source)
+        assert not re.search(r"@import(?! \"\./)", source)
+        assert set(re.findall(r"url\((.*?)\)", source)) <= {f'"{font}"' for font in RELEASED}
     foreign = re.findall(r"https?://(?!www\.w3\.org/2000/svg|docs\.example\.com)[\w.]+", source)
     assert foreign == []
 
@@ -149,6 +131,7 @@ def test_text_never_becomes_markup_or_program(name: str) -> None:
 @pytest.mark.parametrize("name", ASSETS)
 def test_a_file_comes_with_all_it_imports(name: str) -> None:
     whole = joined(name)
+    assert "/**" not in whole, "what describes is for those who read the source"
     assert not re.search(r"^@?import\b", whole, re.MULTILINE)
     declared = DECLARED.findall(whole)
     assert len(declared) == len(set(declared)), "joined, they share one scope"

@@ -32,10 +32,10 @@ def test_ids_of_the_book_are_its_own() -> None:
     with (
         scripted_server(Shelf([page]), Scripted(), api_rate_limit=100_000) as server,
         open_browser() as browser,
-        visiting(browser, server.url, f"/#/{page.page_id}?section=cv-search") as opened,
+        visiting(browser, server.url, f"/read/{page.page_id}#book-cv-search") as opened,
     ):
         expect(opened.locator("main h2").first).to_have_text("Search")
         for name in ("cv-page", "cv-search", "cv-results"):
             expect(opened.locator(f"[id={name}]")).to_have_count(1)
         expect(opened.locator("h2#book-cv-search")).to_have_count(1)
-        expect(opened.locator("form#cv-search")).to_have_count(1)
+        expect(opened.locator("dialog#cv-search")).to_have_count(1)

@@ -23,8 +23,13 @@ def browser(example_server: Served) -> Iterator[Browser]:
 
 @pytest.fixture
 def page(browser: Browser, example_server: Served) -> Iterator[Page]:
-    with visiting(browser, example_server.url) as page:
+    with visiting(browser, example_server.url, first_page(example_server)) as page:
+        page.locator("main .headed").first.wait_for()  # the scripts have made it
         yield page
+
+
+def first_page(server: Served) -> str:
+    return f"/read/{server.http.get('/pages').json()['pages'][0]['page_id']}"
 
 
 def select(page: Page, paragraph: str) -> None:
@@ -32,8 +37,8 @@ def select(page: Page, paragraph: str) -> None:
 
 
 def test_the_book_is_there(browser: Browser, example_server: Served) -> None:
-    with visiting(browser, example_server.url) as page:
-        page.locator("main h1").wait_for()
+    with visiting(browser, example_server.url, first_page(example_server)) as page:
+        page.locator("main .headed").first.wait_for()
         titles = [one["title"] for one in example_server.http.get("/pages").json()["pages"]]
         assert page.locator(".contents details > ul > li > a").all_text_contents() == titles
         expect(page.locator(".contents [aria-current=page]")).to_have_text(page.locator("main h1").inner_text())
@@ -53,7 +58,7 @@ def test_ask_stream_and_open_the_evidence(page: Page, example_server: Served) ->
         expect(page.locator("mark.evidence").first).to_be_focused()
         assert "".join(page.locator("mark.evidence").all_text_contents()) == quote
         assert in_view(page, "mark.evidence")
-        page_id, _, span = page.url.partition("#/")[2].partition("?quote=")
+        page_id, _, span = page.url.partition("/read/")[2].partition("?quote=")
         start, end = map(int, span.partition("&")[0].split("-"))
         assert example_server.http.get(f"/pages/{page_id}").json()["text"][start:end].replace("`", "") == quote
     shoot(page, "03-evidence")
@@ -133,14 +138,39 @@ def test_refusal_follow_up_new_and_delete(page: Page, example_server: Served) ->
 
 
 def test_search(page: Page) -> None:
-    page.get_by_label("Search the book").fill("quality of service")
-    page.keyboard.press("Enter")
-    results = page.locator("#cv-results li a")
-    expect(results).to_have_count(8)
+    page.get_by_role("button", name="Search the book").click()
+    page.keyboard.type("quality of service")
+    results = page.locator("#cv-results .hit:has(.excerpt)")
+    expect(results).to_have_count(8)  # without Enter
+    assert {"quality", "service"} <= {word.lower() for word in page.locator("#cv-results mark").all_text_contents()}
     shoot(page, "10-search")
     results.first.click()
     expect(page.locator("#cv-results")).to_be_hidden()
     expect(page.locator("mark.evidence").first).to_be_visible()
+
+
+def test_search_with_the_keyboard_and_for_what_is_not_there(page: Page) -> None:
+    page.keyboard.press("Control+k")
+    expect(page.locator("#cv-search-box")).to_be_focused()
+    page.keyboard.type("what is ros")
+    title = page.locator("#cv-results .titles .hit")
+    expect(title.first).to_have_text("What Is ROS 2?")
+    expect(page.locator("#cv-results .hit:has(.excerpt)").first).to_be_visible()
+    page.keyboard.press("ArrowDown")
+    expect(title.first).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("main h1")).to_have_text("What Is ROS 2?")
+    page.keyboard.press("Control+k")
+    page.locator("#cv-search-box").fill("xylophone")
+    expect(page.locator("#cv-results .nothing")).to_have_text("Nothing found for “xylophone”.")
+    shoot(page, "10-search-nothing")
+    found = page.request.post(page.url.partition("/read/")[0] + "/search", data={"query": "topic", "top_k": 1}).json()
+    page.route("**/search", lambda route: route.fulfill(json=found))  # near in meaning only
+    page.locator("#cv-search-box").fill("zither")
+    expect(page.locator("#cv-results .nothing")).to_contain_text("Nothing in the book has the words “zither”")
+    expect(page.locator("#cv-results .hit .excerpt")).to_have_count(1)
+    page.keyboard.press("Escape")
+    expect(page.locator("#cv-search")).to_be_hidden()
 
 
 def test_dark_by_the_system_and_by_the_button(browser: Browser, example_server: Served) -> None:
@@ -168,7 +198,7 @@ def test_keyboard_alone(page: Page) -> None:
     page.keyboard.type(QUESTION)
     page.keyboard.press("Enter")
     page.locator(".sources").wait_for()
-    for _ in range(8):  # back from the field to the last source
+    for _ in range(12):  # back from the field, over the buttons below the answer, to the last source
         page.keyboard.press("Shift+Tab")
         if page.evaluate("document.activeElement.matches('.sources a')"):
             break
@@ -195,26 +225,35 @@ def test_narrow(browser: Browser, example_server: Served) -> None:
             expect(page.locator("main h1")).to_have_text(titles.nth(index).text_content() or "")
             assert page.evaluate(wide) <= NARROW["width"]
         bar = page.locator(".bar")
-        assert all(in_bar["y"] >= 0 for child in bar.locator("> *").all() if (in_bar := child.bounding_box()))
+        places = [box for child in bar.locator("> *").all() if (box := child.bounding_box()) and box["width"]]
+        assert all(box["y"] >= 0 and box["y"] + box["height"] <= 56 for box in places), "one row"
         shoot(page, "13-narrow-page")
         page.get_by_role("button", name="Contents").click()
         shoot(page, "14-narrow-contents")
         page.keyboard.press("Escape")
         expect(page.locator("#cv-contents-button")).to_be_focused()
-        page.get_by_role("button", name="Ask", exact=True).first.click()
+        page.get_by_role("button", name="Ask the book", exact=True).click()
         ask(page, QUESTION)
         page.locator(".sources").wait_for()
         assert page.evaluate(wide) <= NARROW["width"]
         shoot(page, "15-narrow-answer")
-        page.locator(".answer .chip[href]").last.click()
+        chip = page.locator(".answer .chip[href]").last
+        chip.click()
         expect(page.locator("#cv-ask")).to_be_hidden()
         assert in_view(page, "mark.evidence")
         shoot(page, "16-narrow-evidence")
+        page.get_by_role("button", name="Back to the answer").click()
+        expect(chip).to_be_focused()
+        expect(chip).to_be_in_viewport()
+        page.get_by_role("button", name="Close the ask panel").click()
+        expect(page.locator("#cv-ask")).to_be_hidden()
+        expect(page.get_by_role("button", name="Back to the answer")).to_be_hidden()
 
 
 def test_landmarks_and_live_regions(page: Page) -> None:
     for role, name in (("banner", None), ("main", None), ("navigation", "Contents"), ("complementary", "Ask the book")):
         expect(page.get_by_role(role, name=name)).to_have_count(1)  # type: ignore[arg-type]
     ask(page, QUESTION)
-    expect(page.locator(".answer[aria-live=polite]")).to_contain_text("ROS 2")
+    expect(page.locator(".answer")).to_contain_text("ROS 2")
+    expect(page.locator(".heard[aria-live=polite]")).to_have_count(1)
     expect(page.locator(".status[role=status]")).to_contain_text("Answered. Confidence high")

@@ -1,5 +1,6 @@
 """Pages are sorted as a reader would turn them."""
 
+import json
 import math
 from pathlib import Path
 from random import Random
@@ -80,3 +81,15 @@ async def test_a_folder_as_docusaurus_and_hugo_write_it(tmp_path: Path) -> None:
         "hugo/page.md",
         "broken/page.md",
     ]
+
+
+async def test_a_page_is_read_again_when_its_folder_gets_another_name(tmp_path: Path) -> None:
+    async def surroundings(label: object) -> str:
+        (tmp_path / "guide").mkdir(exist_ok=True)
+        (tmp_path / "guide" / "page.md").write_text("Page.")
+        (tmp_path / "guide" / "_category_.json").write_text(json.dumps({"label": label}))
+        found = [one async for one in Folder(tmp_path, SourceOptions()).documents({}) if isinstance(one, Document)]
+        return found[0].surroundings
+
+    labels = ["One", "Two", ["no", "name"]]
+    assert len({await surroundings(label) for label in labels}) == 3

@@ -1,15 +1,15 @@
 """Pages as the doors give them: what is stored, in the types of the contract. Never formats HTTP."""
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
+from urllib.parse import urlsplit
 
 from chapterverse.book import Page
 from chapterverse.errors import NotFound
 from chapterverse.index import Index
 from chapterverse.ingestion.images import image_name, stored_image
+from chapterverse.ingestion.ordering import title_of_path
 from chapterverse.models import PageBlock, PageList, PageMark, PageSummary, PageText, RenderedPage, SectionSummary
-
-_BRIEF: Final = {"page_id", "title", "module", "url"}
 
 
 class Contents:
@@ -18,22 +18,24 @@ class Contents:
     def __init__(self) -> None:
         self._generation = ""
         self._listed = PageList(pages=[], total_pages=0)
-        self._brief = ""
+        self._addresses: dict[str, str] = {}
+        self.title = ""  # of the book, as its folder or website is called
 
     async def read(self, index: Index) -> PageList:
         """All pages in reading order, without their text."""
         generation = (await index.manifest()).generation
         if generation != self._generation:
-            pages = [PageSummary(**_fields(page)) for page in await index.pages()]
+            found = await index.pages()
+            pages = [PageSummary(**_fields(page)) for page in found]
             self._listed = PageList(pages=pages, total_pages=len(pages))
-            self._brief = self._listed.model_dump_json(include={"pages": {"__all__": _BRIEF}})
+            self._addresses = {_bare(page.url): page.page_id for page in pages}
+            self.title = _source_title(found[0].source) if found else ""
             self._generation = generation
         return self._listed
 
-    async def brief(self, index: Index) -> str:
-        """The same as JSON, without sections: what a table of contents needs."""
-        await self.read(index)
-        return self._brief
+    def page_at(self, url: str) -> str | None:
+        """The id of the page at an address, whatever slash it ends with."""
+        return self._addresses.get(_bare(url))
 
 
 async def read_page(page_id: str, index: Index, asked_for: str = "") -> PageText:
@@ -78,6 +80,15 @@ async def _page(page_id: str, index: Index, asked_for: str = "") -> Page:
     return page
 
 
+def _bare(url: str) -> str:
+    return url.removesuffix("/index.html").removesuffix("/")
+
+
+def _source_title(source: str) -> str:
+    """A name for the book by where it came from: `my-handbook` reads "My handbook", a website by its host."""
+    return urlsplit(source).netloc or title_of_path(source)
+
+
 def _source(address: str, home: Path) -> str:
     name = image_name(address)
     return f"images/{name}" if name and stored_image(home, name) else ""
@@ -88,6 +99,7 @@ def _fields(page: Page) -> dict[str, Any]:
         "page_id": page.page_id,
         "title": page.title,
         "module": page.module,
+        "category": page.chapters[0] if page.chapters else title_of_path(page.module) if page.module else "",
         "url": page.url,
         "flags": list(page.flags),
         "sections": [

@@ -1,35 +1,29 @@
-"""The reader page and the few files it is made of.
+"""The files that the reader page is made of.
 
-The files are in `web/` beside this package and are read once. No other file of the disk is served.
+They are in `web/` beside this package and are read once. No other file of the disk is served.
 
 A file is served at `/assets/VERSION/NAME`, where the version is a hash of them all: a browser keeps it for good and
-never asks again, and a new release has new addresses. A file is served with those it imports written before it, so that
-it takes one request (`joined`). Whoever needs the address of a file asks `asset_path(name)`; a new file is added
-to `ASSETS`.
+never asks again, and a new release has new addresses. A script or style is served with those it imports written before
+it, so that it takes one request (`joined`). Whoever needs the address of a file asks `asset_path(name)`; a new file is
+added to `ASSETS`, or to `RELEASED` where others made it.
 """
 
-import asyncio
 import gzip
 import hashlib
 import re
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import Any, Final
+from typing import Final
 
 from fastapi import APIRouter, Request, Response
 
-from chapterverse.api.errors import responses
-from chapterverse.api.pages import Contents
-from chapterverse.api.services import ServicesOf
-from chapterverse.errors import NotFound, RetrievalUnavailable
-from chapterverse.index import Index
+from chapterverse.errors import NotFound
 
-router = APIRouter(tags=["page"])
+router = APIRouter(include_in_schema=False)
 
 _SCRIPT: Final = "text/javascript; charset=utf-8"
 _STYLE: Final = "text/css; charset=utf-8"
-PAGE: Final = "index.html"
 ASSETS: Final[dict[str, str]] = {
     "api.js": _SCRIPT,
     "ask.css": _STYLE,
@@ -37,6 +31,7 @@ ASSETS: Final[dict[str, str]] = {
     "contents.js": _SCRIPT,
     "dom.js": _SCRIPT,
     "feedback.js": _SCRIPT,
+    "highlight.js": _SCRIPT,
     "icon.svg": "image/svg+xml",
     "ink.css": _STYLE,
     "offsets.js": _SCRIPT,
@@ -48,21 +43,24 @@ ASSETS: Final[dict[str, str]] = {
     "theme.js": _SCRIPT,
     "turn.js": _SCRIPT,
 }
+# Files of other projects, in folders with their licences: name -> folder and type.
+RELEASED: Final[dict[str, tuple[str, str]]] = {
+    "prism.js": ("prism", _SCRIPT),
+    **{
+        f"{font}.woff2": ("fonts", "font/woff2")
+        for font in ("inter", "inter-ext", "source-serif", "source-serif-ext", "source-serif-italic")
+    },
+}
 # Nothing from elsewhere, nothing inline, in nobody's frame.
 _POLICY: Final = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; connect-src 'self'; "
+    "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 _FOR_GOOD: Final = "public, max-age=31536000, immutable"  # a year, the longest that caches honour
-_PATIENCE: Final = 0.1  # seconds that the page waits for its table of contents; the rest of it needs no engine
-_PLACE: Final = '<script type="application/json" id="cv-first">null</script>'
-_HTML: Final[dict[str, Any]] = {
-    "content": {"text/html": {"schema": {"type": "string"}}},
-    "description": "The page, in HTML.",
-}
-
+_ACCENT: Final = re.compile(r"[0-9a-f]{6}")
 
 _IMPORT: Final = re.compile(r'^(?:import \{.*\} from|@import) "\./(.+)";\n', re.MULTILINE)
+_COMMENT: Final = re.compile(r"^ *\/\*\*.*?\*\/\n", re.MULTILINE | re.DOTALL)  # for those who read the source
 _EXPORT: Final = re.compile(r"^export ", re.MULTILINE)
 
 
@@ -75,22 +73,16 @@ class File:
     tag: str
 
 
-@router.get("/", response_class=Response, responses={200: _HTML, **responses()})
-async def reader(request: Request, services: ServicesOf) -> Response:
-    """Read the book and ask it, in a browser."""
-    keyed = bool(services.settings.api_keys)  # then the table of contents is not for everybody
-    brief = "null" if keyed else await _brief(request.app.state.contents, services.index)
-    # It is asked for each time, so that a new release and a new state of the book are seen at once.
-    return answer(request, _page(brief), "text/html; charset=utf-8", "no-cache")
-
-
-@router.get("/assets/{wanted}/{name}", include_in_schema=False)
-async def asset(wanted: str, name: str, request: Request) -> Response:
-    """A script or style of the page."""
-    if name not in ASSETS:
+@router.get("/assets/{wanted}/{name}")
+async def asset(wanted: str, name: str, request: Request, accent: str = "") -> Response:
+    """A script, style or font of the page. `accent`: six hexadecimal digits, the colour that a style shall have."""
+    if name not in ASSETS and name not in RELEASED:
         raise NotFound(f"There is nothing at /assets/{wanted}/{name}.")
+    media_type = ASSETS[name] if name in ASSETS else RELEASED[name][1]
     # While a release is rolled out, the page of one server may ask another: it gets what there is, for once.
-    return answer(request, _read(name), ASSETS[name], _FOR_GOOD if wanted == version() else "no-store")
+    caching = _FOR_GOOD if wanted == version() else "no-store"
+    file = _coloured(name, accent) if media_type == _STYLE and _ACCENT.fullmatch(accent) else _read(name)
+    return answer(request, file, media_type, caching)
 
 
 def asset_path(name: str) -> str:
@@ -101,11 +93,15 @@ def asset_path(name: str) -> str:
 @cache
 def version() -> str:
     """Twelve digits that change when any file does."""
-    return hashlib.sha256("".join(map(source, ASSETS)).encode()).hexdigest()[:12]
+    digest = hashlib.sha256("".join(map(source, ASSETS)).encode())
+    for name in RELEASED:
+        digest.update(_released(name))
+    return digest.hexdigest()[:12]
 
 
 def joined(name: str) -> str:
-    """A script or style behind those it imports, each once. Scripts then share one scope: no two may declare a name."""
+    """A script or style behind those it imports, each once, without the comments that describe. Scripts then share one
+    scope: no two may declare a name."""
     parts: dict[str, str] = {}
 
     def add(script: str) -> None:
@@ -113,7 +109,7 @@ def joined(name: str) -> str:
         for imported in _IMPORT.findall(text):
             if imported not in parts:
                 add(imported)
-        parts[script] = _IMPORT.sub("", text)
+        parts[script] = _COMMENT.sub("", _IMPORT.sub("", text))
 
     add(name)
     own = parts.pop(name)
@@ -135,25 +131,14 @@ def answer(request: Request, file: File, media_type: str, caching: str) -> Respo
     return Response(file.plain, headers=headers, media_type=media_type)
 
 
-async def _brief(contents: Contents, index: Index) -> str:
-    """What the page lists first. If it is not at hand the page is shown without, asks for it and says what is wrong."""
-    try:
-        async with asyncio.timeout(_PATIENCE):
-            return await contents.brief(index)
-    except (TimeoutError, RetrievalUnavailable):
-        return "null"
+@cache
+def _read(name: str) -> File:
+    return pack(joined(name).encode() if name in ASSETS else _released(name))
 
 
 @lru_cache(maxsize=4)
-def _page(brief: str) -> File:
-    """The page with its table of contents, and its files at the addresses of this version."""
-    data = brief.replace("<", "\\u003c")  # in JSON only strings have it, and no tag may end or begin in them
-    return pack(source(PAGE).replace('"assets/', f'"{asset_path("")}').replace(_PLACE, _PLACE.replace("null", data)))
-
-
-@cache
-def _read(name: str) -> File:
-    return pack(joined(name))
+def _coloured(name: str, accent: str) -> File:
+    return pack(f"{joined(name)}:root {{ --brand: #{accent}; }}\n".encode())
 
 
 def source(name: str) -> str:
@@ -161,7 +146,10 @@ def source(name: str) -> str:
     return files("chapterverse").joinpath("web", name).read_text("utf-8")
 
 
-def pack(text: str) -> File:
-    """A text, ready to be sent."""
-    plain = text.encode()
+def _released(name: str) -> bytes:
+    return files("chapterverse").joinpath("web", RELEASED[name][0], name).read_bytes()
+
+
+def pack(plain: bytes) -> File:
+    """Bytes, ready to be sent."""
     return File(plain, gzip.compress(plain, mtime=0), f'W/"{hashlib.sha256(plain).hexdigest()[:24]}"')

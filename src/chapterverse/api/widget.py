@@ -37,4 +37,4 @@ async def widget(request: Request) -> Response:
 @cache
 def _script() -> web.File:
     styles = json.dumps(web.joined("widget.css"))
-    return web.pack(f'"use strict";(() => {{\n{web.joined("widget.js").replace(_PLACE, styles)}}})();\n')
+    return web.pack(f'"use strict";(() => {{\n{web.joined("widget.js").replace(_PLACE, styles)}}})();\n'.encode())

@@ -16,24 +16,27 @@ export class ApiError extends Error {
   }
 }
 
-/** Storage that may be forbidden: it then forgets. */
-export const memory = {
+/** Storage that may be forbidden or full: it then forgets. */
+const storage = (of) => ({
   get: (name) => {
     try {
-      return sessionStorage.getItem(name);
+      return of().getItem(name);
     } catch {
       return null;
     }
   },
   set: (name, value) => {
     try {
-      if (value === null) sessionStorage.removeItem(name);
-      else sessionStorage.setItem(name, value);
+      if (value === null) of().removeItem(name);
+      else of().setItem(name, value);
+      return true;
     } catch {
-      // It lasts as long as the page, then.
+      return false;
     }
   },
-};
+});
+export const memory = storage(() => sessionStorage); // of this tab
+export const longMemory = storage(() => localStorage); // of this browser
 
 export class Api {
   /**
@@ -57,6 +60,16 @@ export class Api {
 
   search(query, signal) {
     return this.json("POST", "search", { query, top_k: 8 }, signal);
+  }
+
+  /** Questions that the book answers; none where the server has none. The reader is not asked for a key for them. */
+  async suggestions() {
+    try {
+      const answer = await this.once("GET", "suggestions");
+      return answer.ok ? ((await answer.json()).suggestions ?? []).map(({ question }) => question) : [];
+    } catch {
+      return [];
+    }
   }
 
   deleteSession(id) {

@@ -1,7 +1,22 @@
 /** Building nodes. Text only ever becomes text: there is no way here to insert markup. */
 
+const SVG = "http://www.w3.org/2000/svg";
+// Lines in a square of 24; not every machine has a font with such signs.
+const ICONS = {
+  check: "M5 12.5l4.5 4.5L19 7.5",
+  close: "M6 6l12 12M18 6L6 18",
+  copy: "M9 9h11v11H9zM5 15H4V4h11v1",
+  history: "M12 7.5V12l3 2M4.5 9A8 8 0 1 1 4 12M4 4.5V9h4.5",
+  link: "M10 14a4 4 0 0 0 5.7 0l3-3a4 4 0 0 0-5.7-5.7l-1 1M14 10a4 4 0 0 0-5.7 0l-3 3A4 4 0 0 0 11 18.7l1-1",
+  plus: "M12 5v14M5 12h14",
+  send: "M12 19V5M6 11l6-6 6 6",
+  stop: "M7 7h10v10H7z",
+  thumb: "M4 11h3v9H4zM7 11l4-7.5c1.5 0 2.6 1.1 2.6 2.6V10h5a1.8 1.8 0 0 1 1.7 2.3l-1.7 6A2.3 2.3 0 0 1 16.4 20H7",
+  trash: "M5 7h14M10 7V4.5h4V7M7 7l1 13h8l1-13M10.5 11v5M13.5 11v5",
+};
+
 /**
- * An element with attributes and children; strings become text nodes, null and false are left out.
+ * An element with attributes and children; strings become text nodes, empty ones and null are left out.
  * @param {string} tag
  * @param {Object<string, unknown>} attributes  `onclick` and the like are listeners; true is an empty attribute
  * @param {...(Node|string|null|false)} children
@@ -9,7 +24,7 @@
 export function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
   attach(made, attributes);
-  made.append(...children.filter((child) => child !== null && child !== false && child !== undefined));
+  made.append(...children.filter(Boolean));
   return made;
 }
 
@@ -21,6 +36,38 @@ export function attach(node, attributes) {
   }
 }
 
+/** A sign that says nothing by itself: the element around it has a name. */
+export function icon(name) {
+  const drawing = document.createElementNS(SVG, "svg");
+  const line = document.createElementNS(SVG, "path");
+  attach(drawing, { class: "icon", viewBox: "0 0 24 24", "aria-hidden": "true" });
+  attach(line, { d: ICONS[name] });
+  drawing.append(line);
+  return drawing;
+}
+
+/** A button that is only a sign; its name is heard, and seen when pointed at. */
+export function iconButton(name, label, onclick, kind = "") {
+  return element("button", { type: "button", class: `icon-button ${kind}`, "aria-label": label, title: label, onclick }, icon(name));
+}
+
+/** Puts a text on the clipboard and says so on the button for a while. */
+export async function copyFrom(button, text, done = "Copied") {
+  const before = [...button.childNodes];
+  const label = button.getAttribute("aria-label");
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    done = "Not copied: the browser does not allow it";
+  }
+  button.replaceChildren(icon(done.startsWith("Not") ? "close" : "check"), ...before.filter((node) => node.localName === "span"));
+  attach(button, { "aria-label": done, title: done });
+  setTimeout(() => {
+    button.replaceChildren(...before);
+    attach(button, { "aria-label": label, title: label });
+  }, 1800);
+}
+
 /** Attributes of a link: other sites open in a tab of their own. */
 export function leading(href) {
   const away = href !== null && new URL(href, document.baseURI).origin !== location.origin;
@@ -29,6 +76,9 @@ export function leading(href) {
 
 /** The id of a heading of the book. The prefix keeps it apart from ids of the page, such as `cv-search`. */
 export const bookId = (anchor) => `book-${anchor}`;
+
+/** The end of an address that leads to a heading. */
+export const sectionHash = (anchor) => `#${encodeURIComponent(bookId(anchor))}`;
 
 /** How to scroll: gently, unless the reader asked for less motion. */
 export function scrolling() {

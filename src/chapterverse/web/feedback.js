@@ -2,7 +2,7 @@
  * What the reader thinks of an answer: two thumbs and, after a thumb down, a reason. A thumb is kept as soon as it is pressed; the
  * reason is sent after it, if the reader gives one.
  */
-import { attach, element } from "./dom.js";
+import { element, iconButton, scrolling } from "./dom.js";
 
 const REASONS = [
   ["", "No reason"],
@@ -15,25 +15,19 @@ const REASONS = [
 ];
 const LONGEST_COMMENT = 1000; // characters, as the server has it
 
-/** A thumb that points up, drawn here: not every machine has a font with one. The styles turn it over. */
-function thumbIcon() {
-  const drawing = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  const line = document.createElementNS("http://www.w3.org/2000/svg", "path");
-  attach(drawing, { viewBox: "0 0 24 24", "aria-hidden": "true" });
-  attach(line, { d: "M4 11h3v9H4zM7 11l4-7.5c1.5 0 2.6 1.1 2.6 2.6V10h5a1.8 1.8 0 0 1 1.7 2.3l-1.7 6A2.3 2.3 0 0 1 16.4 20H7" });
-  drawing.append(line);
-  return drawing;
-}
-
 /**
  * The thumbs of one answer.
  * @param {(given: {rating: "up"|"down", reason: string|null, comment: string}) => Promise<object>} keep
  * @param {{rating: string, reason: string|null, comment: string}|null} [rated]  what was kept before
+ * @returns {{thumbs: Element, more: Element}}  the buttons, and what may open below them
  */
 export function ratingOf(keep, rated = null) {
   const told = element("p", { class: "told", role: "status" });
-  const thumb = (rating, name) =>
-    element("button", { type: "button", class: `thumb ${rating}`, "aria-pressed": String(rated?.rating === rating), onclick: () => rate(rating) }, thumbIcon(), ` ${name}`);
+  const thumb = (rating, name) => {
+    const button = iconButton("thumb", name, () => rate(rating), `thumb ${rating}`);
+    button.setAttribute("aria-pressed", String(rated?.rating === rating));
+    return button;
+  };
   const up = thumb("up", "Helpful");
   const down = thumb("down", "Not helpful");
   const choice = element("select", {}, ...REASONS.map(([value, text]) => element("option", { value }, text)));
@@ -64,7 +58,9 @@ export function ratingOf(keep, rated = null) {
     const given = rating === "up" ? { rating, reason: null, comment: "" } : { rating, reason: choice.value || null, comment: comment.value };
     if (!(await send(given, rating === "up" ? "Thank you." : "Thank you. You may say why."))) return;
     form.hidden = rating === "up";
-    if (!form.hidden) choice.focus();
+    if (form.hidden) return;
+    choice.focus();
+    form.scrollIntoView({ block: "nearest", behavior: scrolling() });
   }
 
   function close() {
@@ -81,5 +77,6 @@ export function ratingOf(keep, rated = null) {
     event.stopPropagation(); // closes the reason alone, not the panel around it
     close();
   });
-  return element("div", { class: "rating", role: "group", "aria-label": "Rate this answer" }, element("p", { class: "thumbs" }, up, down), form, told);
+  const thumbs = element("span", { class: "thumbs", role: "group", "aria-label": "Rate this answer" }, up, down);
+  return { thumbs, more: element("div", { class: "rating" }, form, told) };
 }

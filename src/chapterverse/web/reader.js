@@ -1,11 +1,14 @@
 /**
  * The reader page: which page is open (the address says it, so links can be shared and Back works), the evidence highlighted in
- * it, drawers on narrow screens, keys. `#/PAGE?quote=START-END` opens a page at a quotation (`&answering=START-END,…` marks what answers in it), `?section=ANCHOR` at a heading.
+ * it, drawers on narrow screens, keys. `read/PAGE?quote=START-END` opens a page at a quotation (`&answering=START-END,…` marks what
+ * answers in it), `read/PAGE#book-ANCHOR` at a heading, `?ask=QUESTION` asks. The page comes as HTML from the server; here it is
+ * made again from its stored text, so that every character of it has a place.
  */
-import { Api } from "./api.js";
+import { Api, longMemory } from "./api.js";
 import { AskBox } from "./ask.js";
 import { Contents } from "./contents.js";
-import { bookId, element, leading } from "./dom.js";
+import { bookId, copyFrom, element, icon, leading, sectionHash } from "./dom.js";
+import { fetchHighlighter, languageOf } from "./highlight.js";
 import { mark, placeOf, quoteOf, unitsOf } from "./offsets.js";
 import { render } from "./render.js";
 import { Search } from "./search.js";
@@ -13,16 +16,34 @@ import { SelectionButton } from "./selection.js";
 
 const at = (id) => document.getElementById(`cv-${id}`);
 const place = at("page");
+const ROOT = new URL(document.documentElement.dataset.root, location.href).href; // of the server; the address changes, this does not
+const PRISM = new URL("prism.js", import.meta.url).href;
+const NARROW = matchMedia("(max-width: 860px)"); // as in reader.css: the ask panel is a sheet over the page
+const PAGE = /^read\/([0-9a-f-]{36})$/i;
 
 class Reader {
   constructor() {
     this.texts = new Map();
-    this.pages = JSON.parse(at("first").textContent)?.pages ?? null;
     this.page = null;
     this.runs = [];
-    this.api = new Api(new URL("./", document.baseURI), askForKey);
-    this.ask = new AskBox({ place: at("ask"), api: this.api, hrefOf: (source) => this.hrefOf(source), shortcut: "/" });
-    this.search = new Search({ form: at("search"), box: at("search-box"), sheet: at("results"), api: this.api });
+    for (const link of document.querySelectorAll("a[href]")) link.href = link.href; // whole, because the address will change
+    this.cover = address() ? null : [...place.childNodes];
+    this.bookTitle = document.querySelector(".brand").textContent;
+    this.api = new Api(ROOT, askForKey);
+    this.contents = new Contents({ place: at("contents"), outline: at("outline"), hrefOf: hrefOfPage });
+    this.ask = new AskBox({
+      place: at("ask"),
+      api: this.api,
+      hrefOf: (source) => this.hrefOf(source),
+      shareOf: (query) => `${ROOT}?ask=${encodeURIComponent(query)}`,
+      shortcut: "/",
+      remembers: true,
+      closing: () => this.toggle("ask", false),
+    });
+    this.search = new Search({
+      dialog: at("search"), form: at("search-form"), box: at("search-box"), sheet: at("results"), status: at("search-status"), close: at("search-close"),
+      api: this.api, pages: () => this.contents.pages, hrefOf: hrefOfPage,
+    });
     this.selection = new SelectionButton({
       place,
       textOf: (range) => {
@@ -31,64 +52,116 @@ class Reader {
       },
       chosen: (text) => this.askAbout(text),
     });
+    this.listen();
+  }
+
+  listen() {
     for (const name of ["contents", "ask"]) at(`${name}-button`).addEventListener("click", () => this.toggle(name));
-    at("search").addEventListener("submit", () => this.closeDrawers()); // what is found would lie under them
-    addEventListener("hashchange", () => this.open(true));
+    at("search-button").addEventListener("click", () => this.search.open());
+    at("ask-bar").addEventListener("click", () => this.toggle("ask", true));
+    at("back").addEventListener("click", () => this.backToAnswer());
+    at("ask").addEventListener("click", (event) => this.leaveAnswer(event));
+    history.scrollRestoration = "manual";
+    addEventListener("pagehide", () => history.replaceState({ scroll: scrollY }, ""));
+    addEventListener("popstate", (event) => this.open({ scroll: event.state?.scroll ?? null }));
     document.addEventListener("click", (event) => this.clicked(event));
     document.addEventListener("keydown", (event) => this.pressed(event));
+    this.showAskState();
   }
 
   async start() {
-    try {
-      this.pages ??= (await this.api.pages()).pages;
-    } catch (failure) {
-      this.explain(failure);
-      return;
+    if (!this.contents.pages.length) {
+      try {
+        this.contents.fill((await this.api.pages()).pages);
+      } catch (failure) {
+        this.explain(failure);
+        return;
+      }
     }
-    if (!this.pages.length) {
+    if (!this.contents.pages.length) {
       this.explain({ code: "no_book", message: "Nothing has been ingested into this server." });
       return;
     }
-    this.contents = new Contents(at("contents"), this.pages);
-    await this.open(location.hash.length > 2);
+    const old = /^#\/([0-9a-f-]{36})(?:\?(.*))?$/i.exec(location.hash); // how addresses were before
+    if (old) {
+      const { section, ...rest } = Object.fromEntries(new URLSearchParams(old[2] ?? ""));
+      const query = Object.keys(rest).length ? `?${new URLSearchParams(rest)}` : "";
+      history.replaceState(null, "", `${hrefOfPage(old[1])}${query}${section ? sectionHash(section) : ""}`);
+    }
+    const asked = new URLSearchParams(location.search).get("ask");
+    if (asked && !address()) history.replaceState(null, "", ROOT);
+    const named = location.search || location.hash;
+    // After a reload the reader is where he was; without one, where he has scrolled to meanwhile.
+    const scroll = history.state?.scroll ?? (named ? null : scrollY);
+    if (address() || !place.querySelector(".cover")) await this.open({ moveFocus: Boolean(old || named), scroll });
+    if (asked) {
+      this.toggle("ask", true);
+      this.ask.begin();
+      this.ask.ask(asked);
+    }
   }
 
-  /** Shows what the address names. */
-  async open(moveFocus) {
-    const wanted = address() ?? { id: this.pages?.[0]?.page_id };
-    if (!wanted.id || !this.contents) return;
+  /** Shows what the address names. `scroll`: where the reader was on it before. */
+  async open({ moveFocus = true, scroll = null } = {}) {
+    const wanted = address() ?? (this.cover?.some((node) => node.className === "cover") ? null : { id: this.contents.pages[0]?.page_id });
+    if (!wanted) {
+      this.showCover();
+      return;
+    }
+    if (this.page?.page_id === wanted.id && !wanted.quote && !this.quoted && scroll === null) {
+      this.goTo(wanted, [], moveFocus);
+      return;
+    }
     try {
-      if (!this.texts.has(wanted.id)) this.texts.set(wanted.id, await this.api.page(wanted.id));
+      const known = this.texts.get(wanted.id) ?? (await this.api.page(wanted.id));
+      this.texts.set(wanted.id, known);
+      if (known.blocks.some((block) => block.kind === "code" && languageOf(block.info))) await fetchHighlighter(PRISM);
     } catch (failure) {
       this.explain(failure);
       return;
     }
     if ((address()?.id ?? wanted.id) !== wanted.id) return; // the reader has gone on meanwhile
-    this.show(this.texts.get(wanted.id), wanted, moveFocus);
+    this.show(this.texts.get(wanted.id), wanted, moveFocus, scroll);
   }
 
-  show(page, { quote, answering = [], section }, moveFocus) {
-    const { nodes, runs } = render(page, (target) => this.wayTo(target));
+  show(page, wanted, moveFocus, scroll) {
+    const { nodes, runs } = render(page, (target) => this.wayTo(target), ROOT);
     this.page = page;
     this.runs = runs;
-    place.replaceChildren(element("p", { class: "module" }, page.module), ...nodes, this.turning(page));
+    place.replaceChildren(...(page.category ? [element("p", { class: "module" }, page.category)] : []), ...nodes, this.turning(page));
     this.offerSections(page);
-    document.title = `${page.title} · Chapterverse`;
+    document.title = `${page.title} · ${this.bookTitle}`;
     this.contents.open(page);
     this.closeDrawers();
-    this.search.close();
     this.selection.close();
     const units = unitsOf(page.text);
-    const marks = quote ? mark(runs, units(quote[0]), units(quote[1])) : [];
-    for (const [start, end] of answering) mark(runs, units(start), units(end), "answering");
-    const heading = section ? document.getElementById(bookId(section)) : null;
-    const target = marks[0] ?? heading;
-    if (target) target.scrollIntoView({ block: marks.length ? "center" : "start", behavior: "auto" });
-    else scrollTo({ top: 0, behavior: "auto" });
+    this.quoted = Boolean(wanted.quote);
+    const marks = wanted.quote ? mark(runs, units(wanted.quote[0]), units(wanted.quote[1])) : [];
+    for (const [start, end] of wanted.answering ?? []) mark(runs, units(start), units(end), "answering");
+    if (scroll !== null) scrollTo({ top: scroll, behavior: "instant" });
+    else this.goTo(wanted, marks, moveFocus);
+    this.contents.follow();
+  }
+
+  /** Scrolls to the quotation or the section that the address names. */
+  goTo({ section }, marks, moveFocus) {
+    const target = marks[0] ?? (section ? document.getElementById(section) : null);
+    if (target) target.scrollIntoView({ block: marks.length ? "center" : "start", behavior: "instant" });
+    else scrollTo({ top: 0, behavior: "instant" });
     if (moveFocus) (target ?? place.querySelector("h1") ?? place).focus({ preventScroll: true });
   }
 
-  /** A button beside each heading, for those who select without a mouse. */
+  showCover() {
+    this.page = null;
+    this.runs = [];
+    place.replaceChildren(...this.cover);
+    document.title = this.bookTitle;
+    this.contents.open(null);
+    this.closeDrawers();
+    scrollTo({ top: 0, behavior: "instant" });
+  }
+
+  /** Beside each heading: its address, and a button for those who select without a mouse. */
   offerSections(page) {
     const units = unitsOf(page.text);
     for (const section of page.sections) {
@@ -96,33 +169,35 @@ class Reader {
       if (!heading) continue;
       const text = page.text.slice(units(section.start), units(section.end)).trim();
       const label = `Ask about the section ${section.heading}`;
+      const href = hrefOfPage(page.page_id) + sectionHash(section.anchor);
+      const link = element("a", { class: "anchor", href, "aria-label": `Link to the section ${section.heading}`, title: "Copy the link", onclick: () => copyFrom(link, href, "Link copied") }, icon("link"));
       const button = element("button", { type: "button", class: "ask-section", "aria-label": label, onclick: () => this.askAbout(text) }, "Ask about this");
       const both = element("div", { class: `headed level-${section.level}`, dir: "auto" });
       heading.replaceWith(both);
-      both.append(heading, button);
+      both.append(heading, link, button);
     }
   }
 
   turning(page) {
-    const index = this.pages.findIndex((other) => other.page_id === page.page_id);
+    const { pages } = this.contents;
+    const index = pages.findIndex((other) => other.page_id === page.page_id);
     const link = (other, label, relation) =>
-      other ? element("a", { href: `#/${other.page_id}`, rel: relation }, element("span", {}, label), other.title) : element("span");
-    return element("nav", { class: "turning", "aria-label": "Next and previous page" }, link(this.pages[index - 1], "Previous", "prev"), link(this.pages[index + 1], "Next", "next"));
+      other ? element("a", { href: hrefOfPage(other.page_id), rel: relation }, element("span", {}, label), other.title) : element("span");
+    return element("nav", { class: "turning", "aria-label": "Next and previous page" }, link(pages[index - 1], "Previous", "prev"), link(pages[index + 1], "Next", "next"));
   }
 
   /** Where a source can be read here. A passage that is only about to be read has no page id, but an address. */
   hrefOf(source) {
-    if (source.page_id) return `#/${source.page_id}?${quoteOf(source)}`;
+    if (source.page_id) return `${hrefOfPage(source.page_id)}?${quoteOf(source)}`;
     const [url, anchor] = source.source_url.split("#");
     const page = this.pageAt(url);
-    return page ? `#/${page.page_id}${anchor ? `?section=${encodeURIComponent(anchor)}` : ""}` : null;
+    return page ? hrefOfPage(page.page_id) + (anchor ? sectionHash(anchor) : "") : null;
   }
 
   /** The page of the book at an address, whatever slash it ends with. */
   pageAt(url) {
-    if (this.addresses?.of !== this.pages) {
-      this.addresses = { of: this.pages, found: new Map((this.pages ?? []).map((page) => [bare(page.url), page])) };
-    }
+    const { pages } = this.contents;
+    if (this.addresses?.of !== pages) this.addresses = { of: pages, found: new Map(pages.map((page) => [bare(page.url), page])) };
     return this.addresses.found.get(bare(url));
   }
 
@@ -140,7 +215,7 @@ class Reader {
   }
 
   explain(failure) {
-    const again = element("button", { type: "button", onclick: () => (this.contents ? this.open(true) : location.reload()) }, "Try again");
+    const again = element("button", { type: "button", onclick: () => (this.contents.pages.length ? this.open() : location.reload()) }, "Try again");
     const empty = failure.code === "no_book";
     const missing = empty || failure.code === "retrieval_unavailable";
     const how = [
@@ -155,46 +230,88 @@ class Reader {
     );
   }
 
-  /** Opens or closes a drawer; on wide screens both are always there. */
-  toggle(name, open = document.body.dataset.drawer !== name) {
-    document.body.dataset.drawer = open ? name : "";
-    for (const each of ["contents", "ask"]) at(`${each}-button`).setAttribute("aria-expanded", String(open && each === name));
-    this.search.close();
-    const button = at(`${name}-button`); // not there on wide screens
-    if (!open) (button.offsetParent ? button : place).focus({ preventScroll: true });
-    else if (name === "ask") this.ask.focus();
-    else at("contents").focus();
+  /** Opens or closes a drawer. On wide screens the contents are always there; the ask panel can be put away. */
+  toggle(name, open = name === "ask" && !NARROW.matches ? this.isAskAway() : document.body.dataset.drawer !== name) {
+    if (name === "ask" && !NARROW.matches) {
+      document.documentElement.dataset.ask = open ? "open" : "closed";
+      longMemory.set("chapterverse.ask", open ? null : "closed");
+    } else document.body.dataset.drawer = open ? name : "";
+    this.showAskState();
+    at("contents-button").setAttribute("aria-expanded", String(open && name === "contents"));
+    if (open && name === "ask") this.ask.focus();
+    else if (open) at("contents").focus();
+    else [at(`${name}-button`), at("ask-bar")].find((button) => button.offsetParent)?.focus({ preventScroll: true });
+  }
+
+  isAskAway() {
+    return document.documentElement.dataset.ask === "closed";
+  }
+
+  showAskState() {
+    at("ask-button").setAttribute("aria-expanded", String(!this.isAskAway()));
+    document.body.classList.toggle("covered", NARROW.matches && document.body.dataset.drawer === "ask");
   }
 
   closeDrawers() {
     document.body.dataset.drawer = "";
-    for (const name of ["contents", "ask"]) at(`${name}-button`).setAttribute("aria-expanded", "false");
+    at("contents-button").setAttribute("aria-expanded", "false");
+    this.showAskState();
   }
 
-  /** A link to where the reader is already changes no address, but is meant all the same. */
+  /** On a phone the answer is put away for its evidence, and there is a way back to it. */
+  leaveAnswer(event) {
+    const link = event.target.closest("a[href]");
+    if (!link || !NARROW.matches) return;
+    this.left = link;
+    at("back").hidden = false;
+  }
+
+  backToAnswer() {
+    at("back").hidden = true;
+    this.toggle("ask", true);
+    this.left?.scrollIntoView({ block: "center", behavior: "instant" });
+    this.left?.focus({ preventScroll: true });
+  }
+
+  /** Links to pages of the book are opened in place, so that an answer under way goes on. */
   clicked(event) {
-    const link = event.target.closest?.("a[href^='#']");
-    if (link?.classList.contains("skip")) {
+    const link = event.target.closest?.("a[href]");
+    if (!link || event.defaultPrevented || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+    if (link.classList.contains("skip")) {
       event.preventDefault();
       place.focus();
-    } else if (link && link.getAttribute("href") === location.hash) {
+    } else if (PAGE.test(pathOf(link.href)) && link.target !== "_blank") {
       event.preventDefault();
-      this.open(true);
+      history.replaceState({ scroll: scrollY }, "");
+      if (link.href !== location.href) history.pushState(null, "", link.href);
+      this.open();
     }
   }
 
   pressed(event) {
-    const writing = event.target.closest?.("input, textarea");
-    if (event.key === "/" && !writing && !event.ctrlKey && !event.metaKey && !event.altKey && !at("key").open) {
+    const writing = event.target.closest?.("input, textarea, select");
+    if (event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey) && !event.altKey && !at("key").open) {
+      event.preventDefault();
+      this.search.open();
+    } else if (event.key === "/" && !writing && !event.ctrlKey && !event.metaKey && !event.altKey && !document.querySelector("dialog[open]")) {
       event.preventDefault();
       this.toggle("ask", true);
-    } else if (event.key === "Escape") {
+    } else if (event.key === "Escape" && !document.querySelector("dialog[open]")) {
       if (this.selection.isOpen) this.selection.close();
-      else if (this.search.isOpen) this.search.close();
       else if (document.body.dataset.drawer) this.toggle(document.body.dataset.drawer, false);
       else if (writing) place.focus({ preventScroll: true });
     }
   }
+}
+
+function hrefOfPage(id) {
+  return `${ROOT}read/${id}`;
+}
+
+/** An address without the root of this server and without what comes after the path. */
+function pathOf(href) {
+  const { origin, pathname } = new URL(href);
+  return (origin + pathname).startsWith(ROOT) ? (origin + pathname).slice(ROOT.length) : "";
 }
 
 function bare(url) {
@@ -202,11 +319,20 @@ function bare(url) {
 }
 
 function address() {
-  const found = /^#\/([0-9a-f-]{36})(?:\?(.*))?$/i.exec(location.hash);
+  const found = PAGE.exec(pathOf(location.href));
   if (!found) return null;
-  const named = new URLSearchParams(found[2] ?? "");
+  const named = new URLSearchParams(location.search);
   const spans = (name) => [...(named.get(name) ?? "").matchAll(/(\d+)-(\d+)/g)].map(([, start, end]) => [Number(start), Number(end)]);
-  return { id: found[1].toLowerCase(), quote: spans("quote")[0] ?? null, answering: spans("answering"), section: named.get("section") };
+  return { id: found[1].toLowerCase(), quote: spans("quote")[0] ?? null, answering: spans("answering"), section: sectionOf(location.hash) };
+}
+
+/** The id of the heading that the end of an address names; null: none. */
+function sectionOf(hash) {
+  try {
+    return hash.startsWith("#book-") ? decodeURIComponent(hash.slice(1)) : null;
+  } catch {
+    return null; // a percent sign that encodes nothing
+  }
 }
 
 /** Asks for the server's key; null when the reader has none. */

@@ -1,16 +1,17 @@
 /**
- * A page's stored text as nodes. Its blocks say what each stretch is, its marks say how the words look and where links lead; the
+ * A page's stored text as nodes (`api/page_html.py` makes the same as HTML, for the first paint). Its blocks say what each stretch is, its marks say how the words look and where links lead; the
  * text itself is only ever put into text nodes. Each block runs in the direction of its own script. Every text node is noted as a
  * run (see offsets.js), so that a citation can be found to the character.
  */
-import { bookId, element } from "./dom.js";
+import { bookId, copyFrom, element, icon } from "./dom.js";
+import { tokensOf } from "./highlight.js";
 import { lengthOf, unitsOf } from "./offsets.js";
 
 const ITEM = /^( *)(?:[-*+•] |(\d+)\. )/;
 const RULE = /^\|(?: *:?-+:? *\|)+$/;
 export const LABEL = /^(?:Note|Info|Tip|Hint|Important|Warning|Caution|Danger|Attention|Error|See also|Example|Success|Question)\b[^:.]{0,40}: /;
 const CODE = /(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)/gs;
-const MATH = /\$\$([^$]+)\$\$|(?<![\w$\\])\$(?=[^\s$])([^$\n]*?[\\^_={][^$\n]*?)(?<=[^\s$])\$(?![\w$])/g;
+const MATH = /\$\$([^$]+)\$\$|(?<![\w$\\])\$(?=[^\s$])([^$\n]{0,300}?[\\^_={][^$\n]{0,300}?)(?<=[^\s$])\$(?![\w$])/g;
 const TAGS = { emphasis: "em", strong: "strong", code: "code", sub: "sub", sup: "sup" };
 const TONES = {
   note: "note", info: "note", abstract: "note", seealso: "note", example: "note", quote: "note",
@@ -21,10 +22,11 @@ const TONES = {
 /**
  * @param {{text: string, sections: object[], blocks: object[], marks: object[]}} page  as `GET /pages/{page_id}` gives it
  * @param {(target: string) => object|null} leading  attributes of a link to a target; null: there is no way to it
+ * @param {string} [root]  is put before the addresses of images
  * @returns {{nodes: Node[], runs: {node: Text, start: number, end: number}[]}}
  */
-export function render(page, leading) {
-  return new Rendering(page, leading).finish();
+export function render(page, leading, root = "") {
+  return new Rendering(page, leading, root).finish();
 }
 
 /** A stretch of stored text for reading in passing: table rows without their bars, code without its fences. */
@@ -81,10 +83,10 @@ function blocksOf(text) {
 }
 
 class Rendering {
-  constructor({ text, sections, blocks, marks }, leading) {
+  constructor({ text, sections, blocks, marks }, leading, root) {
     const units = unitsOf(text);
     const placed = (one) => ({ ...one, start: units(one.start), end: units(one.end) });
-    Object.assign(this, { text, leading, runs: [], inTable: false, nextMark: 0, notes: new Set() });
+    Object.assign(this, { text, leading, root, runs: [], inTable: false, nextMark: 0, notes: new Set() });
     this.around = []; // the elements that the next block may stand in, outermost first
     this.begun = []; // those that the block under way begins
     this.headings = new Map(sections.map((section) => [units(section.start), section]));
@@ -129,11 +131,22 @@ class Rendering {
 
   code({ start, end, info, caption }) {
     const lines = this.linesOf(start, end);
+    const [first, last] = lines.length > 2 ? [lines[1].start, lines.at(-2).end] : [start, start];
+    const source = this.text.slice(first, last);
     const code = element("code");
-    if (lines.length > 2) this.run(code, lines[1].start, lines.at(-2).end);
+    let place = first;
+    for (const [text, kind] of tokensOf(source, info)) {
+      this.run(kind ? code.appendChild(element("span", { class: `token ${kind}` })) : code, place, place + text.length);
+      place += text.length;
+    }
     const label = info ? `Code, ${info}` : "Code";
-    const pre = element("pre", { dir: "ltr", tabindex: "0", role: "group", "aria-label": caption ? `${label}: ${caption}` : label, "data-language": info || null }, code);
-    return caption ? element("figure", { class: "listing" }, element("figcaption", { dir: "auto" }, caption), pre) : pre;
+    const copy = element("button", { type: "button", class: "copy", "aria-label": "Copy the code", title: "Copy the code", onclick: () => copyFrom(copy, source) }, icon("copy"));
+    return element(
+      "div",
+      { class: "code", "data-language": info || null },
+      element("div", { class: "code-head" }, caption && element("span", { class: "caption", dir: "auto" }, caption), info && element("span", { class: "language" }, info), copy),
+      element("pre", { dir: "ltr", tabindex: "0", role: "group", "aria-label": caption ? `${label}: ${caption}` : label }, code),
+    );
   }
 
   table({ start, end }) {
@@ -315,7 +328,7 @@ class Rendering {
   /** An image in a line; where it is not stored here, its alternative text. */
   picture({ source, title }) {
     if (!source) return element("span", { class: "picture", dir: "auto" }, title || "image");
-    const image = element("img", { src: source, alt: title, loading: "lazy" });
+    const image = element("img", { src: this.root + source, alt: title, loading: "lazy" });
     image.addEventListener("error", () => image.replaceWith(this.picture({ title })), { once: true });
     return image;
   }

@@ -1,5 +1,5 @@
 /* Light or dark: what the system says, until the reader says otherwise. Runs before the first paint, so that the page does
-   not flash; owns nothing but the `data-theme` of the document and its button. */
+   not flash. Also says that scripts run here: what needs them is hidden by the styles where they do not. */
 "use strict";
 (() => {
   const KEY = "chapterverse.theme";
@@ -10,15 +10,16 @@
   let kept = null;
   try {
     kept = localStorage.getItem(KEY);
+    if (localStorage.getItem("chapterverse.ask") === "closed") root.dataset.ask = "closed";
   } catch {
     // Storage may be forbidden; the theme then lasts as long as the page.
   }
   if (kept === "dark" || kept === "light") root.dataset.theme = kept;
+  root.dataset.script = "runs";
 
   addEventListener("DOMContentLoaded", () => {
     const button = document.getElementById("cv-theme");
     const name = () => {
-      button.textContent = isDark() ? "☀" : "☾";
       button.setAttribute("aria-label", isDark() ? "Switch to light" : "Switch to dark");
       button.title = button.getAttribute("aria-label");
     };

@@ -2,77 +2,103 @@
  * One question and what came of it: the passages being read, verified sentences with citation chips, sources, confidence,
  * refusal or error. Shows events as they come; never asks anything itself.
  */
-import { attach, count, element, leading, scrolling } from "./dom.js";
+import { attach, copyFrom, count, element, iconButton, leading, scrolling } from "./dom.js";
 import { ratingOf } from "./feedback.js";
 import { mark, unitsOf } from "./offsets.js";
 import { plain, renderExcerpt } from "./render.js";
 
 // A marker stands apart from the words before it, unlike the index in `list[0]`.
-const PIECE = /(?<=^|[\s\]])\[(\d+)\]|(`+)(?!`)(.+?)(?<!`)\2(?!`)/g;
-const LEVELS = { high: "●●●", medium: "●●○", low: "●○○", insufficient: "○○○" };
+const PIECE = /(?<=^|[\s\]])\[(\d+)\]|(`+)(?!`)(.+?)(?<!`)\2(?!`)|\*\*(?=\S)(.+?)(?<=\S)\*\*/g;
+const MISSING = "The rest did not arrive.";
+const LEVELS = {
+  high: "The passages found fit the question closely.",
+  medium: "The passages found fit the question in part.",
+  low: "The passages found fit the question only loosely: read the sources.",
+  insufficient: "No passage was found that fits the question.",
+};
 
 export class Turn {
   /**
    * @param {{query: string, selection: string|null}} asked
    * @param {{hrefOf: (source: object) => string|null, retry: () => void, widen: () => void, rate?: (given: object) => Promise<object>,
-   *   rated?: object|null}} actions
+   *   rated?: object|null, shareOf?: (query: string) => string}} actions
    *   `hrefOf`: where a source can be read; `retry`: ask again; `widen`: ask the whole book; `rate`: keep what the reader thinks of
-   *   it; `rated`: what was kept before
+   *   it; `rated`: what was kept before; `shareOf`: an address at which the question is asked
    */
   constructor(asked, actions) {
     this.asked = asked;
     this.actions = actions;
-    this.answer = element("div", { class: "answer", "aria-live": "polite", dir: "auto" });
+    this.answer = element("div", { class: "answer", dir: "auto" });
+    this.heard = element("p", { class: "heard unseen", "aria-live": "polite" }); // the sentence that came last
     this.reading = null;
-    this.chips = [];
+    this.parts = []; // of the answer: excerpts of the book, and text between them
     this.sources = [];
+    this.complete = false; // whether all sources are known
     this.element = element(
       "section",
       { class: "turn", "aria-label": `Question: ${asked.query}` },
       element("h3", { class: "question", tabindex: "-1", dir: "auto" }, asked.query),
     );
     if (asked.selection !== null) this.element.append(this.selected());
-    this.waiting = element("p", { class: "waiting" }, asked.selection === null ? "Searching the book…" : "Reading the selection…");
-    this.element.append(this.answer, this.waiting);
+    this.step = element("span", {}, asked.selection === null ? "Searching the book" : "Reading the selection");
+    this.waiting = element("div", { class: "waiting" }, element("p", {}, element("span", { class: "dots", "aria-hidden": "true" }, element("i"), element("i"), element("i")), this.step), element("div", { class: "lines", "aria-hidden": "true" }, element("i"), element("i"), element("i")));
+    this.element.append(this.answer, this.heard, this.waiting);
   }
 
   /** Shows one event of the stream. */
   show(event) {
     if (event.type === "retrieved") this.showPassages(event.passages);
-    else if (event.type === "chunk") this.showText(event.content, event.highlights ?? []);
+    else if (event.type === "chunk") this.showText(event);
     else if (event.type === "sources") this.showSources(event.sources);
     else if (event.type === "done") this.finish(event);
+    else if (event.type === "stopped") this.stop();
     else if (event.type === "error") this.fail({ message: event.message, code: event.error_code, retryAfter: event.retry_after });
   }
 
-  /** Verified text; `[n]` become chips, what answers is marked. */
-  showText(content, highlights = []) {
+  /** Verified text and the sources that it is the first to cite; what answers in an excerpt is marked. */
+  showText({ content, highlights = [], sources = [] }) {
+    this.sources.push(...sources);
     if (this.reading) this.reading.open = false;
-    if (highlights.length) this.answer.append(this.excerpt(content, highlights));
-    else this.answer.append(...spans(content, (number) => this.chip(number)));
+    const isExcerpt = highlights.length > 0;
+    const last = this.parts.at(-1);
+    if (last && !isExcerpt && !last.highlights.length) {
+      last.text += content;
+      this.renderPart(last);
+    } else {
+      const part = { text: content, highlights, node: element("div", { class: isExcerpt ? "excerpt" : "said" }) };
+      this.parts.push(part);
+      this.renderPart(part);
+      this.answer.append(part.node);
+    }
+    this.heard.textContent = plain(content).replace(/\[\d+\]/g, "");
   }
 
-  /** An excerpt of the book, laid out as the page is. */
-  excerpt(content, highlights) {
-    const { nodes, runs } = renderExcerpt(content);
-    const units = unitsOf(content);
-    for (const { start, end } of highlights) mark(runs, units(start), units(end), "answering");
+  /** Lays a part out as the page is. Blocks that stay as they are keep their nodes. */
+  renderPart(part) {
+    const { nodes, runs } = renderExcerpt(part.text);
+    const units = unitsOf(part.text);
+    for (const { start, end } of part.highlights) mark(runs, units(start), units(end), "answering");
     for (const { node } of runs) {
       if (!node.parentElement.closest("code")) node.replaceWith(...spans(node.data, (number) => this.chip(number)));
     }
-    return element("div", { class: "excerpt" }, ...nodes);
+    const old = [...part.node.childNodes];
+    const same = nodes.findIndex((node, index) => !old[index]?.isEqualNode(node));
+    const kept = same < 0 ? nodes.length : same;
+    old.slice(kept).forEach((node) => node.remove());
+    part.node.append(...nodes.slice(kept));
   }
 
   /** Says why there is no (more) answer, and offers another try when the server says it is worth it. */
   fail({ message, code, retryAfter }) {
     this.settle();
+    this.showSources(this.sources);
     const again = element("button", { type: "button", onclick: () => this.actions.retry() }, "Try again");
-    const title = code === "rate_limited" ? "Too many questions at once" : "No answer this time";
+    const title = code === "rate_limited" ? "Too many questions at once" : this.parts.length ? MISSING.slice(0, -1) : "No answer this time";
     this.element.append(
       element(
         "div",
         { class: "failure" },
-        element("p", { role: "alert" }, element("strong", {}, `⚠ ${title}. `), message),
+        element("p", { role: "alert" }, element("strong", {}, `${title}. `), message),
         element("p", { class: "buttons" }, again),
       ),
     );
@@ -82,7 +108,9 @@ export class Turn {
   /** The reader stopped it. */
   stop() {
     this.settle();
-    this.note("■ Stopped. What is shown was verified.");
+    this.note(this.parts.length ? `Stopped. What is shown was verified. ${MISSING}` : "Stopped before the first sentence.");
+    this.showSources(this.sources);
+    if (this.parts.length) this.element.append(element("div", { class: "foot" }, this.tools()));
   }
 
   showPassages(passages) {
@@ -93,22 +121,14 @@ export class Turn {
     const summary = element("summary", {}, `Reading ${count(passages.length, "passage")}`);
     this.reading = element("details", { class: "reading", open: true }, summary, element("ul", {}, ...items));
     this.answer.before(this.reading);
-    this.waiting.textContent = "Checking each sentence against its passage…";
+    this.step.textContent = "Checking each sentence against its passage";
   }
 
   showSources(sources) {
+    this.element.querySelector(".sources")?.remove();
     this.sources = sources;
-    for (const { node, number } of this.chips) {
-      const source = sources[number - 1];
-      if (!source) {
-        node.replaceWith(`[${number}]`);
-        continue;
-      }
-      if (this.asked.selection === null) attach(node, leading(this.actions.hrefOf(source)));
-      else node.addEventListener("click", () => this.showEvidence(number));
-      node.setAttribute("aria-label", `Source ${number}: ${placeName(source)}`);
-      node.title = source.quote;
-    }
+    this.complete = true;
+    this.parts.forEach((part) => this.renderPart(part));
     if (this.asked.selection !== null) this.markSelection(sources);
     if (!sources.length) return;
     this.element.append(
@@ -121,18 +141,30 @@ export class Turn {
     );
   }
 
+  /** A source as a card: where it is, and on demand its words, which the answer may have shown already. */
   source(source, number) {
-    const name = placeName(source);
-    const place =
-      this.asked.selection === null
-        ? element("a", leading(this.actions.hrefOf(source)), name)
-        : element("button", { type: "button", class: "plain", onclick: () => this.showEvidence(number) }, "Your selection");
-    return element("li", {}, place, element("q", { class: "quote", dir: "auto" }, ...spans(plain(source.quote), (marker) => `[${marker}]`)));
+    const selected = this.asked.selection !== null;
+    const name = selected ? "Your selection" : source.page_title;
+    const place = selected
+      ? element("button", { type: "button", class: "plain", onclick: () => this.showEvidence(number) }, name)
+      : element("a", leading(this.actions.hrefOf(source)), name);
+    const crumb = selected ? "" : crumbOf(source);
+    const quote = element("q", { class: "quote", dir: "auto", hidden: true }, ...spans(plain(source.quote), (marker) => `[${marker}]`));
+    const open = unfolding(quote, { class: "quoting", "aria-label": `Quote of source ${number}` }, "Quote");
+    return element(
+      "li",
+      { class: "card" },
+      element("span", { class: "number", "aria-hidden": "true" }, String(number)),
+      element("div", { class: "place" }, place, crumb && element("span", { class: "crumb", dir: "auto" }, crumb)),
+      open,
+      quote,
+    );
   }
 
   /** The evidence inside the reader's own selection. */
   markSelection(sources) {
     const units = unitsOf(this.asked.selection);
+    this.shown.replaceChildren(this.asked.selection);
     const runs = [{ node: this.shown.firstChild, start: 0, end: this.asked.selection.length }];
     this.marks = sources.map((source) => mark(runs, units(source.char_start), units(source.char_end))[0]);
     if (!this.marks[0]) return;
@@ -150,23 +182,66 @@ export class Turn {
 
   finish(event) {
     this.settle();
-    this.status = event.status;
     this.element.classList.add(event.status);
     if (event.status === "refused") this.refuse(event);
-    else this.note(`${LEVELS[event.confidence_level]} Confidence: ${event.confidence_level}`, "confidence");
-    if (event.disclaimer) this.note(`⚠ ${event.disclaimer}`, "caution");
-    if (event.status === "truncated") this.note("✂ Cut short by a limit. What is shown was verified.", "caution");
+    if (event.disclaimer) this.note(event.disclaimer, "caution");
+    if (event.status === "truncated") this.note(`Cut short by a limit. What is shown was verified. ${MISSING}`, "caution");
     const { sentences_withheld: withheld, stored } = event.metadata;
     if (withheld) this.note(`${count(withheld, "sentence")} withheld: no passage bears ${withheld === 1 ? "it" : "them"} out.`);
-    if (!stored) this.note("⚠ This turn could not be kept; a follow-up will not know of it.", "caution");
+    if (!stored) this.note("This turn could not be kept; a follow-up will not know of it.", "caution");
+    const foot = element("div", { class: "foot" });
+    this.element.append(foot);
+    if (event.status !== "refused") foot.append(this.confidence(event));
+    const tools = this.tools();
+    foot.append(tools);
     const { rate, rated } = this.actions;
-    if (event.turn_id && rate) this.element.append(ratingOf((given) => rate({ turn_id: event.turn_id, ...given }), rated));
+    if (!event.turn_id || !rate) return;
+    const { thumbs, more } = ratingOf((given) => rate({ turn_id: event.turn_id, ...given }), rated);
+    tools.append(thumbs);
+    this.element.append(more);
   }
 
-  refuse({ advice }) {
+  /** A pill that says how sure the answer is and, when pressed, what that means. */
+  confidence({ confidence_level: level, confidence }) {
+    const told = element("p", { class: "explanation", hidden: true }, `${LEVELS[level]} Confidence is ${confidence.toFixed(2)} on a scale from 0 to 1. Every sentence was checked against the passage that it cites.`);
+    this.element.append(told);
+    return unfolding(told, { class: `confidence ${level}`, title: "What does this mean?" }, `Confidence: ${level}`);
+  }
+
+  /** Copy and share. */
+  tools() {
+    const copy = iconButton("copy", "Copy the answer", () => copyFrom(copy, this.markdown()));
+    const tools = element("span", { class: "tools" }, copy);
+    const address = this.asked.selection === null && this.actions.shareOf?.(this.asked.query);
+    if (!address) return tools;
+    const share = iconButton("link", "Share the question", async () => {
+      if (!navigator.share || !matchMedia("(pointer: coarse)").matches) copyFrom(share, address, "Link copied");
+      else await navigator.share({ title: this.asked.query, url: address }).catch(() => {}); // the reader changed his mind
+    });
+    tools.append(share);
+    return tools;
+  }
+
+  /** The answer for other documents: its text and where each source is. */
+  markdown() {
+    const text = this.parts.map((part) => part.text).join("").trim();
+    const sources = this.sources.map((source, index) => {
+      const href = this.asked.selection === null && this.actions.hrefOf(source);
+      return `[${index + 1}] ${placeName(source)}${href ? `: ${new URL(href, document.baseURI).href}` : ""}`;
+    });
+    return [text, ...(sources.length ? ["", ...sources] : [])].join("\n");
+  }
+
+  /** What helps comes first: the sections that come nearest. */
+  refuse({ advice, nearest = [] }) {
     const selected = this.asked.selection !== null;
-    this.answer.before(element("p", { class: "refusal" }, selected ? "∅ Not in the selection" : "∅ Not in the book"));
-    if (advice) this.note(advice.split("\n")[0]); // the sections are links above, where they were announced
+    this.reading?.remove();
+    this.answer.before(element("p", { class: "refusal" }, selected ? "Not in the selection" : "Not in the book"));
+    if (nearest.length) {
+      const cards = nearest.map((section) => element("li", { class: "card" }, element("div", { class: "place" }, element("a", leading(this.actions.hrefOf(section)), section.section_heading || section.page_title), element("span", { class: "crumb", dir: "auto" }, section.page_title))));
+      this.answer.before(element("div", { class: "nearest" }, element("p", {}, "These sections come nearest:"), element("ul", {}, ...cards)));
+    }
+    if (advice) this.note(advice.split("\n")[0]); // the sections are links above
     if (!selected) return;
     const widen = element("button", { type: "button", class: "main-button", onclick: () => this.actions.widen() }, "Search the whole book");
     this.element.append(element("p", { class: "buttons" }, widen));
@@ -181,16 +256,23 @@ export class Turn {
 
   settle() {
     this.waiting.remove();
+    this.heard.textContent = "";
     if (this.reading) {
       this.reading.open = false;
       this.reading.querySelector("summary").textContent = `Read ${count(this.reading.querySelectorAll("li").length, "passage")}`;
     }
   }
 
+  /** A citation: a way to its source as soon as the source is known. */
   chip(number) {
-    const tag = this.asked.selection === null ? "a" : "button";
-    const node = element(tag, { class: "chip", type: tag === "button" ? "button" : null }, String(number));
-    this.chips.push({ node, number });
+    const source = this.sources[number - 1];
+    if (!source && this.complete) return `[${number}]`; // no citation
+    const selected = this.asked.selection !== null;
+    const node = element(selected ? "button" : "a", { class: "chip", type: selected && "button" }, String(number));
+    if (!source) return node;
+    attach(node, { "aria-label": `Source ${number}: ${placeName(source)}`, title: plain(source.quote).slice(0, 300) });
+    if (selected) node.addEventListener("click", () => this.showEvidence(number));
+    else attach(node, leading(this.actions.hrefOf(source)));
     return node;
   }
 
@@ -200,13 +282,25 @@ export class Turn {
   }
 }
 
-/** A text with its `code` and its markers as nodes. */
+/** A button that shows something, and hides it again. */
+function unfolding(shown, attributes, name) {
+  const button = element("button", { type: "button", "aria-expanded": "false", ...attributes }, name);
+  button.addEventListener("click", () => {
+    shown.hidden = !shown.hidden;
+    button.setAttribute("aria-expanded", String(!shown.hidden));
+    if (!shown.hidden) shown.scrollIntoView({ block: "nearest", behavior: scrolling() });
+  });
+  return button;
+}
+
+/** A text with its `code`, its **strong** words and its markers as nodes. */
 function spans(text, marker) {
   const nodes = [];
   let done = 0;
   for (const found of text.matchAll(PIECE)) {
-    nodes.push(text.slice(done, found.index), found[1] ? marker(Number(found[1])) : element("code", {}, found[3]));
-    done = found.index + found[0].length;
+    const [whole, number, , code, strong] = found;
+    nodes.push(text.slice(done, found.index), number ? marker(Number(number)) : code ? element("code", {}, code) : element("strong", {}, strong));
+    done = found.index + whole.length;
   }
   return [...nodes, text.slice(done)];
 }
@@ -214,6 +308,12 @@ function spans(text, marker) {
 function placeName(place) {
   const { page_title: page, section_heading: section } = place;
   return section && section !== page ? `${page} › ${section}` : page;
+}
+
+/** The headings above a source, without the page's title, which is shown already. */
+function crumbOf({ breadcrumb, page_title: page, section_heading: section }) {
+  const rest = breadcrumb.startsWith(`${page} › `) ? breadcrumb.slice(page.length + 3) : "";
+  return rest || (section !== page ? section : "");
 }
 
 /** Keeps a button back for some seconds and tells them. */

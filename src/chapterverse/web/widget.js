@@ -38,13 +38,10 @@ class Widget {
       title,
       filters: Object.keys(filters).length ? filters : null,
       name: this.name,
+      closing: target ? null : () => this.close(),
       suggestions: suggestions.split("|").map((each) => each.trim()).filter(Boolean),
     });
     if (logo) this.panel.querySelector(".ask-head h2").prepend(picture(logo));
-    if (!target) {
-      const close = element("button", { type: "button", class: "plain close", "aria-label": "Close", title: "Close (Esc)", onclick: () => this.close() }, "✕");
-      this.panel.querySelector(".ask-head").append(close);
-    }
     this.selection = new SelectionButton({
       place: document.body,
       beside: this.launcher,
@@ -152,7 +149,7 @@ class Widget {
 function hrefOf(source) {
   const { source_url: url, page_id: page, quote } = source;
   if (/^https?:/.test(url)) return quote ? pointTo(url, quote) : url;
-  return page ? new URL(`#/${page}?${quoteOf(source)}`, BASE).href : null;
+  return page ? new URL(`read/${page}?${quoteOf(source)}`, BASE).href : null;
 }
 
 /** The site's logo; one that cannot be loaded is not shown. */

@@ -1,0 +1,241 @@
+"""The reader page: `/` is the book's title page, `/read/PAGE` one page of it.
+
+Both are complete HTML: they can be read, and their links followed, without JavaScript. The scripts then add what needs
+them: asking, searching, going to another page in place. Where the book is not for everybody (`API_KEYS`) or its engine
+does not answer at once, the page is sent without its text and the scripts ask for it.
+"""
+
+import asyncio
+import re
+from functools import cache, lru_cache
+from html import escape
+from pathlib import Path as FilePath
+from typing import Annotated, Any, Final
+from urllib.parse import quote
+
+from fastapi import APIRouter, Path, Request, Response
+
+from chapterverse.api import web
+from chapterverse.api.errors import responses
+from chapterverse.api.page_html import Attributes, Leading, Node, node, render
+from chapterverse.api.pages import Contents, render_page
+from chapterverse.api.services import ServicesOf
+from chapterverse.config import LOGO_TYPES, Settings
+from chapterverse.errors import NotFound, RetrievalUnavailable
+from chapterverse.models import PageList, PageSummary, RenderedPage
+from chapterverse.services import Services
+
+router = APIRouter(tags=["page"])
+
+TEMPLATE: Final = "index.html"
+NAME: Final = "Chapterverse"  # of a book that has none of its own
+_PATIENCE: Final = 0.1  # seconds that the page waits for the book; the scripts ask for what is missing
+_MANY: Final = 60  # pages from which on only the open page's module is unfolded
+_LISTED: Final = 8  # pages of a chapter that the title page names
+_DESCRIPTION: Final = 240  # characters
+_PLACE: Final = re.compile(r"\{\{(\w+)\}\}")
+_HTML: Final[dict[str, Any]] = {
+    "content": {"text/html": {"schema": {"type": "string"}}},
+    "description": "The page, in HTML.",
+}
+_IMAGE: Final[dict[str, Any]] = {
+    "content": {"image/*": {"schema": {"type": "string", "format": "binary"}}},
+    "description": "The image.",
+}
+_LOGO_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+
+
+@router.get("/", response_class=Response, responses={200: _HTML, **responses()})
+async def title_page(request: Request, services: ServicesOf) -> Response:
+    """The book's name, what it is about and its chapters, in a browser."""
+    shell = _Shell(request, services.settings)
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            book = await shell.open(services)
+            first = await render_page(book.pages[0].page_id, services.index, shell.home) if book.pages else None
+    except (TimeoutError, RetrievalUnavailable):
+        return shell.answer()
+    if first is None:
+        return shell.answer()
+    about = _first_paragraph(first)
+    return shell.answer(_cover(shell, book, about), title=shell.book, description=about)
+
+
+@router.get("/read/{page_id}", response_class=Response, responses={200: _HTML, **responses(400, 404)})
+async def page(
+    page_id: Annotated[str, Path(max_length=36, description="As `/pages` and `/search` give it.")],
+    request: Request,
+    services: ServicesOf,
+) -> Response:
+    """One page of the book, in a browser. `?quote=START-END` marks a stretch of it, `#book-ANCHOR` is a section."""
+    shell = _Shell(request, services.settings, root="../", current=page_id)
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            await shell.open(services)
+            found = await render_page(page_id, services.index, shell.home)
+    except (TimeoutError, RetrievalUnavailable):
+        return shell.answer()
+    except NotFound:
+        return shell.answer([node("h1", "There is no such page"), node("p", "The book may have changed.")], status=404)
+
+    def whole() -> Response:
+        title = f"{found.title} · {shell.book}"
+        return shell.answer(_page(shell, found), title=title, description=_first_paragraph(found))
+
+    return await asyncio.to_thread(whole)
+
+
+@router.get("/logo", response_class=Response, responses={200: _IMAGE, **responses(404)})
+async def logo(services: ServicesOf) -> Response:
+    """The logo of the book (`BOOK_LOGO`)."""
+    place = services.settings.book_logo
+    if place is None or not await asyncio.to_thread(place.is_file):
+        raise NotFound("This book has no logo.")
+    headers = {"Cache-Control": "public, max-age=3600", "Content-Security-Policy": _LOGO_POLICY}
+    return Response(await asyncio.to_thread(place.read_bytes), 200, headers, LOGO_TYPES[place.suffix.lower()])
+
+
+class _Shell:
+    """What every page has around its text: header, table of contents, the place of the ask panel."""
+
+    def __init__(self, request: Request, settings: Settings, root: str = "", current: str = "") -> None:
+        self.request, self.settings, self.root, self.current = request, settings, root, current
+        self.contents: Contents = request.app.state.contents
+        self.home: FilePath = settings.chapterverse_home
+        self.book = settings.book_title or NAME
+        self.pages: list[PageSummary] = []
+
+    async def open(self, services: Services) -> PageList:
+        """The book's pages. Where a key is needed they are not for everybody."""
+        if self.settings.api_keys:
+            raise RetrievalUnavailable("The page is sent without the book.")
+        found = await self.contents.read(services.index)
+        self.pages = found.pages
+        self.book = self.settings.book_title or self.contents.title or NAME
+        return found
+
+    def href(self, page_id: str) -> str:
+        """Where a page is read."""
+        return f"{self.root}read/{page_id}"
+
+    def leading(self) -> Leading:
+        """Attributes of links: a page of the book is opened here, others in a tab of their own."""
+
+        def lead(target: str) -> Attributes | None:
+            url, _, anchor = target.partition("#")
+            if found := self.contents.page_at(url):
+                return {"href": self.href(found) + f"#{quote(f'book-{anchor}')}" if anchor else self.href(found)}
+            away = re.match(r"(?:https?|mailto):", target, re.IGNORECASE)
+            return {"href": target, "target": "_blank", "rel": "noopener"} if away else None
+
+        return lead
+
+    def answer(
+        self, main: list[Node] | None = None, title: str = "", description: str = "", status: int = 200
+    ) -> Response:
+        """The whole page. Without `main`, the scripts fill it."""
+        values = {
+            "root": self.root or "./",
+            "assets": self.root + web.asset_path(""),
+            "accent": f"?accent={self.settings.accent[1:].lower()}" if self.settings.accent else "",
+            "logo": self._logo("logo"),
+            "icon": f"{self.root}logo" if self.settings.book_logo else self.root + web.asset_path("icon.svg"),
+        }
+        text = {"title": title or self.book, "book": self.book, "description": description}
+        values |= {name: escape(value) for name, value in text.items()}
+        values["contents"] = "".join(one.html() for one in self._contents())
+        values["main"] = "".join(one.html() for one in main) if main else _WAITING
+        whole = _packed(_PLACE.sub(lambda found: values[found[1]], _template()))
+        # It is asked for each time, so that a new release and a new state of the book are seen at once.
+        answer = web.answer(self.request, whole, "text/html; charset=utf-8", "no-cache")
+        if answer.status_code == 200:
+            answer.status_code = status
+        return answer
+
+    def _logo(self, kind: str) -> str:
+        has = self.settings.book_logo is not None
+        return node("img", class_=kind, src=f"{self.root}logo", alt="").html() if has else ""
+
+    def _contents(self) -> list[Node]:
+        modules: dict[str, list[PageSummary]] = {}
+        for one in self.pages:
+            modules.setdefault(one.module, []).append(one)
+        return [self._module(pages) for pages in modules.values()]
+
+    def _module(self, pages: list[PageSummary]) -> Node:
+        links = [self._link(one) for one in pages]
+        is_open = len(self.pages) <= _MANY or any(one.page_id == self.current for one in pages)
+        items = node("ul", *(node("li", link) for link in links))
+        return node("details", node("summary", pages[0].category or "Pages"), items, open="" if is_open else None)
+
+    def _link(self, one: PageSummary) -> Node:
+        current = "page" if one.page_id == self.current else None
+        return node("a", one.title, href=self.href(one.page_id), dir="auto", data_url=one.url, aria_current=current)
+
+
+_WAITING: Final = node(
+    "div",
+    node("p", "Opening the book…", class_="note"),
+    node("noscript", node("p", "This book is opened by a script: it needs a key, or is not ready yet.")),
+).html()
+
+
+def _cover(shell: _Shell, book: PageList, about: str) -> list[Node]:
+    """The title page."""
+    chapters: dict[str, list[PageSummary]] = {}
+    for one in book.pages:
+        chapters.setdefault(one.module, []).append(one)
+    picture = node("img", class_="cover-logo", src="logo", alt="") if shell.settings.book_logo else None
+    begin = node("a", "Start reading", class_="main-button", href=shell.href(book.pages[0].page_id))
+    cards = [_chapter(shell, pages) for pages in chapters.values()]
+    head = node("div", picture, node("h1", shell.book, tabindex="-1", dir="auto"), class_="cover")
+    head.add(node("p", about, class_="lede", dir="auto") if about else None, node("p", begin, class_="buttons"))
+    return [head, node("div", *cards, class_="chapters")]
+
+
+def _chapter(shell: _Shell, pages: list[PageSummary]) -> Node:
+    items = [node("li", node("a", one.title, href=shell.href(one.page_id), dir="auto")) for one in pages[:_LISTED]]
+    more = len(pages) - len(items)
+    rest = node("li", f"and {more} more", class_="more") if more else None
+    return node("section", node("h2", pages[0].category or "Pages"), node("ul", *items, rest), class_="chapter")
+
+
+def _page(shell: _Shell, found: RenderedPage) -> list[Node]:
+    category = node("p", found.category, class_="module") if found.category else None
+    shown = render(found, shell.leading(), shell.root)
+    return [*([category] if category else []), *shown, _turning(shell, found.page_id)]
+
+
+def _turning(shell: _Shell, page_id: str) -> Node:
+    ids = [one.page_id for one in shell.pages]
+    index = ids.index(page_id) if page_id in ids else -1
+    before = shell.pages[index - 1] if index > 0 else None
+    after = shell.pages[index + 1] if 0 <= index < len(ids) - 1 else None
+
+    def link(other: PageSummary | None, label: str, relation: str) -> Node:
+        if other is None:
+            return node("span")
+        return node("a", node("span", label), other.title, href=shell.href(other.page_id), rel=relation)
+
+    turning = node("nav", class_="turning", aria_label="Next and previous page")
+    return turning.add(link(before, "Previous", "prev"), link(after, "Next", "next"))
+
+
+def _first_paragraph(page: RenderedPage) -> str:
+    """What a page is about, in its own first words."""
+    block = next((block for block in page.blocks if block.kind == "paragraph"), None)
+    text = " ".join(page.text[block.start : block.end].replace("`", "").split()) if block else ""
+    if len(text) <= _DESCRIPTION:
+        return text
+    whole = re.match(rf".{{80,{_DESCRIPTION}}}[.!?](?= )", text)
+    return whole[0] if whole else f"{text[:_DESCRIPTION].rpartition(' ')[0]} …"
+
+
+@cache
+def _template() -> str:
+    return web.source(TEMPLATE)
+
+
+@lru_cache(maxsize=32)
+def _packed(whole: str) -> web.File:
+    return web.pack(whole.encode("utf-8", "replace"))

@@ -1,0 +1,209 @@
+"""The reader page as the server sends it: readable without a script, and nothing of the book can act in it."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selectolax.lexbor import LexborHTMLParser
+
+from chapterverse.book import Page
+from chapterverse.config import Settings
+from chapterverse.errors import ChapterverseError, CollectionNotFoundError, ConfigurationError
+from chapterverse.ingestion.composing import compose
+from chapterverse.ingestion.document import Document
+from chapterverse.ingestion.readers import read
+from tests.browser.shelf import Shelf
+from tests.scripted import Scripted, without_engines
+from tests.served import Served, serve
+
+HOSTILE = '</script><script>alert(1)</script> & "quoted" \u2028 \''
+
+ESCAPED = escape(HOSTILE, quote=False)
+
+
+def written(path: str, text: str, category: str = "") -> Page:
+    document = Document(
+        f"https://book.test/{path}",
+        path,
+        "my-handbook",
+        "markdown",
+        text.encode(),
+        chapters=(category,) if category else (),
+    )
+    return compose(document, read(document)[0])
+
+
+BOOK = [
+    written(
+        "start/first.md",
+        f"# First &lt;b&gt;\n\nWhat it is about. It is *short*.\n\n{ESCAPED}\n\n## Part\n\nWords.",
+        "Begin <here>",
+    ),
+    written(
+        "start/second.md",
+        '# Second\n\nSee [the part](first.md#part).\n\n```python\nprint("<b>")\n```\n',
+        "Begin <here>",
+    ),
+    written("more-things/third.md", "# Third\n\nThe [end](https://else.test/x), [no link](javascript:alert(1)).\n"),
+]
+
+
+@contextmanager
+def serving(shelf: Shelf, **settings: Any) -> Iterator[Served]:
+    with serve(Settings.load(**settings), opening=without_engines(index=shelf), answering=Scripted()) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Served]:
+    with serving(Shelf(BOOK)) as server:
+        yield server
+
+
+def fetched(server: Served, path: str, status: int = 200) -> LexborHTMLParser:
+    answer = server.http.get(path)
+    assert (answer.status_code, answer.headers["content-type"]) == (status, "text/html; charset=utf-8")
+    return LexborHTMLParser(answer.text)
+
+
+def texts(page: LexborHTMLParser, selector: str) -> list[str]:
+    return [found.text() for found in page.css(selector)]
+
+
+def value(page: LexborHTMLParser, selector: str, name: str) -> str:
+    """An attribute of the first such element."""
+    return str(page.css(selector)[0].attributes[name])
+
+
+pytestmark = pytest.mark.slow
+
+
+def test_the_title_page_has_the_books_name_description_and_chapters(server: Served) -> None:
+    page = fetched(server, "/")
+    assert texts(page, "main h1") == ["My handbook"], "by its folder, where BOOK_TITLE says nothing"
+    assert texts(page, "title") == ["My handbook"]
+    assert texts(page, "main .lede") == ["What it is about. It is short."]
+    assert texts(page, ".chapter h2") == ["Begin <here>", "More things"]
+    assert texts(page, ".chapter a") == [one.title for one in BOOK]
+    assert value(page, ".cover a", "href") == f"read/{BOOK[0].page_id}"
+    assert page.css_first("#book-switch") is not None
+
+
+def test_a_page_can_be_read_and_left_without_a_script(server: Served) -> None:
+    page = fetched(server, f"/read/{BOOK[1].page_id}")
+    assert texts(page, "title") == ["Second · My handbook"]
+    assert texts(page, "main .module") == ["Begin <here>"]
+    assert texts(page, "main h1") == ["Second"]
+    assert texts(page, "main pre code") == ['print("<b>")']
+    assert texts(page, ".contents [aria-current=page]") == ["Second"]
+    links = {link.text(): link.attributes["href"] for link in page.css("main a")}
+    assert links["the part"] == f"../read/{BOOK[0].page_id}#book-part"
+    assert links["PreviousFirst <b>"] == f"../read/{BOOK[0].page_id}"
+    assert links["NextThird"] == f"../read/{BOOK[2].page_id}"
+    there = server.http.get(f"/read/{BOOK[1].page_id}").url.join(links["the part"].partition("#")[0])
+    assert fetched(server, there.path).css_first("#book-part") is not None
+    third = fetched(server, f"/read/{BOOK[2].page_id}")
+    away = third.css("main p a")[0]
+    assert dict(away.attributes) == {"href": "https://else.test/x", "target": "_blank", "rel": "noopener"}
+    assert "no link" not in texts(third, "main p a")
+
+
+@pytest.mark.parametrize("path", ["/", f"/read/{BOOK[0].page_id}"])
+def test_nothing_of_the_book_becomes_markup(server: Served, path: str) -> None:
+    page = fetched(server, path)
+    assert [str(script.attributes.get("src")).rpartition("/")[2] for script in page.css("script")] == [
+        "theme.js",
+        "reader.js",
+    ]
+    assert page.css("b, here, [onclick]") == []
+    title = "First <b>"
+    assert title in texts(page, ".contents a")
+    if path != "/":
+        assert HOSTILE.partition(" ")[0] in texts(page, "main")[0]
+        assert texts(page, "main h1") == [title]
+
+
+def test_every_address_in_the_page_leads_somewhere(server: Served) -> None:
+    for path in ("/", f"/read/{BOOK[0].page_id}"):
+        answer = server.http.get(path)
+        page = LexborHTMLParser(answer.text)
+        found = [node.attributes.get("href") or node.attributes.get("src") for node in page.css("[href], [src]")]
+        for address in {str(one).partition("#")[0] for one in found} - {""}:
+            assert server.http.get(answer.url.join(address)).status_code == 200, address
+
+
+def test_a_page_that_is_not_there(server: Served) -> None:
+    for wanted in ("00000000-0000-4000-8000-000000000000", "nothing"):
+        assert texts(fetched(server, f"/read/{wanted}", 404), "main h1") == ["There is no such page"]
+
+
+def test_it_is_asked_for_again_and_not_sent_again(server: Served) -> None:
+    first = server.http.get("/")
+    assert first.headers["cache-control"] == "no-cache"
+    assert server.http.get("/", headers={"If-None-Match": first.headers["etag"]}).status_code == 304
+    assert server.http.get("/", headers={"Accept-Encoding": "gzip"}).headers["content-encoding"] == "gzip"
+
+
+@pytest.mark.parametrize("failure", [CollectionNotFoundError("There is no book yet."), None])
+def test_without_the_book_the_page_is_served_all_the_same(failure: ChapterverseError | None) -> None:
+    """A book that cannot be opened, and one whose engine hangs."""
+    with serving(Shelf(BOOK, failure=failure, hangs=failure is None)) as server:
+        for path in ("/", f"/read/{BOOK[0].page_id}"):
+            page = fetched(server, path)
+            assert page.css(".contents a") == []
+            assert "Opening the book" in texts(page, "main")[0]
+
+
+def test_what_a_key_protects_is_not_in_the_page() -> None:
+    with serving(Shelf(BOOK), api_keys="key") as server:
+        for path in ("/", f"/read/{BOOK[0].page_id}"):
+            text = server.http.get(path).text
+            assert not re.search("First|Begin|handbook|What it is about", text)
+
+
+def test_name_logo_and_colour_of_the_book(tmp_path: Path) -> None:
+    drawn = tmp_path / "logo.svg"
+    drawn.write_text('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>')
+    with serving(Shelf(BOOK), book_title="The <i>Handbook</i>", book_logo=drawn, accent="#0A7F5B") as server:
+        page = fetched(server, f"/read/{BOOK[0].page_id}")
+        assert texts(page, ".brand") == ["The <i>Handbook</i>"]
+        assert value(page, ".brand img", "src") == "../logo"
+        assert "reader.css?accent=0a7f5b" in value(page, "link[rel=stylesheet]", "href")
+        assert texts(fetched(server, "/"), "main h1") == ["The <i>Handbook</i>"]
+        logo = server.http.get("/logo")
+        assert (logo.content, logo.headers["content-type"]) == (drawn.read_bytes(), "image/svg+xml")
+        assert "sandbox" in logo.headers["content-security-policy"]
+    with serving(Shelf(BOOK)) as server:
+        assert server.http.get("/logo").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("accent", "blue"), ("accent", "#12345"), ("book_logo", "nowhere.svg"), ("book_logo", __file__)]
+)
+def test_a_name_logo_or_colour_that_cannot_be_is_refused(name: str, value: str) -> None:
+    with pytest.raises(ConfigurationError, match=name.upper()):
+        Settings.load(**{name: value})
+
+
+def test_page_with_code_stays_below_60_kb_without_fonts(server: Served) -> None:
+    path = f"/read/{BOOK[1].page_id}"
+    page = fetched(server, path)
+    loaded = [
+        node.attributes.get("src") or node.attributes["href"]
+        for node in page.css("script, link[rel=stylesheet], link[rel=icon]")
+    ]
+    sheet = next(address for address in loaded if address and address.endswith("reader.css"))
+    addresses = [
+        path,
+        *(server.http.get(path).url.join(str(one)).path for one in [*loaded, sheet.replace("reader.css", "prism.js")]),
+    ]
+    sizes = {}
+    for address in addresses:
+        with server.http.stream("GET", address, headers={"Accept-Encoding": "gzip"}) as answer:
+            sizes[address] = sum(map(len, answer.iter_raw()))
+    assert len(sizes) == 6
+    assert sum(sizes.values()) < 60_000, sizes

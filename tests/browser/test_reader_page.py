@@ -1,0 +1,560 @@
+"""Title page, outline, code, addresses, the parts of the ask panel; and the same book without any script."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, Route, expect
+
+from chapterverse.api.examples import EVENTS, SOURCE, SUMMARY
+from chapterverse.api.web import asset_path
+from chapterverse.book import Page as BookPage
+from chapterverse.ingestion.composing import compose
+from chapterverse.ingestion.document import Document
+from chapterverse.ingestion.readers import read
+from tests.browser.chromium import ask, in_view, shoot, visiting
+from tests.browser.shelf import Shelf, odd_page, scripted_server
+from tests.browser.test_access import faults
+from tests.browser.test_rendering import FIRST, NESTED
+from tests.scripted import Scripted
+from tests.served import Served
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+LONG = "\n\n".join(f"## Part {number}\n\n{'Words of this part. ' * 60}" for number in range(1, 7))
+CODE = """# Code
+
+```python title="loop.py"
+def turn(angle: float) -> str:  # <script>alert(1)</script>
+    return f"turned 🤖 {angle}"
+```
+
+```
+no language
+```
+
+```nothing-known
+x = 1
+```
+"""
+NARROW = {"width": 360, "height": 740}
+
+
+def written(name: str, text: str, category: str = "") -> BookPage:
+    document = Document(
+        f"book/{name}", name, "the-book", "markdown", text.encode(), chapters=(category,) if category else ()
+    )
+    return compose(document, read(document)[0])
+
+
+PAGES = [
+    written("parts/long.md", f"# Long\n\nA book about *parts*.\n\n{LONG}", "The parts"),
+    written("parts/code.md", CODE, "The parts"),
+    written("everything.md", FIRST),
+    written("nested.md", NESTED),
+    odd_page(),
+]
+LONG_PAGE, CODE_PAGE = PAGES[:2]
+
+
+@pytest.fixture(scope="module")
+def server(scripted: Scripted) -> Iterator[Served]:
+    with scripted_server(Shelf(PAGES), scripted, api_rate_limit=100_000) as running:
+        yield running
+
+
+@pytest.fixture
+def page(browser: Browser, server: Served) -> Iterator[Page]:
+    with visiting(browser, server.url, f"/read/{LONG_PAGE.page_id}") as opened:
+        opened.locator("main .headed").first.wait_for()
+        yield opened
+
+
+def stream(*events: dict[str, Any]) -> str:
+    return "".join(f"data: {json.dumps(event)}\n\n" for event in events)
+
+
+def answer_with(page: Page, *events: dict[str, Any]) -> None:
+    """The next questions are answered by these events."""
+
+    def answer(route: Route) -> None:
+        route.fulfill(body=stream(*events), content_type="text/event-stream")
+
+    page.unroute("**/chat/stream")
+    page.route("**/chat/stream", answer)
+
+
+# ── without a script ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("width", [1400, 360])
+def test_without_a_script_the_book_can_be_read(browser: Browser, server: Served, width: int) -> None:
+    view = {"width": width, "height": 740}
+    with visiting(browser, server.url, java_script_enabled=False, viewport=view) as page:
+        expect(page.locator("main h1")).to_have_text("The book")
+        page.get_by_role("link", name="Start reading").click()
+        expect(page.locator("main h1")).to_have_text("Long")
+        page.locator(".turning a[rel=next]").click()
+        expect(page.locator("main pre").first).to_contain_text("def turn")
+        page.locator(".contents a", has_text="Nested").click()
+        expect(page.locator("main h1")).to_have_text("Nested")
+        for name in ("#cv-ask", "#cv-ask-button", "#cv-search-button", "#cv-theme", ".ask-bar"):
+            expect(page.locator(name)).to_be_hidden()
+        shoot(page, f"40-no-script-{width}")
+
+
+SHAPE = """root => {
+    const copy = root.cloneNode(true);
+    copy.querySelectorAll(".copy, .anchor, .ask-section").forEach((node) => node.remove());
+    copy.querySelectorAll(".headed, .token").forEach((node) => node.replaceWith(...node.childNodes));
+    copy.querySelectorAll("[href], [src]").forEach((node) => {
+        const name = node.hasAttribute("href") ? "href" : "src";
+        node.setAttribute(name, new URL(node.getAttribute(name), root.baseURI).href);
+    });
+    copy.normalize();
+    const attributes = (node) => [...node.attributes].map(({ name, value }) => `${name}=${value}`).sort();
+    const shape = (node) =>
+        node.nodeType === 3 ? node.data : [node.localName, attributes(node), [...node.childNodes].map(shape)];
+    return JSON.stringify([...copy.childNodes].map(shape), null, 1);
+}"""
+
+
+@pytest.mark.parametrize("number", range(len(PAGES)))
+def test_server_and_script_make_the_same_page(browser: Browser, server: Served, number: int) -> None:
+    path = f"/read/{PAGES[number].page_id}"
+    with visiting(browser, server.url, path, java_script_enabled=False) as page:
+        sent = page.locator("main").evaluate(SHAPE)
+    with visiting(browser, server.url, path) as page:
+        page.wait_for_load_state("networkidle")
+        expect(page.locator("main .turning")).to_have_count(1)
+        assert page.locator("main").evaluate(SHAPE) == sent
+
+
+# ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_title_page_and_back_to_it(browser: Browser, server: Served) -> None:
+    with visiting(browser, server.url) as page:
+        expect(page.locator("main h1")).to_have_text("The book")
+        expect(page.locator("main .lede")).to_have_text("A book about parts.")
+        assert page.locator(".chapter h2").all_text_contents() == ["The parts", "Pages", "Odd"]
+        assert page.locator(".contents summary").all_text_contents() == ["The parts", "Pages", "Odd"]
+        page.locator(".chapter a", has_text="Code").click()
+        expect(page.locator("main h1")).to_have_text("Code")
+        expect(page.locator(".module")).to_have_text("The parts")
+        assert page.title() == "Code · The book"
+        page.go_back()
+        expect(page.locator("main .chapter").first).to_be_visible()
+        assert page.title() == "The book"
+        page.go_forward()
+        expect(page.locator("main h1")).to_have_text("Code")
+        page.locator(".contents a", has_text="Nested").click()  # a link that came with the title page
+        expect(page.locator("main h1")).to_have_text("Nested")
+        page.locator(".brand").click()
+        expect(page.locator("main .chapter").first).to_be_visible()
+        assert page.url == f"{server.url}/"
+
+
+def test_the_outline_follows_the_reader(browser: Browser, server: Served) -> None:
+    with visiting(browser, server.url, f"/read/{LONG_PAGE.page_id}", viewport={"width": 1700, "height": 700}) as page:
+        outline = page.get_by_role("navigation", name="On this page")
+        expect(outline.locator("a")).to_have_text([f"Part {number}" for number in range(1, 7)])
+        outline.get_by_role("link", name="Part 4").click()
+        expect(outline.locator("[aria-current=location]")).to_have_text("Part 4")
+        assert in_view(page, "#book-part-4")
+        assert page.url.endswith(f"/read/{LONG_PAGE.page_id}#book-part-4")
+        page.mouse.move(700, 400)
+        page.mouse.wheel(0, -10_000)
+        expect(outline.locator("[aria-current=location]")).not_to_have_text("Part 4")
+        page.mouse.wheel(0, 100_000)
+        expect(outline.locator("[aria-current=location]")).to_have_text("Part 6")
+        shoot(page, "41-outline")
+
+
+@pytest.mark.parametrize(("width", "closed"), [(1400, False), (1000, True)])
+def test_where_there_is_no_room_for_it_the_contents_list_the_sections(
+    browser: Browser, server: Served, width: int, closed: bool
+) -> None:
+    view = {"width": width, "height": 700}
+    with visiting(browser, server.url, f"/read/{LONG_PAGE.page_id}", viewport=view) as page:
+        expect(page.locator("#cv-outline")).to_be_hidden()
+        if closed:
+            page.get_by_role("button", name="Contents").click()
+        expect(page.locator(".contents .sections a").first).to_be_visible()
+
+
+def test_a_heading_has_an_address(page: Page) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.locator("#book-part-2").hover()
+    page.get_by_role("link", name="Link to the section Part 2").click()
+    expect(page.locator("#book-part-2")).to_be_focused()
+    assert page.url.endswith("#book-part-2")
+    assert page.evaluate("navigator.clipboard.readText()") == page.url
+
+
+def test_addresses_of_the_version_before_still_lead_there(browser: Browser, server: Served) -> None:
+    with visiting(browser, server.url, f"/#/{LONG_PAGE.page_id}?section=part-3") as page:
+        expect(page.locator("#book-part-3")).to_be_focused()
+        assert page.url == f"{server.url}/read/{LONG_PAGE.page_id}#book-part-3"
+    start = LONG_PAGE.text.index("Words of")
+    with visiting(browser, server.url, f"/#/{LONG_PAGE.page_id}?quote={start}-{start + 5}") as page:
+        expect(page.locator("mark.evidence")).to_have_text("Words")
+
+
+def test_back_returns_to_where_the_reader_was(page: Page) -> None:
+    page.evaluate("scrollTo(0, 900)")
+    page.locator(".contents a", has_text="Code").click()
+    expect(page.locator("main h1")).to_have_text("Code")
+    assert page.evaluate("scrollY") == 0
+    page.go_back()
+    expect(page.locator("main h1")).to_have_text("Long")
+    assert page.evaluate("scrollY") == 900
+    page.reload()
+    expect(page.locator("main .headed").first).to_be_attached()
+    assert page.evaluate("scrollY") == 900
+
+
+def test_code_has_colours_a_language_and_a_copy_button(browser: Browser, server: Served) -> None:
+    with visiting(browser, server.url, f"/read/{CODE_PAGE.page_id}") as page:
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        block = page.locator(".code").first
+        expect(block.locator(".token.keyword").first).to_have_text("def")
+        expect(block.locator(".token.comment")).to_have_text("# <script>alert(1)</script>")
+        expect(block.locator(".language")).to_have_text("python")
+        code = CODE.partition('loop.py"\n')[2].partition("\n```")[0]
+        assert block.locator("code").text_content() == code
+        block.get_by_role("button", name="Copy the code").click()
+        expect(block.get_by_role("button", name="Copied")).to_be_visible()
+        assert page.evaluate("navigator.clipboard.readText()") == code
+        expect(page.locator(".code").nth(1).locator(".token")).to_have_count(0)
+        assert page.locator(".code").nth(2).locator("code").text_content() == "x = 1"
+        assert page.locator("main script").count() == 0
+        shoot(page, "42-code")
+
+
+def test_evidence_is_marked_across_tokens(browser: Browser, server: Served) -> None:
+    quote = 'str:  # <script>alert(1)</script>\n    return f"turned 🤖'
+    start = CODE_PAGE.text.index(quote)
+    with visiting(browser, server.url, f"/read/{CODE_PAGE.page_id}?quote={start}-{start + len(quote)}") as page:
+        expect(page.locator(".token mark.evidence").first).to_be_visible()
+        marked = "".join(page.locator("mark.evidence").all_text_contents())
+        assert "".join(marked.split()) == "".join(quote.split())
+
+
+def test_code_is_shown_when_the_colours_cannot_be_had(browser: Browser, server: Served) -> None:
+    with visiting(browser, server.url, f"/read/{LONG_PAGE.page_id}") as page:
+        page.route("**/prism.js", lambda route: route.abort())
+        page.locator(".contents a", has_text="Code").click()
+        expect(page.locator(".code").first).to_contain_text("def turn")
+        expect(page.locator(".token")).to_have_count(0)
+
+
+def test_no_highlighter_is_fetched_for_a_page_without_code(page: Page) -> None:
+    page.wait_for_load_state("networkidle")
+    names = page.evaluate("performance.getEntriesByType('resource').map(({ name }) => name)")
+    assert not [name for name in names if "prism" in name]
+
+
+def test_fonts_are_our_own(page: Page) -> None:
+    page.evaluate("document.fonts.ready.then(() => null)")
+    loaded = page.evaluate(
+        "[...document.fonts].filter(({ status }) => status === 'loaded').map(({ family }) => family)"
+    )
+    assert {name.strip('"') for name in loaded} >= {"Inter", "Source Serif 4"}
+    assert (
+        page.locator("main p")
+        .nth(1)
+        .evaluate("node => getComputedStyle(node).fontFamily")
+        .startswith('"Source Serif 4"')
+    )
+    assert page.locator(".hint").evaluate("node => getComputedStyle(node).fontFamily").startswith("Inter")
+
+
+def test_name_logo_and_colour(browser: Browser, scripted: Scripted, tmp_path: Path) -> None:
+    logo = tmp_path / "logo.svg"
+    logo.write_text(
+        '<svg xmlns="http://www.w3.org/2000/svg" width="24" height="24"><circle cx="12" cy="12" r="11"/></svg>'
+    )
+    colours = set()
+    for accent, scheme in (("#0a7f5b", "light"), ("#ffe100", "light"), ("#0a7f5b", "dark"), ("#101030", "dark")):
+        settings = {"book_title": "A <b>book</b>", "book_logo": logo, "accent": accent}
+        with (
+            scripted_server(Shelf(PAGES), scripted, **settings) as server,
+            visiting(browser, server.url, color_scheme=scheme) as page,
+        ):
+            expect(page.locator(".brand")).to_have_text("A <b>book</b>")
+            assert page.locator(".brand img").evaluate("image => image.decode().then(() => image.naturalWidth)") == 24
+            button = page.get_by_role("link", name="Start reading")
+            colours.add(button.evaluate("node => getComputedStyle(node).backgroundColor"))
+            ask(page, "answer")
+            expect(page.locator(".confidence")).to_be_visible()
+            assert faults(page) == [], "it can be read, whatever the colour"
+            shoot(page, f"43-accent-{accent[1:]}-{scheme}")
+    assert len(colours) == 4
+
+
+# ── asking ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_suggestions_begin_a_conversation(browser: Browser, server: Served, scripted: Scripted) -> None:
+    body = {"suggestions": [{"question": "What <i>is</i> it?", "page": "p"}, {"question": "How?", "page": "p"}]}
+    with visiting(browser, server.url, "/livez") as page:
+        page.route("**/suggestions", lambda route: route.fulfill(json=body))
+        page.goto(server.url)
+        offered = page.get_by_role("list", name="Questions to begin with").get_by_role("button")
+        expect(offered).to_have_text(["What <i>is</i> it?", "How?"])
+        shoot(page, "44-suggestions")
+        offered.first.click()
+        expect(page.locator(".question")).to_have_text("What <i>is</i> it?")
+        expect(page.locator(".confidence")).to_be_visible()
+        assert scripted.asked[-1].query == "What <i>is</i> it?"
+
+
+@pytest.mark.parametrize("body", [{"suggestions": []}, None])
+def test_without_suggestions_nothing_is_shown(browser: Browser, server: Served, body: dict[str, Any] | None) -> None:
+    def fulfil(route: Route) -> None:
+        route.fulfill(json=body) if body else route.fulfill(status=404, json={"error_code": "not_found"})
+
+    with visiting(browser, server.url, "/livez") as page:
+        page.route("**/suggestions", fulfil)
+        page.goto(server.url)
+        page.wait_for_load_state("networkidle")
+        expect(page.locator(".hint")).to_be_visible()
+        expect(page.locator(".suggestions")).to_be_hidden()
+
+
+def test_the_composer_grows_and_holds_its_button(page: Page) -> None:
+    field, composer = page.get_by_label("Your question"), page.locator(".composer")
+    low = composer.bounding_box()
+    field.fill("One\nTwo\nThree\nFour")
+    high = composer.bounding_box()
+    button = page.get_by_role("button", name="Ask", exact=True).last.bounding_box()
+    assert low and high and button
+    assert low["height"] < 60 < high["height"]
+    assert high["y"] <= button["y"] and button["y"] + button["height"] <= high["y"] + high["height"]
+    assert min(button["width"], button["height"]) >= 24
+    field.fill("x\n" * 100)
+    tall = composer.bounding_box()
+    assert tall and tall["height"] < 220
+    ask(page, "answer")
+    expect(page.locator(".confidence")).to_be_visible()
+    again = composer.bounding_box()
+    assert again and again["height"] == low["height"]
+
+
+def test_sources_are_cards_whose_quote_is_shown_on_demand(page: Page) -> None:
+    ask(page, "answer")
+    card = page.locator(".sources .card")
+    expect(card).to_have_count(1)
+    expect(card.locator("a")).to_have_text(SOURCE["page_title"])
+    expect(card.locator(".quote")).to_be_hidden()  # the answer has the words already
+    card.get_by_text("Quote").click()
+    expect(card.locator(".quote")).to_have_text(SOURCE["quote"])
+
+
+def test_confidence_is_a_pill_that_explains_itself(page: Page) -> None:
+    ask(page, "answer")
+    pill = page.get_by_role("button", name="Confidence: high")
+    expect(pill).to_have_attribute("aria-expanded", "false")
+    expect(page.locator(".explanation")).to_be_hidden()
+    pill.click()
+    expect(pill).to_have_attribute("aria-expanded", "true")
+    expect(page.locator(".explanation")).to_contain_text("0.93 on a scale from 0 to 1")
+
+
+def test_an_answer_that_breaks_off_keeps_its_citations(page: Page) -> None:
+    source = SOURCE | {"page_id": LONG_PAGE.page_id, "quote_start": 8, "quote_end": 20}
+    chunk = EVENTS[1] | {"content": "It is so [1]. ", "sources": [source]}
+    for events, told in (
+        ([EVENTS[0], chunk], "The rest did not arrive. The answer broke off"),
+        (
+            [EVENTS[0], chunk, {"type": "error", "error_code": "agent_unavailable", "message": "Down."}],
+            "The rest did not arrive. Down.",
+        ),
+        (
+            [
+                EVENTS[0],
+                chunk,
+                {"type": "sources", "sources": [source]},
+                {"type": "done", **SUMMARY, "status": "truncated"},
+            ],
+            "The rest did not arrive.",
+        ),
+    ):
+        answer_with(page, *events)
+        ask(page, "anything")
+        turn = page.locator(".turn").last
+        expect(turn.locator(".failure, .caution")).to_contain_text(told)
+        expect(turn.locator(".sources .card")).to_have_count(1)
+        turn.locator(".answer .chip[href]").click()
+        expect(page.locator("mark.evidence").first).to_be_focused()
+    shoot(page, "45-cut")
+
+
+def test_a_stopped_answer_keeps_its_citations(page: Page, server: Served) -> None:
+    source = SOURCE | {"page_id": LONG_PAGE.page_id, "quote_start": 8, "quote_end": 20}
+    chunk = EVENTS[1] | {"content": "It is so [1]. ", "sources": [source]}
+    page.evaluate(
+        """([body]) => {
+            // A server that sends the beginning of an answer and then is silent.
+            const real = fetch;
+            globalThis.fetch = (address, options) => {
+                if (!String(address).endsWith("/chat/stream")) return real(address, options);
+                return Promise.resolve(new Response(new ReadableStream({
+                    start(controller) {
+                        controller.enqueue(new TextEncoder().encode(body));
+                        const stop = () => controller.error(new DOMException("", "AbortError"));
+                        options.signal.addEventListener("abort", stop);
+                    },
+                })));
+            };
+        }""",
+        [stream(EVENTS[0], chunk)],
+    )
+    ask(page, "anything")
+    expect(page.locator(".answer .chip[href]")).to_have_count(1)  # at once, not at the end
+    page.get_by_role("button", name="Stop").click()
+    expect(page.locator(".remark")).to_contain_text("Stopped. What is shown was verified. The rest did not arrive.")
+    expect(page.locator(".sources .card")).to_have_count(1)
+    page.locator(".answer .chip").click()
+    expect(page.locator("mark.evidence").first).to_be_focused()
+    shoot(page, "46-stopped")
+
+
+def test_a_refusal_leads_with_the_nearest_sections(page: Page) -> None:
+    nearest = [
+        {"page_title": "Long", "section_heading": "Part 2", "source_url": f"{LONG_PAGE.url}#part-2", "score": 0.2}
+    ]
+    done = {"type": "done", **SUMMARY, "status": "refused", "advice": "Searched for “x”.\n- Long", "nearest": nearest}
+    answer_with(
+        page,
+        EVENTS[0],
+        {"type": "chunk", "content": "The book does not say."},
+        {"type": "sources", "sources": []},
+        done,
+    )
+    ask(page, "Who?")
+    link = page.locator(".nearest a")
+    expect(link).to_have_text("Part 2")
+    above, below = link.bounding_box(), page.locator(".answer").bounding_box()
+    assert above and below and above["y"] < below["y"]
+    shoot(page, "47-refusal")
+    link.click()
+    expect(page.locator("#book-part-2")).to_be_focused()
+
+
+def test_markdown_of_an_answer_is_laid_out(page: Page) -> None:
+    chunks = ["Two **ways** [1]:\n\n", "- the `first` [1]\n", "- the second\n\n", "```bash\nls <b>\n```\n"]
+    events = [
+        {"type": "chunk", "content": chunk, "sources": [SOURCE] if not number else []}
+        for number, chunk in enumerate(chunks)
+    ]
+    answer_with(page, EVENTS[0], *events, {"type": "sources", "sources": [SOURCE]}, {"type": "done", **SUMMARY})
+    ask(page, "How?")
+    answer = page.locator(".answer")
+    expect(answer.locator("strong")).to_have_text("ways")
+    expect(answer.locator("li")).to_have_text(["the first 1", "the second"])
+    expect(answer.locator("pre code")).to_have_text("ls <b>")
+    expect(answer.locator(".chip")).to_have_count(2)
+
+
+def test_copy_and_share(page: Page, server: Served, scripted: Scripted) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    ask(page, "answer")
+    page.get_by_role("button", name="Copy the answer").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied.startswith("ROS 2 is a set of libraries [1].") and f"\n[1] {SOURCE['page_title']}" in copied
+    page.get_by_role("button", name="Share the question").click()
+    expect(page.get_by_role("button", name="Link copied")).to_be_visible()
+    shared = page.evaluate("navigator.clipboard.readText()")
+    assert shared == f"{server.url}/?ask=answer"
+    before = len(scripted.asked)
+    page.goto(shared)
+    expect(page.locator(".question")).to_have_text("answer")
+    expect(page.locator(".confidence")).to_be_visible()
+    assert len(scripted.asked) == before + 1
+    assert page.url == f"{server.url}/", "so that it is not asked again"
+
+
+def test_past_conversations(browser: Browser, server: Served) -> None:
+    ids = iter(f"00000000-0000-4000-8000-00000000000{number}" for number in range(9))
+
+    def answer(route: Route) -> None:
+        asked: Any = route.request.post_data_json
+        done = {"type": "done", **SUMMARY, "session_id": asked["session_id"] or next(ids)}
+        chunk = EVENTS[1] | {"sources": [SOURCE | {"page_id": LONG_PAGE.page_id}]}
+        route.fulfill(
+            body=stream(EVENTS[0], chunk, {"type": "sources", "sources": chunk["sources"]}, done),
+            content_type="text/event-stream",
+        )
+
+    with visiting(browser, server.url) as page:
+        page.route("**/chat/stream", answer)
+        page.route("**/sessions/*", lambda route: route.fulfill(status=204))
+        expect(page.get_by_role("button", name="Past conversations")).to_be_hidden()
+        for question in ("First of all?", "And then?"):
+            ask(page, question)
+            expect(page.locator(".confidence")).to_be_visible()
+            page.get_by_role("button", name="New conversation").click()
+        page.reload()
+        page.get_by_role("button", name="Past conversations").click()
+        listed = page.locator(".past li button")
+        expect(listed.locator("strong")).to_have_text(["And then?", "First of all?"])
+        shoot(page, "48-past")
+        listed.last.click()
+        expect(page.locator(".question")).to_have_text("First of all?")
+        page.locator(".answer .chip[href]").first.click()
+        expect(page.locator("main h1")).to_have_text("Long")
+        page.on("dialog", lambda dialog: dialog.accept())
+        page.get_by_role("button", name="Delete conversation").click()
+        expect(page.locator(".status")).to_have_text("The conversation is deleted.")
+        page.get_by_role("button", name="Past conversations").click()
+        expect(listed.locator("strong")).to_have_text(["And then?"])
+
+
+def test_the_ask_panel_can_be_put_away(page: Page) -> None:
+    button = page.locator("#cv-ask-button")
+    page.get_by_role("button", name="Close the ask panel").click()
+    expect(page.locator("#cv-ask")).to_be_hidden()
+    expect(button).to_be_focused()
+    expect(page.locator("#cv-outline")).to_be_visible()
+    page.reload()
+    expect(page.locator("main .headed").first).to_be_visible()
+    expect(page.locator("#cv-ask")).to_be_hidden()
+    button.click()
+    expect(page.get_by_label("Your question")).to_be_focused()
+
+
+def test_while_an_answer_comes_one_can_go_on_reading(page: Page) -> None:
+    ask(page, "pause 1")
+    expect(page.locator(".waiting .dots")).to_be_visible()
+    shoot(page, "49-loading")
+    page.locator(".contents a", has_text="Code").click()
+    expect(page.locator("main h1")).to_have_text("Code")
+    expect(page.locator(".confidence")).to_be_visible()
+
+
+def test_every_target_is_large_enough(browser: Browser, server: Served) -> None:
+    """24 pixels either way, but for links inside of sentences."""
+    for view in ({"width": 1400, "height": 800}, NARROW):
+        with visiting(browser, server.url, f"/read/{CODE_PAGE.page_id}", viewport=view) as page:
+            page.locator(".code .copy").first.wait_for()
+            if view is NARROW:
+                page.locator("#cv-ask-bar").click()
+            ask(page, "answer")
+            page.locator(".confidence").wait_for()
+            small = page.evaluate(
+                """[...document.querySelectorAll("button, a, summary")].filter((node) => {
+                    const { width, height } = node.getBoundingClientRect();
+                    return node.checkVisibility() && width && Math.min(width, height) < 24 && !node.closest("p, .skip");
+                }).map((node) => node.outerHTML)"""
+            )
+            assert small == []
+
+
+def test_asset_addresses_are_of_this_version(page: Page) -> None:
+    assert re.search(re.escape(asset_path("reader.css")), page.content())
