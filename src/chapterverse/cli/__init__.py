@@ -19,6 +19,7 @@ from chapterverse.cli.judging import judge_check
 from chapterverse.cli.reporting import report
 from chapterverse.cli.running import doctor, key, mcp, serve
 from chapterverse.cli.sessions import feedback, sessions
+from chapterverse.cli.suggesting import suggestions
 from chapterverse.cli.verifying import verify
 
 
@@ -38,6 +39,7 @@ def main(verbose: bool) -> None:
       chapterverse ask "what is a node?"   an answer with its sources, or a refusal
       chapterverse chat                    a conversation that remembers
       chapterverse search "nodes"          find passages, ask no language model
+      chapterverse suggestions             questions to begin with, each of which was tried
       chapterverse eval questions.jsonl    measure how well the book answers
       chapterverse check questions.jsonl   which of these questions a change of the book breaks
       chapterverse verify answer.json      whether the quotes of a saved answer still stand
@@ -61,6 +63,7 @@ for _command in (
     sources,
     forget,
     search,
+    suggestions,
     calibrate,
     ask,
     chat,
