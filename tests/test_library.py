@@ -6,11 +6,12 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
 from chapterverse import Book, SyncBook
-from chapterverse.errors import CollectionNotFoundError, ConfigurationError, IngestionError, ValidationFailed
+from chapterverse.errors import CollectionNotFoundError, ConfigurationError, IngestionError, NotFound, ValidationFailed
 from tests.llm_stub import serving_llm
 
 pytestmark = pytest.mark.slow
@@ -144,3 +145,20 @@ main(["search", "x"])
     assert ran.returncode == ConfigurationError.exit_code
     wanted = "error: Chapterverse runs on Linux and macOS. On Windows, use WSL 2 or a container."
     assert " ".join(ran.stderr.split()) == wanted
+
+
+async def test_an_answer_is_rated_by_its_turn(example_home: Path, postgres_url: str) -> None:
+    async with Book.open(example_home, database_url=postgres_url) as book:
+        answer = await book.ask("What is ROS 2?")
+        kept = await book.rate(answer.turn_id, "down", reason="unclear", comment="Too short.")
+        assert (kept.turn_id, kept.session_id) == (answer.turn_id, answer.session_id)
+        assert (kept.rating, kept.reason, kept.comment) == ("down", "unclear", "Too short.")
+        with pytest.raises(NotFound, match="There is no turn"):
+            await book.rate(str(uuid4()), "up")
+        with pytest.raises(ValidationFailed, match="turn_id"):
+            await book.rate(None, "up")
+
+
+def test_an_answer_is_rated_without_an_event_loop(example_home: Path, postgres_url: str) -> None:
+    with SyncBook.open(example_home, database_url=postgres_url) as book:
+        assert book.rate(book.ask("What is ROS 2?").turn_id, "up").rating == "up"

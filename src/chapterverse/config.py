@@ -112,6 +112,12 @@ class Settings(BaseSettings):
     writer: str = Field(
         "auto", description="auto: the language model with a key, else excerpts; or the writer of an installed package."
     )
+    suggestions: int = Field(
+        12,
+        ge=0,
+        le=50,
+        description="Questions that are tried and offered to readers; 0: none. A model answers each try.",
+    )
     agent_top_k: int = Field(5, ge=1, le=20, description="Passages a question is answered from.")
     agent_score_threshold: float | None = Field(None, ge=0, le=1, description="Least relevance of a passage, 0 to 1.")
     agent_max_turns: int = Field(50, ge=1, le=1000, description="Turns of a conversation that a model may see.")

@@ -17,12 +17,23 @@ from typing import Any, Self, TypedDict, TypeVar, Unpack
 from chapterverse import answering
 from chapterverse.arguments import read_request
 from chapterverse.config import Settings
-from chapterverse.errors import ValidationFailed
+from chapterverse.errors import NotFound, ValidationFailed
 from chapterverse.ingestion import pipeline
 from chapterverse.ingestion.ledger import Ledger
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.sources import open_source
-from chapterverse.models import ChatRequest, ChatResponse, Event, RetrievalRequest, SearchFilters, SearchResult
+from chapterverse.models import (
+    ChatRequest,
+    ChatResponse,
+    Event,
+    FeedbackKept,
+    FeedbackRequest,
+    Rating,
+    Reason,
+    RetrievalRequest,
+    SearchFilters,
+    SearchResult,
+)
 from chapterverse.retrieval import find_passages
 from chapterverse.services import Services
 from chapterverse.wiring import open_services
@@ -97,6 +108,18 @@ class Book:
             async for event in events:
                 yield event
 
+    async def rate(
+        self, turn_id: str | None, rating: Rating, *, reason: Reason | None = None, comment: str = ""
+    ) -> FeedbackKept:
+        """Keep what a reader thinks of an answer, by its `turn_id`. Rating again replaces what was kept.
+
+        Raises NotFound when no such turn is kept."""
+        given = read_request(FeedbackRequest, turn_id=turn_id, rating=rating, reason=reason, comment=comment)
+        kept = await (await self._open()).conversations.rate(given)
+        if kept is None:
+            raise NotFound(f"There is no turn {turn_id}. Rate an answer that was kept, by its turn_id.")
+        return kept
+
     async def close(self) -> None:
         """Close the engines. The book opens them again when it is used again."""
         async with self._opening:
@@ -167,6 +190,12 @@ class SyncBook:
             pumping.result()
         finally:
             pumping.cancel()
+
+    def rate(
+        self, turn_id: str | None, rating: Rating, *, reason: Reason | None = None, comment: str = ""
+    ) -> FeedbackKept:
+        """As `Book.rate`."""
+        return self._run(self._book.rate(turn_id, rating, reason=reason, comment=comment))
 
     def close(self) -> None:
         """Close the engines and end the thread. The book starts them again when it is used again."""

@@ -10,7 +10,7 @@ import os
 import signal
 import threading
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -30,6 +30,7 @@ from chapterverse.api import (
     reader,
     responses,
     sessions,
+    suggestions,
     web,
     widget,
 )
@@ -46,6 +47,7 @@ from chapterverse.api.request_log import RequestLog
 from chapterverse.api.shared_health import SharedHealth
 from chapterverse.api.streaming import HEARTBEAT_SECONDS
 from chapterverse.config import Settings
+from chapterverse.evaluation.suggestions import Shelf, keeping_suggestions
 from chapterverse.health import Health
 from chapterverse.housekeeping import keeping_house
 from chapterverse.services import Services
@@ -100,19 +102,29 @@ def create_app(
             app.state.services = services
             shared = SharedHealth(rates.redis.ask) if rates.redis else None
             app.state.health = Health((*services.dependencies, *rates.dependencies), shared=shared)
-            if serves:
-                _settle_memory()
-            yield
+            async with AsyncExitStack() as background:
+                if serves:
+                    _settle_memory()
+                    await background.enter_async_context(keeping_suggestions(services, gate.is_busy))
+                yield
         await rates.close()
 
     app = FastAPI(lifespan=lifespan, **_ABOUT)
     app.state.answering, app.state.gate, app.state.telemetry = answering, gate, telemetry
     app.state.heartbeat, app.state.contents = HEARTBEAT_SECONDS, Contents()
-    for routes in (chat, openai, responses, book, sessions, feedback, probes, reader, web, widget, docs):
+    app.state.suggestions = Shelf(settings.chapterverse_home)
+    subjects = (chat, openai, responses, book, suggestions, sessions, feedback, probes, reader, web, widget, docs)
+    for routes in subjects:
         app.include_router(routes.router)
     app.router.routes.append(mcp_route(settings.cors_origins))
     errors.install(app)
-    # Each wraps those before it: the last is met first.
+    _wrap(app, settings, rates, telemetry)
+    app.openapi = lambda: description.describe(app, with_keys=bool(settings.api_keys))  # type: ignore[method-assign]
+    return app
+
+
+def _wrap(app: FastAPI, settings: Settings, rates: RateLimits, telemetry: Telemetry) -> None:
+    """What every request passes. Each wraps those before it: the last is met first."""
     app.add_middleware(BodyLimit)
     app.add_middleware(Guard, settings=settings, rates=rates)
     if settings.cors_origins:
@@ -129,8 +141,6 @@ def create_app(
     app.add_middleware(SafeHeaders)
     app.add_middleware(RequestLog, telemetry=telemetry)
     app.add_middleware(RequestIds)
-    app.openapi = lambda: description.describe(app, with_keys=bool(settings.api_keys))  # type: ignore[method-assign]
-    return app
 
 
 def _settle_memory() -> None:

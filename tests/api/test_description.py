@@ -121,5 +121,5 @@ def test_with_keys_the_routes_say_so() -> None:
 
 def test_mcp_is_described(schema: dict[str, Any]) -> None:
     operation = schema["paths"]["/mcp"]["post"]
-    for tool in ("search_documentation", "ask_book", "read_page"):
+    for tool in ("search_documentation", "ask_book", "read_page", "rate_answer"):
         assert tool in operation["description"]

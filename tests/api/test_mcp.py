@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import httpx2
 import pytest
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.slow
 
 DOCS = (Path(__file__).parents[2] / "docs" / "api.md").read_text("utf-8")
 SELECTION = "🤖 Kestrel is a drone.\r\nThe winch of the Kestrel lifts 12 kg.\r\nIt is painted red."
-TOOLS = ["search_documentation", "ask_book", "read_page"]
+TOOLS = ["search_documentation", "ask_book", "read_page", "rate_answer"]
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +84,13 @@ async def explore(client: Client) -> None:
     assert all(source.quote in texts(said)[-1] and source.module == "ros2" for source in answer.sources)
     again = await client.call_tool("ask_book", {"question": "Who maintains it?", "session_id": answer.session_id})
     assert again.structured_content["session_id"] == answer.session_id
+
+    rated = await client.call_tool("rate_answer", {"turn_id": answer.turn_id, "rating": "down", "reason": "unclear"})
+    assert rated.structured_content["session_id"] == answer.session_id
+    assert texts(rated) == ["Kept: down, unclear."]
+    unknown = {"turn_id": str(uuid4()), "rating": "up"}
+    refused(await client.call_tool("rate_answer", unknown), "not_found")
+    refused(await client.call_tool("rate_answer", unknown | {"reason": "wrong"}), BAD)
 
     silent = await client.call_tool("ask_book", {"question": "Which yeast makes the best sourdough bread?"})
     refusal, advice = texts(silent)

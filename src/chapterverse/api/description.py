@@ -25,8 +25,8 @@ _MCP: dict[str, Any] = {
         "operationId": "mcp",
         "summary": "Model Context Protocol",
         "description": "The book for assistants and editors, over streamable HTTP without sessions: the tools "
-        "`search_documentation`, `ask_book` and `read_page`, and every page as a resource. The tools describe "
-        "themselves: `tools/list`. `Accept` must name `application/json` and `text/event-stream`.",
+        "`search_documentation`, `ask_book`, `read_page` and `rate_answer`, and every page as a resource. The tools "
+        "describe themselves: `tools/list`. `Accept` must name `application/json` and `text/event-stream`.",
         "requestBody": {
             "required": True,
             "content": {

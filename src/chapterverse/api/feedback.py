@@ -6,6 +6,7 @@ from chapterverse.api.errors import responses
 from chapterverse.api.services import ServicesOf
 from chapterverse.errors import NotFound
 from chapterverse.models import FeedbackKept, FeedbackRequest
+from chapterverse.services import Services
 
 router = APIRouter(tags=["conversations"])
 
@@ -13,6 +14,11 @@ router = APIRouter(tags=["conversations"])
 @router.post("/feedback", responses=responses(400, 401, 404, 413, 429, 503))
 async def give_feedback(body: FeedbackRequest, services: ServicesOf) -> FeedbackKept:
     """Rate an answer up or down, with a reason. It is kept beside the turn, and deleted with it."""
+    return await keep_feedback(body, services)
+
+
+async def keep_feedback(body: FeedbackRequest, services: Services) -> FeedbackKept:
+    """Keep feedback, whichever door it came through."""
     kept: FeedbackKept | None = await services.conversations.rate(body)
     if kept is None:
         of_session = f" in session {body.session_id}" if body.session_id else ""

@@ -69,6 +69,10 @@ class Gate:
         """How many requests wait."""
         return sum(len(line) for line in self._turns.values())
 
+    def is_busy(self) -> bool:
+        """Whether any request works or waits."""
+        return self.running > 0 or self.waiting > 0
+
     @asynccontextmanager
     async def slot(self, client: str) -> AsyncIterator[Slot]:
         """Hold a slot; raise `Overloaded` when the queue is full or does not move."""

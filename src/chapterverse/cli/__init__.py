@@ -13,11 +13,14 @@ from chapterverse import __version__
 from chapterverse.cli.asking import ask
 from chapterverse.cli.book import calibrate, forget, ingest, search, sources
 from chapterverse.cli.chat import chat
+from chapterverse.cli.checking import check
 from chapterverse.cli.evaluating import evaluate
 from chapterverse.cli.judging import judge_check
 from chapterverse.cli.reporting import report
 from chapterverse.cli.running import doctor, key, mcp, serve
 from chapterverse.cli.sessions import feedback, sessions
+from chapterverse.cli.suggesting import suggestions
+from chapterverse.cli.verifying import verify
 
 
 @click.group(
@@ -36,7 +39,10 @@ def main(verbose: bool) -> None:
       chapterverse ask "what is a node?"   an answer with its sources, or a refusal
       chapterverse chat                    a conversation that remembers
       chapterverse search "nodes"          find passages, ask no language model
+      chapterverse suggestions             questions to begin with, each of which was tried
       chapterverse eval questions.jsonl    measure how well the book answers
+      chapterverse check questions.jsonl   which of these questions a change of the book breaks
+      chapterverse verify answer.json      whether the quotes of a saved answer still stand
       chapterverse report                  what readers asked, and what the book lacks
       chapterverse judge-check             whether the configured model is fit to judge
       chapterverse serve                   the HTTP API on port 8000, described at /docs
@@ -57,12 +63,15 @@ for _command in (
     sources,
     forget,
     search,
+    suggestions,
     calibrate,
     ask,
     chat,
     sessions,
     feedback,
     evaluate,
+    check,
+    verify,
     report,
     judge_check,
     serve,

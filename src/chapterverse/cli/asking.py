@@ -32,8 +32,16 @@ if TYPE_CHECKING:
 @search_options
 @click.option("--session", metavar="ID", help="Go on with a conversation, as its id was shown.")
 @click.option("--json", "as_json", is_flag=True, help="Print the ChatResponse as JSON.")
+@click.option(
+    "--proof",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Save the answer with its quotes and hashes of their pages, for `chapterverse verify`.",
+)
 @command
-async def ask(question: str, selection: str | None, session: str | None, as_json: bool, **options: Any) -> int:
+async def ask(
+    question: str, selection: str | None, session: str | None, as_json: bool, proof: Path | None, **options: Any
+) -> int:
     """Ask the book, or a selection, one QUESTION.
 
     Sentences are shown as soon as they have been checked, each with the number of its source. When the book does not
@@ -45,11 +53,14 @@ async def ask(question: str, selection: str | None, session: str | None, as_json
       chapterverse ask "What does it depend on?" --select notes.md
       git show HEAD | chapterverse ask "What does it change?" --select -
       chapterverse ask "What is a topic?" -f module=ros2 --json | jq .sources
+      chapterverse ask "What is a topic?" --proof answer.json && chapterverse verify answer.json
     """
     from chapterverse.config import Settings
     from chapterverse.models import ChatRequest
     from chapterverse.terminal.answers import AnswerView
 
+    if selection and proof:
+        raise ValidationFailed("--proof is for answers from the book; a selection is not kept to be looked at later.")
     selected = await read_selection(selection) if selection else None
     request = read_request(
         ChatRequest, query=question, session_id=session, **selection_fields(selected), **search_fields(**options)
@@ -65,7 +76,17 @@ async def ask(question: str, selection: str | None, session: str | None, as_json
         else:
             with AnswerView(with_session=True) as view:
                 answer = await answered(request, services, view, resumes=bool(session))
+        if proof is not None:
+            await _save_proof(request.query, answer, services, proof)
     return REFUSED if answer.status == "refused" else 0
+
+
+async def _save_proof(question: str, answer: "ChatResponse", services: "Services", path: Path) -> None:
+    from chapterverse.evidence.proofs import make_proof, save_proof
+    from chapterverse.terminal import show_note
+
+    save_proof(await make_proof(question, answer, services.index), path)
+    show_note(f"proof: {path}")
 
 
 async def answered(

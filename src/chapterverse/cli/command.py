@@ -14,6 +14,7 @@ P = ParamSpec("P")
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 REFUSED = 20  # exit code when the book, or the selection, does not say; errors have lower ones
+WORSE = 21  # exit code of a comparison that found a change for the worse
 INTERRUPTED = 130  # exit code after Ctrl-C, as shells have it
 
 

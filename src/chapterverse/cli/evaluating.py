@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from chapterverse import __version__
-from chapterverse.cli.command import INTERRUPTED, command
+from chapterverse.cli.command import INTERRUPTED, WORSE, command
 from chapterverse.errors import ValidationFailed
 
 if TYPE_CHECKING:
@@ -20,11 +20,9 @@ if TYPE_CHECKING:
     from chapterverse.evaluation.report import Run
     from chapterverse.services import Services
 
-CHANGED = 21  # exit code of a comparison that found a change for the worse
-
 
 @click.command(
-    "eval", epilog=f"Exit code: 0, also when answers were wrong; {CHANGED} when --compare finds a measure worse."
+    "eval", epilog=f"Exit code: 0, also when answers were wrong; {WORSE} when --compare finds a measure worse."
 )
 @click.argument("files", nargs=-1, metavar="SET", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the report as JSON and as a page.")
@@ -157,7 +155,7 @@ def _compare(files: tuple[Path, ...], *, as_json: bool) -> int:
         click.echo(TypeAdapter(Comparison).dump_json(found, indent=1).decode())
     else:
         show_comparison(found)
-    return CHANGED if any(change.verdict == "worse" for change in found.changes) else 0
+    return WORSE if any(change.verdict == "worse" for change in found.changes) else 0
 
 
 async def _draft(files: tuple[Path, ...], count: int) -> int:

@@ -18,6 +18,14 @@ class Passage(Frozen):
     similarity: float
 
 
+class Mark(Frozen):
+    """A stretch that answers: `page_text[start:end] == text`."""
+
+    start: int
+    end: int
+    text: str
+
+
 class Citation(Frozen):
     """Evidence that was shown."""
 
@@ -25,6 +33,8 @@ class Citation(Frozen):
     page_title: str
     section_heading: str
     quote: str
+    page_id: str = ""
+    marks: tuple[Mark, ...] = ()  # of the quote, what answers
 
 
 class Case(Frozen):

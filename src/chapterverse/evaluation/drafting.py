@@ -4,7 +4,7 @@ Drafts are plain and some are clumsy: they save typing, not judgement. The same 
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, zip_longest
 from typing import Final
@@ -53,6 +53,15 @@ def draft_questions(pages: Sequence[Page], count: int) -> list[Question]:
     return numbered + [draft.model_copy(update={"id": f"u{number:02}"}) for number, draft in enumerate(swapped, 1)]
 
 
+def definitions(page: Page, section: Section, inside: Callable[[str], str]) -> Iterator[tuple[str, str]]:
+    """Questions that sentences of a section answer plainly, each with the term that it asks about. `inside` writes the
+    words that begin a sentence as they are written inside of one."""
+    for sentence in _prose(page, section):
+        draft = _from_sentence(page, section, sentence, inside)
+        if draft is not None and draft.term:
+            yield draft.question.question, draft.term
+
+
 def to_line(question: Question) -> str:
     """A question as a line of a set, without what it does not have."""
     empty = {name for name in Question.model_fields if getattr(question, name) in (None, "", ())}
@@ -84,7 +93,10 @@ def _prose(page: Page, section: Section) -> Iterator[str]:
                     yield sentence
 
 
-def _from_sentence(page: Page, section: Section, sentence: str) -> Draft | None:
+def _from_sentence(
+    page: Page, section: Section, sentence: str, inside: Callable[[str], str] | None = None
+) -> Draft | None:
+    inside = inside or (lambda text: _as_inside(text, page))
     asks = (
         (_DEFINITION, "What {verb} {named}?"),
         (_PURPOSE, "What {verb} {named} used for?"),
@@ -93,7 +105,7 @@ def _from_sentence(page: Page, section: Section, sentence: str) -> Draft | None:
     for pattern, asked in asks:
         found = pattern.match(sentence)
         if found and _is_term(found["term"]):
-            term = found["term"] if found["article"] else _as_inside(found["term"], page)
+            term = found["term"] if found["article"] else inside(found["term"])
             named = (found["article"] or "").lower() + term
             question = _question(page, section, sentence, asked.format(verb=found["verb"], named=named))
             answer = {"answer": (found["rest"].rstrip(". "),)}

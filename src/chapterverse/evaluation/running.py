@@ -9,9 +9,9 @@ from collections.abc import AsyncGenerator, Sequence
 
 from chapterverse.answering import Prepared, fold, prepare, stream
 from chapterverse.errors import ChapterverseError
-from chapterverse.evaluation.cases import Case, Citation, Passage
+from chapterverse.evaluation.cases import Case, Citation, Mark, Passage
 from chapterverse.evaluation.questions import Question
-from chapterverse.models import ChatRequest, ChatResponse, ChunkResult, RetrievalRequest
+from chapterverse.models import ChatRequest, ChatResponse, ChunkResult, RetrievalRequest, SourceCitation
 from chapterverse.retrieval import retrieve_with_retry
 from chapterverse.services import Services
 from chapterverse.turns import Turn
@@ -82,6 +82,22 @@ def _passage(chunk: ChunkResult) -> Passage:
     )
 
 
+def _citation(source: SourceCitation) -> Citation:
+    at = source.quote_start
+    marks = [
+        Mark(start=one.start, end=one.end, text=source.quote[one.start - at : one.end - at])
+        for one in source.highlights
+    ]
+    return Citation(
+        source_url=source.source_url,
+        page_title=source.page_title,
+        section_heading=source.section_heading,
+        quote=source.quote,
+        page_id=source.page_id,
+        marks=tuple(marks),
+    )
+
+
 def _case(question: Question, prepared: Prepared, answer: ChatResponse) -> Case:
     took = answer.metadata
     return Case(
@@ -90,15 +106,7 @@ def _case(question: Question, prepared: Prepared, answer: ChatResponse) -> Case:
         passages=[_passage(chunk) for chunk in (prepared.found.results if prepared.found else ())],
         status=answer.status,
         answer=answer.answer.strip(),
-        citations=[
-            Citation(
-                source_url=source.source_url,
-                page_title=source.page_title,
-                section_heading=source.section_heading,
-                quote=source.quote,
-            )
-            for source in answer.sources
-        ],
+        citations=[_citation(source) for source in answer.sources],
         confidence=answer.confidence,
         level=answer.confidence_level,
         latency_ms=took.query_time_ms,

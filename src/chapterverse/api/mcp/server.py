@@ -1,4 +1,4 @@
-"""What the MCP door offers: three tools over the book, and its pages as resources.
+"""What the MCP door offers: four tools over the book, and its pages as resources.
 
 Errors of a tool are results with `isError` and the common error body; errors of a resource are JSON-RPC errors with
 that body as their data. The transport is a `Desk`, so that the same tools serve stdio and HTTP.
@@ -16,12 +16,21 @@ from mcp.server import Server, ServerRequestContext
 from pydantic import BaseModel
 
 from chapterverse import __version__
+from chapterverse.api.feedback import keep_feedback
 from chapterverse.api.inert import advice_of, inert, inert_line, link_to, marked, place_of, written
 from chapterverse.api.mcp.arguments import AskArguments, ReadArguments, SearchArguments, reading_arguments
 from chapterverse.api.pages import read_page
 from chapterverse.errors import ChapterverseError, InternalError, NotFound
 from chapterverse.evidence.citations import markers_in
-from chapterverse.models import ChatRequest, ChatResponse, ErrorResponse, PageText, SearchResult
+from chapterverse.models import (
+    ChatRequest,
+    ChatResponse,
+    ErrorResponse,
+    FeedbackKept,
+    FeedbackRequest,
+    PageText,
+    SearchResult,
+)
 from chapterverse.retrieval import find_passages
 from chapterverse.services import Services
 
@@ -33,7 +42,8 @@ LISTED: Final = 1000  # resources in one answer; a cursor leads to the next
 _INSTRUCTIONS = (
     "Answers from one book. ask_book gives an answer whose every sentence was checked against the passage it cites; "
     "keep its [1] markers and name the sources. status `refused` means that the book does not say: do not answer from "
-    "elsewhere as if it did. search_documentation finds passages, read_page gives a whole page."
+    "elsewhere as if it did. search_documentation finds passages, read_page gives a whole page. When the user says "
+    "that an answer was good or bad, tell the book's author with rate_answer."
 )
 
 
@@ -193,14 +203,23 @@ async def _read(given: dict[str, Any], desk: Desk) -> types.CallToolResult:
     return _result(page, inert(page.text))
 
 
-def _tool(name: str, description: str, takes: type[BaseModel], gives: type[BaseModel]) -> types.Tool:
+async def _rate(given: dict[str, Any], desk: Desk) -> types.CallToolResult:
+    with reading_arguments():
+        feedback = FeedbackRequest.model_validate(given)
+    kept = await keep_feedback(feedback, desk.services)
+    return _result(kept, f"Kept: {kept.rating}{f', {kept.reason}' if kept.reason else ''}.")
+
+
+def _tool(
+    name: str, description: str, takes: type[BaseModel], gives: type[BaseModel], *, reads: bool = True
+) -> types.Tool:
     return types.Tool(
         name=name,
         description=description,
         input_schema=takes.model_json_schema(),
         output_schema=gives.model_json_schema(mode="serialization"),
         # A conversation is kept, but nothing that the caller could see or lose.
-        annotations=types.ToolAnnotations(read_only_hint=True, open_world_hint=False),
+        annotations=types.ToolAnnotations(read_only_hint=reads, destructive_hint=False, open_world_hint=False),
     )
 
 
@@ -234,6 +253,17 @@ _TOOLS: Final[dict[str, tuple[types.Tool, Run]]] = {
             PageText,
         ),
         _read,
+    ),
+    "rate_answer": (
+        _tool(
+            "rate_answer",
+            "Keep what the user thinks of an answer of ask_book, for the author of the book: up or down, a reason, and "
+            "a comment in the user's own words. turn_id is that of the answer.",
+            FeedbackRequest,
+            FeedbackKept,
+            reads=False,
+        ),
+        _rate,
     ),
 }
 

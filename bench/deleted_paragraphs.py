@@ -1,0 +1,105 @@
+"""Whether `check` names exactly the questions of a paragraph that was deleted: `python -m bench.deleted_paragraphs`.
+
+Each paragraph of the example book that answers a question of its set is deleted in turn. Its questions are those that
+were answered from it. Prints what was named too much or too little, then the counts. A question with a passage that was
+read before is not read again, since nearly all of them are the same in every state of the book.
+"""
+
+import argparse
+import asyncio
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from chapterverse.config import Settings
+from chapterverse.evaluation.checking import Outcome, compare_case
+from chapterverse.evaluation.measures import contains
+from chapterverse.evaluation.questions import Question, load_questions
+from chapterverse.evaluation.running import ask
+from chapterverse.ingestion.options import SourceOptions
+from chapterverse.ingestion.pipeline import Workshop, ingest
+from chapterverse.ingestion.sources import open_source
+from chapterverse.services import Services
+from chapterverse.trained import Passage, Read, SectionReader
+from chapterverse.wiring import open_services
+
+_ROOT: Final = Path(__file__).parent.parent
+_FENCED: Final = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+
+
+def _remember_readings() -> None:
+    read, known = SectionReader._read, dict[tuple[str, Passage], Read]()
+
+    def read_once(self: SectionReader, question: str, passage: Passage) -> Read:
+        if (question, passage) not in known:
+            known[question, passage] = read(self, question, passage)
+        return known[question, passage]
+
+    SectionReader._read = read_once  # type: ignore[method-assign]
+
+
+async def main() -> None:
+    """Delete, ask, compare, restore."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--every", type=int, default=1, help="delete only every so many-th paragraph")
+    options = parser.parse_args()
+    _remember_readings()
+    questions = load_questions(_ROOT / "examples" / "questions.jsonl")
+    with tempfile.TemporaryDirectory() as folder:
+        book, home = Path(folder) / "book", Path(folder) / "home"
+        shutil.copytree(_ROOT / "examples" / "book", book)
+        async with open_services(Settings.load(chapterverse_home=home)) as services:
+            await _ingest(book, services)
+            before = {one.id: await _outcome(one, services) for one in questions}
+            paragraphs = [found for found in _paragraphs(book) if _answered_from(found[1], before)]
+            exact = too_many = too_few = 0
+            for path, paragraph in paragraphs[:: options.every]:
+                text = path.read_text("utf-8")
+                path.write_text(text.replace(paragraph, ""), "utf-8")
+                await _ingest(book, services)
+                expected = _answered_from(paragraph, before)
+                named = {one.id for one in questions if await _is_named(one, before[one.id], services)}
+                path.write_text(text, "utf-8")
+                exact += named == expected
+                too_many, too_few = too_many + len(named - expected), too_few + len(expected - named)
+                if named != expected:
+                    print(path.name, {"named": sorted(named), "expected": sorted(expected)}, paragraph[:60], flush=True)
+    told = {"paragraphs": len(paragraphs[:: options.every]), "exact": exact}
+    print(json.dumps(told | {"named_too_much": too_many, "not_named": too_few}))
+
+
+async def _ingest(book: Path, services: Services) -> None:
+    workshop = Workshop(services.index, services.embedder, services.settings.chapterverse_home)
+    await ingest([open_source(str(book), SourceOptions())], workshop)
+
+
+async def _outcome(question: Question, services: Services) -> Outcome:
+    return (await compare_case(await ask(question, services), None, services)).now
+
+
+async def _is_named(question: Question, before: Outcome, services: Services) -> bool:
+    finding = await compare_case(await ask(question, services), before, services)
+    return finding.verdict in ("broken", "contradictory", "changed")
+
+
+def _paragraphs(book: Path) -> Iterator[tuple[Path, str]]:
+    """The paragraphs, lists and tables of the book, as they are written."""
+    for path in sorted(book.rglob("*.md*")):
+        text = _FENCED.sub("", path.read_text("utf-8"))
+        yield from ((path, part) for part in re.split(r"\n{2,}", text) if part.strip())
+
+
+def _answered_from(paragraph: str, outcomes: dict[str, Outcome]) -> set[str]:
+    return {
+        id_
+        for id_, outcome in outcomes.items()
+        if any(contains(paragraph, one.text) for one in outcome.evidence if outcome.answered)
+    }
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,61 @@
+"""Whether suggested questions are answered when they are clicked: `python -m bench.suggestions HOME...`.
+
+Makes the suggestions of each home, then asks each one as a reader would, in a new session over the services as a server
+has them. Homes are not written to. `example`, also if no home is named, is the example book, which is ingested.
+"""
+
+import asyncio
+import json
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from chapterverse.answering import fold, prepare, stream
+from chapterverse.config import Settings
+from chapterverse.evaluation.statistics import wilson_interval
+from chapterverse.evaluation.suggesting import make_suggestions
+from chapterverse.ingestion.options import SourceOptions
+from chapterverse.ingestion.pipeline import Workshop, ingest
+from chapterverse.ingestion.sources import open_source
+from chapterverse.models import ChatRequest
+from chapterverse.wiring import open_services
+
+WANTED = 50
+_BOOK = Path(__file__).parent.parent / "examples" / "book"
+
+
+async def main() -> None:
+    """Make and ask."""
+    asked = answered = 0
+    homes = [None if given == "example" else Path(given) for given in sys.argv[1:]]
+    for home in homes or [None]:
+        with tempfile.TemporaryDirectory() as folder:
+            copy = Path(folder) / "home"
+            if home is not None:
+                shutil.copytree(home, copy, ignore=shutil.ignore_patterns("readers", "*.lock", "postgres"))
+            told = await _measure(copy, ingesting=home is None)
+        print(json.dumps({"book": home.name if home else "example"} | told, indent=1, ensure_ascii=False), flush=True)
+        asked, answered = asked + told["suggestions"], answered + told["answered"]
+    low, high = wilson_interval(answered, asked)
+    print(json.dumps({"suggestions": asked, "answered": answered, "interval": [round(low, 3), round(high, 3)]}))
+
+
+async def _measure(home: Path, *, ingesting: bool) -> dict[str, Any]:
+    async with open_services(Settings.load(chapterverse_home=home)) as services:
+        if ingesting:
+            workshop = Workshop(services.index, services.embedder, home)
+            await ingest([open_source(str(_BOOK), SourceOptions())], workshop)
+        offered = await make_suggestions(services, WANTED)
+        endings = []
+        for one in offered:
+            prepared = await prepare(ChatRequest(query=one.question), services, told=())
+            answer = await fold(stream(prepared, services))
+            endings.append(answer.status == "answered" and answer.confidence_level != "low")
+    questions = [one.question for one in offered]
+    return {"suggestions": len(offered), "answered": sum(endings), "questions": questions}
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

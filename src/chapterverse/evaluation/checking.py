@@ -1,0 +1,189 @@
+"""What a change of the book does to known questions: which it breaks, fixes or makes contradictory.
+
+A baseline holds what every question was answered from. After a change the same questions are asked again: a question is
+broken if what answered it is no longer shown. The set may say what is right; then an answer in other words is no break.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Final, Literal
+
+from pydantic import ValidationError
+
+from chapterverse.errors import ValidationFailed
+from chapterverse.evaluation.cases import Case, Ending
+from chapterverse.evaluation.contradictions import Conflict, Place, conflicts_of
+from chapterverse.evaluation.measures import LEAST_WORDS, contains, is_evidence, right, words_of
+from chapterverse.evidence.standing import Quote, State, locate
+from chapterverse.models import Frozen
+from chapterverse.services import Services
+
+Verdict = Literal["broken", "contradictory", "changed", "fixed", "failed", "new", "same"]
+FORMAT: Final = 1  # of the baseline; raise it when older ones cannot be read
+
+
+class Evidence(Place):
+    """A stretch that answered a question: `page_text[start:end] == text`, as the page was then."""
+
+    page_id: str
+    start: int
+    end: int
+
+
+class Outcome(Frozen):
+    """What a question was answered from, and what contradicted that."""
+
+    id: str
+    question: str
+    status: Ending
+    right: bool | None = None  # as far as the set says it
+    evidence: tuple[Evidence, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
+
+    @property
+    def answered(self) -> bool:
+        """Whether a reader was told anything about the matter."""
+        return self.status in ("answered", "truncated")
+
+
+class Baseline(Frozen):
+    """The outcomes of all questions on a state of the book."""
+
+    format: Literal[1] = FORMAT
+    made_at: datetime
+    model: str
+    embeddings: str
+    book: str
+    outcomes: tuple[Outcome, ...]
+
+
+class Finding(Frozen):
+    """A question, and what became of it since the baseline."""
+
+    verdict: Verdict
+    before: Outcome | None
+    now: Outcome
+    lost: State | None = None  # what became of what answered it, if that is no longer shown
+    there: str = ""  # the words that stand in its place
+    error: str = ""
+
+
+def outcome_of(case: Case, conflicts: Sequence[Conflict] = ()) -> Outcome:
+    """What a baseline holds of a case."""
+    evidence = [
+        Evidence(
+            source_url=citation.source_url,
+            page_title=citation.page_title,
+            section_heading=citation.section_heading,
+            page_id=citation.page_id,
+            **mark.model_dump(),
+        )
+        for citation in case.citations
+        for mark in citation.marks
+    ]
+    asked = case.question
+    return Outcome(
+        id=asked.id,
+        question=asked.question,
+        status=case.status,
+        right=right(case),
+        evidence=tuple(evidence),
+        conflicts=tuple(conflicts),
+    )
+
+
+async def compare_case(case: Case, before: Outcome | None, services: Services) -> Finding:
+    """What became of one question."""
+    now = outcome_of(case, await conflicts_of(case, services.judge))
+    if case.status == "failed":
+        return Finding(verdict="failed", before=before, now=now, error=case.error)
+    if before is None or before.status == "failed":
+        return Finding(verdict="new", before=before, now=now)
+    if _told_anew(before, now):
+        return Finding(verdict="contradictory", before=before, now=now)
+    if case.question.answerable and before.answered and now.answered:
+        return await _both_answered(case, before, now, services)
+    ending = Finding(verdict=_ending(case, before), before=before, now=now)
+    return ending if now.answered else await _with_loss(ending, before.evidence, services)
+
+
+async def _both_answered(case: Case, before: Outcome, now: Outcome, services: Services) -> Finding:
+    """What became of a question that was and is answered."""
+    lost = [one for one in before.evidence if not _shown(one, case)]
+    same = Finding(verdict="same", before=before, now=now)
+    if before.right is False and now.right:
+        return same.model_copy(update={"verdict": "fixed"})
+    if not lost:
+        return same
+    elsewhere = all(_shown(one, case, anywhere=True) for one in lost)
+    verdict: Verdict = "changed" if elsewhere or _known_right(case) else "broken"
+    finding = await _with_loss(same.model_copy(update={"verdict": verdict}), lost, services)
+    # Where some of it is shown and all of it is still there, the answer merely shows less of it.
+    return same if finding.lost == "stands" and len(lost) < len(before.evidence) else finding
+
+
+def _ending(case: Case, before: Outcome) -> Verdict:
+    """The verdict on a question that was or is refused, or should be."""
+    if case.answered == before.answered:
+        return "same"
+    if case.answered == case.question.answerable:  # answered, or refused, as it should be
+        return "changed" if right(case) is False else "fixed"
+    return "broken"
+
+
+async def _with_loss(finding: Finding, evidence: Sequence[Evidence], services: Services) -> Finding:
+    """The finding with what became of evidence that is no longer shown: the worst of it."""
+    order: tuple[State, ...] = ("gone", "changed", "moved", "stands")
+    found: list[tuple[State, str]] = []
+    for one in evidence:
+        if one.page_id:
+            quote = Quote(one.page_id, one.start, one.end, one.text)
+            standing = await locate(quote, services.embedder, services.index)
+            on_page = standing.state == "moved" and standing.page and standing.page.page_id == one.page_id
+            found.append(("stands" if on_page else standing.state, standing.now))
+    if not found:
+        return finding
+    state, there = min(found, key=lambda known: order.index(known[0]))
+    return finding.model_copy(update={"lost": state, "there": there})
+
+
+def _shown(evidence: Evidence, case: Case, *, anywhere: bool = False) -> bool:
+    """Whether an answer still shows a stretch, from the same page or from anywhere."""
+    alone = anywhere and len(words_of(evidence.text)) >= LEAST_WORDS
+    quotes = [one.quote for one in case.citations if alone or one.page_id == evidence.page_id]
+    return any(contains(quote, evidence.text) or evidence.text in quote for quote in quotes)
+
+
+def _known_right(case: Case) -> bool:
+    """Whether the set says that the answer shows the evidence. A page alone says too little."""
+    exact = bool(case.question.sentence or case.question.answer)
+    pages_aside = case.question.model_copy(update={"page": (), "section": None})
+    return exact and any(is_evidence(pages_aside, one) for one in case.citations)
+
+
+def _told_anew(before: Outcome, now: Outcome) -> bool:
+    """Whether something contradicts the answer that did not before."""
+    known = {frozenset((one.said.text, one.otherwise.text)) for one in before.conflicts}
+    return any(frozenset((one.said.text, one.otherwise.text)) not in known for one in now.conflicts)
+
+
+def load_baseline(path: Path) -> Baseline | None:
+    """A baseline that was kept; None if there is none."""
+    try:
+        return Baseline.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except OSError as failure:
+        raise ValidationFailed(f"{path} cannot be read: {failure.strerror}") from None
+    except ValidationError:
+        raise ValidationFailed(f"{path} is no baseline; make one with: chapterverse check QUESTIONS --save") from None
+
+
+def save_baseline(baseline: Baseline, path: Path) -> None:
+    """Keep a baseline."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(baseline.model_dump_json(indent=1) + "\n", "utf-8")
+    except OSError as failure:
+        raise ValidationFailed(f"{path} cannot be written: {failure.strerror}") from None

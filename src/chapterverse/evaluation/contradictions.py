@@ -1,0 +1,96 @@
+"""Where the book answers one question in two ways.
+
+With a judge, the judge is asked. Without one, two stretches contradict each other when they say the same thing of what
+was asked, in mostly the same words, with different numbers. Other contradictions need a model to be seen.
+"""
+
+import re
+from collections.abc import Sequence
+from contextlib import aclosing
+from typing import Final
+
+from chapterverse.evaluation.cases import Case, Citation, Passage
+from chapterverse.evidence import judge as judging
+from chapterverse.language import stems
+from chapterverse.models import Frozen
+from chapterverse.units import blocks_of_text, cut_units
+
+_NUMBER: Final = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*")
+_CLAIM: Final = "Passages 1 and {} answer the question differently: they cannot both be right."
+
+
+class Place(Frozen):
+    """A stretch of the book and where it stands."""
+
+    source_url: str
+    page_title: str
+    section_heading: str
+    text: str
+
+
+class Conflict(Frozen):
+    """What an answer rests on, and what says otherwise."""
+
+    said: Place
+    otherwise: Place
+
+
+async def conflicts_of(case: Case, judge: judging.Judge | None) -> tuple[Conflict, ...]:
+    """What contradicts an answer, of what was found for its question."""
+    if not case.answered:
+        return ()
+    others = [_rival(case, citation, passage) for citation in case.citations for passage in case.passages]
+    rivals = list(dict.fromkeys(rival for rival in others if rival is not None))
+    if judge is not None and rivals:
+        try:
+            return await _judged(case, rivals, judge)
+        except judging.JudgeFailed:
+            pass  # what can be seen without it is still worth telling
+    asked = case.question.question
+    return tuple(one for one in rivals if other_numbers(asked, one.said.text, one.otherwise.text))
+
+
+def other_numbers(question: str, one: str, two: str) -> bool:
+    """Whether two texts say the same thing with different numbers: more of their words are shared than not, and each
+    has a number that neither the other nor the question has."""
+    numbers = [set(_NUMBER.findall(text)) for text in (one, two, question)]
+    words = [stems(_NUMBER.sub(" ", text)) for text in (one, two)]
+    differ = bool(numbers[0] - numbers[1] - numbers[2]) and bool(numbers[1] - numbers[0] - numbers[2])
+    return differ and 2 * len(words[0] & words[1]) > len(words[0] | words[1])
+
+
+def _rival(case: Case, citation: Citation, passage: Passage) -> Conflict | None:
+    """What another section says of what was asked, as far as the answer's own words say it; None if nothing."""
+    if passage.source_url == citation.source_url or not citation.marks:
+        return None
+    said = " ".join(mark.text for mark in citation.marks)
+    told = stems(said)
+    asked = told & stems(case.question.question)
+    texts = [passage.text[unit.start : unit.end] for unit in cut_units(passage.text, blocks_of_text(passage.text))]
+    speaking = [text for text in texts if asked <= stems(text) and text not in said]
+    if not asked or not speaking:
+        return None
+    best = max(speaking, key=lambda text: len(told & stems(text)))
+    here = Place(text=said, **citation.model_dump(include={"source_url", "page_title", "section_heading"}))
+    there = Place(text=best, **passage.model_dump(include={"source_url", "page_title", "section_heading"}))
+    return Conflict(said=here, otherwise=there)
+
+
+async def _judged(case: Case, rivals: Sequence[Conflict], judge: judging.Judge) -> tuple[Conflict, ...]:
+    """Those that the judge finds to contradict the answer. They are asked about in turn with what the answer says."""
+    found: list[Conflict] = []
+    for said in dict.fromkeys(rival.said for rival in rivals):
+        against = [rival for rival in rivals if rival.said == said]
+        places = [said, *(rival.otherwise for rival in against)]
+        evidence = [line for number, place in enumerate(places, start=1) for line in _lines(number, place)]
+        claims = [_CLAIM.format(number) for number in range(2, len(places) + 1)]
+        asked = judging.Case(evidence, claims, case.question.question)
+        async with aclosing(judge.verdicts(asked, judging.JudgeUsage())) as verdicts:
+            upheld = {verdict.claim async for verdict in verdicts if verdict.supported}
+        found += [rival for number, rival in enumerate(against, start=1) if number in upheld]
+    return tuple(found)
+
+
+def _lines(number: int, place: Place) -> tuple[str, str]:
+    head = " › ".join(filter(None, (place.page_title, place.section_heading)))
+    return f"Passage {number}: {head}", f"[{number}.1] {' '.join(place.text.split())}"

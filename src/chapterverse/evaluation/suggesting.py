@@ -1,0 +1,267 @@
+"""Questions to begin with: from the book's headings and definitions, and from what several readers asked.
+
+Each question is asked before it is offered, and must be answered from the section that it was made of. How a heading
+becomes a question is read off the book itself: which words it uses as verbs, and which it writes with a capital.
+"""
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import zip_longest
+from typing import Final
+
+from chapterverse.answering import fold, prepare, stream
+from chapterverse.book import Page, Section
+from chapterverse.errors import ConversationsUnavailable
+from chapterverse.evaluation.drafting import definitions
+from chapterverse.language import INLINE_CODE, stem, stems
+from chapterverse.models import ChatRequest, Frozen
+from chapterverse.services import Services
+from chapterverse.turns import AskedQuestion
+
+MOST_PAGES: Final = 300  # that are looked at, spread over the book
+TRIES: Final = 5  # questions that are asked for each one that is wanted, at most
+SESSIONS: Final = 3  # in which a question was asked before others see it: one reader's words are nobody else's
+SINCE: Final = timedelta(days=90)
+WAIT_SECONDS: Final = 0.5  # between two looks at whether others are still busy
+LONGEST: Final = 9  # words of a heading
+LEAST_SEEN: Final = 2  # times that the book uses a word as a verb before it counts as one
+
+_PROSE: Final = frozenset(("paragraph", "list", "field", "quote", "admonition"))
+_WORD: Final = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+_NAMED: Final = re.compile(r"(?<=[a-z,] )[A-Z][\w-]*")
+_DETERMINER: Final = r"(?:an?|the|your|our|this|these|its?|all|each|any)"
+# A verb with its object, as English has it: "to install the", "you can create a".
+_BEFORE_VERB: Final = frozenset(("to", "can", "you", "we", "must", "should", "will", "not", "and", "or"))
+_VERB: Final = re.compile(rf"\b(?i:to|can|you|we|must|should|will|not) ([a-z]+) {_DETERMINER}\b")
+# The beginning of a noun: "the build process".
+_NOUN: Final = re.compile(rf"\b{_DETERMINER} ([^\W\d_]+) ([^\W\d_]+)")
+_HEADING: Final = re.compile(r"[\w`'’.+#/ -]+\??")
+_NUMBERING: Final = re.compile(r"^(?:\d+(?:\.\d+)*[.):]?|[A-Z]\.)\s+")
+_ASKING: Final = r"(?:what|why|when|where|which|who|how)"
+_ASKS: Final = re.compile(
+    rf"{_ASKING} (?:is|are|was|do|does|did|can|could|should|would|will|has|have)\b", re.IGNORECASE
+)
+_HOW_TO: Final = re.compile(rf"({_ASKING}) to (?=\w)", re.IGNORECASE)
+_ASKED: Final = re.compile(rf"{_ASKING}\b", re.IGNORECASE)
+_ALSO: Final = re.compile(r"^(and|or) (\w+ing)\b")
+_NO_OBJECT: Final = ("of ", "not ")  # after a word that is no verb: "Use of JSON"
+_READER: Final = {"i": "I", "you": "I", "your": "my", "yours": "mine", "yourself": "myself"}
+
+
+class Suggestion(Frozen):
+    """A question that the book answers, and the address of the page that does."""
+
+    question: str
+    page: str
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A question to be tried. It must be answered from the section; one that readers asked, from anywhere."""
+
+    question: str
+    page_id: str = ""
+    section: str = ""
+
+
+async def make_suggestions(
+    services: Services, wanted: int, busy: Callable[[], bool] = lambda: False
+) -> list[Suggestion]:
+    """As many questions as are wanted, or as many as the book gives, each answered when it was tried. None is tried
+    while others are busy."""
+    found: dict[frozenset[str], Suggestion] = {}
+    asked = await _asked_before(services)
+    candidates = (*asked[: wanted // 2], *(await _of_book(services)))
+    for candidate in candidates[: wanted * TRIES]:
+        if len(found) == wanted:
+            break
+        while busy():  # noqa: ASYNC110 - nobody waits for this
+            await asyncio.sleep(WAIT_SECONDS)
+        about = stems(candidate.question)
+        if about not in found and (page := await _tried(candidate, services)):
+            found[about] = Suggestion(question=candidate.question, page=page)
+    return list(found.values())
+
+
+async def _tried(candidate: Candidate, services: Services) -> str:
+    """The address of the page that answers; empty if the answer is none that should be offered."""
+    request = ChatRequest(query=candidate.question)
+    prepared = await prepare(request, services, told=())
+    async with aclosing(stream(prepared, services)) as events:
+        answer = await fold(events)
+    if answer.status != "answered" or answer.confidence_level not in ("high", "medium"):
+        return ""
+    for source in answer.sources:
+        own = source.page_id == candidate.page_id and source.section_heading == candidate.section
+        if own or not candidate.page_id:
+            return source.source_url.partition("#")[0]
+    return ""
+
+
+# ── what readers asked ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def _asked_before(services: Services) -> list[Candidate]:
+    now = datetime.now(UTC)
+    try:
+        return popular(await services.conversations.asked(now - SINCE, now))
+    except ConversationsUnavailable:
+        return []
+
+
+def popular(asked: Iterable[AskedQuestion]) -> list[Candidate]:
+    """Questions that several readers asked in the same words and that nobody rated down, the most asked first."""
+    sessions: dict[str, set[str]] = {}
+    texts: dict[str, str] = {}
+    bad: set[str] = set()
+    for one in asked:
+        alone = one.standalone_query in (None, one.query)
+        text = " ".join(one.query.split())
+        key = text.casefold().rstrip(" ?!.…")
+        if one.rating == "down" or one.status != "answered" or one.mode != "general" or not alone:
+            bad.add(key)
+        sessions.setdefault(key, set()).add(one.session_id)
+        texts[key] = text
+    several = [key for key, known in sessions.items() if len(known) >= SESSIONS and key not in bad]
+    return [Candidate(texts[key]) for key in sorted(several, key=lambda key: -len(sessions[key]))]
+
+
+# ── what the book offers ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def _of_book(services: Services) -> list[Candidate]:
+    listed = await services.index.pages()
+    step = max(1, -(-len(listed) // MOST_PAGES))
+    read = [await services.index.page(page.page_id) for page in listed[::step]]
+    pages = [page for page in read if page is not None and not page.flags]
+    return book_candidates(pages)
+
+
+def book_candidates(pages: Sequence[Page]) -> list[Candidate]:
+    """The questions that pages offer: one of each page in turn, and the modules of the book in turn."""
+    usage = Usage(pages)
+    modules: dict[str, list[list[Candidate]]] = {}
+    for page in pages:
+        modules.setdefault(page.module, []).append(list(_of_page(page, usage)))
+    in_turn = [_by_turns(offered) for offered in modules.values()]
+    distinct: dict[str, Candidate] = {}
+    for one in _by_turns(in_turn):
+        distinct.setdefault(one.question.casefold(), one)
+    return list(distinct.values())
+
+
+def _by_turns(rows: Sequence[Sequence[Candidate]]) -> list[Candidate]:
+    return [one for row in zip_longest(*rows) for one in row if one is not None]
+
+
+def _of_page(page: Page, usage: "Usage") -> Iterator[Candidate]:
+    """What the sections of a page answer, as far as their headings say it."""
+    for section in page.sections:
+        if question := _question(section, page, usage):
+            yield Candidate(question, page.page_id, section.heading)
+
+
+def _question(section: Section, page: Page, usage: "Usage") -> str:
+    """The question that a section answers, as a person would ask it; empty if its heading does not give one."""
+    heading = _NUMBERING.sub("", " ".join(section.heading.split()))
+    if not _HEADING.fullmatch(heading) or len(heading.split()) > LONGEST:
+        return ""
+    asked = _asked_by(heading, usage) or _told_by(heading, usage)
+    if asked:
+        return asked if usage.is_telling(asked) else ""
+    about = stems(heading)
+    defined = definitions(page, section, usage.as_named)
+    return next((asked for asked, term in defined if stems(term) and stems(term) <= about), "")
+
+
+def _asked_by(heading: str, usage: "Usage") -> str:
+    """A heading that is a question, or nearly one: "How to install Helm"."""
+    first, _, rest = heading.rstrip("?. ").partition(" ")
+    if found := _HOW_TO.match(heading):
+        does = "do" if found[1].lower() == "how" else "should"
+        return f"{found[1].capitalize()} {does} I {usage.as_asked(heading[found.end() :].rstrip('? '))}?"
+    return f"{first} {usage.as_asked(rest)}?" if heading.endswith("?") or _ASKS.match(heading) else ""
+
+
+def _told_by(heading: str, usage: "Usage") -> str:
+    """A heading that tells what is done, "Install Helm" or "Installing Helm", as a question."""
+    first, _, rest = heading.partition(" ")
+    verb = "" if _ASKED.match(heading) else usage.verb(first)
+    if not rest or not verb or rest.startswith(_NO_OBJECT) or usage.is_noun(first, rest.split()[0]):
+        return ""
+    if (also := _ALSO.match(rest)) and (second := usage.verb(also[2])):
+        rest = f"{also[1]} {second}{rest[also.end() :]}"
+    return f"How do I {verb} {usage.as_asked(rest)}?"
+
+
+class Usage:
+    """How a book uses its words."""
+
+    def __init__(self, pages: Iterable[Page]) -> None:
+        self._small: Counter[str] = Counter()
+        self._named: Counter[str] = Counter()
+        self._verbs: Counter[str] = Counter()
+        self._nouns: set[tuple[str, str]] = set()  # pairs of words that begin a noun,
+        self._done: set[tuple[str, str]] = set()  # that a verb may begin,
+        self._said: set[tuple[str, str]] = set()  # and others
+        for page in pages:
+            prose = _prose(page)
+            self._small.update(word for word in _WORD.findall(prose) if word.islower())
+            self._named.update(_NAMED.findall(prose))
+            self._verbs.update(_VERB.findall(prose))
+            self._nouns.update((first.lower(), stem(second)) for first, second in _NOUN.findall(prose))
+            words = _WORD.findall(prose)
+            for before, first, second in zip(words, words[1:], words[2:], strict=False):
+                (self._done if before in _BEFORE_VERB else self._said).add((first, stem(second)))
+
+    def is_noun(self, first: str, second: str) -> bool:
+        """Whether two words begin a noun, as in "the build process" or "of test coverage", where the book never says
+        "to test coverage". "Installing Helm" may be said of anything."""
+        pair = first.lower(), stem(second)
+        only_said = pair in self._said and pair not in self._done and not first.lower().endswith("ing")
+        return pair in self._nouns or only_said
+
+    def is_telling(self, question: str) -> bool:
+        """Whether a question says what it is about: two things, or one that has a name."""
+        named = [word for word in _WORD.findall(question)[1:] if word != "I" and not word.islower()]
+        return bool(named) or len(stems(question)) > 1
+
+    def verb(self, word: str) -> str:
+        """The verb that a heading begins with, as in "Install" or "Installing"; empty if it is none."""
+        small = word.lower()
+        if small.endswith("ing"):
+            root = small[:-3]
+            forms = [root, f"{root}e", root[:-1] if root[-1:] == root[-2:-1] else root]
+        else:
+            forms = [small]
+        best = max(forms, key=lambda form: self._verbs[form])
+        return best if self._verbs[best] >= LEAST_SEEN else ""
+
+    def as_asked(self, text: str) -> str:
+        """Words of a heading inside a question: without the capitals of a title, and said by the reader."""
+        said = _WORD.sub(lambda found: self._inside(found[0]), text).rstrip(".")
+        return re.sub(r"\w+", lambda found: _READER.get(found[0], found[0]), said)
+
+    def as_named(self, text: str) -> str:
+        """Words that begin a sentence inside another. A word before one with a capital is part of a name."""
+        first, blank, rest = text.partition(" ")
+        return text if rest[:1].isupper() else f"{self._inside(first)}{blank}{rest}"
+
+    def _inside(self, word: str) -> str:
+        small = word.lower()
+        return small if word[1:] == small[1:] and self._small[small] > self._named[word] else word
+
+
+def _prose(page: Page) -> str:
+    """What a page says in sentences. Code and the texts of links have words and capitals of their own."""
+    text = page.text
+    for mark in page.marks:
+        if mark.kind in ("link", "code"):
+            text = f"{text[: mark.start]}{'·' * (mark.end - mark.start)}{text[mark.end :]}"
+    blocks = (text[block.start : block.end] for block in page.blocks if block.kind in _PROSE)
+    return INLINE_CODE.sub(" ", "\n".join(blocks))

@@ -1,0 +1,120 @@
+"""Keeps the suggested questions of a home, and makes them anew when the book or the model changes.
+
+A server does so in the background while nobody waits for an answer. Of several workers one does it: whoever holds the
+lock; all of them read the file.
+"""
+
+import asyncio
+import fcntl
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, Literal
+
+from pydantic import ValidationError
+
+from chapterverse.errors import ChapterverseError
+from chapterverse.evaluation.suggesting import Suggestion, make_suggestions
+from chapterverse.models import Frozen
+from chapterverse.services import Services
+
+log = logging.getLogger(__name__)
+
+FORMAT: Final = 1  # raise it when other questions would be made of the same book
+LOOK_SECONDS: Final = 5.0  # between two looks at whether the book has changed
+AGAIN_SECONDS: Final = 600.0  # after a failure
+
+
+class Kept(Frozen):
+    """The suggestions of one state of the book."""
+
+    format: Literal[1] = FORMAT
+    book: str  # its generation
+    model: str  # that answered them
+    made_at: datetime
+    suggestions: list[Suggestion]
+
+
+class Shelf:
+    """The file with the suggestions of a home. It is read again only when it changes."""
+
+    def __init__(self, home: Path) -> None:
+        self._file = home / "suggestions.json"
+        self._lock = home / "suggestions.lock"
+        self._seen = 0
+        self._kept: Kept | None = None
+
+    def read(self) -> Kept | None:
+        """What is kept; None if there is nothing that can be used."""
+        try:
+            changed = self._file.stat().st_mtime_ns
+            if changed != self._seen:
+                self._kept, self._seen = Kept.model_validate_json(self._file.read_bytes()), changed
+        except (OSError, ValidationError):
+            return None
+        return self._kept
+
+    def write(self, kept: Kept) -> None:
+        """Keep these, in one step for whoever reads."""
+        new = self._file.with_suffix(".new")
+        new.write_text(kept.model_dump_json(indent=1) + "\n", "utf-8")
+        new.replace(self._file)
+
+    @contextmanager
+    def alone(self) -> Iterator[bool]:
+        """Whether nobody else is making suggestions; nobody else does while it lasts."""
+        with self._lock.open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
+
+
+async def up_to_date(shelf: Shelf, services: Services) -> Kept | None:
+    """The suggestions, if they are those of the book and the model as they are now."""
+    kept = await asyncio.to_thread(shelf.read)
+    book = (await services.index.manifest()).generation
+    return kept if kept and (kept.book, kept.model) == (book, services.writer.name) else None
+
+
+async def refresh(shelf: Shelf, services: Services, busy: Callable[[], bool] = lambda: False) -> Kept:
+    """Make the suggestions of the book as it is, while nobody waits for an answer, and keep them."""
+    book = (await services.index.manifest()).generation
+    made = await make_suggestions(services, services.settings.suggestions, busy)
+    kept = Kept(book=book, model=services.writer.name, made_at=datetime.now(UTC), suggestions=made)
+    await asyncio.to_thread(shelf.write, kept)
+    return kept
+
+
+@asynccontextmanager
+async def keeping_suggestions(
+    services: Services, busy: Callable[[], bool], every: float = LOOK_SECONDS
+) -> AsyncIterator[None]:
+    """Keep them up to date in the background, until the end."""
+    work = asyncio.create_task(_again_and_again(services, busy, every))
+    try:
+        yield
+    finally:
+        work.cancel()
+        with suppress(asyncio.CancelledError):
+            await work
+
+
+async def _again_and_again(services: Services, busy: Callable[[], bool], every: float) -> None:
+    shelf = Shelf(services.settings.chapterverse_home)
+    while services.settings.suggestions:
+        await asyncio.sleep(every)
+        try:
+            if busy() or await up_to_date(shelf, services):
+                continue
+            with shelf.alone() as alone:
+                if alone:
+                    kept = await refresh(shelf, services, busy)
+                    log.info("%d suggested questions were made", len(kept.suggestions))
+        except (ChapterverseError, OSError) as failure:  # no book yet, a model that is away, a disk that is full
+            log.info("suggested questions are not made: %s", failure)
+            await asyncio.sleep(AGAIN_SECONDS)

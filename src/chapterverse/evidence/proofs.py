@@ -1,0 +1,159 @@
+"""An answer as a file that can be checked later: its statements, the quotes behind them, and hashes of their pages.
+
+A proof needs nothing of the book to be read. With the book it can be verified: each quote stands where it stood, has
+moved, has changed, or is gone.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Final, Literal
+
+from pydantic import Field, ValidationError
+
+from chapterverse.book import text_hash
+from chapterverse.embeddings import Embedder
+from chapterverse.errors import ValidationFailed
+from chapterverse.evidence.standing import Quote, State, locate
+from chapterverse.index import Index
+from chapterverse.models import ChatResponse, Frozen, StatementKind, Status
+
+FORMAT: Final = 1  # raise it when older proofs cannot be read
+
+
+class ProvenPage(Frozen):
+    """A page that is quoted, as it was."""
+
+    page_id: str
+    url: str
+    title: str
+    sha256: str = Field(description="Of the stored text, in UTF-8.")
+
+
+class ProvenQuote(Frozen):
+    """Words of a page: `page_text[start:end] == text`."""
+
+    page_id: str
+    source_url: str
+    section_heading: str
+    start: int = Field(ge=0)
+    end: int
+    text: str
+
+
+class ProvenStatement(Frozen):
+    """A piece of the answer and the quotes that bear it out, counted from 1."""
+
+    text: str
+    kind: StatementKind
+    quotes: list[int]
+
+
+class Proof(Frozen):
+    """An answer with its evidence."""
+
+    format: Literal[1] = FORMAT
+    question: str
+    answer: str
+    status: Status
+    model: str
+    answered_at: datetime
+    book: str = Field(description="Name of the state of the book that answered.")
+    statements: list[ProvenStatement]
+    quotes: list[ProvenQuote]
+    pages: list[ProvenPage]
+
+
+class QuoteCheck(Frozen):
+    """What became of a quote."""
+
+    number: int
+    state: State
+    quote: ProvenQuote
+    page_as_it_was: bool
+    url: str = ""  # of the page where it stands now, if anywhere
+    start: int = 0
+    end: int = 0
+    now: str = ""  # the words that stand there
+
+
+async def make_proof(question: str, answer: ChatResponse, index: Index) -> Proof:
+    """The proof of an answer from the book, made right after it."""
+    pages: dict[str, ProvenPage] = {}
+    for source in answer.sources:
+        page = await index.page(source.page_id)
+        if page is None or page.text[source.quote_start : source.quote_end] != source.quote:
+            raise ValidationFailed("The book changed while it was asked; ask again to get a proof.")
+        pages[page.page_id] = ProvenPage(
+            page_id=page.page_id, url=page.url, title=page.title, sha256=text_hash(page.text)
+        )
+    return Proof(
+        question=question,
+        answer=answer.answer,
+        status=answer.status,
+        model=answer.metadata.model,
+        answered_at=answer.timestamp,
+        book=(await index.manifest()).generation,
+        statements=[
+            ProvenStatement(text=answer.answer[one.start : one.end], kind=one.kind, quotes=one.sources)
+            for one in answer.statements
+        ],
+        quotes=[
+            ProvenQuote(
+                page_id=source.page_id,
+                source_url=source.source_url,
+                section_heading=source.section_heading,
+                start=source.quote_start,
+                end=source.quote_end,
+                text=source.quote,
+            )
+            for source in answer.sources
+        ],
+        pages=list(pages.values()),
+    )
+
+
+async def verify_proof(proof: Proof, embedder: Embedder, index: Index) -> list[QuoteCheck]:
+    """What became of each quote, in order."""
+    hashes = {page.page_id: page.sha256 for page in proof.pages}
+    checks: list[QuoteCheck] = []
+    for number, quote in enumerate(proof.quotes, start=1):
+        found = await locate(Quote(quote.page_id, quote.start, quote.end, quote.text), embedder, index)
+        own = found.page if found.page and found.page.page_id == quote.page_id else await index.page(quote.page_id)
+        checks.append(
+            QuoteCheck(
+                number=number,
+                state=found.state,
+                quote=quote,
+                page_as_it_was=own is not None and text_hash(own.text) == hashes.get(quote.page_id),
+                url=found.page.url if found.page else "",
+                start=found.start,
+                end=found.end,
+                now=found.now,
+            )
+        )
+    return checks
+
+
+def unproven(proof: Proof, checks: Sequence[QuoteCheck]) -> list[ProvenStatement]:
+    """The statements of which a quote no longer stands anywhere."""
+    failed = {check.number for check in checks if check.state in ("changed", "gone")}
+    return [statement for statement in proof.statements if failed & set(statement.quotes)]
+
+
+def load_proof(path: Path) -> Proof:
+    """A proof that was saved."""
+    try:
+        return Proof.model_validate_json(path.read_bytes())
+    except OSError as failure:
+        raise ValidationFailed(f"{path} cannot be read: {failure.strerror}") from None
+    except ValidationError:
+        raise ValidationFailed(f"{path} is no proof; make one with: chapterverse ask … --proof {path}") from None
+
+
+def save_proof(proof: Proof, path: Path) -> None:
+    """Save a proof."""
+    try:
+        path.write_text(proof.model_dump_json(indent=1) + "\n", "utf-8")
+    except OSError as failure:
+        raise ValidationFailed(f"--proof {path}: cannot be written: {failure.strerror}") from None

@@ -1,0 +1,109 @@
+"""Where a quote stands in the book as it is now: in its place, elsewhere, in other words, or nowhere.
+
+Blanks aside, a quote must stand word for word. One that does not is looked for on its page and on the pages that a
+search for it finds, and compared with the stretches there.
+"""
+
+import re
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Final, Literal
+
+from chapterverse.book import Page
+from chapterverse.embeddings import Embedder
+from chapterverse.index import Index
+from chapterverse.models import MAX_QUERY_CHARS, RetrievalRequest
+from chapterverse.retrieval import retrieve_with_retry
+from chapterverse.units import blocks_of_text, cut_units
+
+State = Literal["stands", "moved", "changed", "gone"]
+
+ALIKE: Final = 0.5  # of the words of two stretches, what they share in order when one is the other in other words
+_WORD: Final = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A stretch of a page as it once was: `page_text[start:end] == text`."""
+
+    page_id: str
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What became of a quote. `now` is what stands there; empty if it is gone."""
+
+    state: State
+    page: Page | None = None
+    start: int = 0
+    end: int = 0
+
+    @property
+    def now(self) -> str:
+        """The words that stand there."""
+        return self.page.text[self.start : self.end] if self.page else ""
+
+
+async def locate(quote: Quote, embedder: Embedder, index: Index) -> Standing:
+    """Look for a quote in the book."""
+    own = await index.page(quote.page_id)
+    if own is not None and own.text[quote.start : quote.end] == quote.text:
+        return Standing("stands", own, quote.start, quote.end)
+    pages = [own] if own else []
+    if own is None or _nearest(quote, own) is None:
+        pages += [page async for page in _found(quote, embedder, index)]
+    for page in pages:
+        if (place := _nearest(quote, page)) is not None:
+            in_place = page is own and place[0] == quote.start
+            return Standing("stands" if in_place else "moved", page, *place)
+    for page in pages:  # its own page first: there it was changed
+        if (place := _closest(quote, page)) is not None:
+            return Standing("changed", page, *place)
+    return Standing("gone")
+
+
+async def _found(quote: Quote, embedder: Embedder, index: Index) -> AsyncIterator[Page]:
+    """The other pages that a search for the quote finds, best first."""
+    wanted = quote.text.replace("\x00", " ").strip()[:MAX_QUERY_CHARS]
+    found = await retrieve_with_retry(RetrievalRequest(query=wanted), embedder, index) if wanted else None
+    for page_id in dict.fromkeys(chunk.page_id for chunk in (found.results if found else ())):
+        if page_id != quote.page_id and (page := await index.page(page_id)) is not None:
+            yield page
+
+
+def _nearest(quote: Quote, page: Page) -> tuple[int, int] | None:
+    """Where the quote stands on a page, blanks aside; of several places the one nearest to where it stood."""
+    words = quote.text.split()
+    spans = [found.span() for found in re.finditer(r"\s+".join(map(re.escape, words)), page.text)] if words else []
+    return min(spans, key=lambda span: abs(span[0] - quote.start), default=None)
+
+
+def _closest(quote: Quote, page: Page) -> tuple[int, int] | None:
+    """The stretch of a page that is most like the quote; None if none is more like it than not."""
+    wanted = _words(quote.text)
+    size = max(1, len(cut_units(quote.text, blocks_of_text(quote.text))))
+    best, place = ALIKE, None
+    matcher: SequenceMatcher[str] = SequenceMatcher(autojunk=False)
+    matcher.set_seq2(wanted)
+    for start, end in _stretches(page, size):
+        matcher.set_seq1(_words(page.text[start:end]))
+        if matcher.real_quick_ratio() > best and matcher.quick_ratio() > best and (alike := matcher.ratio()) > best:
+            best, place = alike, (start, end)
+    return place
+
+
+def _stretches(page: Page, size: int) -> Iterator[tuple[int, int]]:
+    """Runs of about so many units."""
+    units = cut_units(page.text, page.blocks)
+    for first in range(len(units)):
+        for count in {max(1, size - 1), size, size + 1}:
+            if first + count <= len(units):
+                yield units[first].start, units[first + count - 1].end
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())

@@ -1,0 +1,147 @@
+"""`check` as a project's CI runs it: a real book that changes between a baseline and a check."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.process import assert_refused, chapterverse
+from tests.conftest import filled
+
+pytestmark = pytest.mark.slow
+
+PAGES = {
+    "heron": "# Heron\n\nHeron is a boat that maps the sea floor of the harbour.\n\n"
+    "Its battery lasts nine hours in calm water.\n\n## Crew\n\nHeron is watched by two people from the pier.\n",
+    "kestrel": "# Kestrel\n\nKestrel is a drone that looks for leaks in roofs.\n\n"
+    "The winch of Kestrel lifts 12 kg.\n\n## Weather\n\nKestrel stays on the ground when the wind is above 40 km/h.\n",
+    "server": "# The server\n\nThe server of the fleet listens on port 8080.\n\n"
+    "## Logs\n\nLogs of the server are kept for thirty days.\n",
+}
+QUESTIONS = {
+    "battery": "How long does the battery of Heron last?",
+    "boat": "What is Heron?",
+    "crew": "From where is Heron watched?",
+    "winch": "How much does the winch of Kestrel lift?",
+    "wind": "When does Kestrel stay on the ground?",
+    "port": "Which port does the server listen on?",
+    "logs": "How long are logs kept?",
+}
+
+
+class Project:
+    """A folder with docs, questions and a home."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.home, self.docs = folder, folder / "home", folder / "docs"
+        self.questions = folder / "questions.jsonl"
+
+    def change(self, page: str, old: str, new: str) -> None:
+        path = self.docs / f"{page}.md"
+        text = path.read_text("utf-8")
+        assert old in text
+        path.write_text(text.replace(old, new), "utf-8")
+
+    def check(self, *options: str) -> tuple[int, dict[str, str], str]:
+        """The exit code, the verdict on each question that is not as it was, and the summary."""
+        filled(self.home, self.docs)
+        summary = self.folder / "summary.md"
+        shown = chapterverse(self.home, "check", str(self.questions), "--json", "--summary", str(summary), *options)
+        assert shown.stdout, shown.stderr
+        verdicts = {one["now"]["id"]: one["verdict"] for one in json.loads(shown.stdout)}
+        told = summary.read_text("utf-8") if summary.exists() else ""
+        return shown.returncode, {id_: verdict for id_, verdict in verdicts.items() if verdict != "same"}, told
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project whose baseline was made."""
+    project = Project(tmp_path_factory.mktemp("project"))
+    project.docs.mkdir()
+    for name, text in PAGES.items():
+        (project.docs / f"{name}.md").write_text(text, "utf-8")
+    lines = [json.dumps({"id": id_, "question": asked}) for id_, asked in QUESTIONS.items()]
+    unsaid = {"id": "unsaid", "question": "Who painted the hull of Heron red?", "answerable": False}
+    project.questions.write_text("\n".join([*lines, json.dumps(unsaid)]), "utf-8")
+    code, verdicts, _ = project.check("--save")
+    assert code == 0
+    assert set(verdicts.values()) == {"new"}
+    return project.folder
+
+
+@pytest.fixture
+def project(saved: Path) -> Project:
+    """The project with its docs as they were."""
+    for name, text in PAGES.items():
+        (saved / "docs" / f"{name}.md").write_text(text, "utf-8")
+    return Project(saved)
+
+
+def test_nothing_is_named_when_nothing_changed(project: Project) -> None:
+    code, verdicts, summary = project.check()
+    assert (code, verdicts) == (0, {})
+    assert summary.startswith("## Questions to the book: 8 as before")
+
+
+@pytest.mark.parametrize(
+    ("page", "paragraph", "named"),
+    [
+        ("heron", "Its battery lasts nine hours in calm water.\n\n", "battery"),
+        ("kestrel", "The winch of Kestrel lifts 12 kg.\n\n", "winch"),
+        ("server", "Logs of the server are kept for thirty days.\n", "logs"),
+    ],
+)
+def test_a_deleted_paragraph_names_exactly_its_questions(
+    project: Project, page: str, paragraph: str, named: str
+) -> None:
+    project.change(page, paragraph, "")
+    code, verdicts, summary = project.check()
+    assert (code, verdicts) == (21, {named: "broken"})
+    assert QUESTIONS[named] in summary and paragraph.strip() in summary
+    assert "What answered it is gone from the book." in summary
+
+
+def test_other_words_are_a_break_and_a_move_is_none(project: Project) -> None:
+    project.change("heron", "nine hours", "seven hours")
+    project.change("kestrel", "The winch of Kestrel lifts 12 kg.\n\n", "")
+    project.change("server", "## Logs", "The winch of Kestrel lifts 12 kg.\n\n## Logs")
+    code, verdicts, summary = project.check()
+    assert (code, verdicts) == (21, {"battery": "broken", "winch": "changed"})
+    assert "there now: `Its battery lasts seven hours in calm water.`" in summary
+
+
+def test_a_second_answer_is_a_contradiction(project: Project) -> None:
+    project.change("heron", "## Crew", "The server of the fleet listens on port 9090.\n\n## Crew")
+    code, verdicts, summary = project.check()
+    assert (code, verdicts) == (21, {"port": "contradictory"})
+    assert "port 8080" in summary and "port 9090" in summary
+
+
+def test_what_is_answered_again_is_fixed_and_saving_accepts_a_change(project: Project) -> None:
+    baseline = project.folder / "questions.baseline.json"
+    kept = baseline.read_bytes()
+    try:
+        project.change("heron", "Its battery lasts nine hours in calm water.\n\n", "")
+        assert project.check("--save")[:2] == (0, {"battery": "broken"})
+        assert project.check()[:2] == (0, {})
+        (project.docs / "heron.md").write_text(PAGES["heron"], "utf-8")
+        assert project.check()[:2] == (0, {"battery": "fixed"})
+    finally:
+        baseline.write_bytes(kept)
+
+
+def test_a_text_report_goes_to_stdout(project: Project) -> None:
+    project.change("heron", "Its battery lasts nine hours in calm water.\n\n", "")
+    filled(project.home, project.docs)
+    shown = chapterverse(project.home, "check", str(project.questions))
+    assert shown.returncode == 21
+    assert "Broken (1)\n  battery  How long does the battery of Heron last?" in shown.stdout
+    assert shown.stdout.endswith("8 questions: 1 broken, 7 as before.\n")
+
+
+def test_errors_name_the_fix(tmp_path: Path) -> None:
+    (tmp_path / "set.jsonl").write_text('{"question": "What is a node?"}', "utf-8")
+    assert_refused(tmp_path, ["check", str(tmp_path / "set.jsonl")], 2, "--save")
+    assert_refused(tmp_path, ["check", str(tmp_path / "set.jsonl"), "--save"], 6, "chapterverse ingest")
+    (tmp_path / "set.baseline.json").write_text("{}", "utf-8")
+    assert_refused(tmp_path, ["check", str(tmp_path / "set.jsonl")], 2, "is no baseline")

@@ -1,0 +1,92 @@
+"""What contradicts an answer: by numbers without a judge, by the judge's word with one."""
+
+from collections.abc import AsyncGenerator
+
+import pytest
+
+from chapterverse.evaluation.cases import Case, Citation, Mark, Passage
+from chapterverse.evaluation.contradictions import conflicts_of, other_numbers
+from chapterverse.evidence import judge as judging
+from tests.evaluation.cases import answered, question, refused
+
+ASKED = "Which port does the server listen on?"
+SAID = "The server listens on port 9090."
+
+
+@pytest.mark.parametrize(
+    ("two", "contradicts"),
+    [
+        ("By default the server listens on port 8080.", True),
+        ("The server listens on port 9090, as ever.", False),
+        ("The metrics exporter listens on port 9100.", False),
+        ("The server listens on a port.", False),
+        ("The server keeps 30 connections open for each client.", False),
+    ],
+)
+def test_the_same_thing_with_another_number(two: str, contradicts: bool) -> None:
+    assert other_numbers(ASKED, SAID, two) is contradicts
+    assert other_numbers(ASKED, two, SAID) is contradicts
+
+
+def test_a_number_of_the_question_is_no_answer() -> None:
+    assert not other_numbers(
+        "What changed in version 2?", "Version 2 of the index is new.", "Version 3 of the index is new."
+    )
+
+
+def case(other: str, url: str = "https://book.example/b.md#b") -> Case:
+    citation = Citation(
+        source_url="https://book.example/a.md#a",
+        page_title="A",
+        section_heading="Server",
+        quote=f"Read this. {SAID}",
+        page_id="a",
+        marks=(Mark(start=11, end=11 + len(SAID), text=SAID),),
+    )
+    passage = Passage(source_url=url, page_title="B", section_heading="Server", text=other, similarity=0.8)
+    return answered(question(question=ASKED, sentence=(), answer=()), citations=(citation,), passages=(passage,))
+
+
+async def test_another_section_that_says_otherwise_is_found_without_a_judge() -> None:
+    (found,) = await conflicts_of(case("Start it first. The server listens on port 8080. Then go."), None)
+    assert found.said.text == SAID
+    assert (found.otherwise.text, found.otherwise.page_title) == ("The server listens on port 8080.", "B")
+
+
+async def test_the_same_section_and_a_refusal_contradict_nothing() -> None:
+    assert await conflicts_of(case("The server listens on port 8080.", "https://book.example/a.md#a"), None) == ()
+    assert await conflicts_of(refused(), None) == ()
+
+
+class Judge:
+    """Says of every claim what it was made to say, or fails."""
+
+    name = "judge"
+
+    def __init__(self, supported: bool | None) -> None:
+        self.supported = supported
+        self.asked: list[judging.Case] = []
+
+    async def verdicts(self, case: judging.Case, usage: judging.JudgeUsage) -> AsyncGenerator[judging.Verdict, None]:
+        self.asked.append(case)
+        if self.supported is None:
+            raise judging.JudgeFailed("away")
+        for number in range(1, len(case.claims) + 1):
+            yield judging.Verdict(number, self.supported)
+
+    async def close(self) -> None: ...
+
+
+async def test_a_judge_decides_also_where_no_number_differs() -> None:
+    told = case("The server listens on no port at all.")
+    judge = Judge(True)
+    (found,) = await conflicts_of(told, judge)
+    assert found.otherwise.text == "The server listens on no port at all."
+    message = judge.asked[0].message()
+    assert SAID in message and found.otherwise.text in message and ASKED in message
+    assert await conflicts_of(case("The server listens on port 8080."), Judge(False)) == ()
+
+
+async def test_without_a_verdict_the_numbers_decide() -> None:
+    assert await conflicts_of(case("The server listens on port 8080."), Judge(None))
+    assert not await conflicts_of(case("The server listens on no port at all."), Judge(None))

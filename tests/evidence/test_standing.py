@@ -1,0 +1,105 @@
+"""Where a quote stands after the book changed: real engines over a book of two pages."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from chapterverse.book import Page
+from chapterverse.config import Settings
+from chapterverse.evidence.standing import Quote, Standing, locate
+from chapterverse.ingestion.options import SourceOptions
+from chapterverse.ingestion.pipeline import Workshop, ingest
+from chapterverse.ingestion.sources import open_source
+from chapterverse.services import Engines
+from chapterverse.wiring import open_engines
+
+pytestmark = pytest.mark.slow
+
+HERON = (
+    "# Heron\n\nHeron is a boat of the harbour.\n\nIts battery lasts nine hours in calm water.\n\n"
+    "## Winch\n\nThe winch lifts 12 kg.\n"
+)
+KESTREL = "# Kestrel\n\nKestrel is a drone that looks for leaks in roofs.\n"
+BATTERY = "Its battery lasts nine hours in calm water."
+
+
+class Library:
+    """A book whose files can be changed."""
+
+    def __init__(self, folder: Path, engines: Engines, home: Path) -> None:
+        self.folder, self.engines, self.home = folder, engines, home
+
+    async def write(self, **pages: str | None) -> None:
+        for name, text in pages.items():
+            path = self.folder / f"{name}.md"
+            if text is None:
+                path.unlink()
+            else:
+                path.write_text(text, "utf-8")
+        workshop = Workshop(self.engines.index, self.engines.embedder, self.home)
+        await ingest([open_source(str(self.folder), SourceOptions())], workshop)
+
+    async def page(self, title: str) -> Page:
+        listed = next(page for page in await self.engines.index.pages() if page.title == title)
+        page = await self.engines.index.page(listed.page_id)
+        assert page is not None
+        return page
+
+    async def quote(self, text: str, title: str = "Heron") -> Quote:
+        page = await self.page(title)
+        start = page.text.index(text)
+        return Quote(page.page_id, start, start + len(text), text)
+
+    async def locate(self, quote: Quote) -> Standing:
+        return await locate(quote, self.engines.embedder, self.engines.index)
+
+
+@pytest.fixture
+async def library(tmp_path: Path) -> AsyncIterator[Library]:
+    folder, home = tmp_path / "book", tmp_path / "home"
+    folder.mkdir()
+    async with open_engines(Settings.load(chapterverse_home=home)) as engines:
+        library = Library(folder, engines, home)
+        await library.write(heron=HERON, kestrel=KESTREL)
+        yield library
+
+
+async def test_a_quote_stands_where_it_stood(library: Library) -> None:
+    found = await library.locate(await library.quote(BATTERY))
+    assert (found.state, found.now) == ("stands", BATTERY)
+
+
+async def test_a_quote_that_moved_is_found_on_its_page_and_on_others(library: Library) -> None:
+    quote = await library.quote(BATTERY)
+    await library.write(heron=HERON.replace("# Heron\n\n", "# Heron\n\nRead this first.\n\n"))
+    on_page = await library.locate(quote)
+    assert (on_page.state, on_page.now) == ("moved", BATTERY)
+    assert on_page.start > quote.start
+    await library.write(heron=HERON.replace(BATTERY, ""), kestrel=f"{KESTREL}\n{BATTERY}\n")
+    elsewhere = await library.locate(quote)
+    assert elsewhere.state == "moved"
+    assert elsewhere.page is not None and elsewhere.page.title == "Kestrel"
+
+
+async def test_a_quote_that_changed_is_shown_as_it_is_now(library: Library) -> None:
+    quote = await library.quote(BATTERY)
+    await library.write(heron=HERON.replace("nine hours", "seven hours"))
+    found = await library.locate(quote)
+    assert (found.state, found.now) == ("changed", "Its battery lasts seven hours in calm water.")
+
+
+async def test_a_quote_that_is_gone_with_its_paragraph_or_its_page(library: Library) -> None:
+    quote = await library.quote(BATTERY)
+    await library.write(heron=HERON.replace(BATTERY, ""))
+    assert (await library.locate(quote)).state == "gone"
+    await library.write(heron=None)
+    assert (await library.locate(quote)).state == "gone"
+
+
+async def test_of_several_places_the_nearest_counts(library: Library) -> None:
+    quote = await library.quote("The winch lifts 12 kg.")
+    await library.write(heron=HERON.replace("# Heron\n\n", "# Heron\n\nThe winch lifts 12 kg. Mind it.\n\n"))
+    found = await library.locate(quote)
+    assert found.state == "moved"
+    assert found.start > quote.start, "not the first place, but the one under its heading"
