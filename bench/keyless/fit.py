@@ -1,9 +1,10 @@
 """Fits when to answer without a key and how sure to be, and writes `src/chapterverse/answering/keyless.json`.
 
-    KEYLESS_BOOKS=FOLDER python -m bench.keyless.fit
+    KEYLESS_BOOKS=FOLDER python -m bench.keyless.fit --shared-data FOLDER
 
 Takes the books of the split `dev` and the example book. Their questions are asked as if nothing were ever refused. The
-curves for selected text are fitted on passages of these books: the one that answers, and the nearest that does not.
+curves for selected text are fitted on passages of these books, the one that answers and the nearest that does not, and
+on questions written about short texts.
 """
 
 import argparse
@@ -27,7 +28,7 @@ from chapterverse.trained import shared_reader
 
 from .__main__ import HOMES, foreign_questions
 from .asking import Asked, ask, opened
-from .sets import BookSet, Question, load, share, shows, squad
+from .sets import BookSet, Question, load, selected, share, shows
 
 # More of them told one book apart better and the other one worse.
 ANSWERABLE: Final = ("answers", "missing")
@@ -55,21 +56,25 @@ async def main() -> None:
         "--books", type=Path, default=Path(os.environ.get("KEYLESS_BOOKS", ".")), help="folder of the books"
     )
     parser.add_argument("--homes", type=Path, default=HOMES)
-    parser.add_argument("--squad", type=Path, help="SQuAD 2.0 as one gzipped JSON file")
+    parser.add_argument("--shared-data", type=Path, required=True, help="folder of the public sets")
     options = parser.parse_args()
     setattr(story, "answers", lambda *given: True)  # noqa: B010 - nothing is refused here
     setattr(story, "reader_confidence", lambda *given: 0.6)  # noqa: B010 - the curves may be of other signs
     sets = [*load(options.books, "dev"), example_set()]
     rows: list[Row] = []
-    selected: list[Row] = await _squad(options.squad) if options.squad else []
+    selections = await _short_texts(options.shared_data)
     for one in sets:
         async with opened(options.homes / one.name, one.folder) as services:
             asked = [await ask(services, question) for question in one.questions]
             others = [await ask(services, question) for question in foreign_questions(sets, one)]
-            selected += [row for each in asked for row in await _selections(each, services)]
+            selections += [row for each in asked for row in await _selections(each, services)]
         rows += [Row(each.signs, each.question.answerable, _right(each)) for each in asked]
         rows += [Row(each.signs, False, False, close=False) for each in others]
-    curves = fit(rows, selected) | {"fitted_on": [one.name for one in sets], "commit": commit(), "questions": len(rows)}
+    curves = fit(rows, selections) | {
+        "fitted_on": [one.name for one in sets],
+        "commit": commit(),
+        "questions": len(rows),
+    }
     lines = (f" {json.dumps(name)}: {json.dumps(value)}" for name, value in curves.items())
     FITTED.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
     fitted.cache_clear()
@@ -86,7 +91,7 @@ def example_set() -> BookSet:
     return BookSet("example", ROOT / "examples/book", tuple(questions), ())
 
 
-def fit(rows: Sequence[Row], selected: Sequence[Row]) -> dict[str, Any]:
+def fit(rows: Sequence[Row], selections: Sequence[Row]) -> dict[str, Any]:
     """The four curves."""
     answerable = _logistic([row.signs for row in rows], [row.answerable for row in rows], ANSWERABLE)
     # How often an answer is right is asked of answers to questions that the book answers or seems to answer.
@@ -96,9 +101,9 @@ def fit(rows: Sequence[Row], selected: Sequence[Row]) -> dict[str, Any]:
     least = min((row[0] for row in rates if row[1] <= FALSE_ANSWERS), default=0.5)
     shown = [row for row, chance in zip(near, chances, strict=True) if chance >= least]
     right = _logistic([row.signs for row in shown], [row.right for row in shown], RIGHT)
-    signs = [row.signs for row in selected]
-    selection = _logistic(signs, [row.answerable for row in selected], SELECTION)
-    lies = _apply(selection, [row.signs for row in selected if not row.answerable])
+    signs = [row.signs for row in selections]
+    selection = _logistic(signs, [row.answerable for row in selections], SELECTION)
+    lies = _apply(selection, [row.signs for row in selections if not row.answerable])
     least_selected = round(float(np.quantile(lies, SELECTION_REFUSED)), 3)
     return {
         "answerable": answerable | {"false_answers": FALSE_ANSWERS, "rates": rates},
@@ -124,10 +129,10 @@ async def _selections(asked: Asked, services: Services) -> list[Row]:
     return rows
 
 
-async def _squad(file: Path) -> list[Row]:
-    """Questions about paragraphs of SQuAD's articles that are not kept for the test. The reader was trained on them."""
+async def _short_texts(shared_data: Path) -> list[Row]:
+    """Questions about short texts, half of which only seem to be answered."""
     rows = []
-    for case in squad(file, every=10, test=False):
+    for case in selected(shared_data):
         scope = await read_selection(case.question, case.selection, shared_reader())
         answers = bool(case.answers)
         rows.append(Row(ReaderSigns.of(scope, case.question), answers, answers))

@@ -14,9 +14,11 @@ from typing import Any
 
 
 def placed(row: dict[str, Any], book: Path) -> dict[str, Any]:
-    """A question, turn or other place with `place` instead of `quote`; a dialogue turn by turn."""
-    if "turns" in row:
-        return {"turns": [placed(turn, book) for turn in row["turns"]]}
+    """A question, turn or other place with `place` instead of `quote`; a dialogue turn by turn, a question with
+    parts part by part."""
+    for within in ("turns", "parts"):
+        if within in row:
+            return row | {within: [placed(one, book) for one in row[within]]}
     made = {key: value for key, value in row.items() if key not in ("quote", "also", "answer")}
     if row.get("quote"):
         text = (book / row["file"]).read_text("utf-8")
@@ -34,8 +36,9 @@ def placed(row: dict[str, Any], book: Path) -> dict[str, Any]:
 
 def quoted(row: dict[str, Any], book: Path) -> dict[str, Any]:
     """The way back: with `quote` read from the book."""
-    if "turns" in row:
-        return {"turns": [quoted(turn, book) for turn in row["turns"]]}
+    for within in ("turns", "parts"):
+        if within in row:
+            return row | {within: [quoted(one, book) for one in row[within]]}
     quote = (book / row["file"]).read_text("utf-8")[slice(*row["place"])] if "place" in row else ""
     return row | {"quote": quote, "also": [quoted(other, book) for other in row.get("also", ())]}
 

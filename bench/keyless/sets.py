@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -66,16 +67,45 @@ class SelectionCase:
     answers: tuple[str, ...]
 
 
-def squad(file: Path, *, every: int = 1, test: bool = True) -> list[SelectionCase]:
-    """Questions of SQuAD 2.0 about single paragraphs, of the articles kept for the test or of the others."""
+def squad(file: Path, *, every: int = 1) -> list[SelectionCase]:
+    """Questions of SQuAD 2.0 about single paragraphs, of the articles kept for the test."""
     found = [
         SelectionCase(asked["question"], paragraph["context"], tuple(one["text"] for one in asked["answers"]))
         for article in json.loads(gzip.decompress(file.read_bytes()))["data"]
-        if (article["title"] in SQUAD_TEST) == test
+        if article["title"] in SQUAD_TEST
         for paragraph in article["paragraphs"]
         for asked in paragraph["qas"]
     ]
     return found[::every]
+
+
+def short_texts(folder: Path) -> Iterator[tuple[str, str]]:
+    """Texts of WiCE, AttributionBench and RAGTruth, by the names that the questions have for them."""
+    for row in _lines(folder / "wice/claims_dev.jsonl.gz"):
+        lines = [one for one in row["evidence"] if len(one.split()) > 6 and not one.startswith("(meta")][2:]
+        text = ""
+        while lines and len(text.split()) <= 110:
+            text = f"{text} {lines.pop(0)}".strip()
+        yield f"wice-{row['id']}", text
+    for row in _lines(folder / "attributionbench/dev.jsonl.gz"):
+        for number, text in enumerate(row["references"]):
+            yield f"attr-{row['id']}-{number}", re.sub(r"^Title: .*\n+", "", text).strip()
+    for row in _lines(folder / "ragtruth_qa/train.jsonl.gz"):
+        for number, text in enumerate(re.split(r"\n*passage \d+:", row["passages"])):
+            yield f"rag-{row['source_id']}-{number}", text.strip()
+
+
+def _lines(file: Path) -> Iterator[Any]:
+    with gzip.open(file, "rt", encoding="utf-8") as lines:
+        yield from map(json.loads, lines)
+
+
+def selected(shared_data: Path, questions: Path = QUESTIONS) -> list[SelectionCase]:
+    """Questions written about short texts of public sets, for the split `dev`."""
+    texts = dict(short_texts(shared_data))
+    rows = map(json.loads, (questions / "dev_selected.jsonl").read_text("utf-8").splitlines())
+    cases = ((row["question"], texts[row["id"]], row.get("place")) for row in rows)
+    return [SelectionCase(asked, text, (text[slice(*place)],) if place else ()) for asked, text, place in cases]
 
 
 def share(quote: str, text: str) -> float:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from chapterverse.answering.reading import CANDIDATES, FIRST, read_book, read_selection
+from chapterverse.answering.reading import CANDIDATES, STEPS, read_book, read_selection
 from chapterverse.models import RetrievalRequest
 from chapterverse.services import Services
 from chapterverse.trained import Passage, Read, SectionReader
@@ -58,7 +58,7 @@ class CountingReader(SectionReader):
         return [Read(self.logit, (self.logit,) * len(passage.units)) for _, passage in pairs]
 
 
-@pytest.mark.parametrize(("logit", "passages"), [(4.0, FIRST), (-4.0, CANDIDATES)])
+@pytest.mark.parametrize(("logit", "passages"), [(4.0, STEPS[1]), (-4.0, CANDIDATES)])
 async def test_passages_that_cannot_win_any_more_are_not_read(keyless: Services, logit: float, passages: int) -> None:
     request = RetrievalRequest(query="How heavy is Tern?", top_k=CANDIDATES)
     reader = CountingReader(logit)
@@ -66,3 +66,30 @@ async def test_passages_that_cannot_win_any_more_are_not_read(keyless: Services,
     assert reader.passages == passages
     assert len(read.found.results) == CANDIDATES
     assert [bool(reading.units) for reading in read.readings] == [True] * passages + [False] * (CANDIDATES - passages)
+
+
+class Names(SectionReader):
+    """Says that a passage answers "What is X?" if it has X, and that none compares anything."""
+
+    def read(self, pairs: Sequence[tuple[str, Passage]]) -> list[Read]:
+        return [Read(self._logit(question, passage), (0.0,) * len(passage.units)) for question, passage in pairs]
+
+    def _logit(self, question: str, passage: Passage) -> float:
+        name = question.removeprefix("What is ").removesuffix("?")
+        return 2.0 + passage.text.count(name) if name != question and name in passage.text else -5.0
+
+
+@pytest.mark.parametrize(
+    "question", ["compare Gazebo and Unity", "Gazebo vs Unity?", "What is the difference between Gazebo and Unity?"]
+)
+async def test_what_the_book_does_not_compare_is_looked_up_one_by_one(keyless: Services, question: str) -> None:
+    read = await read_book(question, (), RetrievalRequest(query=question), keyless, Names())
+    assert ["Gazebo" in read.found.results[0].chunk_text, "Unity" in read.found.results[1].chunk_text] == [True, True]
+    assert len(read.found.results) == 2
+    assert read.readings[0].score == read.readings[1].score > 2.0
+
+
+@pytest.mark.parametrize("question", ["compare Gazebo and Zarquon", "Zarquon vs Unity", "What is Gazebo?"])
+async def test_one_side_is_no_comparison(keyless: Services, question: str) -> None:
+    read = await read_book(question, (), RetrievalRequest(query=question), keyless, Names())
+    assert len(read.found.results) != 2

@@ -2,6 +2,7 @@
 
     python -m training.section_reader.weights read READER.onnx START.npz    (for the GPU machine)
     python -m training.section_reader.weights write READER.onnx TRAINED_STEM OUT.onnx
+    python -m training.section_reader.weights mean READER.onnx TRAINED_STEM OUT.onnx    (the mean of both)
 
 The graph stays as it is, so that neither torch nor a new export is needed. Weights are stored as int8, a scale for each column
 (rows of the word table share one), and turned into float32 at loading. Names are those of `model.py`.
@@ -96,7 +97,7 @@ def _set(tensor: onnx.TensorProto, value: Array) -> None:
 
 
 def main() -> None:
-    """Read or write."""
+    """Read, write, or write the mean of what the file had and what was learned from it."""
     what, template, given = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
     if what == "read":
         np.savez_compressed(given, **read(template))  # type: ignore[arg-type]
@@ -105,6 +106,10 @@ def main() -> None:
     for file in sorted(given.parent.glob(f"{given.name}.*.npz")):
         packed = np.load(file)
         learned |= {name: packed[name].astype(np.float32) for name in packed.files}
+    if what == "mean":
+        before = read(template)
+        before |= {name[:-2]: before[name] * before[f"{name[:-2]}|s"] for name in [*before] if name.endswith("|q")}
+        learned = {name: (value + before[name]) / 2 for name, value in learned.items()}
     out = Path(sys.argv[4])
     write(template, learned, out)
     print(out.name, out.stat().st_size, hashlib.sha256(out.read_bytes()).hexdigest())

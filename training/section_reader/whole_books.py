@@ -43,7 +43,7 @@ async def rows_of(book: str, source: Path, services: Services) -> AsyncIterator[
     """The rows of one book."""
     for what in ("questions", "broad"):
         for number, asked in _written(book, what, source):
-            row, _ = await _row(asked["question"], asked, [], services)
+            row, _ = await _row(asked["question"], asked, [], services, broad=what == "broad")
             if row:
                 yield row | {"group": f"{book}-{what}{number}", "set": book}
     for number, dialogue in _written(book, "dialogues", source):
@@ -53,6 +53,12 @@ async def rows_of(book: str, source: Path, services: Services) -> AsyncIterator[
             if row:
                 yield row | {"group": f"{book}-d{number}", "set": book}
             turns = [*turns, _turn(asked["user"], answer)]
+    for number, asked in _written(book, "extra", source):
+        for part in asked["parts"]:
+            beside = [other["quote"] for other in asked["parts"] if other is not part]
+            row, _ = await _row(asked["question"], part, [], services, beside)
+            if row:
+                yield row | {"group": f"{book}-extra{number}", "set": book}
     others = _of_others(book)
     for number, asked in random.Random(book).sample(others, min(FOREIGN, len(others))):
         row, _ = await _row(asked["question"], {"quote": ""}, [], services)
@@ -61,7 +67,8 @@ async def rows_of(book: str, source: Path, services: Services) -> AsyncIterator[
 
 
 def _written(book: str, what: str, source: Path) -> list[tuple[int, Any]]:
-    lines = (WRITTEN / f"{book}_{what}.jsonl").read_text("utf-8").splitlines()
+    file = WRITTEN / f"{book}_{what}.jsonl"
+    lines = file.read_text("utf-8").splitlines() if file.exists() else []
     return [(number, quoted(json.loads(line), source)) for number, line in enumerate(lines)]
 
 
@@ -71,9 +78,17 @@ def _of_others(book: str) -> list[tuple[int, Any]]:
 
 
 async def _row(
-    question: str, asked: dict[str, Any], turns: Sequence[Turn], services: Services
+    question: str,
+    asked: dict[str, Any],
+    turns: Sequence[Turn],
+    services: Services,
+    beside: Sequence[str] = (),
+    *,
+    broad: bool = False,
 ) -> tuple[Row | None, dict[str, Any]]:
-    """A row, or None if the answer was not found in the book as it was read; and the source that the answer would have."""
+    """A row, or None if the answer was not found in the book as it was read; and the source that the answer would have.
+    What answers another part of the question, beside this one, is not called wrong; nor is the rest of the page that
+    answers a broad question."""
     found = await candidates(question, turns, RetrievalRequest(query=question[:MAX_QUERY_CHARS], top_k=MOST), services)
     chunks = found.results[:MOST]
     quotes = [one["quote"] for one in (asked, *asked.get("also", ())) if one["quote"]]
@@ -105,7 +120,16 @@ async def _row(
         "quote_start": first.start,
         "highlights": [{"start": first.start, "end": first.end}],
     }
-    ignored = [at for at, much in enumerate(held) if at != gold and much >= REPEATS]
+    ignored = [
+        at
+        for at, chunk in enumerate(chunks)
+        if at != gold
+        and (
+            held[at] >= REPEATS
+            or any(share(quote, chunk.chunk_text) >= REPEATS for quote in beside)
+            or (broad and chunk.page_id == chunks[gold].page_id)
+        )
+    ]
     made = {"passages": [_passage(chunk) for chunk in chunks], "gold": gold, "gold_units": units, "ignore": ignored}
     return row | made, source
 

@@ -1,12 +1,15 @@
 """Search and read for an answer without a key: candidates of one or several searches, ranked by the section reader.
 
 A follow-up has candidates from three searches: the question with the place of the last answer, with the questions
-before it, and alone. The reader reads them with what was said before.
+before it, and alone. The reader reads them with what was said before. Where the book does not compare the two things
+that a question compares, each is looked up by itself.
 """
 
 import asyncio
+import re
 from collections.abc import Sequence
-from itertools import zip_longest
+from dataclasses import replace
+from itertools import pairwise, zip_longest
 from typing import Final
 
 from chapterverse.answering.followups import in_context, leans, near, together
@@ -22,12 +25,19 @@ from chapterverse.units import blocks_of_text, cut_units
 from chapterverse.writing import Reading
 
 CANDIDATES: Final = 8  # passages that may be read for a question that stands alone
-FIRST: Final = 4  # of them, those that cost least are read first
+STEPS: Final = (0, 2, 4)  # those that cost least are read first, two for two cores, and so on
 SURE: Final = 4.0  # logit by which a passage answers for sure; others are read only if they could win with it
 NEAR: Final = 8  # for a follow-up: of the search near the last answer,
 AFTER: Final = 5  # of that with the questions before,
 ALONE: Final = 3  # and of that for the question alone
 FAR_COST: Final = 8.0  # logits that lying farther from the question than the nearest passage costs, per cosine
+
+# "compare A and B", "the difference between A and B", "A vs B"
+_SIDES = re.compile(
+    r"(?:\b(?:compare|comparing|between)\s+(?P<one>[^?,;]{2,60}?)\s+(?:and|with|to|or)|(?P<first>[^?,;]{2,60}?)\s+(?:vs\.?|versus))"
+    r"\s+(?P<other>[^?,;]{2,60}?)\W*$",
+    re.IGNORECASE,
+)
 
 Mark = tuple[str, int, int]  # what the last answer marked: page id, start, end
 
@@ -36,6 +46,35 @@ async def read_book(
     question: str, turns: Sequence[Turn], request: RetrievalRequest, engines: Engines, reader: SectionReader
 ) -> Book:
     """Search and read, after these turns. The passages come best first, at most as many as the request wants."""
+    whole = await _read_whole(question, turns, request, engines, reader)
+    compared = any(one.answers > 0 for one in whole.readings)
+    if not (turns or compared) and (named := _SIDES.search(question)):
+        asked = [f"What is {side}?" for side in (named["one"] or named["first"], named["other"])]
+        parts = [request.model_copy(update={"query": one}) for one in asked]
+        sides = [await _read_whole(part.query, (), part, engines, reader) for part in parts]
+        return _better(whole, sides)
+    return whole
+
+
+def _better(whole: Book, sides: Sequence[Book]) -> Book:
+    """What was read for a question that compares, or if they are better, the best passages for each side. Those answer
+    as well as the worse of them."""
+    if any(not side.readings for side in sides):
+        return whole
+    least = min(side.readings[0].score for side in sides)
+    if whole.readings and whole.readings[0].score >= least:
+        return whole
+    best = {side.found.results[0].content_hash: side for side in sides}.values()
+    chunks = [side.found.results[0].model_copy(update={"rank": rank}) for rank, side in enumerate(best, start=1)]
+    readings = tuple(replace(side.readings[0], answers=least, score=least) for side in best)
+    return Book(
+        whole.found.model_copy(update={"results": chunks, "total_results": len(chunks)}), readings, whole.missing
+    )
+
+
+async def _read_whole(
+    question: str, turns: Sequence[Turn], request: RetrievalRequest, engines: Engines, reader: SectionReader
+) -> Book:
     found, missing = await asyncio.gather(
         candidates(question, turns, request, engines), engines.index.missing(content_words(question))
     )
@@ -59,7 +98,7 @@ async def read_passages(
     asked, last = in_context(question, turns), turns[-1].sources if turns else ()
     marks = [(source.get("page_id", ""), mark) for source in last for mark in source.get("highlights") or ()]
     told = [(page, mark["start"], mark["end"]) for page, mark in marks]
-    for part in (order[:FIRST], order[FIRST:]):
+    for part in (order[start:end] for start, end in pairwise((*STEPS, len(order)))):
         if not part or max(one.score for one in readings) >= SURE - costs[part[0]]:
             break
         reads = await asyncio.to_thread(reader.read, [(asked, _passage(chunks[at])) for at in part])
