@@ -87,7 +87,7 @@ bench-answers: $(READY) ## Recorded answers of a strong model through the real g
 bench-keyless: $(READY) ## Answers without a key on whole books (KEYLESS_BOOKS=folder of the books, KEYLESS="--split test --squad file")
 	$(CLEAN_ENV) $(BIN)/python -m bench.keyless $(KEYLESS)
 
-bench-gaps: $(READY) ## Whether the author's report finds pages that were hidden (KEYLESS_BOOKS=folder of the books, GAPS="--book helm")
+bench-gaps: $(READY) ## Whether the author's report finds pages that were hidden (KEYLESS_BOOKS=folder of the books, GAPS="--book numpy")
 	$(CLEAN_ENV) $(BIN)/python -m bench.gaps $(GAPS)
 
 scoreboard: $(READY) ## Every figure of trust on public sets, with two baselines, into docs/SCOREBOARD.md

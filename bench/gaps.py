@@ -1,6 +1,6 @@
 """Whether the report finds what a book lacks: a fifth of the pages is hidden, and their questions are asked.
 
-    python -m bench.gaps --books BOOKS --book helm [--save]
+    python -m bench.gaps --books BOOKS --book numpy [--save]
 
 Each fifth of a book's pages is hidden in turn, in an order fixed by a seed. A question is one of a hidden page when all
 places that answer it are hidden. Two readings of the measure:
@@ -93,7 +93,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--books", type=Path, default=Path(os.environ.get("KEYLESS_BOOKS", ".")), help="folder of the books"
     )
-    parser.add_argument("--book", default="helm")
+    parser.add_argument("--book", default="numpy")
     parser.add_argument("--folds", type=int, default=FOLDS, help="how many of the fifths are hidden, for a quick look")
     parser.add_argument("--dump", type=Path, help="where the groups go, for people who read them")
     parser.add_argument("--save", action="store_true", help="keep the figures in bench/results")
