@@ -27,7 +27,7 @@ from chapterverse.book import page_id_for
 
 PICTURES: Final = ROOT / "docs" / "images" / "readers"
 _WIDTH: Final = 640  # of each side
-_HEIGHT: Final = 1300
+_HEIGHT: Final = 1000
 _MAX_BYTES: Final = 100_000
 _BOTH = """<body style="margin:0;display:flex;gap:12px;background:#888;font:16px sans-serif">
 <div style="background:#fff"><b style="display:block;padding:6px">the site</b><img src="{0}"></div>
@@ -52,7 +52,7 @@ SHOWN: Final = (
         "configuration/packages/configuring-amcl.html", "configuration/packages/configuring-amcl.rst", "Parameters",
     ),
     Picture(
-        "tutorial", "code, notes, nested lists", "sphinx/nav2",
+        "tutorial", "code, links, lists", "sphinx/nav2",
         "tutorials/docs/navigation2_with_slam.html", "tutorials/docs/navigation2_with_slam.rst", "Overview",
     ),
     Picture(
@@ -61,11 +61,10 @@ SHOWN: Final = (
         "Smac Planner",
     ),
     Picture(
-        "tables", "grid tables with spans, code", "sphinx/sphinx", "usage/restructuredtext/basics.html",
-        "usage/restructuredtext/basics.rst", "Tables",
+        "tables", "tables, links", "sphinx/nav2", "plugins/index.html", "plugins/index.rst", "Costmap Layers",
     ),
     Picture(
-        "maths", "maths, code, notes", "sphinx/sphinx", "usage/restructuredtext/directives.html",
+        "directives", "described objects, code, links", "sphinx/sphinx", "usage/restructuredtext/directives.html",
         "usage/restructuredtext/directives.rst", "Math",
     ),
     Picture(
@@ -73,20 +72,19 @@ SHOWN: Final = (
         "usage/extensions/napoleon.rst", "Configuration",
     ),
     Picture(
-        "admonitions", "admonitions, code with titles, tabs", "mkdocs/material", "reference/admonitions/index.html",
+        "admonitions", "admonitions, code with titles, links", "mkdocs/material", "reference/admonitions/index.html",
         "reference/admonitions.md", "Usage",
     ),
     Picture(
-        "data-tables", "tables with alignment, code, tabs", "mkdocs/material", "reference/data-tables/index.html",
-        "reference/data-tables.md", "Usage",
+        "maths", "formulas", "mkdocs/material", "reference/math/index.html", "reference/math.md", "Usage",
     ),
     Picture(
-        "definition-lists", "definition lists, nested lists, tasks", "mkdocs/material", "reference/lists/index.html",
+        "lists", "nested lists, definition lists, code with titles", "mkdocs/material", "reference/lists/index.html",
         "reference/lists.md", "Usage",
     ),
     Picture(
-        "callouts", "AsciiDoc: code with callouts, notes, links", "asciidoc/git-doc", "gittutorial.html",
-        "gittutorial.adoc", "MAKING CHANGES",
+        "asciidoc", "code, emphasis, links", "asciidoc/git-doc", "gittutorial.html",
+        "gittutorial.adoc", "Making changes",
     ),
 )  # fmt: skip
 _CONTENT: Final = {"sphinx": "div.body", "mkdocs": "article", "asciidoc": "#content"}
