@@ -52,7 +52,7 @@ def visiting(browser: Browser, url: str, size: tuple[int, int], scheme: str) -> 
     )
     page = context.new_page()
     offered = {"suggestions": [{"question": question, "page": ""} for question in SUGGESTED]}
-    page.route("**/suggestions", lambda route: route.fulfill(json=offered))
+    page.route("**/suggestions*", lambda route: route.fulfill(json=offered))
     page.goto(url)
     page.wait_for_load_state("networkidle")
     yield page

@@ -42,11 +42,9 @@ async def test_it_is_read_again_when_the_book_changed() -> None:
     contents, book = Contents(), Book()
     for _ in range(3):
         assert [page.title for page in (await contents.read(book)).pages] == ["One"]  # type: ignore[arg-type]
-        assert (contents.page_at("one.md"), contents.page_at("two.md")) == ("1", None)
     assert book.listed == 1
     book.generation, book.shelved = "second", [ONE, replace(ONE, page_id="2", title="Two", url="two.md")]
     assert (await contents.read(book)).total_pages == 2  # type: ignore[arg-type]
-    assert contents.page_at("two.md") == "2"
     assert book.listed == 2
 
 
@@ -58,15 +56,6 @@ async def test_a_module_has_its_authors_name_else_that_of_its_folder() -> None:
     ]
     listed = (await Contents().read(Book(shelved=pages))).pages  # type: ignore[arg-type]
     assert [page.category for page in listed] == ["Guide", "Getting started", "A Guide"]
-
-
-@pytest.mark.parametrize(
-    ("source", "title"), [("my-handbook", "My handbook"), ("https://docs.example.com/guide", "docs.example.com")]
-)
-async def test_a_book_is_called_as_its_folder_or_website(source: str, title: str) -> None:
-    contents = Contents()
-    await contents.read(Book(shelved=[replace(ONE, source=source)]))  # type: ignore[arg-type]
-    assert contents.title == title
 
 
 def illustrated() -> Page:

@@ -84,8 +84,8 @@ pytestmark = pytest.mark.slow
 
 def test_the_title_page_has_the_books_name_description_and_chapters(server: Served) -> None:
     page = fetched(server, "/")
-    assert texts(page, "main h1") == ["My handbook"], "by its folder, where BOOK_TITLE says nothing"
-    assert texts(page, "title") == ["My handbook"]
+    assert texts(page, "main h1") == ["book.test"], "by its host, where BOOK_TITLE says nothing"
+    assert texts(page, "title") == ["book.test"]
     assert texts(page, "main .lede") == ["What it is about. It is short."]
     assert texts(page, ".chapter h2") == ["Begin <here>", "More things"]
     assert texts(page, ".chapter a") == [one.title for one in BOOK]
@@ -95,7 +95,7 @@ def test_the_title_page_has_the_books_name_description_and_chapters(server: Serv
 
 def test_a_page_can_be_read_and_left_without_a_script(server: Served) -> None:
     page = fetched(server, f"/read/{BOOK[1].page_id}")
-    assert texts(page, "title") == ["Second · My handbook"]
+    assert texts(page, "title") == ["Second · book.test"]
     assert texts(page, "main .module") == ["Begin <here>"]
     assert texts(page, "main h1") == ["Second"]
     assert texts(page, "main pre code") == ['print("<b>")']
@@ -110,6 +110,12 @@ def test_a_page_can_be_read_and_left_without_a_script(server: Served) -> None:
     away = third.css("main p a")[0]
     assert dict(away.attributes) == {"href": "https://else.test/x", "target": "_blank", "rel": "noopener"}
     assert "no link" not in texts(third, "main p a")
+
+
+def test_a_folder_without_a_title_is_called_by_its_name() -> None:
+    document = Document("my-handbook/a.md", "a.md", "my-handbook", "markdown", b"# A\n\nWords.")
+    with serving(Shelf([compose(document, read(document)[0])])) as server:
+        assert texts(fetched(server, "/"), "main h1") == ["My handbook"]
 
 
 @pytest.mark.parametrize("path", ["/", f"/read/{BOOK[0].page_id}"])
@@ -162,7 +168,7 @@ def test_what_a_key_protects_is_not_in_the_page() -> None:
     with serving(Shelf(BOOK), api_keys="key") as server:
         for path in ("/", f"/read/{BOOK[0].page_id}"):
             text = server.http.get(path).text
-            assert not re.search("First|Begin|handbook|What it is about", text)
+            assert not re.search("First|Begin|book.test|What it is about", text)
 
 
 def test_name_logo_and_colour_of_the_book(tmp_path: Path) -> None:

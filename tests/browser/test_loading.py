@@ -46,6 +46,6 @@ def test_a_page_is_there_at_once(browser: Browser, example_server: Served) -> No
             assert len(fetched) <= 7, "a style, two scripts, the icon, two fonts, the suggestions"
             assert "pages" not in fetched, "the table of contents comes with the page"
             warm, again = load(page, url)
-            assert set(again) <= {"suggestions"}, "files are kept, and not asked about"
+            assert {name.partition("?")[0] for name in again} <= {"suggestions"}, "files are kept, and not asked about"
             times += [cold, warm]
     assert median(times) < USABLE

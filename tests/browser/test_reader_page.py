@@ -45,7 +45,7 @@ NARROW = {"width": 360, "height": 740}
 
 def written(name: str, text: str, category: str = "") -> BookPage:
     document = Document(
-        f"book/{name}", name, "the-book", "markdown", text.encode(), chapters=(category,) if category else ()
+        f"the-book/{name}", name, "the-book", "markdown", text.encode(), chapters=(category,) if category else ()
     )
     return compose(document, read(document)[0])
 
@@ -235,6 +235,16 @@ def test_code_has_colours_a_language_and_a_copy_button(browser: Browser, server:
         shoot(page, "42-code")
 
 
+def test_copying_without_a_secure_connection(browser: Browser, server: Served) -> None:
+    with visiting(browser, server.url, f"/read/{CODE_PAGE.page_id}") as page:
+        page.context.grant_permissions(["clipboard-read"])
+        page.evaluate("navigator.clipboard.writeText = undefined")
+        block = page.locator(".code").last
+        block.get_by_role("button", name="Copy the code").click()
+        expect(block.get_by_role("button", name="Copied")).to_be_focused()
+        assert page.evaluate("navigator.clipboard.readText()") == "x = 1"
+
+
 def test_evidence_is_marked_across_tokens(browser: Browser, server: Served) -> None:
     quote = 'str:  # <script>alert(1)</script>\n    return f"turned 🤖'
     start = CODE_PAGE.text.index(quote)
@@ -302,7 +312,7 @@ def test_name_logo_and_colour(browser: Browser, scripted: Scripted, tmp_path: Pa
 def test_suggestions_begin_a_conversation(browser: Browser, server: Served, scripted: Scripted) -> None:
     body = {"suggestions": [{"question": "What <i>is</i> it?", "page": "p"}, {"question": "How?", "page": "p"}]}
     with visiting(browser, server.url, "/livez") as page:
-        page.route("**/suggestions", lambda route: route.fulfill(json=body))
+        page.route("**/suggestions*", lambda route: route.fulfill(json=body))
         page.goto(server.url)
         offered = page.get_by_role("list", name="Questions to begin with").get_by_role("button")
         expect(offered).to_have_text(["What <i>is</i> it?", "How?"])
@@ -319,7 +329,7 @@ def test_without_suggestions_nothing_is_shown(browser: Browser, server: Served, 
         route.fulfill(json=body) if body else route.fulfill(status=404, json={"error_code": "not_found"})
 
     with visiting(browser, server.url, "/livez") as page:
-        page.route("**/suggestions", fulfil)
+        page.route("**/suggestions*", fulfil)
         page.goto(server.url)
         page.wait_for_load_state("networkidle")
         expect(page.locator(".hint")).to_be_visible()

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from chapterverse.book import Page
 from chapterverse.errors import NotFound
@@ -18,24 +17,15 @@ class Contents:
     def __init__(self) -> None:
         self._generation = ""
         self._listed = PageList(pages=[], total_pages=0)
-        self._addresses: dict[str, str] = {}
-        self.title = ""  # of the book, as its folder or website is called
 
     async def read(self, index: Index) -> PageList:
         """All pages in reading order, without their text."""
         generation = (await index.manifest()).generation
         if generation != self._generation:
-            found = await index.pages()
-            pages = [PageSummary(**_fields(page)) for page in found]
+            pages = [PageSummary(**_fields(page)) for page in await index.pages()]
             self._listed = PageList(pages=pages, total_pages=len(pages))
-            self._addresses = {_bare(page.url): page.page_id for page in pages}
-            self.title = _source_title(found[0].source) if found else ""
             self._generation = generation
         return self._listed
-
-    def page_at(self, url: str) -> str | None:
-        """The id of the page at an address, whatever slash it ends with."""
-        return self._addresses.get(_bare(url))
 
 
 async def read_page(page_id: str, index: Index, asked_for: str = "") -> PageText:
@@ -78,15 +68,6 @@ async def _page(page_id: str, index: Index, asked_for: str = "") -> Page:
     if page is None:
         raise NotFound(f"There is no page {asked_for or page_id} in the book.")
     return page
-
-
-def _bare(url: str) -> str:
-    return url.removesuffix("/index.html").removesuffix("/")
-
-
-def _source_title(source: str) -> str:
-    """A name for the book by where it came from: `my-handbook` reads "My handbook", a website by its host."""
-    return urlsplit(source).netloc or title_of_path(source)
 
 
 def _source(address: str, home: Path) -> str:

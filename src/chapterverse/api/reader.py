@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from html import escape
 from pathlib import Path as FilePath
 from typing import Annotated, Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from fastapi import APIRouter, Path, Request, Response
 
@@ -22,6 +22,7 @@ from chapterverse.api.pages import Contents, render_page
 from chapterverse.api.services import ServicesOf
 from chapterverse.config import LOGO_TYPES, Settings
 from chapterverse.errors import NotFound, RetrievalUnavailable
+from chapterverse.ingestion.ordering import title_of_path
 from chapterverse.models import PageList, PageSummary, RenderedPage
 from chapterverse.services import Services
 
@@ -111,7 +112,7 @@ class _Shell:
             raise RetrievalUnavailable("The page is sent without the book.")
         found = await self.contents.read(services.index)
         self.pages = found.pages
-        self.book = self.settings.book_title or self.contents.title or NAME
+        self.book = self.settings.book_title or _name_of(found.pages) or NAME
         return found
 
     def href(self, page_id: str) -> str:
@@ -120,10 +121,11 @@ class _Shell:
 
     def leading(self) -> Leading:
         """Attributes of links: a page of the book is opened here, others in a tab of their own."""
+        ids = {_bare(one.url): one.page_id for one in self.pages}
 
         def lead(target: str) -> Attributes | None:
             url, _, anchor = target.partition("#")
-            if found := self.contents.page_at(url):
+            if found := ids.get(_bare(url)):
                 return {"href": self.href(found) + f"#{quote(f'book-{anchor}')}" if anchor else self.href(found)}
             away = re.match(r"(?:https?|mailto):", target, re.IGNORECASE)
             return {"href": target, "target": "_blank", "rel": "noopener"} if away else None
@@ -178,6 +180,18 @@ _WAITING: Final = node(
     node("p", "Opening the book…", class_="note"),
     node("noscript", node("p", "This book is opened by a script: it needs a key, or is not ready yet.")),
 ).html()
+
+
+def _bare(url: str) -> str:
+    """An address without the slash or the name that it may end with."""
+    return url.removesuffix("/index.html").removesuffix("/")
+
+
+def _name_of(pages: list[PageSummary]) -> str:
+    """The name of a book by where it lies: `my-handbook/start.md` is of "My handbook", a website is called as its
+    host."""
+    address = pages[0].url if pages else ""
+    return urlsplit(address).netloc or title_of_path(address.partition("/")[0])
 
 
 def _cover(shell: _Shell, book: PageList, about: str) -> list[Node]:

@@ -63,9 +63,9 @@ export class Api {
   }
 
   /** Questions that the book answers; none where the server has none. The reader is not asked for a key for them. */
-  async suggestions() {
+  async suggestions(limit) {
     try {
-      const answer = await this.once("GET", "suggestions");
+      const answer = await this.once("GET", `suggestions?limit=${limit}`);
       return answer.ok ? ((await answer.json()).suggestions ?? []).map(({ question }) => question) : [];
     } catch {
       return [];

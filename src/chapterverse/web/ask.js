@@ -34,7 +34,7 @@ export class AskBox {
     this.build(place, shortcut, closing);
     this.suggest(suggestions);
     if (this.session) this.recall(JSON.parse(memory.get(`${name}.turns`) ?? "[]"));
-    if (remembers) api.suggestions().then((found) => this.suggest(found.slice(0, MOST_SUGGESTED)));
+    if (remembers) api.suggestions(MOST_SUGGESTED).then((found) => this.suggest(found.slice(0, MOST_SUGGESTED)));
   }
 
   focus() {

@@ -55,17 +55,32 @@ export function iconButton(name, label, onclick, kind = "") {
 export async function copyFrom(button, text, done = "Copied") {
   const before = [...button.childNodes];
   const label = button.getAttribute("aria-label");
+  let copied = true;
   try {
     await navigator.clipboard.writeText(text);
   } catch {
-    done = "Not copied: the browser does not allow it";
+    copied = copyByCommand(text);
   }
-  button.replaceChildren(icon(done.startsWith("Not") ? "close" : "check"), ...before.filter((node) => node.localName === "span"));
-  attach(button, { "aria-label": done, title: done });
+  button.replaceChildren(icon(copied ? "check" : "close"));
+  const told = copied ? done : "Not copied: the browser does not allow it";
+  attach(button, { "aria-label": told, title: told });
   setTimeout(() => {
     button.replaceChildren(...before);
     attach(button, { "aria-label": label, title: label });
   }, 1800);
+}
+
+/** Browsers have a clipboard only on secure connections; elsewhere there is the command of old. */
+function copyByCommand(text) {
+  const field = element("textarea", { class: "unseen", "aria-hidden": "true" });
+  const focused = document.activeElement;
+  field.value = text;
+  document.body.append(field);
+  field.select();
+  const copied = document.execCommand("copy");
+  field.remove();
+  focused?.focus({ preventScroll: true });
+  return copied;
 }
 
 /** Attributes of a link: other sites open in a tab of their own. */
