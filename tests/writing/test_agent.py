@@ -347,6 +347,20 @@ class TestSearching:
         assert call["function"] == {"name": "search_documentation", "arguments": '{"query": "gripper"}'}
         assert result["tool_call_id"] == "a1"
 
+    async def test_what_was_written_is_told_before_the_search_is_over(self, stub: LlmStub, model: AgentWriter) -> None:
+        happened: list[Any] = []
+        told = asyncio.Event()
+
+        async def search(*_: Any) -> tuple[IssuedPassage, ...]:
+            await asyncio.wait_for(told.wait(), 5)
+            return (LATER,)
+
+        stub.script.extend([Calls({"query": "gripper"}, before="ROS 2 is a set of libraries [1.1]"), Says("Done [3].")])
+        async for event in model.write(ask(search=search)):
+            happened.append(event)
+            told.set()
+        assert text_of(happened) == "ROS 2 is a set of libraries [1.1] Done [3]."
+
     async def test_endless_searching_ends(self, stub: LlmStub, model: AgentWriter) -> None:
         stub.usual = Calls({"query": "more"})
         happened = await events(ask(), replace(model, options=WritingOptions(max_calls=3)))

@@ -273,15 +273,14 @@ class Court:
         self._before = statement.text
         self._lead = statement.text if statement.leads and statement.shape != "heading" else self._lead
         self._claims.put_nowait(claim)
-        if not self._workers:
-            self._hire()
+        if len(self._workers) < AT_ONCE:
+            self._hire(1)
         return claim.proof
 
     def flush(self) -> None:
         """Spread all that waits over more calls, because nothing more will be written."""
         self._most = max(1, min(MAX_CLAIMS, -(-self._claims.qsize() // AT_ONCE)))
-        if not self._claims.empty():
-            self._hire()
+        self._hire(min(AT_ONCE, self._claims.qsize()))
 
     async def close(self) -> None:
         """Cancel the calls that are under way."""
@@ -289,8 +288,8 @@ class Court:
             worker.cancel()
         await asyncio.gather(*self._workers, return_exceptions=True)
 
-    def _hire(self) -> None:
-        self._workers += [asyncio.create_task(self._work()) for _ in range(AT_ONCE)]
+    def _hire(self, workers: int) -> None:
+        self._workers += [asyncio.create_task(self._work()) for _ in range(workers)]
 
     async def _work(self) -> None:
         """Ask about what waits, as much as one call takes, again and again. A call that fails is made a second time;
@@ -377,6 +376,7 @@ class _Claim:
     proof: "asyncio.Future[Proven | None]" = field(repr=False)
 
 
+@lru_cache(maxsize=256)
 def speaks_of_absence(text: str) -> bool:
     """Whether a statement seems to say that the book or the passages do not say something."""
     return _ABSENCE.search(text) is not None

@@ -99,21 +99,14 @@ class _Course:
     task: Task
     said: asyncio.Queue[str | None] = field(default_factory=asyncio.Queue)  # the text of this try; None: its end
     searched: list[Item] = field(default_factory=list)  # the model's own searches with what they found
-    writing: int = 0  # the call that wrote last
+    wrote: bool = False
     calls: int = 0
     tokens: int = 0
     written: int = 0  # of the tokens
 
-    @property
-    def wrote(self) -> bool:
-        """Whether there is any text."""
-        return self.writing > 0
-
     def say(self, text: str) -> None:
         """Hand on what the model writes."""
-        if self.wrote and self.writing != self.calls:
-            text = f"\n\n{text}"  # what is written after a search is no part of the sentence before it
-        self.writing = self.calls
+        self.wrote = True
         self.said.put_nowait(text)
 
 
@@ -208,6 +201,8 @@ class _StreamedModel(Model):
         async for chunk in stream:
             if text := reply.add(cast(Mapping[str, Any], chunk)):
                 self.say(text)
+        if "content" in reply.message:
+            self.say("\n\n")  # nothing goes on with its last sentence, which can be judged at once
         return reply.response()
 
     def stream_response(self, *_: Any, **__: Any) -> AsyncIterator[Any]:
