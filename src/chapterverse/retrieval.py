@@ -7,7 +7,6 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import asdict
 from typing import Final, TypeVar
 
 from chapterverse.book import OLDEST_RECIPE, Hit
@@ -213,6 +212,11 @@ def passage_of(hit: Hit, rank: int, relevance: float) -> ChunkResult:
         char_start=chunk.start,
         char_end=chunk.end,
         flags=list(chunk.flags),
-        units=[PassageUnit.model_construct(**asdict(unit)) for unit in chunk.units],
+        units=[
+            PassageUnit.model_construct(
+                kind=unit.kind, start=unit.start, end=unit.end, head_start=unit.head_start, head_end=unit.head_end
+            )
+            for unit in chunk.units
+        ],
         lead=chunk.lead,
     )

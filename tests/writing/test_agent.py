@@ -323,6 +323,44 @@ class TestSearching:
         assert told == {"error": "The book cannot be searched.", "query": "gripper"}
         assert text_of(happened)
 
+    async def test_a_call_that_comes_in_pieces_is_put_together(self, gemini_stub: LlmStub, gemini: AgentWriter) -> None:
+        signature = {"google": {"thought_signature": "signed"}}
+        pieces = [
+            {"content": "I will look. "},
+            {
+                "tool_calls": [
+                    {"index": 0, "id": "a1", "function": {"name": "search_documentation", "arguments": '{"que'}}
+                ]
+            },
+            {"tool_calls": [{"index": 0, "function": {"arguments": 'ry": "gripper"}'}, "extra_content": signature}]},
+        ]
+        chunks = [{"choices": [{"index": 0, "delta": delta}]} for delta in pieces]
+        stream = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks)
+        gemini_stub.script.extend(
+            [Raw(f"{stream}data: [DONE]\n\n".encode(), "text/event-stream"), Says("It closes [1].")]
+        )
+        happened = await events(ask(), gemini)
+        assert text_of(happened) == "I will look. It closes [1]."
+        *_, said, result = gemini_stub.requests[1]["messages"]
+        (call,) = said["tool_calls"]
+        assert (said["content"], call["id"], call["extra_content"]) == ("I will look. ", "a1", signature)
+        assert call["function"] == {"name": "search_documentation", "arguments": '{"query": "gripper"}'}
+        assert result["tool_call_id"] == "a1"
+
+    async def test_what_was_written_is_told_before_the_search_is_over(self, stub: LlmStub, model: AgentWriter) -> None:
+        happened: list[Any] = []
+        told = asyncio.Event()
+
+        async def search(*_: Any) -> tuple[IssuedPassage, ...]:
+            await asyncio.wait_for(told.wait(), 5)
+            return (LATER,)
+
+        stub.script.extend([Calls({"query": "gripper"}, before="ROS 2 is a set of libraries [1.1]"), Says("Done [3].")])
+        async for event in model.write(ask(search=search)):
+            happened.append(event)
+            told.set()
+        assert text_of(happened) == "ROS 2 is a set of libraries [1.1] Done [3]."
+
     async def test_endless_searching_ends(self, stub: LlmStub, model: AgentWriter) -> None:
         stub.usual = Calls({"query": "more"})
         happened = await events(ask(), replace(model, options=WritingOptions(max_calls=3)))

@@ -61,8 +61,8 @@ class Known:
         units = evidence.all_units()
         places = [text for passage in evidence.passages for text in (passage.breadcrumb, passage.lead)]
         texts = [evidence.question, *places, *(text for unit in units for text in (unit.text, unit.head, unit.told))]
-        self._text = f" {_plain(' '.join(texts))} "
-        self._tokens = {token for found in _TOKEN.finditer(self._text) for token in _forms(found[0])}
+        self._text = f" {_plain(' '.join(dict.fromkeys(texts)))} "  # most units are told as they stand
+        self._tokens = {form for token in set(_TOKEN.findall(self._text)) for form in _forms(token)}
         parts = {part for token in self._tokens for part in _NAME_PARTS.findall(token)}
         self._stems = {stem(part) for part in parts}
         numbers = {_number(found[0]) for found in _NUMBER.finditer(self._text)}

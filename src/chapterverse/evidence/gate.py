@@ -109,7 +109,9 @@ class Gate:
         self._said: set[str] = set()
         self._shown: set[UnitRef] = set()  # units whose words the reader has seen
         self._chars = self._statements = self._repeats = 0
-        self._known = lru_cache(lambda passages: Known(evidence))  # made anew when there are more of them
+        # Made anew when there are more passages.
+        self._known = lru_cache(lambda passages: Known(evidence))
+        self._quotable = lru_cache(lambda passages: _by_words(evidence.all_units()))
 
     async def prove(self, drafts: Drafts) -> AsyncGenerator[Proven, None]:
         """What may be shown of the drafts, in order. An error of the writer is raised after what was proven before."""
@@ -178,11 +180,8 @@ class Gate:
             return None
         if statement.shape == "item" and self._court:
             return None
-        for unit in self._evidence.all_units():
-            own = unit.kind == "row" or not unit.head
-            if own and words in (_words(without_mark(unit.text)), _words(unit.told)):
-                return Proven(statement, "quoted", (unit,))
-        return None
+        unit = self._quotable(len(self._evidence.passages)).get(words)
+        return Proven(statement, "quoted", (unit,)) if unit else None
 
     async def _decide(self, entry: _Entry) -> list[Proven]:
         proof = await entry.proof if isinstance(entry.proof, asyncio.Future) else entry.proof
@@ -274,15 +273,14 @@ class Court:
         self._before = statement.text
         self._lead = statement.text if statement.leads and statement.shape != "heading" else self._lead
         self._claims.put_nowait(claim)
-        if not self._workers:
-            self._hire()
+        if len(self._workers) < AT_ONCE:
+            self._hire(1)
         return claim.proof
 
     def flush(self) -> None:
         """Spread all that waits over more calls, because nothing more will be written."""
         self._most = max(1, min(MAX_CLAIMS, -(-self._claims.qsize() // AT_ONCE)))
-        if not self._claims.empty():
-            self._hire()
+        self._hire(min(AT_ONCE, self._claims.qsize()))
 
     async def close(self) -> None:
         """Cancel the calls that are under way."""
@@ -290,8 +288,8 @@ class Court:
             worker.cancel()
         await asyncio.gather(*self._workers, return_exceptions=True)
 
-    def _hire(self) -> None:
-        self._workers += [asyncio.create_task(self._work()) for _ in range(AT_ONCE)]
+    def _hire(self, workers: int) -> None:
+        self._workers += [asyncio.create_task(self._work()) for _ in range(workers)]
 
     async def _work(self) -> None:
         """Ask about what waits, as much as one call takes, again and again. A call that fails is made a second time;
@@ -378,6 +376,7 @@ class _Claim:
     proof: "asyncio.Future[Proven | None]" = field(repr=False)
 
 
+@lru_cache(maxsize=256)
 def speaks_of_absence(text: str) -> bool:
     """Whether a statement seems to say that the book or the passages do not say something."""
     return _ABSENCE.search(text) is not None
@@ -400,6 +399,12 @@ def _nearest(
 
 def _words(text: str) -> str:
     return " ".join(_WORD.findall(text.lower()))
+
+
+def _by_words(units: Sequence[IssuedUnit]) -> dict[str, IssuedUnit]:
+    """The units that can be understood alone by their words, as they stand and as they are told; the first counts."""
+    own = [unit for unit in reversed(units) if unit.kind == "row" or not unit.head]
+    return {_words(text): unit for unit in own for text in (without_mark(unit.text), unit.told)}
 
 
 def _as_sentence(unit: IssuedUnit) -> str:

@@ -2,13 +2,16 @@
 
 The first search is made by code and handed over as the result of `search_documentation`, so that most questions need
 one call; the model may search again. What it writes is parsed into statements as it streams. Nothing is proven here.
+
+The SDK runs the model and its searches. It is given each reply as a whole, by a model of ours (`_StreamedModel`) that
+hands the text on while it arrives: as the SDK's own events, each token took 0.2 ms.
 """
 
 import asyncio
 import json
 import logging
 import random
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
@@ -19,17 +22,21 @@ from agents import (
     Agent,
     FunctionTool,
     MaxTurnsExceeded,
+    Model,
+    ModelResponse,
     ModelSettings,
-    OpenAIChatCompletionsModel,
     RunConfig,
     RunContextWrapper,
     RunHooks,
     Runner,
-    RunResultStreaming,
+    Tool,
     TResponseInputItem,
+    Usage,
 )
+from agents.models.chatcmpl_converter import Converter
 from agents.tool_context import ToolContext
-from openai import AsyncOpenAI, NotFoundError
+from openai import AsyncOpenAI, AsyncStream, NotFoundError
+from openai.types.chat import ChatCompletionMessage
 from openai.types.shared import Reasoning
 
 from chapterverse.config import GENERATION_SECONDS
@@ -90,18 +97,117 @@ class _Course:
     """How far a task has come, over all tries."""
 
     task: Task
+    said: asyncio.Queue[str | None] = field(default_factory=asyncio.Queue)  # the text of this try; None: its end
     searched: list[Item] = field(default_factory=list)  # the model's own searches with what they found
     wrote: bool = False
     calls: int = 0
     tokens: int = 0
     written: int = 0  # of the tokens
 
+    def say(self, text: str) -> None:
+        """Hand on what the model writes."""
+        self.wrote = True
+        self.said.put_nowait(text)
+
 
 class _Calls(RunHooks[_Course]):
-    """Counts the model's calls, those that fail too."""
+    """Counts the model's calls, those that fail too, and what they took."""
 
     async def on_llm_start(self, context: RunContextWrapper[_Course], *_: Any, **__: Any) -> None:
         context.context.calls += 1
+
+    async def on_llm_end(
+        self, context: RunContextWrapper[_Course], agent: Agent[_Course], response: ModelResponse
+    ) -> None:
+        context.context.tokens += response.usage.total_tokens
+        context.context.written += response.usage.output_tokens
+
+
+@dataclass(slots=True)
+class _Reply:
+    """A streamed chat completion, put together. Servers send anything: what has another form raises built-in errors."""
+
+    message: dict[str, Any] = field(default_factory=lambda: {"role": "assistant"})
+    calls: dict[Any, dict[str, Any]] = field(default_factory=dict)  # of tools, by their numbers
+    usage: Mapping[str, Any] = field(default_factory=dict)
+
+    def add(self, chunk: Mapping[str, Any]) -> str:
+        """Take the next piece; its text."""
+        self.usage = chunk.get("usage") or self.usage
+        choices = [one for one in chunk.get("choices") or () if not one.get("index")]
+        delta = choices[0].get("delta") or {} if choices else {}
+        for name in ("content", "refusal", "reasoning_content", "reasoning"):
+            if said := delta.get(name):
+                self.message[name] = self.message.get(name, "") + said
+        for call in delta.get("tool_calls") or ():
+            self._add_call(call)
+        return delta.get("content") or ""
+
+    def _add_call(self, piece: Mapping[str, Any]) -> None:
+        """A tool's call comes in pieces with the same index; without one it comes whole."""
+        number = piece.get("index")
+        number = len(self.calls) if number is None else number
+        known = self.calls.setdefault(number, {"id": f"call_{number}", "type": "function"})
+        function = {"name": "", "arguments": "", **known.get("function", {})}
+        said = piece.get("function") or {}
+        function["name"] = said.get("name") or function["name"]
+        function["arguments"] += said.get("arguments") or ""
+        known.update({name: value for name, value in piece.items() if value and name not in ("index", "function")})
+        known["function"] = function
+
+    def response(self) -> ModelResponse:
+        """As the SDK wants it."""
+        whole = {"content": None, **self.message, "tool_calls": [*self.calls.values()] or None}
+        items = Converter.message_to_output_items(ChatCompletionMessage.model_validate(whole))
+        read, written, total = (
+            int(self.usage.get(f"{kind}_tokens") or 0) for kind in ("prompt", "completion", "total")
+        )
+        return ModelResponse(items, Usage(1, input_tokens=read, output_tokens=written, total_tokens=total), None)
+
+
+class _StreamedModel(Model):
+    """Asks an OpenAI-compatible server for a streamed chat completion. `say` is given the text while it arrives."""
+
+    def __init__(self, name: str, client: AsyncOpenAI, say: Callable[[str], None]) -> None:
+        self.name, self.client, self.say = name, client, say
+
+    async def get_response(  # type: ignore[override]
+        self,
+        system_instructions: str | None,
+        input: list[TResponseInputItem],  # noqa: A002 - the SDK calls it so
+        model_settings: ModelSettings,
+        tools: list[Tool],
+        *_: Any,
+        **__: Any,
+    ) -> ModelResponse:
+        """The whole reply."""
+        messages = Converter.items_to_messages(input, model=self.name, base_url=str(self.client.base_url))
+        body = {
+            "model": self.name,
+            "messages": [{"role": "system", "content": system_instructions}, *messages],
+            "tools": [Converter.tool_to_openai(tool) for tool in tools] or None,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "temperature": model_settings.temperature,
+            "max_tokens": model_settings.max_tokens,
+            "store": model_settings.store,
+            "reasoning_effort": model_settings.reasoning.effort if model_settings.reasoning else None,
+        }
+        given = {name: value for name, value in body.items() if value is not None}
+        stream = await self.client.post(
+            "/chat/completions", body=given, cast_to=object, stream=True, stream_cls=AsyncStream[object]
+        )
+        reply = _Reply()
+        async for chunk in stream:
+            if text := reply.add(cast(Mapping[str, Any], chunk)):
+                self.say(text)
+        if "content" in reply.message:
+            self.say("\n\n")  # nothing goes on with its last sentence, which can be judged at once
+        return reply.response()
+
+    def stream_response(self, *_: Any, **__: Any) -> AsyncIterator[Any]:
+        """Nobody asks for the SDK's own events."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +287,7 @@ class AgentWriter:
         """One line of the model, empty if it fails or is late, and what that took."""
         try:
             async with asyncio.timeout(REWRITE_SECONDS):
-                agent = self._agent(instructions)
+                agent = self._agent(instructions, lambda _: None)
                 run = await Runner.run(agent, cast(_Items, [*items]), max_turns=1, run_config=_CONFIG)
         except (TimeoutError, *VENDOR_FAULTS) as fault:
             log.info("the model was asked for one line and did not answer: %s", type(fault).__name__)
@@ -216,18 +322,11 @@ class AgentWriter:
         instructions = prompts.filled(self.options.prompt if task.search else prompts.SELECTION, task.refusal)
         # With one call for the answer there is none left to search with: then no tool is offered.
         may_search = task.search is not None and self.options.max_calls > 1
-        run = Runner.run_streamed(
-            self._agent(instructions, [_SEARCH_TOOL] if may_search else ()),
-            cast(_Items, self._input(course)),
-            context=course,
-            max_turns=self.options.max_calls,
-            hooks=_Calls(),
-            run_config=_CONFIG,
-        )
+        agent = self._agent(instructions, course.say, [_SEARCH_TOOL] if may_search else ())
         parser = MarkdownParser()
         stopped: Stopped = ""
         try:
-            async with aclosing(self._written(run, course, end)) as pieces:
+            async with aclosing(self._written(agent, course, end)) as pieces:
                 async for piece in pieces:
                     for statement in parser.feed(piece):
                         yield statement
@@ -235,10 +334,6 @@ class AgentWriter:
             stopped = "max_calls"
         except TimeoutError:
             stopped = "length"
-        finally:
-            run.cancel()  # closes the call; harmless when it is over
-            course.tokens += run.context_wrapper.usage.total_tokens
-            course.written += run.context_wrapper.usage.output_tokens
         if not course.wrote and stopped != "max_calls":
             did = "did not answer in time" if stopped else "gave an empty answer"
             raise self.service.failure(f"The language model {did}.")
@@ -247,31 +342,31 @@ class AgentWriter:
             yield statement
         yield Finished(course.tokens, course.written, course.calls, stopped)
 
-    async def _written(self, run: RunResultStreaming, course: _Course, end: float) -> AsyncGenerator[str, None]:
+    async def _written(self, agent: Agent[Any], course: _Course, end: float) -> AsyncGenerator[str, None]:
         """The model's text, piece by piece, until the deadline; the vendors' errors in our words."""
-        stream = run.stream_events()
-        call = course.calls
-        while True:
-            try:
+        said = course.said = asyncio.Queue()
+        limits: dict[str, Any] = {"context": course, "max_turns": self.options.max_calls, "hooks": _Calls()}
+        run = asyncio.create_task(Runner.run(agent, cast(_Items, self._input(course)), run_config=_CONFIG, **limits))
+        run.add_done_callback(lambda _: said.put_nowait(None))
+        try:
+            while True:
                 async with asyncio.timeout_at(end):
-                    event = await anext(stream)
-            except StopAsyncIteration:
-                return
-            except (ChapterverseError, MaxTurnsExceeded, TimeoutError):
-                raise
-            except VENDOR_FAULTS as fault:
-                raise self.service.explain(fault) from fault
-            if event.type != "raw_response_event" or event.data.type != "response.output_text.delta":
-                continue
-            if event.data.delta:
-                if course.wrote and course.calls != call:
-                    yield "\n\n"  # what is written after a search is no part of the sentence before it
-                call, course.wrote = course.calls, True
-                yield event.data.delta
+                    piece = await said.get()
+                if piece is None:
+                    break
+                yield piece
+            await run
+        except (ChapterverseError, MaxTurnsExceeded, TimeoutError):
+            raise
+        except VENDOR_FAULTS as fault:
+            raise self.service.explain(fault) from fault
+        finally:
+            run.cancel()  # closes the call; harmless when it is over
+            await asyncio.gather(run, return_exceptions=True)
 
-    def _agent(self, instructions: str, tools: Sequence[FunctionTool] = ()) -> Agent[Any]:
+    def _agent(self, instructions: str, say: Callable[[str], None], tools: Sequence[FunctionTool] = ()) -> Agent[Any]:
         how: dict[str, Any] = {"instructions": instructions, "tools": [*tools], "model_settings": self.settings}
-        return Agent("chapterverse", model=OpenAIChatCompletionsModel(self.name, self.client), **how)
+        return Agent("chapterverse", model=_StreamedModel(self.name, self.client, say), **how)
 
     def _input(self, course: _Course) -> list[Item]:
         task = course.task
@@ -323,5 +418,5 @@ def _open(service: Service, api_key: str, base_url: str, place: Place, options: 
     fields = request_fields(service.model, base_url, options.temperature)
     effort = fields.pop("reasoning_effort")
     reasoning = Reasoning(effort=effort) if effort else None
-    settings = ModelSettings(include_usage=True, max_tokens=options.max_tokens, reasoning=reasoning, **fields)
+    settings = ModelSettings(max_tokens=options.max_tokens, reasoning=reasoning, **fields)
     return AgentWriter(service, client, settings, place, options)
