@@ -1,10 +1,11 @@
 # One image: the server with its embedded engines. Everything it keeps lies in the one volume, /data.
 FROM python:3.11-slim AS build
 WORKDIR /source
-COPY pyproject.toml requirements.lock README.md LICENSE ./
+COPY pyproject.toml requirements.lock requirements-all.lock README.md LICENSE ./
 COPY src src
 RUN python -m venv /opt/chapterverse \
-    && /opt/chapterverse/bin/pip install --no-cache-dir --disable-pip-version-check --constraint requirements.lock ".[all]"
+    && /opt/chapterverse/bin/pip install --no-cache-dir --disable-pip-version-check --require-hashes -r requirements-all.lock \
+    && /opt/chapterverse/bin/pip install --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation .
 
 FROM python:3.11-slim
 # The embedded Postgres refuses to run as root and needs an account with a name.

@@ -1,4 +1,5 @@
-# Two commands: `make run` and `make test`. Everything they need is installed into .venv from requirements.lock.
+# Two commands: `make run` and `make test`. `make run` installs what running needs into .venv (requirements.lock); tests,
+# checks and benches install their tools besides (requirements-test.lock).
 PYTHON ?= python3
 PORT ?= 8000
 TESTERS ?= 3
@@ -6,6 +7,8 @@ REAL ?= 0
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+TOOLS := $(VENV)/.tools
+PIP := $(BIN)/python -m pip --disable-pip-version-check
 export CHAPTERVERSE_HOME ?= $(CURDIR)/.chapterverse
 # A machine's own settings must not leak into tests: no key, no engine but the embedded ones.
 CLEAN_ENV := env -u GEMINI_API_KEY -u OPENAI_API_KEY -u COHERE_API_KEY -u QDRANT_API_KEY -u DATABASE_URL -u REDIS_URL -u JUDGE_API_KEY
@@ -19,34 +22,41 @@ SIDE_BY_SIDE = -q -n $(TESTERS) --dist loadfile --no-loadscope-reorder
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
-setup: $(READY) ## Install everything into .venv
+setup: $(TOOLS) ## Install everything into .venv, the tools of tests and checks too
 
+# Installing takes a minute or two; pip says what it is doing.
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Python 3.11 or newer is needed; name it with: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.lock
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@echo "Installing Chapterverse into $(VENV) (once; $$(grep -c == requirements.lock) packages, a minute or two)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install --require-hashes -r requirements.lock
+	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(TOOLS): $(READY) requirements-all.lock requirements-test.lock
+	@echo "Installing the tools of tests and checks into $(VENV) (once, a minute or two)"
+	@$(PIP) install --require-hashes -r requirements-test.lock
 	@touch $@
 
 run: $(READY) ## Ingest the example book and serve it (PORT=8000)
 	@$(BIN)/chapterverse ingest examples/book
 	@BOOK_TITLE="$${BOOK_TITLE:-Physical AI}" exec $(BIN)/chapterverse serve --port $(PORT)
 
-test: $(READY) ## Run all tests, three processes side by side (TESTERS=1 for one)
+test: $(TOOLS) ## Run all tests, three processes side by side (TESTERS=1 for one)
 	$(CLEAN_ENV) $(BIN)/python -m pytest $(SIDE_BY_SIDE)
 
-test-without-vnni: $(READY) ## Run all tests as on a CPU without AVX-512 and VNNI
+test-without-vnni: $(TOOLS) ## Run all tests as on a CPU without AVX-512 and VNNI
 	$(CLEAN_ENV) $(BIN)/python tools/without_vnni.py $(BIN)/python -m pytest $(SIDE_BY_SIDE)
 
-test-docusaurus: $(READY) ## Install Docusaurus (minutes, 240 MB below .cache) and test widget and plug-in on its output
+test-docusaurus: $(TOOLS) ## Install Docusaurus (minutes, 240 MB below .cache) and test widget and plug-in on its output
 	$(BIN)/python -m tests.browser.generators
 	$(CLEAN_ENV) $(BIN)/python -m pytest -q tests/browser/test_widget_sites.py tests/browser/test_plugins.py -k docusaurus
 
-quick: $(READY) ## Run the fast tests
+quick: $(TOOLS) ## Run the fast tests
 	$(CLEAN_ENV) $(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not slow and not browser"
 
-check: $(READY) ## Format, lint, types, layers, audit of the dependencies, pages of the code as it is: what CI checks
+check: $(TOOLS) ## Format, lint, types, layers, audit of the dependencies, pages of the code as it is: what CI checks
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -54,83 +64,83 @@ check: $(READY) ## Format, lint, types, layers, audit of the dependencies, pages
 	$(BIN)/python tools/audit.py
 	$(BIN)/python tools/pages.py
 
-format: $(READY) ## Format and repair what can be repaired
+format: $(TOOLS) ## Format and repair what can be repaired
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 bench: bench-retrieval bench-index bench-ingest bench-answering ## Run all benchmarks (long)
 
-bench-retrieval: $(READY) ## Retrieval quality on public sets: BM25, dense, ours
+bench-retrieval: $(TOOLS) ## Retrieval quality on public sets: BM25, dense, ours
 	$(BIN)/python -m bench.retrieval.run
 
-bench-index: $(READY) ## The embedded index at 50,000 and 100,000 chunks
+bench-index: $(TOOLS) ## The embedded index at 50,000 and 100,000 chunks
 	$(BIN)/python -m bench.index_scale
 
-bench-server: $(READY) ## A million passages in a Qdrant server of its own, or in the one at QDRANT_URL (long)
+bench-server: $(TOOLS) ## A million passages in a Qdrant server of its own, or in the one at QDRANT_URL (long)
 	$(BIN)/python -m bench.server_scale
 
-bench-ingest: $(READY) ## The Kubernetes documentation: first run, no change, ten pages changed
+bench-ingest: $(TOOLS) ## The Kubernetes documentation: first run, no change, ten pages changed
 	$(BIN)/python -m bench.ingest_k8s
 
-bench-readers: $(READY) ## What readers make of books, beside what the books' own generators make of them, into docs/READERS.md (installs Sphinx)
+bench-readers: $(TOOLS) ## What readers make of books, beside what the books' own generators make of them, into docs/READERS.md (installs Sphinx)
 	$(BIN)/python -m bench.readers.run
 	$(BIN)/python -m bench.readers.parameters
 	$(BIN)/python -m bench.readers.page
 
-bench-answering: $(READY) ## What we add to a language model's time, and the example book's questions
+bench-answering: $(TOOLS) ## What we add to a language model's time, and the example book's questions
 	$(BIN)/python -m bench.answering
 	$(BIN)/python -m bench.example_book
 
-bench-answers: $(READY) ## Recorded answers of a strong model through the real gate, with judges whose errors are known
+bench-answers: $(TOOLS) ## Recorded answers of a strong model through the real gate, with judges whose errors are known
 	$(CLEAN_ENV) $(BIN)/python -m bench.answers
 
-bench-keyless: $(READY) ## Answers without a key on whole books (KEYLESS_BOOKS=folder of the books, KEYLESS="--split test --squad file")
+bench-keyless: $(TOOLS) ## Answers without a key on whole books (KEYLESS_BOOKS=folder of the books, KEYLESS="--split test --squad file")
 	$(CLEAN_ENV) $(BIN)/python -m bench.keyless $(KEYLESS)
 
-bench-gaps: $(READY) ## Whether the author's report finds pages that were hidden (KEYLESS_BOOKS=folder of the books, GAPS="--book numpy")
+bench-gaps: $(TOOLS) ## Whether the author's report finds pages that were hidden (KEYLESS_BOOKS=folder of the books, GAPS="--book numpy")
 	$(CLEAN_ENV) $(BIN)/python -m bench.gaps $(GAPS)
 
-scoreboard: $(READY) ## Every figure of trust on public sets, with two baselines, into docs/SCOREBOARD.md
+scoreboard: $(TOOLS) ## Every figure of trust on public sets, with two baselines, into docs/SCOREBOARD.md
 	$(CLEAN_ENV) $(BIN)/python -m bench.scoreboard
 
-fuzz: $(READY) ## Read 20,000 damaged and hostile documents (minutes)
+fuzz: $(TOOLS) ## Read 20,000 damaged and hostile documents (minutes)
 	$(CLEAN_ENV) $(BIN)/python -m tests.fuzz.documents --cases 20000 --readers 2
 
-flips: $(READY) ## Change 300 random bytes of an index and 100 of a database: the same answer, or an error (minutes)
+flips: $(TOOLS) ## Change 300 random bytes of an index and 100 of a database: the same answer, or an error (minutes)
 	$(CLEAN_ENV) FLIPS=300 $(BIN)/python -m pytest -q -s tests/security/test_damage.py -k random_bytes
 
-hostile: $(READY) ## Send each of 17 hostile requests 20 times beside ordinary ones: how long /livez takes (minutes)
+hostile: $(TOOLS) ## Send each of 17 hostile requests 20 times beside ordinary ones: how long /livez takes (minutes)
 	$(CLEAN_ENV) HOSTILE_TIMES=20 $(BIN)/python -m pytest -q -s tests/security/test_hostile_requests.py
 
-reliability: $(READY) ## Every fault and what came of it, into docs/RELIABILITY.md (ten minutes)
+reliability: $(TOOLS) ## Every fault and what came of it, into docs/RELIABILITY.md (ten minutes)
 	mkdir -p .cache && rm -f .cache/outcomes.jsonl
 	$(CLEAN_ENV) RELIABILITY_OUTCOMES=$(CURDIR)/.cache/outcomes.jsonl $(BIN)/python -m pytest -q tests/faults --timeout 600 \
 	  -n 3 --dist loadfile --no-loadscope-reorder
 	$(BIN)/python -m tools.reliability .cache/outcomes.jsonl
 
-load: $(READY) ## Our own server under 1, 10, 50 and 200 requests at once
+load: $(TOOLS) ## Our own server under 1, 10, 50 and 200 requests at once
 	$(CLEAN_ENV) $(BIN)/python -m bench.load
 
-streams: $(READY) ## 200 open streams at the default settings, with a model of 300 ms and 20 ms a token (a minute)
+streams: $(TOOLS) ## 200 open streams at the default settings, with a model of 300 ms and 20 ms a token (a minute)
 	$(CLEAN_ENV) $(BIN)/python -m bench.open_streams
 
-race-setup: $(READY) ## Install the peers of the race and the product without developers' tools
+race-setup: $(TOOLS) ## Install the peers of the race and the product without developers' tools
 	$(CLEAN_ENV) $(BIN)/python -m bench.race --setup
 
-race: $(READY) ## The product against other frameworks, in one run (twelve minutes; RACE=--quick for one short round)
+race: $(TOOLS) ## The product against other frameworks, in one run (twelve minutes; RACE=--quick for one short round)
 	$(CLEAN_ENV) $(BIN)/python -m bench.race $(RACE)
 
-soak: $(READY) ## Whether memory grows over 20,000 requests (ten minutes at most)
+soak: $(TOOLS) ## Whether memory grows over 20,000 requests (ten minutes at most)
 	$(CLEAN_ENV) $(BIN)/python -m bench.soak
 
-injection: $(READY) ## Hostile texts planted in pages and selections (REAL=36: asks the small real model, too)
+injection: $(TOOLS) ## Hostile texts planted in pages and selections (REAL=36: asks the small real model, too)
 	$(CLEAN_ENV) $(BIN)/python -m bench.injection --real $(REAL)
 
-eval-llm: $(READY) ## Fetch a small real language model (0.5 GB) and ask it the example book's questions
+eval-llm: $(TOOLS) ## Fetch a small real language model (0.5 GB) and ask it the example book's questions
 	$(CLEAN_ENV) $(BIN)/python -m bench.eval_llm
 
-lock: $(READY) ## Pin what is installed now
-	$(BIN)/python tools/lock.py > requirements.lock.new && mv requirements.lock.new requirements.lock
+lock: $(TOOLS) ## Pin what is installed now, with the hashes that the package index tells
+	$(BIN)/python tools/lock.py
 
 clean: ## Remove the environment and the book that `make run` made
 	rm -rf $(VENV) .chapterverse .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -3,13 +3,14 @@
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import httpx2
 import uvicorn
+from fastapi import FastAPI
 
 from chapterverse.api.wire import BoundedHttp
 from chapterverse.config import Settings
@@ -32,10 +33,15 @@ def free_port() -> int:
 
 
 @contextmanager
-def serve(settings: Settings, heartbeat: float | None = None, **parts: Any) -> Iterator[Served]:
-    """Serve the application as `chapterverse serve` does; `parts` go to `create_app`."""
+def serve(
+    settings: Settings, heartbeat: float | None = None, prepare: Callable[[FastAPI], None] | None = None, **parts: Any
+) -> Iterator[Served]:
+    """Serve the application as `chapterverse serve` does; `prepare` changes the application before it
+    starts; other `parts` go to `create_app`."""
     port = free_port()
     app = create_app(settings, **parts)
+    if prepare is not None:
+        prepare(app)
     if heartbeat is not None:
         app.state.heartbeat = heartbeat
     config = uvicorn.Config(

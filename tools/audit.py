@@ -10,7 +10,8 @@ import sys
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-LOCK = Path(__file__).parent.parent / "requirements.lock"
+LOCKS = sorted(Path(__file__).parent.parent.glob("requirements*.lock"))
+LOCK = Path(__file__).parent.parent / "requirements-test.lock"  # includes the others
 # Advisory -> why it does not touch this product. Empty is the goal.
 ACCEPTED: dict[str, str] = {}
 # Would bind whoever ships the product with it; the LGPL does not, for a library that is imported.
@@ -20,9 +21,9 @@ ASKING_SECONDS = 120
 
 
 def pinned() -> dict[str, str]:
-    """The lock file's versions by name."""
-    lines = (line for line in LOCK.read_text("utf-8").splitlines() if "==" in line)
-    return dict(line.split("==", 1) for line in lines)
+    """The lock files' versions by name."""
+    lines = (line for lock in LOCKS for line in lock.read_text("utf-8").splitlines() if "==" in line)
+    return dict(line.rstrip(" \\").split("==", 1) for line in lines)
 
 
 def drifted(versions: dict[str, str]) -> list[str]:
@@ -65,7 +66,7 @@ def advisories(report: str) -> tuple[list[str], int, int]:
 
 
 def ask_advisories() -> str | None:
-    """pip-audit's report on the lock file; None where nobody could be asked."""
+    """pip-audit's report on the lock files; None where nobody could be asked."""
     command = [sys.executable, "-m", "pip_audit", "-r", str(LOCK), "--no-deps", "--disable-pip", "--format", "json"]
     try:
         done = subprocess.run(  # noqa: S603 - our own command

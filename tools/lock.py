@@ -1,37 +1,122 @@
-"""Print requirements.lock: every installed distribution that the project needs, by exact version and without addresses.
+"""Write the lock files: every distribution that the project needs, by exact version and by the hashes of its files.
 
-Walks from the dependencies of the project and of its extras, so that what was installed by hand is left out.
+There are three groups: `requirements.lock` is what running needs, `requirements-all.lock` what the extras for servers
+need besides, `requirements-test.lock` what tests and checks need besides. A later one includes those before it.
+
+Versions are those that are installed, walked to from the dependencies in pyproject.toml, so that what was installed by
+hand is left out. Hashes are those that pip's package index tells of every file that Linux and macOS can use.
 """
 
+import html
+import re
+import subprocess
 import sys
 import tomllib
+from collections.abc import Iterable, Iterator
 from importlib.metadata import distribution
-from itertools import chain
 from pathlib import Path
+from typing import Any, Final
+from urllib.request import Request, urlopen
 
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
+from packaging.utils import (
+    InvalidSdistFilename,
+    InvalidWheelFilename,
+    canonicalize_name,
+    parse_sdist_filename,
+    parse_wheel_filename,
+)
+from pip._internal.models.index import PyPI
+
+ROOT: Final = Path(__file__).parent.parent
+# Each group's file, the extras that it adds, and what it is.
+GROUPS: Final = (
+    ("requirements.lock", (), "what running needs"),
+    ("requirements-all.lock", ("all",), "what the extras for servers need besides"),
+    ("requirements-test.lock", ("dev",), "what tests and checks need besides"),
+)
+_LINK: Final = re.compile(r'<a [^>]*href="[^"#]*/([^"#/]+)#sha256=([0-9a-f]{64})"')
+_PYTHON: Final = re.compile(r"cp3(?:1[1-9]|[2-9]\d)")  # of wheels for one version of it
 
 
 def main() -> None:
-    """Walk the dependencies and print them sorted."""
-    project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text("utf-8"))
-    wanted = [*project["project"]["dependencies"], *project["build-system"]["requires"]]
-    wanted += chain.from_iterable(project["project"]["optional-dependencies"].values())
-    pinned: dict[str, str] = {}
+    """Write all files."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    index = index_url()
+    known: set[str] = set()
+    before = ""
+    for name, extras, about in GROUPS:
+        needed = dict(pinned(wanted(project, extras), known))
+        lines = [f"# Written by `make lock`: {about}, by exact version and hash."]
+        lines += [f"-r {before}"] if before else []
+        for package, version in sorted(needed.items()):
+            hashes = sorted(set(hashes_of(package, version, index)))
+            if not hashes:
+                sys.exit(f"The package index has no file of {package} {version} for Linux or macOS.")
+            lines.append(" \\\n    ".join([f"{package}=={version}", *(f"--hash=sha256:{one}" for one in hashes)]))
+        (ROOT / name).write_text("\n".join(lines) + "\n", "utf-8")
+        known |= needed.keys()
+        before = name
+        sys.stderr.write(f"{name}: {len(needed)} packages\n")
+
+
+def wanted(project: dict[str, Any], extras: Iterable[str]) -> list[str]:
+    """What a group asks for: the project's own dependencies and what it is built with, or those of extras."""
+    if not extras:
+        return [*project["project"]["dependencies"], *project["build-system"]["requires"]]
+    return [one for extra in extras for one in project["project"]["optional-dependencies"][extra]]
+
+
+def pinned(wanted: Iterable[str], known: set[str]) -> Iterator[tuple[str, str]]:
+    """The distributions that these requirements lead to and that are not known yet, with their versions."""
+    seen: set[tuple[str, frozenset[str]]] = set()
     todo = [(Requirement(text), frozenset[str]()) for text in wanted]
     while todo:
         requirement, extras = todo.pop()
         if requirement.marker and not any(requirement.marker.evaluate({"extra": e}) for e in extras | {""}):
             continue
-        name = canonicalize_name(requirement.name)
-        if name == "pip" or (name in pinned and not requirement.extras):
+        name, own = canonicalize_name(requirement.name), frozenset(requirement.extras)
+        if name == "pip" or (name, own) in seen:
             continue  # pip comes with the interpreter, and an older one than its own would break it
+        seen.add((name, own))
         found = distribution(requirement.name)
-        pinned[name] = found.version
-        todo += [(Requirement(text), frozenset(requirement.extras)) for text in found.requires or []]
-    sys.stdout.write("# Written by `make lock`: exact versions, no addresses. Developers' tools are in it too.\n")
-    sys.stdout.writelines(f"{name}=={version}\n" for name, version in sorted(pinned.items()))
+        if name not in known:
+            yield name, found.version
+        todo += [(Requirement(text), own) for text in found.requires or []]
+
+
+def index_url() -> str:
+    """The package index that pip is set to, or its own."""
+    asked = subprocess.run(
+        [sys.executable, "-m", "pip", "config", "get", "global.index-url"], capture_output=True, text=True, check=False
+    )
+    return (asked.stdout.strip() or PyPI.simple_url).rstrip("/")
+
+
+def hashes_of(package: str, version: str, index: str) -> Iterator[str]:
+    """The hashes of all files of a version that Linux or macOS can use."""
+    asked = Request(f"{index}/{package}/", headers={"Accept": "text/html"})  # noqa: S310 - the address is pip's
+    with urlopen(asked, timeout=60) as answer:  # noqa: S310
+        page = answer.read().decode()
+    for name, digest in _LINK.findall(html.unescape(page)):
+        if is_usable(name, version):
+            yield digest
+
+
+def is_usable(file: str, version: str) -> bool:
+    """Whether a file is of this version, and for a Python and a system that are supported."""
+    try:
+        if not file.endswith(".whl"):
+            return str(parse_sdist_filename(file)[1]) == version
+        _, found, _, tags = parse_wheel_filename(file)
+    except (InvalidWheelFilename, InvalidSdistFilename):
+        return False
+    fitting = [
+        tag.interpreter.startswith(("py3", "cp3")) if tag.abi in ("none", "abi3") else _PYTHON.fullmatch(tag.abi)
+        for tag in tags
+        if not tag.platform.startswith("win")
+    ]
+    return str(found) == version and any(fitting)
 
 
 if __name__ == "__main__":

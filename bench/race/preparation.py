@@ -55,7 +55,7 @@ def _install_product() -> None:
     _run(sys.executable, *_PIP, "wheel", "--no-deps", "--no-build-isolation", "-w", str(wheels), str(ROOT))
     (wheel,) = wheels.glob("*.whl")
     needed = _LOCK.read_bytes() + (ROOT / "pyproject.toml").read_bytes()
-    _make("chapterverse", needed, "install", "-c", str(_LOCK), str(wheel))
+    _make("chapterverse", needed, "install", "--require-hashes", "-r", str(_LOCK))
     _run(str(venv / "bin" / "python"), *_PIP, "install", "--no-deps", "--force-reinstall", str(wheel))
     current.write_text(product_digest(), "utf-8")
 

@@ -4,6 +4,7 @@
 by `TRUSTED_PROXIES` alone.
 """
 
+import asyncio
 import gc
 import multiprocessing
 import os
@@ -51,7 +52,8 @@ from chapterverse.evaluation.suggestions import Shelf, keeping_suggestions
 from chapterverse.health import Health
 from chapterverse.housekeeping import keeping_house
 from chapterverse.services import Services
-from chapterverse.telemetry import Telemetry, log_as_json
+from chapterverse.telemetry import SHARED_COUNTS, Telemetry, log_as_json
+from chapterverse.tracing import open_tracing
 from chapterverse.wiring import open_services
 
 _DESCRIPTION = """Ask a book, and get answers whose every sentence was checked against the passage it cites.
@@ -90,11 +92,12 @@ def create_app(
         settings = Settings.load()
         log_as_json(settings)
         _end_with_supervisor()
-    telemetry = Telemetry()
+    telemetry = Telemetry(os.environ.get(SHARED_COUNTS, "") if serves else "")
+    tracing = open_tracing(_model_provider(settings)) if serves else None
     gate = Gate(settings.max_concurrent_requests)
     rates = RateLimits(telemetry, settings.redis_url.get_secret_value() if settings.redis_url else None)
-    telemetry.queue.set_function(lambda: gate.waiting)
-    telemetry.running.set_function(lambda: gate.running)
+    telemetry.watch(telemetry.queue, lambda: gate.waiting)
+    telemetry.watch(telemetry.running, lambda: gate.running)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -106,12 +109,16 @@ def create_app(
                 if serves:
                     _settle_memory()
                     await background.enter_async_context(keeping_suggestions(services, gate.is_busy))
+                    await background.enter_async_context(telemetry.telling_workers())
                 yield
+        if tracing is not None:
+            await asyncio.to_thread(tracing.close)
         await rates.close()
 
     app = FastAPI(lifespan=lifespan, **_ABOUT)
     app.state.answering, app.state.gate, app.state.telemetry = answering, gate, telemetry
     app.state.heartbeat, app.state.contents = HEARTBEAT_SECONDS, Contents()
+    app.state.tracing = tracing
     app.state.suggestions = Shelf(settings.chapterverse_home)
     subjects = (chat, openai, responses, book, suggestions, sessions, feedback, probes, reader, web, widget, docs)
     for routes in subjects:
@@ -141,6 +148,13 @@ def _wrap(app: FastAPI, settings: Settings, rates: RateLimits, telemetry: Teleme
     app.add_middleware(SafeHeaders)
     app.add_middleware(RequestLog, telemetry=telemetry)
     app.add_middleware(RequestIds)
+
+
+def _model_provider(settings: Settings) -> str:
+    """Who serves the language model, as the conventions of OpenTelemetry name it."""
+    if settings.gemini_api_key:
+        return "gcp.gemini"
+    return "openai" if settings.openai_api_key else "chapterverse"
 
 
 def _settle_memory() -> None:

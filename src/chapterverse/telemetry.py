@@ -4,23 +4,32 @@ Logs and metrics contain no question, answer, address or secret: clients appear 
 and the values of secret settings are removed from whatever is logged.
 """
 
+import asyncio
 import hashlib
 import json
 import logging
+import os
 import re
 import secrets
 import sys
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
-from typing import Any, Final
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Literal
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, ProcessCollector, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+from prometheus_client.registry import Collector
 from pydantic import SecretStr
 
 from chapterverse.config import Settings
 from chapterverse.models import ChunkEvent, DoneEvent, Event, HealthResponse
 
 LEAST_SECRET: Final = 8  # characters from which on a secret is struck out of other words, too
+SHARED_COUNTS: Final = "PROMETHEUS_MULTIPROC_DIR"  # where workers of one server count; its library reads the variable
+LOOK_SECONDS: Final = 1.0  # between two looks at what workers tell each other
 METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 # Seconds: from a search alone to the request's limit.
 _BUCKETS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0)
@@ -103,11 +112,15 @@ def secrets_of(settings: Settings) -> set[str]:
 
 
 class Telemetry:
-    """The metrics of one application."""
+    """The metrics of one application. With `shared`, a folder, they are summed over all workers that count there; the
+    process must have been started with `SHARED_COUNTS` set to it."""
 
-    def __init__(self) -> None:
+    def __init__(self, shared: str = "") -> None:
+        self._shared = shared
+        self._watched: list[tuple[Gauge, Callable[[], float]]] = []
         self.registry = CollectorRegistry()
-        ProcessCollector(registry=self.registry)
+        if not shared:
+            ProcessCollector(registry=self.registry)
         self.requests = self._counter("requests", "Requests answered.", "route", "method", "status")
         self.request_seconds = self._histogram("request_seconds", "Time to the last byte of an answer.", "route")
         self.first_event_seconds = self._histogram("first_event_seconds", "Time to the first event of a stream.")
@@ -121,16 +134,44 @@ class Telemetry:
         self.queue = self._gauge("queue_length", "Requests waiting for a slot.")
         self.running = self._gauge("running_requests", "Requests that hold a slot.")
         self.streams = self._gauge("active_streams", "Streams that are open.")
-        self.dependency = self._gauge("dependency_up", "1 up, 0.5 degraded, 0 down.", "dependency", "engine")
+        self.dependency = self._gauge(
+            "dependency_up", "1 up, 0.5 degraded, 0 down.", "dependency", "engine", summed="livemostrecent"
+        )
 
     def _counter(self, name: str, about: str, *labels: str) -> Counter:
         return Counter(f"chapterverse_{name}", about, labels, registry=self.registry)
 
-    def _gauge(self, name: str, about: str, *labels: str) -> Gauge:
-        return Gauge(f"chapterverse_{name}", about, labels, registry=self.registry)
+    def _gauge(
+        self, name: str, about: str, *labels: str, summed: Literal["livesum", "livemostrecent"] = "livesum"
+    ) -> Gauge:
+        return Gauge(f"chapterverse_{name}", about, labels, registry=self.registry, multiprocess_mode=summed)
 
     def _histogram(self, name: str, about: str, *labels: str) -> Histogram:
         return Histogram(f"chapterverse_{name}", about, labels, registry=self.registry, buckets=_BUCKETS)
+
+    def watch(self, gauge: Gauge, value: Callable[[], float]) -> None:
+        """Have a gauge tell what a function returns. Other workers are told of it every second."""
+        if self._shared:
+            self._watched.append((gauge, value))
+        else:
+            gauge.set_function(value)
+
+    @asynccontextmanager
+    async def telling_workers(self) -> AsyncIterator[None]:
+        """Keep what other workers are told up to date."""
+        work = asyncio.create_task(self._tell_again_and_again())
+        try:
+            yield
+        finally:
+            work.cancel()
+            with suppress(asyncio.CancelledError):
+                await work
+
+    async def _tell_again_and_again(self) -> None:
+        while self._watched:
+            for gauge, value in self._watched:
+                gauge.set(value())
+            await asyncio.sleep(LOOK_SECONDS)
 
     def see_event(self, event: Event, *, is_kept: bool = True) -> None:
         """Count what an event of an answer says; `is_kept`: whether its turn was to be stored at all."""
@@ -147,10 +188,55 @@ class Telemetry:
 
     def see_health(self, health: HealthResponse) -> None:
         """Remember how each dependency does."""
-        self.dependency.clear()
+        if not self._shared:  # what workers share cannot be cleared
+            self.dependency.clear()
         for name, service in health.services.items():
             self.dependency.labels(name, service.engine).set(_STATES[service.status])
 
     def exposition(self) -> bytes:
         """All metrics as Prometheus reads them."""
-        return generate_latest(self.registry)
+        return generate_latest(summed_over_workers(Path(self._shared)) if self._shared else self.registry)
+
+
+def summed_over_workers(folder: Path) -> CollectorRegistry:
+    """The metrics of all workers. What one that died had counted still counts; its load does not."""
+    workers = {int(file.stem.rsplit("_", 1)[1]) for file in folder.glob("*.db")}
+    alive = sorted(pid for pid in workers if _is_alive(pid))
+    for pid in workers.difference(alive):
+        mark_process_dead(pid, str(folder))  # type: ignore[no-untyped-call]
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry, path=str(folder))  # type: ignore[no-untyped-call]
+    registry.register(_Processes(alive))
+    return registry
+
+
+class _Processes(Collector):
+    """Memory, processor time and open files of several processes together."""
+
+    def __init__(self, pids: Iterable[int]) -> None:
+        self._collectors = [ProcessCollector(pid=partial(int, pid), registry=None) for pid in pids]
+
+    def collect(self) -> Iterator[Metric]:
+        """Each metric once: the sum, but of the times of start the first."""
+        found: dict[str, Metric] = {}
+        for collector in self._collectors:
+            for metric in collector.collect():
+                together = found.setdefault(metric.name, Metric(metric.name, metric.documentation, metric.type))
+                for at, sample in enumerate(metric.samples):
+                    if at == len(together.samples):
+                        together.samples.append(sample)
+                    else:
+                        join = min if sample.name.endswith("_start_time_seconds") else float.__add__
+                        value = join(float(together.samples[at].value), float(sample.value))
+                        together.samples[at] = together.samples[at]._replace(value=value)
+        yield from found.values()
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -26,6 +26,7 @@ from chapterverse.config import REQUEST_SECONDS
 from chapterverse.errors import AgentUnavailable, InternalError, error_named
 from chapterverse.models import ChatRequest, ChatResponse, DoneEvent, ErrorEvent, Event
 from chapterverse.telemetry import Telemetry
+from chapterverse.tracing import AnswerTrace
 from chapterverse.turns import Turn
 from chapterverse.writing import Finished, Writer
 
@@ -122,6 +123,8 @@ class Asking:
         return _chain(first, events)
 
     async def _begin(self, question: ChatRequest) -> AsyncGenerator[Event, None]:
+        tracing = self.request.app.state.tracing
+        trace = self.held.enter_context(tracing.answer(self.request.headers)) if tracing else None
         await self.held.enter_async_context(open_answer(self.request))
         slot = await self.held.enter_async_context(admitted(self.request))
         services = self.request.app.state.services
@@ -130,7 +133,7 @@ class Asking:
             prepared = await self._answering.prepare(question, _considerate(services, slot), left, self.told)
         slot.give_back()  # from here on we wait: for the model, or for the client to read
         events = self._answering.stream(prepared, services)
-        return self.form.revise(self._seen(self._complete(events)))
+        return self.form.revise(self._seen(self._complete(events), trace))
 
     async def _complete(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
         """The events, ended by one `done` or `error` in time, whatever happens."""
@@ -149,8 +152,10 @@ class Asking:
                     last = _error(InternalError.code, f"Something went wrong on our side. Report request {request_id}.")
                 yield last
 
-    async def _seen(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
-        """The events, after metrics and log took note of them."""
+    async def _seen(
+        self, events: AsyncGenerator[Event, None], trace: AnswerTrace | None
+    ) -> AsyncGenerator[Event, None]:
+        """The events, after metrics, trace and log took note of them."""
         first = True
         async with aclosing(events):
             async for event in events:
@@ -159,6 +164,8 @@ class Asking:
                     self._telemetry.first_event_seconds.observe(seconds)
                     first = False
                 self._telemetry.see_event(event, is_kept=self.told is None)
+                if trace is not None:
+                    trace.see(event)
                 if isinstance(event, DoneEvent):
                     note(self.request.scope, answer=event.status, confidence_level=event.confidence_level)
                 elif isinstance(event, ErrorEvent):

@@ -1,5 +1,9 @@
 """Commands that run and examine the service: serve, mcp, key, doctor."""
 
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
@@ -44,19 +48,33 @@ def serve(host: str, port: int, workers: int) -> int:
     if err.is_terminal:  # else stderr is the log, one JSON object a line
         address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         err.print(f"The book: {address}/   The API: {address}/docs   Ctrl-C stops.")
-    uvicorn.run(
-        "chapterverse.main:create_app",
-        factory=True,
-        host=host,
-        port=port,
-        http=BoundedHttp,
-        workers=workers,
-        log_level="info",
-        access_log=False,
-        timeout_graceful_shutdown=10,
-        server_header=False,
-    )
+    with _counting_together(workers):
+        uvicorn.run(
+            "chapterverse.main:create_app",
+            factory=True,
+            host=host,
+            port=port,
+            http=BoundedHttp,
+            workers=workers,
+            log_level="info",
+            access_log=False,
+            timeout_graceful_shutdown=10,
+            server_header=False,
+        )
     return 0
+
+
+@contextmanager
+def _counting_together(workers: int) -> Iterator[None]:
+    """A folder in which several workers count, so that each can tell the sum to whoever asks for metrics."""
+    from chapterverse.telemetry import SHARED_COUNTS
+
+    if workers == 1 or SHARED_COUNTS in os.environ:
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="chapterverse-metrics-") as folder:
+        os.environ[SHARED_COUNTS] = folder
+        yield
 
 
 @click.command()
@@ -64,9 +82,9 @@ def serve(host: str, port: int, workers: int) -> int:
 async def mcp() -> int:
     """Serve the book to an MCP client over stdin and stdout.
 
-    Tools: search_documentation, ask_book, read_page; each page is a resource. A client starts this command itself, and
-    it ends when the client closes stdin. stdout carries the protocol alone, errors and the log go to stderr. A server
-    that runs anyway has the same at /mcp over HTTP.
+    Tools: search_documentation, ask_book, read_page, rate_answer; each page is a resource. A client starts this command
+    itself, and it ends when the client closes stdin. stdout carries the protocol alone, errors and the log go to
+    stderr. A server that runs anyway has the same at /mcp over HTTP.
 
     \b
     Register it with a client, in its JSON of MCP servers:

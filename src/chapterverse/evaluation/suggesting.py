@@ -50,7 +50,7 @@ _HOW_TO: Final = re.compile(rf"({_ASKING}) to (?=\w)", re.IGNORECASE)
 _ASKED: Final = re.compile(rf"{_ASKING}\b", re.IGNORECASE)
 _ALSO: Final = re.compile(r"^(and|or) (\w+ing)\b")
 _NO_OBJECT: Final = ("of ", "not ")  # after a word that is no verb: "Use of JSON"
-_READER: Final = {"i": "I", "you": "I", "your": "my", "yours": "mine", "yourself": "myself"}
+_READER: Final = {"i": "I", "you": "I", "your": "my", "our": "my", "yours": "mine", "yourself": "myself"}
 
 
 class Suggestion(Frozen):
@@ -240,7 +240,7 @@ class Usage:
         else:
             forms = [small]
         best = max(forms, key=lambda form: self._verbs[form])
-        return best if self._verbs[best] >= LEAST_SEEN else ""
+        return best if self._verbs[best] >= LEAST_SEEN and best != "be" else ""
 
     def as_asked(self, text: str) -> str:
         """Words of a heading inside a question: without the capitals of a title, and said by the reader."""
