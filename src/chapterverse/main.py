@@ -32,6 +32,7 @@ from chapterverse.api import (
     web,
     widget,
 )
+from chapterverse.api.edition_paths import EditionPaths
 from chapterverse.api.gate import Gate
 from chapterverse.api.headers import SafeHeaders
 from chapterverse.api.hosts import AllowedHosts
@@ -128,6 +129,7 @@ def create_app(
     app.add_middleware(SafeHeaders)
     app.add_middleware(RequestLog, telemetry=telemetry)
     app.add_middleware(RequestIds)
+    app.add_middleware(EditionPaths)
     app.openapi = lambda: description.describe(app, with_keys=bool(settings.api_keys))  # type: ignore[method-assign]
     return app
 

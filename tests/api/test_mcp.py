@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 
 DOCS = (Path(__file__).parents[2] / "docs" / "api.md").read_text("utf-8")
 SELECTION = "🤖 Kestrel is a drone.\r\nThe winch of the Kestrel lifts 12 kg.\r\nIt is painted red."
-TOOLS = ["search_documentation", "ask_book", "read_page"]
+TOOLS = ["search_documentation", "ask_book", "read_page", "list_books"]
 
 
 @pytest.fixture(scope="module")

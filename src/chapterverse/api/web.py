@@ -12,6 +12,7 @@ import asyncio
 import gzip
 import hashlib
 import re
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -19,11 +20,10 @@ from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
+from chapterverse.api.book_switch import SCRIPT, books_to_switch, with_switch
 from chapterverse.api.errors import responses
-from chapterverse.api.pages import Contents
 from chapterverse.api.services import ServicesOf
-from chapterverse.errors import NotFound, RetrievalUnavailable
-from chapterverse.index import Index
+from chapterverse.errors import InvalidFilterError, NotFound, RetrievalUnavailable
 
 router = APIRouter(tags=["page"])
 
@@ -34,6 +34,7 @@ ASSETS: Final[dict[str, str]] = {
     "api.js": _SCRIPT,
     "ask.css": _STYLE,
     "ask.js": _SCRIPT,
+    "books.js": _SCRIPT,
     "contents.js": _SCRIPT,
     "dom.js": _SCRIPT,
     "feedback.js": _SCRIPT,
@@ -77,11 +78,12 @@ class File:
 
 @router.get("/", response_class=Response, responses={200: _HTML, **responses()})
 async def reader(request: Request, services: ServicesOf) -> Response:
-    """Read the book and ask it, in a browser."""
+    """Read the book and ask it, in a browser. With several books: the latest version of each."""
     keyed = bool(services.settings.api_keys)  # then the table of contents is not for everybody
-    brief = "null" if keyed else await _brief(request.app.state.contents, services.index)
+    brief = None if keyed else await _first(request.app.state.contents.brief(services.index))
     # It is asked for each time, so that a new release and a new state of the book are seen at once.
-    return answer(request, _page(brief), "text/html; charset=utf-8", "no-cache")
+    page = _page(brief or "null", await _first(books_to_switch(request)) or "")
+    return answer(request, page, "text/html; charset=utf-8", "no-cache")
 
 
 @router.get("/assets/{wanted}/{name}", include_in_schema=False)
@@ -135,20 +137,22 @@ def answer(request: Request, file: File, media_type: str, caching: str) -> Respo
     return Response(file.plain, headers=headers, media_type=media_type)
 
 
-async def _brief(contents: Contents, index: Index) -> str:
+async def _first(listed: Awaitable[str]) -> str | None:
     """What the page lists first. If it is not at hand the page is shown without, asks for it and says what is wrong."""
     try:
         async with asyncio.timeout(_PATIENCE):
-            return await contents.brief(index)
-    except (TimeoutError, RetrievalUnavailable):
-        return "null"
+            return await listed
+    except (TimeoutError, RetrievalUnavailable, InvalidFilterError):
+        return None
 
 
 @lru_cache(maxsize=4)
-def _page(brief: str) -> File:
-    """The page with its table of contents, and its files at the addresses of this version."""
+def _page(brief: str, books: str) -> File:
+    """The page with its table of contents, the books it can switch to, and its files at the addresses of this
+    version."""
     data = brief.replace("<", "\\u003c")  # in JSON only strings have it, and no tag may end or begin in them
-    return pack(source(PAGE).replace('"assets/', f'"{asset_path("")}').replace(_PLACE, _PLACE.replace("null", data)))
+    page = source(PAGE).replace(_PLACE, _PLACE.replace("null", data))
+    return pack(with_switch(page.replace('"assets/', f'"{asset_path("")}'), books, asset_path(SCRIPT)))
 
 
 @cache

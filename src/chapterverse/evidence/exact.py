@@ -59,7 +59,7 @@ class Known:
 
     def __init__(self, evidence: Evidence) -> None:
         units = evidence.all_units()
-        places = [text for passage in evidence.passages for text in (passage.breadcrumb, passage.lead)]
+        places = [text for passage in evidence.passages for text in (passage.place, passage.lead)]
         texts = [evidence.question, *places, *(text for unit in units for text in (unit.text, unit.head, unit.told))]
         self._text = f" {_plain(' '.join(texts))} "
         self._tokens = {token for found in _TOKEN.finditer(self._text) for token in _forms(found[0])}

@@ -58,6 +58,7 @@ class Document:
     place: int | None = None  # of its page in the source's navigation; None: it is not in it
     references: Mapping[str, Reference] = field(default_factory=dict)  # what its references to other files mean
     settings: Mapping[str, str] = field(default_factory=dict)  # of its project, as far as its reader needs them
+    edition: str = ""  # key of the edition that its pages will belong to
 
 
 @dataclass(frozen=True, slots=True)
