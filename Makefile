@@ -17,7 +17,7 @@ CLEAN_ENV := env -u GEMINI_API_KEY -u OPENAI_API_KEY -u COHERE_API_KEY -u QDRANT
 SIDE_BY_SIDE = -q -n $(TESTERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-without-vnni test-docusaurus quick check format bench bench-retrieval bench-index bench-server bench-ingest bench-readers bench-answering bench-answers bench-keyless bench-gaps scoreboard reliability load streams race race-setup soak lock clean injection eval-llm fuzz flips hostile
+.PHONY: help setup run test test-without-vnni test-docusaurus quick check format bench bench-retrieval bench-index bench-server bench-ingest bench-readers bench-answering bench-answers bench-keyless bench-gaps bench-editions scoreboard reliability load streams race race-setup soak lock clean injection eval-llm fuzz flips hostile
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -99,6 +99,9 @@ bench-keyless: $(TOOLS) ## Answers without a key on whole books (KEYLESS_BOOKS=f
 
 bench-gaps: $(TOOLS) ## Whether the author's report finds pages that were hidden (KEYLESS_BOOKS=folder of the books, GAPS="--book numpy")
 	$(CLEAN_ENV) $(BIN)/python -m bench.gaps $(GAPS)
+
+bench-editions: $(TOOLS) ## Two versions of one documentation, 200 questions: citations of the wrong version
+	$(CLEAN_ENV) $(BIN)/python -m bench.editions
 
 scoreboard: $(TOOLS) ## Every figure of trust on public sets, with two baselines, into docs/SCOREBOARD.md
 	$(CLEAN_ENV) $(BIN)/python -m bench.scoreboard

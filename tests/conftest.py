@@ -7,11 +7,13 @@ import os
 import shutil
 import signal
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from bench import editions
+from chapterverse import SyncBook
 from chapterverse.config import Settings
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.pipeline import Workshop, ingest
@@ -91,15 +93,35 @@ def small_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home_with(SMALL_BOOK, tmp_path_factory)
 
 
+@pytest.fixture(scope="session")
+def editions_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with two versions of one book, which differ in every fact, and with another book."""
+
+    def fill(home: Path) -> Path:
+        with SyncBook.open(home) as book:
+            for version in editions.VERSIONS:
+                docs = editions.write_docs(home.with_name(version) / "docs", version, parts=3)
+                book.ingest(docs, book=editions.BOOK, version=version, title="The Harbor")
+            book.ingest(SMALL_BOOK, book="robots")
+        return home
+
+    return prepared_home("editions", tmp_path_factory, fill)
+
+
 def home_with(book: Path, folders: pytest.TempPathFactory) -> Path:
-    """A home of this process with the book, which the first process of the run that needs it ingests for all."""
+    """A home with the book."""
+    return prepared_home(book.parent.name, folders, lambda home: filled(home, book))
+
+
+def prepared_home(name: str, folders: pytest.TempPathFactory, fill: Callable[[Path], Path]) -> Path:
+    """A home of this process, which the first process of the run that needs it fills for all."""
     folder = folders.getbasetemp()
-    prepared = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / f"prepared-{book.parent.name}"
+    prepared = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / f"prepared-{name}"
     home = folders.mktemp("home") / "home"
     with prepared.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not prepared.exists():
-            filled(home, book).rename(prepared)
+            fill(home).rename(prepared)
     shutil.copytree(prepared, home, ignore=shutil.ignore_patterns("readers", "*.lock"))
     return home
 

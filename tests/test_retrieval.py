@@ -54,7 +54,7 @@ class Scripted:
     async def recall(self, chunk_ids: Sequence[str], vector: object) -> list[Hit]:
         return [hit for hit in self.recalled if hit.chunk.chunk_id in chunk_ids]
 
-    async def modules(self) -> list[str]:
+    async def modules(self, editions: Sequence[str] = ()) -> list[str]:
         return ["m"]
 
     async def manifest(self) -> Manifest:

@@ -13,7 +13,7 @@ from bench.sets.clapnq import clapnq
 from bench.sets.doc2dial import doc2dial
 from bench.sets.shape import PublicSet, sample
 from chapterverse.evaluation.questions import Question, load_questions
-from chapterverse.models import MAX_QUERY_CHARS
+from chapterverse.fields import MAX_QUERY_CHARS
 
 _MOST: Final = 40  # questions of one book
 _EXAMPLE: Final = ROOT / "examples"

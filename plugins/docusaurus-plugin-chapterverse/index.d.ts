@@ -17,6 +17,10 @@ declare namespace chapterverse {
     suggestions?: string[];
     /** Ask only this module of the book. */
     module?: string;
+    /** Ask only this book, where the server has several. */
+    book?: string;
+    /** Ask this version of the book; without it, the latest. */
+    version?: string;
     /** Ask only pages whose address begins so. */
     prefix?: string;
     theme?: "auto" | "light" | "dark";

@@ -3,7 +3,7 @@
 
 const NAME = "docusaurus-plugin-chapterverse";
 // Each but `server` is a data attribute of the widget.
-const TEXTS = ["title", "accent", "font", "logo", "module", "prefix", "theme", "position", "target"];
+const TEXTS = ["title", "accent", "font", "logo", "module", "book", "version", "prefix", "theme", "position", "target"];
 const CHOICES = { theme: ["auto", "light", "dark"], position: ["right", "left"] };
 
 module.exports = function chapterverse(_context, { server, suggestions = [], ...texts }) {

@@ -20,6 +20,8 @@ class Options(base.Config):
     logo = c.Optional(c.Type(str))
     suggestions = c.ListOfItems(c.Type(str), default=[])
     module = c.Optional(c.Type(str))
+    book = c.Optional(c.Type(str))
+    version = c.Optional(c.Type(str))
     prefix = c.Optional(c.Type(str))
     theme = c.Optional(c.Choice(("auto", "light", "dark")))
     position = c.Optional(c.Choice(("right", "left")))

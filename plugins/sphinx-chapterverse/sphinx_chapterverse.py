@@ -11,7 +11,10 @@ from sphinx.errors import ExtensionError
 __version__ = "0.1.0"
 
 # Data attributes of the widget; `chapterverse_title` in conf.py is `data-title`, and so on.
-OPTIONS = ("title", "accent", "font", "logo", "suggestions", "module", "prefix", "theme", "position", "target")
+OPTIONS = (
+    *("title", "accent", "font", "logo", "suggestions", "module", "book", "version", "prefix"),
+    *("theme", "position", "target"),
+)
 CHOICES = {"theme": ("auto", "light", "dark"), "position": ("right", "left")}
 
 

@@ -24,9 +24,9 @@ CAPTION: Final = "caption"  # `Block.info` of a paragraph that belongs to the im
 _NAMESPACE = uuid.UUID("6f0c9a52-6b0e-5f0a-9d57-0c4a8f1f7a11")  # ours, for UUIDv5 ids of pages and chunks
 
 
-def page_id_for(page_url: str) -> str:
-    """The id of a page: the same address always gives the same id."""
-    return str(uuid.uuid5(_NAMESPACE, page_url))
+def page_id_for(page_url: str, edition: str = "") -> str:
+    """The id of a page: the same address in the same edition always gives the same id."""
+    return str(uuid.uuid5(_NAMESPACE, f"{edition}\x1f{page_url}" if edition else page_url))
 
 
 def chunk_id_for(page_id: str, content_hash: str, chunk_index: int) -> str:
@@ -114,11 +114,12 @@ class Page:
     order: str = ""  # sorts the pages of a source as they are meant to be read
     marks: tuple[Mark, ...] = ()  # sorted by start; a mark inside another comes after it
     chapters: tuple[str, ...] = ()  # names of the parts and chapters that its site puts it in, outermost first
+    edition: str = ""  # key of the edition it belongs to
 
     @property
-    def place(self) -> tuple[str, str, str]:
+    def place(self) -> tuple[str, str, str, str]:
         """Sorts the pages of a book as a reader turns them."""
-        return self.source, self.order, self.url
+        return self.edition, self.source, self.order, self.url
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +142,7 @@ class Chunk:
     flags: tuple[str, ...] = ()
     units: tuple[Unit, ...] = ()  # whole units of the page, in order; offsets count into the page's text
     lead: str = ""  # text of the first unit's head when that head lies outside of this chunk
+    edition: str = ""  # as its page's
 
     @property
     def passage(self) -> str:
@@ -169,6 +171,37 @@ class PageRecord:
     etag: str = ""
     last_modified: str = ""
     document: str = ""  # address of what it was read from, when that is not its own (an EPUB's chapter, a slug)
+    edition: str = ""  # as its page's
+
+
+@dataclass(frozen=True, slots=True)
+class Edition:
+    """One version of one book. Every page and every chunk belongs to one, by its key.
+
+    A home of one book needs no names: both are empty then, and so is the key."""
+
+    book: str = ""
+    version: str = ""
+    title: str = ""  # of the book, for people; empty: its name
+    pages: int = 0
+    calibration: Mapping[str, Any] | None = None  # map from cosine to relevance
+    recipe: str = ""  # version of readers and chunking
+
+    @property
+    def key(self) -> str:
+        """`book@version`; without a version `book`, without a name `@version`."""
+        return edition_key(self.book, self.version)
+
+
+def edition_key(book: str, version: str) -> str:
+    """The key of an edition. Names hold no `@`."""
+    return f"{book}@{version}" if version else book
+
+
+def edition_names(key: str) -> tuple[str, str]:
+    """Book and version of a key."""
+    book, _, version = key.partition("@")
+    return book, version
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +214,14 @@ class Manifest:
     pages: int
     chunks: int
     bm25: Mapping[str, Any] = field(default_factory=dict)  # parameters of the sparse weights
-    calibration: Mapping[str, Any] | None = None  # map from cosine to relevance
-    recipe: str = ""  # version of readers and chunking
+    calibration: Mapping[str, Any] | None = None  # of an index that an older version made; now each edition has its own
+    recipe: str = ""  # version of readers and chunking, the oldest of all editions
+    editions: tuple[Edition, ...] = ()
+
+    @property
+    def shelf(self) -> tuple[Edition, ...]:
+        """All editions. What an older version or another tool stored is one book without a name."""
+        return self.editions or (Edition(pages=self.pages, calibration=self.calibration, recipe=self.recipe),)
 
 
 @dataclass(frozen=True, slots=True)

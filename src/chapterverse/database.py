@@ -9,6 +9,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -17,6 +18,7 @@ from uuid import UUID, uuid4
 import asyncpg
 import orjson
 
+from chapterverse.book import edition_key
 from chapterverse.clock import trusts_its_clock
 from chapterverse.errors import ConversationsUnavailable
 from chapterverse.migrations import migrate
@@ -115,7 +117,7 @@ class Conversations:
         """The questions of a time, the last `REPORTED` of them, oldest first."""
         fetch = lambda connection: connection.fetch(_ASKED, since, until, REPORTED)  # noqa: E731
         rows = await self._unit(fetch, JOB_SECONDS)
-        return [AskedQuestion(str(row[0]), str(row[1]), *row[2:]) for row in reversed(rows)]
+        return [_asked(row) for row in reversed(rows)]
 
     async def rated(self, since: datetime, until: datetime) -> list[Turn]:
         """The turns of a time that were rated, the last `REPORTED` of them, oldest first."""
@@ -340,7 +342,13 @@ def _values(turn: Turn) -> tuple[Any, ...]:
 
 def _turn(row: Any) -> Turn:
     searches = (
-        SearchRecord(**search | {"searched_at": datetime.fromisoformat(search["searched_at"])})
+        SearchRecord(
+            **search
+            | {
+                "searched_at": datetime.fromisoformat(search["searched_at"]),
+                "editions": tuple(search.get("editions", ())),
+            }
+        )
         for search in orjson.loads(row["searches"])
     )
     fields = {name: value for name, value in row.items() if name not in ("id", *Feedback.model_fields)}
@@ -355,6 +363,12 @@ def _turn(row: Any) -> Turn:
             "evidence": tuple(row["evidence"]),
         }
     )
+
+
+def _asked(row: Any) -> AskedQuestion:
+    filters, searched, cited = (orjson.loads(value) if value else None for value in row[11:])
+    editions = tuple(edition_key(one["book"], one["version"]) for one in cited or searched or ())
+    return replace(AskedQuestion(str(row[0]), str(row[1]), *row[2:11]), filters=filters, editions=editions)
 
 
 def _feedback(row: Any) -> dict[str, Any]:
@@ -408,7 +422,10 @@ _RATED = f"""{_TURN} WHERE rating IS NOT NULL AND created_at >= $1 AND created_a
 ORDER BY position DESC LIMIT $3"""
 
 _ASKED = """
-SELECT id, session_id, query, standalone_query, mode, status, confidence, created_at, rating, reason, comment
+SELECT id, session_id, query, standalone_query, mode, status, confidence, created_at, rating, reason, comment,
+       searches #> '{0,filters}' AS filters, searches #> '{0,editions}' AS searched,
+       (SELECT jsonb_agg(DISTINCT jsonb_build_object('book', cited -> 'book', 'version', cited -> 'version'))
+        FROM jsonb_array_elements(sources) AS cited WHERE cited ? 'book') AS cited
 FROM conversations WHERE created_at >= $1 AND created_at < $2 ORDER BY position DESC LIMIT $3"""
 
 _RATE = """

@@ -6,7 +6,7 @@ Engines are opened when they are first needed and closed by `close`.
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Coroutine, Generator
+from collections.abc import AsyncGenerator, Coroutine, Generator, Mapping
 from concurrent.futures import Future
 from contextlib import AsyncExitStack, aclosing
 from pathlib import Path
@@ -16,7 +16,9 @@ from typing import Any, Self, TypedDict, TypeVar, Unpack
 
 from chapterverse import answering
 from chapterverse.arguments import read_request
+from chapterverse.book import Edition
 from chapterverse.config import Settings
+from chapterverse.editions import require_names
 from chapterverse.errors import NotFound, ValidationFailed
 from chapterverse.ingestion import pipeline
 from chapterverse.ingestion.ledger import Ledger
@@ -41,12 +43,22 @@ from chapterverse.wiring import open_services
 T = TypeVar("T")
 
 
+class Ingesting(TypedDict, total=False):
+    """How sources are read, and into which edition."""
+
+    options: SourceOptions
+    fresh: bool
+    book: str
+    version: str
+    title: str
+
+
 class Search(TypedDict, total=False):
     """Which passages are wanted."""
 
     top_k: int
     score_threshold: float
-    filters: SearchFilters | dict[str, str | list[str]]
+    filters: SearchFilters | Mapping[str, str | list[str]]
 
 
 class Asking(Search, total=False):
@@ -74,16 +86,20 @@ class Book:
         place = {} if home is None else {"chapterverse_home": Path(home)}
         return cls(Settings.load(**place, **settings))
 
-    async def ingest(self, *sources: str | Path, options: SourceOptions | None = None, fresh: bool = False) -> Ledger:
+    async def ingest(self, *sources: str | Path, **how: Unpack[Ingesting]) -> Ledger:
         """Bring the book up to date with folders, files and websites; `fresh` forgets what was there.
 
-        The ledger says what became of every page."""
+        `book` and `version` name the edition that they belong to, where a home holds several; the others stay as they
+        are. The ledger says what became of every page."""
+        into = Edition(how.get("book", ""), how.get("version", ""), how.get("title", ""))
+        require_names(into.book, into.version)
+        options = how.get("options")
         opened = [open_source(str(source), options or SourceOptions()) for source in sources]
         if not opened:
             raise ValidationFailed("Name at least one source: a folder, a file or a website.")
         services = await self._open()
         workshop = pipeline.Workshop(services.index, services.embedder, self._settings.chapterverse_home)
-        return await pipeline.ingest(opened, workshop, fresh=fresh)
+        return await pipeline.ingest(opened, workshop, into=into, fresh=how.get("fresh", False))
 
     async def search(self, query: str, **wanted: Unpack[Search]) -> SearchResult:
         """Find passages. No language model is asked."""
@@ -159,9 +175,9 @@ class SyncBook:
         place = {} if home is None else {"chapterverse_home": Path(home)}
         return cls(Settings.load(**place, **settings))
 
-    def ingest(self, *sources: str | Path, options: SourceOptions | None = None, fresh: bool = False) -> Ledger:
+    def ingest(self, *sources: str | Path, **how: Unpack[Ingesting]) -> Ledger:
         """As `Book.ingest`."""
-        return self._run(self._book.ingest(*sources, options=options, fresh=fresh))
+        return self._run(self._book.ingest(*sources, **how))
 
     def search(self, query: str, **wanted: Unpack[Search]) -> SearchResult:
         """As `Book.search`."""

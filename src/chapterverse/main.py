@@ -35,6 +35,7 @@ from chapterverse.api import (
     web,
     widget,
 )
+from chapterverse.api.edition_paths import EditionPaths
 from chapterverse.api.gate import Gate
 from chapterverse.api.headers import SafeHeaders
 from chapterverse.api.hosts import AllowedHosts
@@ -148,6 +149,7 @@ def _wrap(app: FastAPI, settings: Settings, rates: RateLimits, telemetry: Teleme
     app.add_middleware(SafeHeaders)
     app.add_middleware(RequestLog, telemetry=telemetry)
     app.add_middleware(RequestIds)
+    app.add_middleware(EditionPaths)
 
 
 def _model_provider(settings: Settings) -> str:

@@ -4,15 +4,13 @@ Pydantic types of requests, answers, events, errors, health and conversations, w
 flows inside is in `book.py`.
 """
 
-import re
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
-    AfterValidator,
     AliasChoices,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     JsonValue,
@@ -22,76 +20,27 @@ from pydantic import (
 from pydantic.config import JsonDict
 from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
 
+from chapterverse.editions import edition_label
+from chapterverse.fields import (
+    Comment,
+    OneOrMore,
+    Prefix,
+    Query,
+    Score,
+    Selection,
+    SessionId,
+    ThreadMetadata,
+    Threshold,
+    TopK,
+    TurnId,
+)
+
 Mode = Literal["general", "selected_text"]
 ConfidenceLevel = Literal["high", "medium", "low", "insufficient"]
 Status = Literal["answered", "refused", "truncated"]
 
-MAX_QUERY_CHARS = 2000
-MAX_SELECTION_CHARS = 10_000
-MAX_TOP_K = 20
-
-
 Rating = Literal["up", "down"]
 Reason = Literal["wrong", "incomplete", "off_topic", "unclear", "outdated", "other"]
-MAX_COMMENT_CHARS = 1000
-
-_UUID4 = r"^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-4[0-9A-Fa-f]{3}-[89ABab][0-9A-Fa-f]{3}-[0-9A-Fa-f]{12}$"
-
-
-def _refuse_nul(text: str) -> str:
-    if "\x00" in text:
-        raise ValueError("must not contain the NUL character; remove it and send the text again")
-    return text
-
-
-def _as_list(value: object) -> object:
-    return [value] if isinstance(value, str) else value
-
-
-def refuse_non_number(value: object) -> object:
-    """Refuse what would be read as a number though the description says that only numbers are: "5", true."""
-    if isinstance(value, str | bool):
-        raise ValueError("must be a number")
-    return value
-
-
-def _uuid4(value: str) -> str:
-    if not re.fullmatch(_UUID4, value):
-        raise ValueError("must be a UUID v4 of 36 characters, or null for a new session")
-    return value.lower()
-
-
-def _turn_id(value: str) -> str:
-    if not re.fullmatch(_UUID4, value):
-        raise ValueError("must be the turn_id of an answer, a UUID v4 of 36 characters")
-    return value.lower()
-
-
-# Lengths are checked before anything else, so that a fault in them is told as one of a text. The patterns say in the
-# description what the validators see to, with better messages.
-_PLAIN: JsonDict = {"pattern": r"^[^\x00]*$"}
-_NOT_BLANK: JsonDict = {"pattern": r"^[^\x00]*[^\s\x00][^\x00]*$"}
-Text = Annotated[str, Field(json_schema_extra=_PLAIN), AfterValidator(_refuse_nul)]
-Query = Annotated[
-    str, Field(min_length=1, max_length=MAX_QUERY_CHARS, json_schema_extra=_NOT_BLANK), AfterValidator(_refuse_nul)
-]
-Selection = Annotated[str, Field(max_length=MAX_SELECTION_CHARS, json_schema_extra=_PLAIN), AfterValidator(_refuse_nul)]
-Prefix = Annotated[str, Field(min_length=1, max_length=2000, json_schema_extra=_NOT_BLANK), AfterValidator(_refuse_nul)]
-_Several = Annotated[list[Text], Field(min_length=1, max_length=100)]
-OneOrMore = Annotated[_Several, BeforeValidator(_as_list, json_schema_input_type=Text | _Several)]
-Score = Annotated[float, Field(ge=0.0, le=1.0)]
-Threshold = Annotated[Score, BeforeValidator(refuse_non_number)]
-TopK = Annotated[int, Field(ge=1, le=MAX_TOP_K), BeforeValidator(refuse_non_number)]
-_MetadataName = Annotated[Text, Field(min_length=1, max_length=64)]
-_MetadataNumber = Annotated[float, Field(ge=-(2**53), le=2**53, allow_inf_nan=False, strict=True)]
-_MetadataText = Annotated[Text, Field(max_length=500)]
-_MetadataValue = (
-    StrictBool | _MetadataNumber | _MetadataText | Annotated[list[_MetadataText], Field(max_length=20)] | None
-)
-ThreadMetadata = Annotated[dict[_MetadataName, _MetadataValue], Field(max_length=20)]
-SessionId = Annotated[str, AfterValidator(_uuid4), Field(json_schema_extra={"format": "uuid", "pattern": _UUID4})]
-TurnId = Annotated[str, AfterValidator(_turn_id), Field(json_schema_extra={"format": "uuid", "pattern": _UUID4})]
-Comment = Annotated[str, Field(max_length=MAX_COMMENT_CHARS, json_schema_extra=_PLAIN), AfterValidator(_refuse_nul)]
 
 
 class Strict(BaseModel):
@@ -117,6 +66,21 @@ class SearchFilters(Strict):
     section_heading: OneOrMore | None = None
     module: OneOrMore | None = Field(None, description="First folder or path segment of the page.")
     source_url_prefix: Prefix | None = None
+    book: OneOrMore | None = Field(None, description="Name of a book, as `/books` lists it; default: all of them.")
+    version: OneOrMore | None = Field(
+        None, description="Version of a book; default, and `latest`: the latest one of each book."
+    )
+
+    def but(self, other: "SearchFilters | None") -> "SearchFilters":
+        """These filters, but for those that the other names."""
+        named = {name: value for name, value in other or () if value is not None}
+        return self.model_copy(update=named)
+
+    @classmethod
+    def of_editions(cls, named: Mapping[str, Any] | None) -> "SearchFilters | None":
+        """Of filters by name, those that say which editions are meant; None if none of them does."""
+        meant = {name: value for name, value in (named or {}).items() if name in ("book", "version") and value}
+        return cls.model_validate(meant) if meant else None
 
     @model_validator(mode="before")
     @classmethod
@@ -155,15 +119,35 @@ class PassageUnit(Frozen):
     head_end: int = -1
 
 
-class ChunkResult(Frozen):
+class Place(Frozen):
+    """Where a text stands."""
+
+    source_url: str = Field(description="With the section's anchor.")
+    page_title: str
+    section_heading: str
+    book: str = Field("", description="Name of its book; empty where the book has none.")
+    version: str = Field("", description="Version of its book; empty where it has none.")
+
+    @property
+    def place(self) -> str:
+        """The edition, the page and the section in one line."""
+        names = (edition_label(self.book, self.version), self.page_title, self.section_heading)
+        return " › ".join(dict.fromkeys(filter(None, names)))
+
+
+class EditionName(Frozen):
+    """One version of one book."""
+
+    book: str
+    version: str
+
+
+class ChunkResult(Place):
     """A passage that was found."""
 
     chunk_id: str
     chunk_text: str
-    source_url: str = Field(description="With the section's anchor.")
     page_id: str
-    page_title: str
-    section_heading: str
     breadcrumb: str
     module: str
     chunk_index: int
@@ -202,6 +186,7 @@ class SearchResult(Frozen):
     confidence: ConfidenceMetrics | None = Field(
         None, description="Null while the index has not been calibrated (`chapterverse calibrate`)."
     )
+    editions: list[EditionName] = Field(default_factory=list, description="What was searched.")
 
 
 # ── asking ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -269,12 +254,9 @@ class Highlight(Frozen):
     end: int
 
 
-class SourceCitation(Frozen):
+class SourceCitation(Place):
     """The passage behind one or more sentences of an answer."""
 
-    source_url: str
-    page_title: str
-    section_heading: str
     chunk_text: str = Field(max_length=500, description="Cut around the quoted evidence.")
     relevance_score: Score
     chunk_index: int
@@ -297,12 +279,9 @@ class SelectedTextCitation(SourceCitation):
     line_end: int | None = None
 
 
-class RetrievedPassage(Frozen):
+class RetrievedPassage(Place):
     """A passage about to be read, named for the page that waits."""
 
-    page_title: str
-    section_heading: str
-    source_url: str
     score: Score
 
 
@@ -338,6 +317,9 @@ class AnswerSummary(Frozen):
     status: Status
     advice: str | None = Field(None, description="Beside a refusal: what was searched for, and what of it is covered.")
     nearest: list[RetrievedPassage] = Field(default_factory=list, description="Beside a refusal: the nearest sections.")
+    editions: list[EditionName] = Field(
+        default_factory=list, description="What was searched: the latest version of each book, or what was named."
+    )
     metadata: AnswerMetadata
 
 
@@ -466,6 +448,7 @@ class SearchSummary(Frozen):
     mean_similarity: Score | None = None
     searched_at: datetime
     filters: dict[str, JsonValue] | None = None
+    editions: list[EditionName] = Field(default_factory=list, description="What was searched.")
 
 
 class Message(Frozen):
@@ -515,6 +498,8 @@ class PageSummary(Frozen):
     module: str
     category: str = Field("", description="The module's name for readers.")
     url: str
+    book: str = ""
+    version: str = ""
     sections: list[SectionSummary]
     flags: list[str] = Field(default_factory=list)
 
@@ -558,7 +543,7 @@ class RenderedPage(PageText):
 
 
 class PageList(Frozen):
-    """All pages of the book."""
+    """The pages of a book, or of the latest version of each."""
 
     pages: list[PageSummary]
     total_pages: int

@@ -6,12 +6,13 @@ Plain functions that get everything as arguments.
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import Final, TypeVar
 
-from chapterverse.book import OLDEST_RECIPE, Hit
+from chapterverse.book import OLDEST_RECIPE, Edition, Hit, edition_names
 from chapterverse.confidence import FALLBACK, Calibration, assess, near
 from chapterverse.config import RETRIEVAL_SECONDS
+from chapterverse.editions import scope_of
 from chapterverse.embeddings import Embedder, Vectors
 from chapterverse.errors import (
     EmbeddingMismatchError,
@@ -25,6 +26,7 @@ from chapterverse.index.filters import admits
 from chapterverse.models import (
     ChunkResult,
     ConfidenceMetrics,
+    EditionName,
     PassageUnit,
     RetrievalRequest,
     SearchFilters,
@@ -124,10 +126,10 @@ async def _search(
     *,
     fitting: bool = False,
 ) -> SearchResult:
-    filters = _filters(request.filters)
+    scope = await editions_in(request.filters, index)
+    filters = _filters(request.filters, scope)
     await _require_known_modules(filters, index)
-    stored = (await index.manifest()).calibration
-    calibration = Calibration.from_dict(stored) if stored else FALLBACK
+    calibration = calibration_of(scope)
     least = request.score_threshold or 0.0
     query = HybridQuery(
         text=request.query,
@@ -153,7 +155,28 @@ async def _search(
         query=request.query,
         latency_ms=round((time.perf_counter() - started) * 1000, 3),
         confidence=metrics,
+        editions=[EditionName(book=one.book, version=one.version) for one in scope if one.key],
     )
+
+
+async def editions_in(filters: SearchFilters | None, index: Index) -> list[Edition]:
+    """The scope of a question: the editions that its filters name, else the latest version of each book."""
+    shelf = (await index.manifest()).shelf
+    return scope_of(shelf, (filters and filters.book) or (), (filters and filters.version) or ())
+
+
+def calibration_of(scope: Sequence[Edition]) -> Calibration:
+    """The line to relevance for some editions together: a passage of any of them may be the best one, so that what is
+    needed is the most that one of them needs."""
+    lines = [Calibration.from_dict(one.calibration) if one.calibration else FALLBACK for one in scope]
+    return Calibration(max(line.answered for line in lines), max(line.usual for line in lines))
+
+
+def false_answers_in(scope: Iterable[Edition]) -> float | None:
+    """The share of questions without an answer that may be answered without a key: the least that an owner set for one
+    of the editions; None: nobody set it."""
+    rates = [(one.calibration or {}).get("false_answers") for one in scope]
+    return min((float(rate) for rate in rates if rate is not None), default=None)
 
 
 def _is_new(hit: Hit, found: Collection[str], filters: Filters) -> bool:
@@ -165,7 +188,7 @@ async def _require_known_modules(filters: Filters, index: Index) -> None:
     """Refuse a module that the book does not have: a search in it would find nothing, and not say why."""
     if not filters.module:
         return
-    known = await index.modules()
+    known = await index.modules(filters.edition)
     if unknown := [module for module in filters.module if module not in known]:
         listed = ", ".join(known[:MOST_LISTED]) + (", …" if len(known) > MOST_LISTED else "")
         raise InvalidFilterError(
@@ -180,10 +203,12 @@ def _assess(request: RetrievalRequest, hits: Sequence[Hit], calibration: Calibra
     return assess([hit.similarity for hit in hits], [hit.vector or () for hit in hits], calibration, wanted)
 
 
-def _filters(filters: SearchFilters | None) -> Filters:
+def _filters(filters: SearchFilters | None, scope: Sequence[Edition]) -> Filters:
+    within = tuple(edition.key for edition in scope)
     if filters is None:
-        return Filters()
+        return Filters(edition=within)
     return Filters(
+        edition=within,
         source_url=tuple(filters.source_url or ()),
         page_title=tuple(filters.page_title or ()),
         section_heading=tuple(filters.section_heading or ()),
@@ -195,7 +220,10 @@ def _filters(filters: SearchFilters | None) -> Filters:
 def passage_of(hit: Hit, rank: int, relevance: float) -> ChunkResult:
     """What a search shows of a hit."""
     chunk = hit.chunk
+    book, version = edition_names(chunk.edition)
     return ChunkResult(
+        book=book,
+        version=version,
         chunk_id=chunk.chunk_id,
         chunk_text=chunk.text,
         source_url=chunk.source_url,

@@ -16,6 +16,7 @@ class SearchRecord:
     mean_similarity: float | None
     searched_at: datetime
     filters: dict[str, Any] | None = None
+    editions: tuple[dict[str, str], ...] = ()  # that were searched
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,8 @@ class AskedQuestion:
     rating: Rating | None = None
     reason: Reason | None = None
     comment: str | None = None
+    filters: dict[str, Any] | None = None  # of its first search
+    editions: tuple[str, ...] = ()  # keys of those that the answer cites; of a refusal, those that were searched
 
 
 @dataclass(frozen=True, slots=True)

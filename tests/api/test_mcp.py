@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 
 DOCS = (Path(__file__).parents[2] / "docs" / "api.md").read_text("utf-8")
 SELECTION = "🤖 Kestrel is a drone.\r\nThe winch of the Kestrel lifts 12 kg.\r\nIt is painted red."
-TOOLS = ["search_documentation", "ask_book", "read_page", "rate_answer"]
+TOOLS = ["search_documentation", "ask_book", "read_page", "list_books", "rate_answer"]
 
 
 @pytest.fixture(scope="module")

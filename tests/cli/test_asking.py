@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from chapterverse.answering.refusals import NOT_IN_BOOK
 from chapterverse.cli import main
-from chapterverse.models import MAX_SELECTION_CHARS
+from chapterverse.fields import MAX_SELECTION_CHARS
 from tests.cli.process import assert_refused, chapterverse
 from tests.conftest import EXAMPLE_BOOK
 from tests.ingestion.readers.test_pdf import write_pdf

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from chapterverse.book import Hit, page_id_for
+from chapterverse.book import Edition, Hit, chunk_id_for, page_id_for
 from chapterverse.errors import (
     CollectionNotFoundError,
     EmbeddingMismatchError,
@@ -350,3 +350,53 @@ async def test_all_errors_are_of_one_family(index: Index) -> None:
     await publish(index, *BOOK)
     with pytest.raises(RetrievalUnavailable):
         await index.search(ask("x", vector=direction("x", DIMENSION * 2)))
+
+
+def of_edition(page: Written, edition: str) -> Written:
+    """The same page in another edition."""
+    page_id = page_id_for(page.page.url, edition)
+    chunks = [
+        replace(chunk, page_id=page_id, chunk_id=chunk_id_for(page_id, chunk.content_hash, at), edition=edition)
+        for at, chunk in enumerate(page.chunks)
+    ]
+    return Written(
+        replace(page.page, page_id=page_id, edition=edition),
+        replace(page.record, page_id=page_id, edition=edition),
+        tuple(chunks),
+        page.vectors,
+    )
+
+
+async def editions_found(index: Index, *wanted: str) -> list[str]:
+    hits = await index.search(ask("ferret", limit=50, filters=Filters(edition=wanted)))
+    return sorted({hit.chunk.edition for hit in hits})
+
+
+async def test_editions_are_kept_apart(index: Index) -> None:
+    first, other = BOOK[0], BOOK[2]
+    later = of_edition(write_page("intro/start.html", ["Installing the stoat daemon on a laptop"]), "guide@2")
+    async with index.writer() as writer:
+        for page in (first, later, of_edition(other, "ros")):
+            await page.put(writer)
+        shelf = (Edition(pages=1), Edition("guide", "2", "The Guide", 1, {"answered": 0.1}), Edition("ros", pages=1))
+        await writer.publish(replace(manifest(), editions=shelf))
+    assert (await index.manifest()).shelf == shelf
+    assert await editions_found(index, "") == [""], "what is stored without an edition is of the unnamed one"
+    assert await editions_found(index, "guide@2") == ["guide@2"]
+    assert await editions_found(index, "guide@2", "") == ["", "guide@2"]
+    assert await editions_found(index, "guide@3") == []
+    assert await editions_found(index) == ["", "guide@2", "ros"]
+    for page in (first, later):
+        assert await index.page(page.page.page_id) == page.page
+    words = ["ferret", "stoat", "burrows"]
+    assert await index.missing(words) == []
+    assert await index.missing(words, ["guide@2"]) == ["ferret", "burrows"]
+    assert await index.missing(words, ["", "ros"]) == ["stoat"]
+    assert await index.modules(["ros"]) == ["guide"]
+    assert await index.modules(["", "guide@2"]) == ["basics"]
+    assert await index.modules() == ["basics", "guide"]
+    async with index.writer() as writer:
+        assert {record.edition for record in writer.records.values()} == {"", "guide@2", "ros"}
+        await writer.remove([later.page.page_id])
+        await writer.publish(replace(manifest(), editions=shelf[::2]))
+    assert await editions_found(index) == ["", "ros"], "a page of one edition is taken out alone"

@@ -8,12 +8,12 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
-from chapterverse.book import Manifest, PageRecord
+from chapterverse.book import RECIPE, Edition, Manifest, PageRecord, page_id_for
 from chapterverse.embeddings import Vectors
 from chapterverse.errors import EmbeddingError, EmbeddingMismatchError, IngestionError, QdrantTimeoutError
 from chapterverse.index import HybridQuery
@@ -300,3 +300,76 @@ def test_ctrl_c_on_the_command_line_leaves_the_book_as_it_was(tmp_path: Path) ->
     assert "The book is as it was" in told
     assert "Traceback" not in told
     assert not (tmp_path / "home" / "index" / "CURRENT").exists()
+
+
+OLD, NEW = Edition("guide", "1.0", "The Guide"), Edition("guide", "2.0")
+
+
+async def pages_in(workshop: Workshop) -> dict[str, list[str]]:
+    kept: dict[str, list[str]] = {}
+    for page in await workshop.index.pages():
+        kept.setdefault(page.edition, []).append(page.url)
+    return kept
+
+
+async def test_an_ingest_touches_its_own_edition_alone(workshop: Workshop) -> None:
+    """Both versions have the same addresses and the same source, as two checkouts of one folder have."""
+    await ingest([Shelf({"a.md": "# A\n\nApples are red.", "b.md": "# B\n\nBananas."})], workshop, into=OLD)
+    ledger = await ingest([Shelf({"a.md": "# A\n\nApples are green."})], workshop, into=NEW)
+    assert (outcomes(ledger), ledger.edition) == ({"a.md": "added"}, "guide@2.0")
+    assert await pages_in(workshop) == {"guide@1.0": ["a.md", "b.md"], "guide@2.0": ["a.md"]}
+    before = {edition.key: edition for edition in (await workshop.index.manifest()).shelf}
+    assert (before["guide@1.0"].title, before["guide@1.0"].pages) == ("The Guide", 2)
+    again = Shelf({"a.md": "# A\n\nApples are blue.", "c.md": "# C\n\nCherries are sweet."})
+    assert outcomes(await ingest([again], workshop, into=NEW)) == {"a.md": "changed", "c.md": "added"}
+    after = {edition.key: edition for edition in (await workshop.index.manifest()).shelf}
+    assert after["guide@1.0"] == before["guide@1.0"], "nor is it calibrated anew"
+    assert after["guide@2.0"].pages == 2
+    for version, colour in ((OLD, "red"), (NEW, "blue")):
+        page = await workshop.index.page(page_id_for("a.md", version.key))
+        assert page is not None and colour in page.text
+
+
+async def test_a_fresh_start_forgets_its_own_edition_alone(workshop: Workshop) -> None:
+    await ingest([Shelf({"a.md": "# A\n\nApples."})], workshop)
+    await ingest([Shelf({"a.md": "# A\n\nApples.", "b.md": "# B\n\nBananas."})], workshop, into=NEW)
+    ledger = await ingest([Shelf({"c.md": "# C\n\nCherries."}, key="two")], workshop, into=NEW, fresh=True)
+    assert outcomes(ledger) == {"a.md": "removed", "b.md": "removed", "c.md": "added"}
+    assert await pages_in(workshop) == {"": ["a.md"], "guide@2.0": ["c.md"]}
+    failing = Shelf({"d.md": Failed("d.md", "broken")}, key="two")
+    await ingest([failing], workshop, into=NEW, fresh=True)
+    assert await pages_in(workshop) == {"": ["a.md"], "guide@2.0": ["c.md"]}, "one that reads nothing forgets nothing"
+    same = await ingest([Shelf({"c.md": "# C\n\nCherries."}, key="two")], workshop, into=NEW, fresh=True)
+    assert outcomes(same) == {"c.md": "added"}
+
+
+async def test_a_source_is_forgotten_in_one_edition(workshop: Workshop) -> None:
+    for edition in (OLD, NEW):
+        await ingest([Shelf({"a.md": "# A\n\nApples."})], workshop, into=edition)
+    await forget(["shelf"], workshop, ["guide@1.0"])
+    assert await pages_in(workshop) == {"guide@2.0": ["a.md"]}
+    assert [edition.key for edition in (await workshop.index.manifest()).shelf] == ["guide@2.0"]
+
+
+async def test_embedding_anew_keeps_the_editions(workshop: Workshop) -> None:
+    for edition in (OLD, NEW):
+        await ingest([Shelf({"a.md": f"# A\n\nApples of {edition.version}."})], workshop, into=edition)
+    before = (await workshop.index.manifest()).shelf
+    await reembed(workshop)
+    assert (await workshop.index.manifest()).shelf == before
+
+
+async def test_a_book_of_an_older_version_is_the_unnamed_one_beside_others(workshop: Workshop) -> None:
+    """What it stored says nothing of editions, neither in its manifest nor in its pages."""
+    shelf = Shelf({"a.md": "# A\n\nApples are red."})
+    await ingest([shelf], workshop)
+    async with workshop.index.writer() as writer:
+        assert writer.manifest is not None
+        (one,) = writer.manifest.editions
+        await writer.publish(replace(writer.manifest, editions=(), calibration=one.calibration))
+    assert outcomes(await ingest([shelf], workshop)) == {"a.md": "unchanged"}
+    await ingest([Shelf({"a.md": "# A\n\nApples are green."})], workshop, into=NEW)
+    assert await pages_in(workshop) == {"": ["a.md"], "guide@2.0": ["a.md"]}
+    assert [edition.key for edition in (await workshop.index.manifest()).shelf] == ["", "guide@2.0"]
+    old = (await workshop.index.manifest()).shelf[0]
+    assert old.calibration == one.calibration and old.recipe == RECIPE

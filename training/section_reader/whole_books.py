@@ -25,7 +25,8 @@ from bench.keyless.sets import share
 from chapterverse.answering.followups import in_context
 from chapterverse.answering.reading import candidates
 from chapterverse.evidence.passages import units_in
-from chapterverse.models import MAX_QUERY_CHARS, ChunkResult, RetrievalRequest
+from chapterverse.fields import MAX_QUERY_CHARS
+from chapterverse.models import ChunkResult, RetrievalRequest
 from chapterverse.retrieval import retrieve_with_retry
 from chapterverse.services import Services
 from chapterverse.turns import Turn

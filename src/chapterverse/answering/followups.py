@@ -8,8 +8,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from chapterverse.fields import MAX_QUERY_CHARS
 from chapterverse.language import content_words
-from chapterverse.models import MAX_QUERY_CHARS
+from chapterverse.models import SearchFilters
 from chapterverse.turns import Turn
 
 EARLIER: Final = 2  # questions that the section reader sees before the new one
@@ -57,6 +58,16 @@ def earlier_questions(turns: Sequence[Turn]) -> list[str]:
     """The questions before this one that it may lean on, oldest first. A turn that took up an offer asked what the one
     before it asked."""
     return [(accepts(turn.query) and turn.standalone_query) or turn.query for turn in turns[-EARLIER:]]
+
+
+def kept_filters(filters: SearchFilters | None, turns: Sequence[Turn]) -> SearchFilters | None:
+    """The filters of a question. A conversation keeps its book and version: what a question does not name is as it was
+    for the one before. Who names a book names its version, too, or means the latest."""
+    if not turns or (filters and filters.book):
+        return filters
+    last = next((search.filters for turn in reversed(turns) for search in turn.searches[-1:]), None)
+    kept = SearchFilters.of_editions(last)
+    return kept.but(filters) if kept else filters
 
 
 def in_context(question: str, turns: Sequence[Turn]) -> str:

@@ -15,9 +15,10 @@ from typing import Final
 from chapterverse.answering.followups import in_context, leans, near, together
 from chapterverse.answering.scope import Book, Selection
 from chapterverse.evidence.passages import units_in
+from chapterverse.fields import MAX_TOP_K
 from chapterverse.language import content_words
-from chapterverse.models import MAX_TOP_K, ChunkResult, RetrievalRequest, SearchResult
-from chapterverse.retrieval import retrieve_with_retry
+from chapterverse.models import ChunkResult, RetrievalRequest, SearchResult
+from chapterverse.retrieval import editions_in, retrieve_with_retry
 from chapterverse.services import Engines
 from chapterverse.trained import UNREAD, Passage, Read, SectionReader
 from chapterverse.turns import Turn
@@ -75,8 +76,9 @@ def _better(whole: Book, sides: Sequence[Book]) -> Book:
 async def _read_whole(
     question: str, turns: Sequence[Turn], request: RetrievalRequest, engines: Engines, reader: SectionReader
 ) -> Book:
+    scope = [edition.key for edition in await editions_in(request.filters, engines.index)]
     found, missing = await asyncio.gather(
-        candidates(question, turns, request, engines), engines.index.missing(content_words(question))
+        candidates(question, turns, request, engines), engines.index.missing(content_words(question), scope)
     )
     chunks = found.results
     readings = await read_passages(question, turns, chunks, reader)

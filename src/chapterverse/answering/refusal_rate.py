@@ -7,7 +7,9 @@ from typing import Final
 from chapterverse.answering.confidence import answers, fitted, threshold
 from chapterverse.answering.reading import read_book
 from chapterverse.book import Page
-from chapterverse.models import MAX_QUERY_CHARS, RetrievalRequest
+from chapterverse.fields import MAX_QUERY_CHARS
+from chapterverse.models import RetrievalRequest, SearchFilters
+from chapterverse.retrieval import editions_in, false_answers_in
 from chapterverse.services import Engines
 from chapterverse.trained import shared_reader
 
@@ -24,12 +26,13 @@ class RefusalRate:
     asked: int
 
 
-async def refusal_rate(engines: Engines) -> RefusalRate:
-    """Measure it for the book as it is."""
-    stored = (await engines.index.manifest()).calibration or {}
-    wanted: float | None = stored.get("false_answers")
-    asked = _headings(await engines.index.pages())
-    read = [await read_book(one, (), RetrievalRequest(query=one), engines, shared_reader()) for one in asked]
+async def refusal_rate(engines: Engines, filters: SearchFilters | None = None) -> RefusalRate:
+    """Measure it for the editions that are meant, as they are."""
+    scope = await editions_in(filters, engines.index)
+    wanted, keys = false_answers_in(scope), {edition.key for edition in scope}
+    asked = _headings([page for page in await engines.index.pages() if page.edition in keys])
+    searches = [RetrievalRequest(query=one, filters=filters) for one in asked]
+    read = [await read_book(one.query, (), one, engines, shared_reader()) for one in searches]
     refused = sum(not answers(scope, heading, wanted) for heading, scope in zip(asked, read, strict=True))
     rate = wanted if wanted is not None else fitted()["answerable"]["false_answers"]
     return RefusalRate(rate, threshold(wanted)[1], refused, len(asked))

@@ -6,7 +6,7 @@ from typing import Final
 
 from chapterverse.answering.scope import Scope, Selection
 from chapterverse.language import content_words, stem, stems
-from chapterverse.models import ChunkResult, RetrievedPassage, SearchResult
+from chapterverse.models import ChunkResult, Place, RetrievedPassage, SearchResult
 from chapterverse.topic import shorten
 
 NOT_FOUND: Final = "I couldn't find relevant information in the documentation for your question."
@@ -43,12 +43,7 @@ def is_refusal(sentence: str) -> bool:
 
 def announce(chunk: ChunkResult) -> RetrievedPassage:
     """A passage as it is named to a reader."""
-    return RetrievedPassage(
-        page_title=chunk.page_title,
-        section_heading=chunk.section_heading,
-        source_url=chunk.source_url,
-        score=chunk.relevance_score,
-    )
+    return RetrievedPassage(**chunk.model_dump(include=set(Place.model_fields)), score=chunk.relevance_score)
 
 
 def nearest_sections(found: SearchResult) -> list[RetrievedPassage]:
@@ -69,7 +64,7 @@ def advise(question: str, scope: Scope, nearest: Sequence[RetrievedPassage]) -> 
     urls = {section.source_url for section in nearest}
     texts = [f"{chunk.breadcrumb} {chunk.chunk_text}" for chunk in scope.found.results if chunk.source_url in urls]
     told = f"{searched}. {_coverage('The nearest sections', question, ' '.join(texts))}"
-    return "\n".join([told, *(f"- {_place(section)}: {section.source_url}" for section in nearest)])
+    return "\n".join([told, *(f"- {section.place}: {section.source_url}" for section in nearest)])
 
 
 def _coverage(what: str, question: str, text: str) -> str:
@@ -87,9 +82,3 @@ def _coverage(what: str, question: str, text: str) -> str:
 
 def _listed(words: Sequence[str]) -> str:
     return ", ".join(f"“{word}”" for word in words[:_NAMED_WORDS]) + ("…" if len(words) > _NAMED_WORDS else "")
-
-
-def _place(section: RetrievedPassage) -> str:
-    if section.section_heading in ("", section.page_title):
-        return section.page_title
-    return f"{section.page_title} › {section.section_heading}"

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from chapterverse.answering import refusals
 from chapterverse.answering.confidence import DISCLAIMER, answers, confidence_of, level_of, reader_confidence
-from chapterverse.answering.followups import accepts, leans, together
+from chapterverse.answering.followups import accepts, kept_filters, leans, together
 from chapterverse.answering.reading import read_book, read_selection
 from chapterverse.answering.scope import Book, Scope, Selection
 from chapterverse.config import GENERATION_SECONDS, REQUEST_SECONDS
@@ -31,8 +31,8 @@ from chapterverse.evidence.citations import Proven, Renderer
 from chapterverse.evidence.gate import Gate
 from chapterverse.evidence.passages import Evidence, IssuedPassage
 from chapterverse.evidence.statement import Statement
+from chapterverse.fields import MAX_QUERY_CHARS
 from chapterverse.models import (
-    MAX_QUERY_CHARS,
     NO_SELECTION,
     AnswerMetadata,
     AnswerStatement,
@@ -53,7 +53,7 @@ from chapterverse.models import (
     SourcesEvent,
     Status,
 )
-from chapterverse.retrieval import retrieve_with_retry
+from chapterverse.retrieval import editions_in, false_answers_in, retrieve_with_retry
 from chapterverse.services import Services
 from chapterverse.topic import EXCHANGES, topic_of
 from chapterverse.turns import SearchRecord, Turn
@@ -81,6 +81,7 @@ class Prepared:
     started: float
     deadline: float  # on the same clock
     scope: Scope
+    filters: SearchFilters | None = None  # of this question, and of the conversation it belongs to
     retrieval_ms: float = 0.0
     rewriting: Finished = field(default_factory=Finished)  # what it took to make the question stand alone
 
@@ -118,6 +119,7 @@ async def prepare(
         started=started,
         deadline=started + seconds,
         scope=Selection(request.selected_text or ""),
+        filters=kept_filters(request.filters, turns),
     )
     reads = services.writer.needs_readings
     if mode == "selected_text":
@@ -214,7 +216,7 @@ class _Answer:
         """The events of the answer, in order."""
         scope = self.prepared.scope
         if isinstance(scope, Book):
-            self.searches.append(_record(scope.found, self.prepared.request.filters))
+            self.searches.append(_record(scope.found, self.prepared.filters))
             yield RetrievedEvent(passages=[refusals.announce(chunk) for chunk in scope.found.results])
         refusal = await self._refusal_before_writing()
         if refusal is None:
@@ -228,6 +230,9 @@ class _Answer:
             finally:
                 self.generation_ms = _since(started)
             refusal = None if self.gate.counts.shown else self._refusal()
+            if (versions := self.renderer.versions_told()) is not None:
+                self.text.append(versions.content)
+                yield versions
         if refusal is not None:
             self.text = [refusal]
             yield ChunkEvent(content=refusal)
@@ -259,9 +264,11 @@ class _Answer:
         )
 
     async def _search_again(self, wanted: RetrievalRequest) -> Sequence[IssuedPassage]:
-        """The writer's own search. The reader's filters and threshold still hold."""
+        """The writer's own search. The reader's filters and threshold still hold, and the editions are the reader's to
+        choose."""
         limits = _search_request(self.prepared, self.services)
-        held = {"score_threshold": limits.score_threshold, "filters": limits.filters or wanted.filters}
+        free = wanted.filters and wanted.filters.model_copy(update={"book": None, "version": None})
+        held = {"score_threshold": limits.score_threshold, "filters": limits.filters or free}
         again = wanted.model_copy(update=held)
         found = await retrieve_with_retry(again, self.services.embedder, self.services.index)
         self.searches.append(_record(found, again.filters))
@@ -273,8 +280,7 @@ class _Answer:
         if found is not None and not found.results:
             return refusals.NOT_FOUND
         if self.services.writer.needs_readings:
-            stored = (await self.services.index.manifest()).calibration if found else None
-            rate = (stored or {}).get("false_answers")
+            rate = false_answers_in(await editions_in(self.prepared.filters, self.services.index)) if found else None
             return None if answers(self.prepared.scope, self.prepared.asked, rate) else self._refusal()
         off = found and found.confidence and found.confidence.max_similarity < PLAINLY_OFF
         return refusals.NOT_IN_BOOK if off else None
@@ -290,7 +296,8 @@ class _Answer:
         if found is None:
             return []
         if not found.results:
-            anything = RetrievalRequest(query=self.prepared.question[:MAX_QUERY_CHARS])
+            within = SearchFilters.of_editions(dict(self.prepared.filters or ()))  # a refusal stays in its book
+            anything = RetrievalRequest(query=self.prepared.question[:MAX_QUERY_CHARS], filters=within)
             try:
                 found = await retrieve_with_retry(anything, self.services.embedder, self.services.index)
             except ChapterverseError:
@@ -320,6 +327,7 @@ class _Answer:
             status=status,
             advice=refusals.advise(prepared.question, prepared.scope, nearest) if refused else None,
             nearest=nearest,
+            editions=prepared.found.editions if prepared.found else [],
             metadata=AnswerMetadata(
                 query_time_ms=round(_since(prepared.started), 3),
                 retrieval_time_ms=round(prepared.retrieval_ms, 3),
@@ -401,7 +409,7 @@ def _search_request(prepared: Prepared, services: Services) -> RetrievalRequest:
         query=prepared.question[:MAX_QUERY_CHARS],
         top_k=request.top_k if "top_k" in request.model_fields_set else settings.agent_top_k,
         score_threshold=threshold,
-        filters=request.filters,
+        filters=prepared.filters,
     )
 
 
@@ -409,7 +417,8 @@ def _record(found: SearchResult, filters: SearchFilters | None) -> SearchRecord:
     scores = [chunk.similarity_score for chunk in found.results]
     mean = sum(scores) / len(scores) if scores else None
     narrowed = filters.model_dump(exclude_none=True) if filters else None
-    return SearchRecord(found.query, found.total_results, mean, datetime.now(UTC), narrowed)
+    editions = tuple(one.model_dump() for one in found.editions)
+    return SearchRecord(found.query, found.total_results, mean, datetime.now(UTC), narrowed, editions)
 
 
 def _since(started: float) -> float:

@@ -7,12 +7,13 @@ from fastapi import APIRouter, Body, Path, Request, Response
 
 from chapterverse.api.errors import responses
 from chapterverse.api.limits import admitted
-from chapterverse.api.pages import Contents, render_page
-from chapterverse.api.services import ServicesOf
+from chapterverse.api.pages import BookList, Contents, list_books, render_page
+from chapterverse.api.services import EditionsOf, ServicesOf
 from chapterverse.errors import NotFound
 from chapterverse.ingestion.images import MEDIA_TYPES, stored_image
 from chapterverse.models import PageList, RenderedPage, RetrievalRequest, SearchResult
 from chapterverse.retrieval import find_passages
+from chapterverse.services import Services
 
 router = APIRouter(tags=["book"])
 
@@ -41,11 +42,19 @@ async def search(
         return await find_passages(wanted, services.embedder, services.index)
 
 
-@router.get("/pages", responses=responses(401, 503))
-async def pages(request: Request, services: ServicesOf) -> PageList:
-    """List the pages of the book with their sections, in reading order."""
+@router.get("/books", responses=responses(401, 503))
+async def books(request: Request) -> BookList:
+    """List the books with their versions, the latest first. A book that was ingested without a name has none."""
+    services: Services = request.app.state.services  # also under the address of one edition
+    return list_books((await services.index.manifest()).shelf)
+
+
+@router.get("/pages", responses=responses(400, 401, 503))
+async def pages(request: Request, services: ServicesOf, wanted: EditionsOf) -> PageList:
+    """List the pages of the book with their sections, in reading order. With several books: of the latest version of
+    each, or of those that are named."""
     contents: Contents = request.app.state.contents
-    return await contents.read(services.index)
+    return await contents.read(services.index, wanted)
 
 
 @router.get("/pages/{page_id}", responses=responses(400, 401, 404, 503))

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final, Protocol
 from fastapi import APIRouter, Body, Depends, Request, Response
 from pydantic import BaseModel
 
+from chapterverse.api.edition_paths import edition_of
 from chapterverse.api.errors import responses
 from chapterverse.api.examples import ANSWER, QUESTIONS, RUN, STREAM
 from chapterverse.api.gate import Slot
@@ -21,6 +22,7 @@ from chapterverse.api.limits import admitted, deadline_of, in_time, open_answer
 from chapterverse.api.request_id import request_id_of
 from chapterverse.api.request_log import note, started_at
 from chapterverse.api.seed_names import ChatBody, RunBody, RunForm, RunResponse
+from chapterverse.api.services import services_of
 from chapterverse.api.streaming import EventStream, data, while_present
 from chapterverse.config import REQUEST_SECONDS
 from chapterverse.errors import AgentUnavailable, InternalError, error_named
@@ -127,7 +129,11 @@ class Asking:
         trace = self.held.enter_context(tracing.answer(self.request.headers)) if tracing else None
         await self.held.enter_async_context(open_answer(self.request))
         slot = await self.held.enter_async_context(admitted(self.request))
-        services = self.request.app.state.services
+        services = services_of(self.request)
+        if (edition := edition_of(self.request.scope)) and not (question.filters and question.filters.book):
+            question = question.model_copy(
+                update={"filters": edition.but(question.filters)}
+            )  # the conversation keeps it
         async with in_time(self.request):
             left = deadline_of(self.request) - asyncio.get_running_loop().time()
             prepared = await self._answering.prepare(question, _considerate(services, slot), left, self.told)

@@ -9,16 +9,8 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool
 from pydantic.config import JsonDict
 
-from chapterverse.models import (
-    ErrorResponse,
-    Frozen,
-    Query,
-    SearchFilters,
-    SelectedTextCitation,
-    Selection,
-    SourceCitation,
-    TopK,
-)
+from chapterverse.fields import Query, Selection, TopK
+from chapterverse.models import ErrorResponse, Frozen, SearchFilters, SelectedTextCitation, SourceCitation
 
 MODEL: Final = "chapterverse"
 DONE: Final = "[DONE]"  # ends a good stream

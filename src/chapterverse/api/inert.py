@@ -155,16 +155,8 @@ def unescaped(text: str) -> str:
 def advice_of(done: AnswerSummary) -> list[str]:
     """The paragraphs beside a refusal: what was searched for, and the nearest sections as a list with our links."""
     first = inert((done.advice or "").partition("\n")[0])
-    sections = [
-        f"- {inert_line(place_of(section.page_title, section.section_heading))}: {link_to(section.source_url)}"
-        for section in done.nearest
-    ]
+    sections = [f"- {inert_line(section.place)}: {link_to(section.source_url)}" for section in done.nearest]
     return [first, "\n".join(sections)] if sections else [first]
-
-
-def place_of(title: str, heading: str) -> str:
-    """A page and its section in one line."""
-    return f"{title} › {heading}" if heading and heading != title else title
 
 
 def _unmarked(text: str) -> str:

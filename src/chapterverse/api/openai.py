@@ -46,7 +46,6 @@ from chapterverse.api.inert import (
     inert_line,
     link_to,
     marked,
-    place_of,
     unescaped,
     written_with_places,
 )
@@ -182,7 +181,7 @@ class Footnotes:
             UrlCitation(
                 start_index=start,
                 end_index=end,
-                title=place_of(sources[number - 1].page_title, sources[number - 1].section_heading),
+                title=sources[number - 1].place,
                 url=sources[number - 1].source_url,
             )
             for start, end, number in self._places
@@ -251,7 +250,7 @@ def _marked(text: str) -> str:
 
 def _note(number: int, source: SourceCitation) -> str:
     """One note: where it is said, and in which words."""
-    place = inert_line(" › ".join(dict.fromkeys(filter(None, (source.page_title, source.section_heading)))))
+    place = inert_line(source.place)
     where = place if source.source_url == SELECTION else f"{place} — {link_to(source.source_url)}"
     return f"[^{number}]: {where}: “{inert_line(' '.join(source.quote.split()))}”"
 

@@ -1,31 +1,92 @@
 """Pages as the doors give them: what is stored, in the types of the contract. Never formats HTTP."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from chapterverse.book import Page
+from pydantic import Field
+
+from chapterverse.book import Edition, Page, edition_names
+from chapterverse.editions import books_of
 from chapterverse.errors import NotFound
 from chapterverse.index import Index
 from chapterverse.ingestion.images import image_name, stored_image
 from chapterverse.ingestion.ordering import title_of_path
-from chapterverse.models import PageBlock, PageList, PageMark, PageSummary, PageText, RenderedPage, SectionSummary
+from chapterverse.models import (
+    EditionName,
+    Frozen,
+    PageBlock,
+    PageList,
+    PageMark,
+    PageSummary,
+    PageText,
+    RenderedPage,
+    SearchFilters,
+    SectionSummary,
+)
+from chapterverse.retrieval import editions_in
+
+
+class BookVersion(Frozen):
+    """One version of a book."""
+
+    version: str
+    pages: int
+
+
+class BookSummary(Frozen):
+    """A book on this server."""
+
+    name: str = Field(description="For `filters.book`; empty: a book without a name.")
+    title: str = Field(description="For people; the name, where no title was given.")
+    versions: list[BookVersion] = Field(description="The latest first.")
+    latest: str = Field(description="The version that is used unless another one is asked for.")
+    pages: int = Field(description="Of the latest version.")
+
+
+class BookList(Frozen):
+    """The books on this server."""
+
+    books: list[BookSummary]
+    default: list[EditionName] = Field(description="What is searched when neither a book nor a version is named.")
 
 
 class Contents:
-    """The list of pages, made once for each state of the book: a large one takes the engine a while."""
+    """The lists of pages, made once for each state of the book: a large one takes the engine a while."""
 
     def __init__(self) -> None:
         self._generation = ""
-        self._listed = PageList(pages=[], total_pages=0)
+        self._pages: list[Page] = []
+        self._listed: dict[tuple[str, ...], PageList] = {}  # by the keys of editions
 
-    async def read(self, index: Index) -> PageList:
-        """All pages in reading order, without their text."""
+    async def read(self, index: Index, filters: SearchFilters | None = None) -> PageList:
+        """The pages of the editions that are meant, in reading order, without their text."""
         generation = (await index.manifest()).generation
         if generation != self._generation:
-            pages = [PageSummary(**_fields(page)) for page in await index.pages()]
-            self._listed = PageList(pages=pages, total_pages=len(pages))
-            self._generation = generation
-        return self._listed
+            self._pages, self._listed, self._generation = await index.pages(), {}, generation
+        keys = tuple(edition.key for edition in await editions_in(filters, index))
+        if keys not in self._listed:
+            pages = [PageSummary(**_fields(page)) for page in self._pages if page.edition in keys]
+            self._listed[keys] = PageList(pages=pages, total_pages=len(pages))
+        return self._listed[keys]
+
+
+def list_books(shelf: Iterable[Edition]) -> BookList:
+    """The books of a server with their versions."""
+    books = books_of(shelf)
+    return BookList(
+        books=[
+            BookSummary(
+                name=name,
+                title=next((edition.title for edition in editions if edition.title), name),
+                versions=[BookVersion(version=edition.version, pages=edition.pages) for edition in editions],
+                latest=editions[0].version,
+                pages=editions[0].pages,
+            )
+            for name, editions in books.items()
+        ],
+        default=[EditionName(book=name, version=editions[0].version) for name, editions in books.items()],
+    )
 
 
 async def read_page(page_id: str, index: Index, asked_for: str = "") -> PageText:
@@ -45,7 +106,7 @@ async def render_page(page_id: str, index: Index, home: Path) -> RenderedPage:
             info=block.info,
             caption=block.caption,
             inside=block.inside,
-            source=_source(block.info, home) if block.kind == "image" else "",
+            source=_source(block.info, page, home) if block.kind == "image" else "",
         )
         for block in page.blocks
     ]
@@ -56,7 +117,7 @@ async def render_page(page_id: str, index: Index, home: Path) -> RenderedPage:
             end=mark.end,
             target=mark.target,
             title=mark.title,
-            source=_source(mark.target, home) if mark.kind == "image" else "",
+            source=_source(mark.target, page, home) if mark.kind == "image" else "",
         )
         for mark in page.marks
     ]
@@ -70,13 +131,16 @@ async def _page(page_id: str, index: Index, asked_for: str = "") -> Page:
     return page
 
 
-def _source(address: str, home: Path) -> str:
-    name = image_name(address)
+def _source(address: str, page: Page, home: Path) -> str:
+    name = image_name(address, page.edition)
     return f"images/{name}" if name and stored_image(home, name) else ""
 
 
 def _fields(page: Page) -> dict[str, Any]:
+    book, version = edition_names(page.edition)
     return {
+        "book": book,
+        "version": version,
         "page_id": page.page_id,
         "title": page.title,
         "module": page.module,

@@ -3,6 +3,8 @@
 Both are complete HTML: they can be read, and their links followed, without JavaScript. The scripts then add what needs
 them: asking, searching, going to another page in place. Where the book is not for everybody (`API_KEYS`) or its engine
 does not answer at once, the page is sent without its text and the scripts ask for it.
+
+A server with several books shows the latest version of each; under `/editions/NAME/` it shows one book or version.
 """
 
 import asyncio
@@ -14,14 +16,18 @@ from typing import Annotated, Any, Final
 from urllib.parse import quote, urlsplit
 
 from fastapi import APIRouter, Path, Request, Response
+from fastapi.responses import RedirectResponse
 
 from chapterverse.api import web
+from chapterverse.api.edition_paths import edition_of
 from chapterverse.api.errors import responses
 from chapterverse.api.page_html import Attributes, Leading, Node, node, render
-from chapterverse.api.pages import Contents, render_page
+from chapterverse.api.pages import BookList, BookSummary, Contents, list_books, render_page
 from chapterverse.api.services import ServicesOf
+from chapterverse.book import edition_key, edition_names
 from chapterverse.config import LOGO_TYPES, Settings
-from chapterverse.errors import NotFound, RetrievalUnavailable
+from chapterverse.editions import edition_label
+from chapterverse.errors import InvalidFilterError, NotFound, RetrievalUnavailable
 from chapterverse.ingestion.ordering import title_of_path
 from chapterverse.models import PageList, PageSummary, RenderedPage
 from chapterverse.services import Services
@@ -48,7 +54,7 @@ _LOGO_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
 @router.get("/", response_class=Response, responses={200: _HTML, **responses()})
 async def title_page(request: Request, services: ServicesOf) -> Response:
-    """The book's name, what it is about and its chapters, in a browser."""
+    """The book's name, what it is about and its chapters, in a browser. With several books: those."""
     shell = _Shell(request, services.settings)
     try:
         async with asyncio.timeout(_PATIENCE):
@@ -56,10 +62,12 @@ async def title_page(request: Request, services: ServicesOf) -> Response:
             first = await render_page(book.pages[0].page_id, services.index, shell.home) if book.pages else None
     except (TimeoutError, RetrievalUnavailable):
         return shell.answer()
+    except InvalidFilterError as failure:
+        return shell.answer(_no_book(failure), status=404)
     if first is None:
         return shell.answer()
-    about = _first_paragraph(first)
-    return shell.answer(_cover(shell, book, about), title=shell.book, description=about)
+    about = "" if shell.several else _first_paragraph(first)
+    return shell.answer(_cover(shell, about), title=shell.book, description=about)
 
 
 @router.get("/read/{page_id}", response_class=Response, responses={200: _HTML, **responses(400, 404)})
@@ -76,8 +84,13 @@ async def page(
             found = await render_page(page_id, services.index, shell.home)
     except (TimeoutError, RetrievalUnavailable):
         return shell.answer()
+    except InvalidFilterError as failure:
+        return shell.answer(_no_book(failure), status=404)
     except NotFound:
         return shell.answer([node("h1", "There is no such page"), node("p", "The book may have changed.")], status=404)
+
+    if (found.book, found.version) not in shell.editions:
+        return RedirectResponse(shell.elsewhere(found))
 
     def whole() -> Response:
         title = f"{found.title} · {shell.book}"
@@ -105,23 +118,55 @@ class _Shell:
         self.home: FilePath = settings.chapterverse_home
         self.book = settings.book_title or NAME
         self.pages: list[PageSummary] = []
+        self.books = BookList(books=[], default=[])  # all of this server
+        self.held: list[BookSummary] = []  # those that are shown here
+        self.editions: set[tuple[str, str]] = set()  # of the pages that are listed
+
+    @property
+    def several(self) -> bool:
+        """Whether pages of several books are listed."""
+        return len(self.editions) > 1
 
     async def open(self, services: Services) -> PageList:
         """The book's pages. Where a key is needed they are not for everybody."""
         if self.settings.api_keys:
             raise RetrievalUnavailable("The page is sent without the book.")
+        whole: Services = self.request.app.state.services  # also under the address of one edition
+        self.books = list_books((await whole.index.manifest()).shelf)
+        self.held = list_books((await services.index.manifest()).shelf).books
         found = await self.contents.read(services.index)
         self.pages = found.pages
-        self.book = self.settings.book_title or _name_of(found.pages) or NAME
+        self.editions = {(one.book, one.version) for one in found.pages}
+        self.book = self._name() or NAME
         return found
+
+    def _name(self) -> str:
+        """The title of the server, which under the address of a book is that book's own."""
+        own = self.held[0].title if len(self.held) == 1 else ""
+        given = self.settings.book_title
+        named = own or given if edition_of(self.request.scope) else given or own
+        return named or (_name_of(self.pages) if len(self.held) == 1 else "")
+
+    def shelf(self, book: str, version: str | None = None) -> str:
+        """Where a book is read: its latest version, or the one that is named."""
+        top = f"{self.root}../../" if edition_of(self.request.scope) else self.root
+        if version is None:
+            return f"{top}editions/{quote(book or '@latest', safe='@')}/"
+        return f"{top}editions/{quote(f'{book}@{version}', safe='@')}/"
+
+    def elsewhere(self, found: RenderedPage) -> str:
+        """Where a page is read whose edition is not shown here."""
+        query = f"?{self.request.url.query}" if self.request.url.query else ""
+        return f"{self.shelf(found.book, found.version)}read/{found.page_id}{query}"
 
     def href(self, page_id: str) -> str:
         """Where a page is read."""
         return f"{self.root}read/{page_id}"
 
-    def leading(self) -> Leading:
-        """Attributes of links: a page of the book is opened here, others in a tab of their own."""
-        ids = {_bare(one.url): one.page_id for one in self.pages}
+    def leading(self, found: RenderedPage) -> Leading:
+        """Attributes of a page's links: a page of its book is opened here, others in a tab of their own."""
+        edition = (found.book, found.version)
+        ids = {_bare(one.url): one.page_id for one in self.pages if (one.book, one.version) == edition}
 
         def lead(target: str) -> Attributes | None:
             url, _, anchor = target.partition("#")
@@ -143,7 +188,7 @@ class _Shell:
             "logo": self._logo("logo"),
             "icon": f"{self.root}logo" if self.settings.book_logo else self.root + web.asset_path("icon.svg"),
         }
-        text = {"title": title or self.book, "book": self.book, "description": description}
+        text = {"title": title or self.book, "book": self.book, "description": description, "books": self._switch()}
         values |= {name: escape(value) for name, value in text.items()}
         values["contents"] = "".join(one.html() for one in self._contents())
         values["main"] = "".join(one.html() for one in main) if main else _WAITING
@@ -158,11 +203,32 @@ class _Shell:
         has = self.settings.book_logo is not None
         return node("img", class_=kind, src=f"{self.root}logo", alt="").html() if has else ""
 
+    def _switch(self) -> str:
+        """The books between which a reader may switch, as JSON; empty where there is one edition."""
+        editions = sum(len(book.versions) for book in self.books.books)
+        return self.books.model_dump_json() if editions > 1 else ""
+
     def _contents(self) -> list[Node]:
-        modules: dict[str, list[PageSummary]] = {}
+        if not self.several:
+            return self._modules(self.pages)
+        return [
+            node("section", node("h2", label), *self._modules(pages), data_edition=key)
+            for key, label, pages in self.listed()
+        ]
+
+    def listed(self) -> list[tuple[str, str, list[PageSummary]]]:
+        """The editions that are shown, each with its key, its name for readers and its pages."""
+        titles = {book.name: book.title for book in self.held}
+        editions: dict[tuple[str, str], list[PageSummary]] = {}
         for one in self.pages:
-            modules.setdefault(one.module, []).append(one)
-        return [self._module(pages) for pages in modules.values()]
+            editions.setdefault((one.book, one.version), []).append(one)
+        return [
+            (edition_key(book, version), edition_label(titles.get(book, book), version) or _name_of(pages), pages)
+            for (book, version), pages in editions.items()
+        ]
+
+    def _modules(self, listed: list[PageSummary]) -> list[Node]:
+        return [self._module(pages) for pages in _by_module(listed)]
 
     def _module(self, pages: list[PageSummary]) -> Node:
         links = [self._link(one) for one in pages]
@@ -194,29 +260,63 @@ def _name_of(pages: list[PageSummary]) -> str:
     return urlsplit(address).netloc or title_of_path(address.partition("/")[0])
 
 
-def _cover(shell: _Shell, book: PageList, about: str) -> list[Node]:
-    """The title page."""
-    chapters: dict[str, list[PageSummary]] = {}
-    for one in book.pages:
-        chapters.setdefault(one.module, []).append(one)
+def _no_book(failure: InvalidFilterError) -> list[Node]:
+    return [node("h1", "There is no such book"), node("p", failure.message)]
+
+
+def _by_module(pages: list[PageSummary]) -> list[list[PageSummary]]:
+    modules: dict[str, list[PageSummary]] = {}
+    for one in pages:
+        modules.setdefault(one.module, []).append(one)
+    return list(modules.values())
+
+
+def _cover(shell: _Shell, about: str) -> list[Node]:
+    """The title page: of a book its chapters, of several books those."""
     picture = node("img", class_="cover-logo", src="logo", alt="") if shell.settings.book_logo else None
-    begin = node("a", "Start reading", class_="main-button", href=shell.href(book.pages[0].page_id))
-    cards = [_chapter(shell, pages) for pages in chapters.values()]
     head = node("div", picture, node("h1", shell.book, tabindex="-1", dir="auto"), class_="cover")
+    if shell.several:
+        return [head, node("div", *(_book(shell, *listed) for listed in shell.listed()), class_="chapters")]
+    begin = node("a", "Start reading", class_="main-button", href=shell.href(shell.pages[0].page_id))
     head.add(node("p", about, class_="lede", dir="auto") if about else None, node("p", begin, class_="buttons"))
+    head.add(_versions(shell, shell.pages[0].book))
+    cards = [_card(shell, pages[0].category or "Pages", pages) for pages in _by_module(shell.pages)]
     return [head, node("div", *cards, class_="chapters")]
 
 
-def _chapter(shell: _Shell, pages: list[PageSummary]) -> Node:
+def _book(shell: _Shell, key: str, label: str, pages: list[PageSummary]) -> Node:
+    book, _ = edition_names(key)
+    link = node("a", label, href=shell.shelf(book), dir="auto")
+    return _card(shell, link, pages).add(_versions(shell, book))
+
+
+def _versions(shell: _Shell, book: str) -> Node | None:
+    """Links to the versions of a book that are not shown."""
+    held = next((one for one in shell.books.books if one.name == book), None)
+    others = [one.version for one in held.versions if (book, one.version) not in shell.editions] if held else []
+    if not others:
+        return None
+    links = [node("a", one or "no version", href=shell.shelf(book, one)) for one in others]
+    return node("p", "Other versions: ", *_between(links), class_="versions")
+
+
+def _between(links: list[Node]) -> list[Node | str]:
+    return [part for link in links for part in (", ", link)][1:]
+
+
+def _card(shell: _Shell, title: Node | str, pages: list[PageSummary]) -> Node:
+    """A chapter, or a book, with its first pages."""
     items = [node("li", node("a", one.title, href=shell.href(one.page_id), dir="auto")) for one in pages[:_LISTED]]
     more = len(pages) - len(items)
     rest = node("li", f"and {more} more", class_="more") if more else None
-    return node("section", node("h2", pages[0].category or "Pages"), node("ul", *items, rest), class_="chapter")
+    return node("section", node("h2", title), node("ul", *items, rest), class_="chapter")
 
 
 def _page(shell: _Shell, found: RenderedPage) -> list[Node]:
-    category = node("p", found.category, class_="module") if found.category else None
-    shown = render(found, shell.leading(), shell.root)
+    names = (edition_label(found.book, found.version) if shell.several else "", found.category)
+    named = " · ".join(filter(None, names))
+    category = node("p", named, class_="module") if named else None
+    shown = render(found, shell.leading(found), shell.root)
     return [*([category] if category else []), *shown, _turning(shell, found.page_id)]
 
 

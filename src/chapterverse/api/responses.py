@@ -30,6 +30,7 @@ from chapterverse.api.completions import (
 from chapterverse.api.errors import responses
 from chapterverse.api.openai import Footnotes, read
 from chapterverse.errors import error_named
+from chapterverse.fields import Query
 from chapterverse.models import (
     AnswerMetadata,
     ChatResponse,
@@ -39,7 +40,6 @@ from chapterverse.models import (
     ErrorResponse,
     Event,
     Frozen,
-    Query,
     RetrievedEvent,
     SourceCitation,
     SourcesEvent,

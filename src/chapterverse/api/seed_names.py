@@ -12,8 +12,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from chapterverse.api.streaming import data
 from chapterverse.errors import ValidationFailed
+from chapterverse.fields import MAX_TOP_K, OneOrMore, Score, Text, refuse_non_number
 from chapterverse.models import (
-    MAX_TOP_K,
     ChatRequest,
     ChatResponse,
     ChunkEvent,
@@ -21,14 +21,10 @@ from chapterverse.models import (
     DoneEvent,
     Event,
     Frozen,
-    OneOrMore,
-    Score,
     SearchFilters,
     SelectedTextCitation,
     SourceCitation,
     SourcesEvent,
-    Text,
-    refuse_non_number,
 )
 
 MOST_NAMED: Final = 10  # ignored fields that a header names

@@ -1,18 +1,24 @@
 """How routes get at the services: opened when the server starts, closed when it stops."""
 
-from typing import Annotated
+from dataclasses import replace
+from typing import Annotated, cast
 
-from fastapi import Depends, Request
+from fastapi import Depends, Query, Request
 
+from chapterverse.api.edition_paths import EditionView, edition_of
+from chapterverse.fields import Text
 from chapterverse.health import Health
+from chapterverse.index import Index
+from chapterverse.models import SearchFilters
 from chapterverse.services import Services
 from chapterverse.telemetry import Telemetry
 
 
 def services_of(request: Request) -> Services:
-    """The services of the running server."""
+    """The services of the running server; under `/editions/NAME/`, with that edition alone."""
     services: Services = request.app.state.services
-    return services
+    edition = edition_of(request.scope)
+    return services if edition is None else replace(services, index=cast(Index, EditionView(services.index, edition)))
 
 
 def health_of(request: Request) -> Health:
@@ -27,6 +33,15 @@ def telemetry_of(request: Request) -> Telemetry:
     return telemetry
 
 
+def editions_of(
+    book: Annotated[list[Text] | None, Query(max_length=100, description="As `filters.book`.")] = None,
+    version: Annotated[list[Text] | None, Query(max_length=100, description="As `filters.version`.")] = None,
+) -> SearchFilters | None:
+    """The editions that an address names; None: the latest version of each book."""
+    return SearchFilters(book=book, version=version) if book or version else None
+
+
+EditionsOf = Annotated[SearchFilters | None, Depends(editions_of)]
 ServicesOf = Annotated[Services, Depends(services_of)]
 HealthOf = Annotated[Health, Depends(health_of)]
 TelemetryOf = Annotated[Telemetry, Depends(telemetry_of)]

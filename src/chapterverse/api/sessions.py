@@ -7,7 +7,8 @@ from fastapi import APIRouter, Path, Response
 from chapterverse.api.errors import responses
 from chapterverse.api.services import ServicesOf
 from chapterverse.errors import NotFound
-from chapterverse.models import ConversationThread, SessionId
+from chapterverse.fields import SessionId
+from chapterverse.models import ConversationThread
 
 router = APIRouter(tags=["conversations"])
 

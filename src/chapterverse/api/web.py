@@ -28,6 +28,7 @@ ASSETS: Final[dict[str, str]] = {
     "api.js": _SCRIPT,
     "ask.css": _STYLE,
     "ask.js": _SCRIPT,
+    "books.js": _SCRIPT,
     "contents.js": _SCRIPT,
     "dom.js": _SCRIPT,
     "feedback.js": _SCRIPT,

@@ -11,7 +11,7 @@ import click
 
 from chapterverse import __version__
 from chapterverse.cli.asking import ask
-from chapterverse.cli.book import calibrate, forget, ingest, search, sources
+from chapterverse.cli.book import books, calibrate, forget, ingest, search, sources
 from chapterverse.cli.chat import chat
 from chapterverse.cli.checking import check
 from chapterverse.cli.evaluating import evaluate
@@ -36,6 +36,7 @@ def main(verbose: bool) -> None:
     First steps, without any key:
       chapterverse ingest docs/            read a folder, file or website into the book
       chapterverse sources                 what was read into it; `forget` takes a source out again
+      chapterverse books                   the books and versions, if there are several
       chapterverse ask "what is a node?"   an answer with its sources, or a refusal
       chapterverse chat                    a conversation that remembers
       chapterverse search "nodes"          find passages, ask no language model
@@ -60,6 +61,7 @@ def main(verbose: bool) -> None:
 
 for _command in (
     ingest,
+    books,
     sources,
     forget,
     search,

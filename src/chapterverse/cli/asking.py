@@ -135,8 +135,8 @@ async def start_conversations(services: "Services") -> None:
 async def read_selection(name: str) -> str:
     """The text of a file, or of stdin, as it is: offsets of citations count into it. Of a PDF, an EPUB or a Word file,
     the text that ingesting it would find."""
+    from chapterverse.fields import MAX_SELECTION_CHARS
     from chapterverse.ingestion.formats import format_of_file
-    from chapterverse.models import MAX_SELECTION_CHARS
 
     try:
         content = await asyncio.to_thread(_content, name)

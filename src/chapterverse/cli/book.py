@@ -1,4 +1,4 @@
-"""Commands that make and look through the book: ingest, sources, forget, search, calibrate."""
+"""Commands that make and look through the book: ingest, books, sources, forget, search, calibrate."""
 
 import asyncio
 import json
@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from chapterverse.arguments import read_request
-from chapterverse.cli.command import command, search_fields, search_options
+from chapterverse.cli.command import command, edition_filters, edition_options, search_fields, search_options
+from chapterverse.editions import NAMELESS
 from chapterverse.errors import NotFound, ValidationFailed
 
 if TYPE_CHECKING:
     from chapterverse.answering.refusal_rate import RefusalRate
+    from chapterverse.book import Edition
     from chapterverse.index import Index
+    from chapterverse.models import SearchFilters
     from chapterverse.services import Engines
 
 
@@ -44,7 +47,10 @@ if TYPE_CHECKING:
     show_default=True,
     help="Processes that read and embed; one uses every core too.",
 )
-@click.option("--fresh", is_flag=True, help="Forget the book as it is and start from nothing.")
+@click.option("--book", default="", metavar="NAME", help="Which book this is; one book alone needs no name.")
+@click.option("--version", default="", metavar="V", help="Which version of the book this is: 2.1, 2026-05, stable.")
+@click.option("--title", default="", help="Title of the book, for people; default: its name.")
+@click.option("--fresh", is_flag=True, help="Forget this version of the book as it is and start from nothing.")
 @click.option("--yes", is_flag=True, help="With --fresh: forget sources that are not named, without asking.")
 @click.option("--reembed", is_flag=True, help="Embed the stored book anew with the model of the settings; no SOURCE.")
 @click.option("--json", "as_json", is_flag=True, help="Print the ledger as JSON to stdout.")
@@ -62,8 +68,11 @@ async def ingest(
       chapterverse ingest examples/book
       chapterverse ingest docs/ --base-url https://docs.example.com/ --generator mkdocs
       chapterverse ingest https://docs.example.com/guide/
+      chapterverse ingest docs/ --book guide --version 2.1
     """
+    from chapterverse.book import Edition
     from chapterverse.config import Settings
+    from chapterverse.editions import require_names
     from chapterverse.ingestion import pipeline
     from chapterverse.ingestion.options import SourceOptions
     from chapterverse.ingestion.sources import open_source
@@ -76,10 +85,12 @@ async def ingest(
         raise ValidationFailed(
             "Name at least one SOURCE, or use --reembed without one. See: chapterverse ingest --help"
         )
+    into = Edition(*(options.pop(name) for name in ("book", "version", "title")))
+    require_names(into.book, into.version)
     opened = [open_source(source, SourceOptions(**options)) for source in sources]
     settings = Settings.load()
     async with open_engines(settings) as engines:
-        if fresh and not yes and not await _may_forget(engines.index, {source.key for source in opened}):
+        if fresh and not yes and not await _may_forget(engines.index, into, {source.key for source in opened}):
             err.print("The book is as it was.")
             return 1
         try:
@@ -89,11 +100,11 @@ async def ingest(
                     if reembed:
                         ledger = await pipeline.reembed(workshop)
                     else:
-                        ledger = await pipeline.ingest(opened, workshop, fresh=fresh)
+                        ledger = await pipeline.ingest(opened, workshop, into=into, fresh=fresh)
         except asyncio.CancelledError:
             err.print("The book is as it was. Run the same command again to go on where this run stopped.")
             raise
-        rate = await _rate(engines) if ledger.generation else None
+        rate = await _rate(engines, into) if ledger.generation else None
     show_ledger(ledger, str(settings.chapterverse_home / "ledgers"))
     if rate is not None:
         show_refusal_rate(rate)
@@ -103,15 +114,12 @@ async def ingest(
     return 10 if nothing_read and ledger.count("failed") else 0
 
 
-async def _may_forget(index: "Index", named: set[str]) -> bool:
+async def _may_forget(index: "Index", edition: "Edition", named: set[str]) -> bool:
     """Ask before a fresh start forgets sources that are not read again; without a terminal, refuse."""
-    from chapterverse.errors import RetrievalUnavailable
+    from chapterverse.ingestion.pipeline import pages_before
 
-    try:
-        held = await _sources_of(index)
-    except RetrievalUnavailable:  # no book, or one that cannot be read: nothing that could be lost
-        return True
-    lost = {source: pages for source, pages in held.items() if source not in named}
+    held, _ = await pages_before(index, edition)
+    lost = Counter(page.source for page in held if page.source not in named)
     if not lost:
         return True
     told = ", ".join(f"{source} ({pages:,} page{'s' * (pages != 1)})" for source, pages in lost.items())
@@ -122,59 +130,105 @@ async def _may_forget(index: "Index", named: set[str]) -> bool:
     return click.confirm(f"--fresh forgets {told}. Go on?", err=True)
 
 
-async def _sources_of(index: "Index") -> dict[str, int]:
-    """The sources of the book by their names, with how many pages each has."""
-    return dict(Counter(page.source for page in await index.pages()))
+async def _sources_of(index: "Index", filters: "SearchFilters | None") -> dict[tuple[str, str], int]:
+    """The sources of all editions, or of those that are meant, by edition and name, with how many pages each has."""
+    from chapterverse.retrieval import editions_in
+
+    keys = {edition.key for edition in await editions_in(filters, index)} if filters else None
+    found = ((page.edition, page.source) for page in await index.pages() if keys is None or page.edition in keys)
+    return dict(Counter(found))
 
 
 @click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print the BookList as JSON.")
+@command
+async def books(as_json: bool) -> int:
+    """List the books and their versions, the latest first.
+
+    \b
+      chapterverse books
+      chapterverse ask "Which port is used?" --book guide --version 1.0
+    """
+    from chapterverse.api.pages import list_books
+    from chapterverse.config import Settings
+    from chapterverse.terminal.book import show_books
+    from chapterverse.wiring import open_engines
+
+    async with open_engines(Settings.load()) as engines:
+        listed = list_books((await engines.index.manifest()).shelf)
+    if as_json:
+        click.echo(listed.model_dump_json(indent=2))
+    else:
+        show_books(listed)
+    return 0
+
+
+@click.command()
+@edition_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @command
-async def sources(as_json: bool) -> int:
-    """List the sources of the book: the folders, files and websites that were ingested, and their pages.
+async def sources(book: tuple[str, ...], version: tuple[str, ...], as_json: bool) -> int:
+    """List the sources of all books: the folders, files and websites that were ingested, and their pages.
 
     \b
       chapterverse sources
+      chapterverse sources --book guide --version 1.0
       chapterverse forget https://docs.example.com
     """
+    from chapterverse.book import edition_names
     from chapterverse.config import Settings
     from chapterverse.terminal import out, printable
     from chapterverse.wiring import open_engines
 
     async with open_engines(Settings.load()) as engines:
-        held = await _sources_of(engines.index)
+        held = await _sources_of(engines.index, edition_filters(book, version))
     if as_json:
-        click.echo(json.dumps([{"source": source, "pages": pages} for source, pages in held.items()], indent=2))
+        names = {key: dict(zip(("book", "version"), edition_names(key), strict=True)) if key else {} for key, _ in held}
+        rows = [{"source": source, "pages": pages} | names[key] for (key, source), pages in held.items()]
+        click.echo(json.dumps(rows, indent=2))
     else:
-        for source, pages in held.items():
-            out.print(f"{pages:>7,} page{'s' if pages != 1 else ' '}  {printable(source)}")
+        for (key, source), pages in held.items():
+            where = printable(f"{key}: {source}" if key else source)
+            out.print(f"{pages:>7,} page{'s' if pages != 1 else ' '}  {where}")
     return 0
 
 
 @click.command()
-@click.argument("names", nargs=-1, required=True, metavar="SOURCE...")
+@click.argument("names", nargs=-1, metavar="SOURCE...")
+@edition_options
 @click.option("--json", "as_json", is_flag=True, help="Print the ledger as JSON to stdout.")
 @command
-async def forget(names: tuple[str, ...], as_json: bool) -> int:
+async def forget(names: tuple[str, ...], book: tuple[str, ...], version: tuple[str, ...], as_json: bool) -> int:
     """Take all pages of a SOURCE out of the book. Name it as `chapterverse sources` does.
 
-    Readers see the new book all at once. Ingesting the source again brings its pages back.
+    With --book or --version: out of these editions alone, and without a SOURCE all of their pages. Readers see the new
+    book all at once. Ingesting the source again brings its pages back.
 
     \b
       chapterverse forget https://docs.example.com
+      chapterverse forget --book guide --version 1.0
     """
     from chapterverse.config import Settings
     from chapterverse.ingestion import pipeline
     from chapterverse.terminal.book import show_ledger
     from chapterverse.wiring import open_engines
 
-    settings = Settings.load()
+    settings, meant = Settings.load(), edition_filters(book, version)
+    if not names and meant is None:
+        raise ValidationFailed("Name at least one SOURCE, or a --book or --version. See: chapterverse forget --help")
     async with open_engines(settings) as engines:
-        held = await _sources_of(engines.index)
-        if unknown := [name for name in names if name not in held]:
-            raise NotFound(f"The book has no source {', '.join(unknown)}. It has: {', '.join(held)}")
+        held = await _sources_of(engines.index, meant)
+        known = dict.fromkeys(source for _, source in held)
+        if unknown := [name for name in names if name not in known]:
+            raise NotFound(f"The book has no source {', '.join(unknown)}. It has: {', '.join(known)}")
+        editions = list(dict.fromkeys(key for key, source in held if source in (names or known)))
+        if meant is None and len(editions) > 1:
+            raise ValidationFailed(
+                f"{', '.join(names)} is in {', '.join(key or NAMELESS for key in editions)}. "
+                "Say which with --book and --version."
+            )
         workshop = pipeline.Workshop(engines.index, engines.embedder, settings.chapterverse_home)
-        ledger = await pipeline.forget(names, workshop)
+        ledger = await pipeline.forget(names or list(known), workshop, editions)
     show_ledger(ledger, str(settings.chapterverse_home / "ledgers"))
     if as_json:
         click.echo(ledger.to_json())
@@ -192,6 +246,7 @@ async def search(query: str, as_json: bool, **options: Any) -> int:
     \b
       chapterverse search "How do nodes find each other?"
       chapterverse search "quality of service" -k 3 -f module=ros2 --json
+      chapterverse search "default port" --book guide --version 1.0
     """
     from chapterverse.config import Settings
     from chapterverse.models import RetrievalRequest
@@ -216,37 +271,45 @@ async def search(query: str, as_json: bool, **options: Any) -> int:
     default=None,
     help="Share of questions that the book does not answer which may be answered without a key; kept for this book.",
 )
+@edition_options
 @click.option("--json", "as_json", is_flag=True, help="Print the calibration as JSON.")
 @command
-async def calibrate(false_answers: float | None, as_json: bool) -> int:
+async def calibrate(false_answers: float | None, book: tuple[str, ...], version: tuple[str, ...], as_json: bool) -> int:
     """Fit anew which similarities mean that the book answers a question, and set how readily it answers without a key.
 
-    Every ingest fits; do it by hand after an update of Chapterverse that says so. The pages stay as they are.
+    Every ingest fits; do it by hand after an update of Chapterverse that says so. The pages stay as they are. All
+    books and versions are fitted, each for itself, unless some are named.
 
     \b
       chapterverse calibrate
       chapterverse calibrate --false-answers 0.05
     """
+    from chapterverse.answering.refusal_rate import refusal_rate
     from chapterverse.config import Settings
     from chapterverse.ingestion.pipeline import Workshop, recalibrate
+    from chapterverse.retrieval import calibration_of, editions_in, false_answers_in
     from chapterverse.terminal.book import show_calibration, show_refusal_rate
     from chapterverse.wiring import open_engines
 
-    settings = Settings.load()
+    settings, meant = Settings.load(), edition_filters(book, version)
     async with open_engines(settings) as engines:
         workshop = Workshop(engines.index, engines.embedder, settings.chapterverse_home)
-        manifest = await recalibrate(workshop, false_answers)
-        rate = await _rate(engines)
+        keys = [edition.key for edition in await editions_in(meant, engines.index)] if meant else None
+        manifest = await recalibrate(workshop, false_answers, keys)
+        scope = await editions_in(meant, engines.index)
+        rate = await refusal_rate(engines, meant)
     if as_json:
-        told = {"pages": manifest.pages, "calibration": manifest.calibration, "refusals": asdict(rate)}
-        click.echo(json.dumps(told))
+        calibration = calibration_of(scope).to_dict()
+        if (wanted := false_answers_in(scope)) is not None:
+            calibration["false_answers"] = wanted
+        click.echo(json.dumps({"pages": manifest.pages, "calibration": calibration, "refusals": asdict(rate)}))
     else:
-        show_calibration(manifest)
+        show_calibration(calibration_of(scope))
         show_refusal_rate(rate)
     return 0
 
 
-async def _rate(engines: "Engines") -> "RefusalRate":
+async def _rate(engines: "Engines", edition: "Edition") -> "RefusalRate":
     from chapterverse.answering.refusal_rate import refusal_rate
 
-    return await refusal_rate(engines)
+    return await refusal_rate(engines, edition_filters((edition.book,), (edition.version,)))

@@ -4,11 +4,15 @@ import asyncio
 import sys
 from collections.abc import Callable, Coroutine
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import click
 
+from chapterverse.arguments import read_request
 from chapterverse.errors import ChapterverseError, CollectionNotFoundError, InternalError, ValidationFailed
+
+if TYPE_CHECKING:
+    from chapterverse.models import SearchFilters
 
 P = ParamSpec("P")
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -61,8 +65,30 @@ def command(run: Callable[P, Coroutine[Any, Any, int]]) -> Callable[P, None]:
     return reported(waited)
 
 
+EDITION_OPTIONS = (
+    click.option("--book", multiple=True, metavar="NAME", help="Only this book; default: all. May be repeated."),
+    click.option("--version", multiple=True, metavar="V", help="This version; default: the latest of each book."),
+)
+
+
+def edition_options(decorated: Decorated) -> Decorated:
+    """`--book` and `--version`, as `edition_filters` takes them."""
+    for option in reversed(EDITION_OPTIONS):
+        decorated = option(decorated)
+    return decorated
+
+
+def edition_filters(book: tuple[str, ...], version: tuple[str, ...]) -> "SearchFilters | None":
+    """The editions that are meant; None: the latest version of each book."""
+    from chapterverse.models import SearchFilters
+
+    return (
+        read_request(SearchFilters, book=list(book) or None, version=list(version) or None) if book or version else None
+    )
+
+
 def search_options(decorated: Decorated) -> Decorated:
-    """`--top-k`, `--threshold` and `--filter`, as `search_fields` takes them."""
+    """`--top-k`, `--threshold`, `--filter`, `--book` and `--version`, as `search_fields` takes them."""
     options = (
         click.option(
             "-k",
@@ -79,16 +105,24 @@ def search_options(decorated: Decorated) -> Decorated:
             metavar="KEY=VALUE",
             help="source_url, source_url_prefix, page_title, section_heading or module; may be repeated.",
         ),
+        *EDITION_OPTIONS,
     )
     for option in reversed(options):
         decorated = option(decorated)
     return decorated
 
 
-def search_fields(top_k: int | None, threshold: float | None, filters: tuple[str, ...]) -> dict[str, Any]:
+def search_fields(
+    top_k: int | None,
+    threshold: float | None,
+    filters: tuple[str, ...],
+    book: tuple[str, ...] = (),
+    version: tuple[str, ...] = (),
+) -> dict[str, Any]:
     """The options of a search as fields of a request."""
     wanted: dict[str, Any] = {}
-    for one in filters:
+    named = [f"{key}={value}" for key, values in (("book", book), ("version", version)) for value in values]
+    for one in (*filters, *named):
         key, equals, value = one.partition("=")
         if not equals:
             raise ValidationFailed(f"--filter {one}: write it as KEY=VALUE, for example module=ros2")

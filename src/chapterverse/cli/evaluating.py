@@ -161,13 +161,15 @@ def _compare(files: tuple[Path, ...], *, as_json: bool) -> int:
 async def _draft(files: tuple[Path, ...], count: int) -> int:
     from chapterverse.config import Settings
     from chapterverse.evaluation.drafting import draft_questions, to_line
+    from chapterverse.retrieval import editions_in
     from chapterverse.terminal import show_note
     from chapterverse.wiring import open_engines
 
     if files:
         raise ValidationFailed("--make writes to stdout: chapterverse eval --make 20 > questions.jsonl")
     async with open_engines(Settings.load()) as engines:
-        listed = await engines.index.pages()
+        keys = {edition.key for edition in await editions_in(None, engines.index)}  # the latest versions
+        listed = [page for page in await engines.index.pages() if page.edition in keys]
         pages = [page for one in listed if (page := await engines.index.page(one.page_id))]
     drafts = draft_questions(pages, count)
     for draft in drafts:

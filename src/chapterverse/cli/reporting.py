@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chapterverse.cli.command import command
+from chapterverse.cli.command import command, edition_filters, edition_options
 from chapterverse.errors import ValidationFailed
 
 if TYPE_CHECKING:
@@ -21,23 +21,29 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the report as JSON and as a page.")
 @click.option("--names/--no-names", default=True, help="Whether a configured language model names the groups.")
+@edition_options
 @command
-async def report(days: int, as_json: bool, out: Path | None, names: bool) -> int:
+async def report(
+    days: int, as_json: bool, out: Path | None, names: bool, book: tuple[str, ...], version: tuple[str, ...]
+) -> int:
     """Tell what readers asked: how many questions, answered, refused, rated down; and what the book lacks.
 
     Questions that were refused, answered with low confidence or rated down are grouped by what they are about. Each
     group has the nearest sections, the words that the book does not have, and the draft of an issue. Conversations are
     kept for CONVERSATION_RETENTION_DAYS; older questions are not there to be counted. The report holds questions and
-    comments as readers wrote them, and no session ids.
+    comments as readers wrote them, and no session ids. Where books have names, it counts for each version of each; with
+    --book or --version it tells of these alone.
 
     \b
       chapterverse report
       chapterverse report --days 7 --out reports/     reports/usage-….json and .html
+      chapterverse report --book guide                the latest version of one book
       chapterverse report --json | jq -r '.gaps[0].issue'
     """
     from chapterverse.cli.sessions import has_database
     from chapterverse.config import Settings
     from chapterverse.evaluation.usage import make_usage_report
+    from chapterverse.retrieval import editions_in
     from chapterverse.terminal import show_note
     from chapterverse.terminal.usage import show_usage
     from chapterverse.wiring import open_services
@@ -47,6 +53,9 @@ async def report(days: int, as_json: bool, out: Path | None, names: bool) -> int
     since = until - timedelta(days=days)
     async with open_services(settings) as services:
         asked = await services.conversations.asked(since, until) if has_database(settings) else []
+        if meant := edition_filters(book, version):
+            keys = {edition.key for edition in await editions_in(meant, services.index)}
+            asked = [one for one in asked if keys & set(one.editions)]
         namer = services.writer.name_subject if names and not services.writer.needs_readings else None
         made = await make_usage_report(asked, services, since, until, namer)
         if namer and made.gaps:

@@ -15,9 +15,12 @@ from numpy.typing import NDArray
 
 from chapterverse.answering.confidence import level_of
 from chapterverse.answering.refusals import nearest_sections
+from chapterverse.errors import InvalidFilterError
+from chapterverse.fields import MAX_QUERY_CHARS
+from chapterverse.index import Index
 from chapterverse.language import content_words
-from chapterverse.models import MAX_QUERY_CHARS, Frozen, Reason, RetrievalRequest, RetrievedPassage
-from chapterverse.retrieval import retrieve_with_retry
+from chapterverse.models import Frozen, Reason, RetrievalRequest, RetrievedPassage, SearchFilters
+from chapterverse.retrieval import editions_in, retrieve_with_retry
 from chapterverse.services import Engines
 from chapterverse.topic import shorten
 from chapterverse.turns import AskedQuestion
@@ -62,6 +65,7 @@ class _Asked:
     """A question with all the turns that asked it, oldest first."""
 
     text: str
+    filters: SearchFilters | None = None  # the editions that it was asked of
     turns: list[AskedQuestion] = field(default_factory=list)
     nearest: tuple[RetrievedPassage, ...] = ()
 
@@ -92,7 +96,9 @@ async def find_gaps(asked: Sequence[AskedQuestion], engines: Engines, namer: Nam
         return []
     vectors, near = [], []
     for one in troubled:
-        found = await retrieve_with_retry(RetrievalRequest(query=one.text), engines.embedder, engines.index)
+        one.filters = await _still_there(one.filters, engines.index)
+        request = RetrievalRequest(query=one.text, filters=one.filters)
+        found = await retrieve_with_retry(request, engines.embedder, engines.index)
         one.nearest = tuple(nearest_sections(found))
         near.append(max((chunk.similarity_score for chunk in found.results), default=0.0))
         vectors.append(await engines.embedder.embed_query(one.text))
@@ -123,16 +129,27 @@ def grouped(alike: NDArray[np.float32], near: Sequence[float]) -> list[list[int]
 
 
 def _distinct(asked: Iterable[AskedQuestion]) -> list[_Asked]:
-    """Each question once, whatever its case, blanks and end, in the order in which they were last asked."""
+    """Each question of an edition once, whatever its case, blanks and end, in the order in which they were last
+    asked."""
     known: dict[str, _Asked] = {}
     for turn in asked:
         if turn.mode == "general":
             text = " ".join((turn.standalone_query or turn.query).split())[:MAX_QUERY_CHARS]
-            key = text.casefold().rstrip(" ?!.…")
-            one = known.pop(key, None) or _Asked(text)
+            named = SearchFilters.of_editions(turn.filters)
+            key = f"{text.casefold().rstrip(' ?!.…')} {named}"
+            one = known.pop(key, None) or _Asked(text, named)
             one.turns.append(turn)
             known[key] = one
     return list(known.values())
+
+
+async def _still_there(filters: SearchFilters | None, index: Index) -> SearchFilters | None:
+    """The editions that a question was asked of; the latest ones, if those are no longer there."""
+    try:
+        await editions_in(filters, index)
+    except InvalidFilterError:
+        return None
+    return filters
 
 
 def _typical_first(group: Sequence[int], alike: NDArray[np.float32]) -> list[int]:
@@ -142,7 +159,8 @@ def _typical_first(group: Sequence[int], alike: NDArray[np.float32]) -> list[int
 async def _gap(group: Sequence[_Asked], engines: Engines, namer: Namer | None) -> Gap:
     turns = [turn for one in group for turn in one.turns]
     words = {word.casefold(): word for one in group for word in content_words(one.text)}
-    missing = await engines.index.missing(list(words.values()))
+    scope = [edition.key for one in group for edition in await editions_in(one.filters, engines.index)]
+    missing = await engines.index.missing(list(words.values()), list(dict.fromkeys(scope)))
     name = await namer([one.text for one in group]) if namer else ""
     gap = Gap(
         name=shorten(name or group[0].text, NAME_CHARS),
@@ -194,15 +212,10 @@ def draft_issue(gap: Gap) -> str:
     ]
     lines += [f"- {question.question}{_why(question)}" for question in gap.questions]
     lines += ["", "Nearest sections:", ""]
-    lines += [f"- {place_of(section)} ({section.source_url})" for section in gap.nearest] or ["- none"]
+    lines += [f"- {section.place} ({section.source_url})" for section in gap.nearest] or ["- none"]
     if gap.missing_words:
         lines += ["", f"Words that the book does not have: {', '.join(gap.missing_words)}"]
     return "\n".join([*lines, ""])
-
-
-def place_of(section: RetrievedPassage) -> str:
-    """A section with its page."""
-    return " › ".join(dict.fromkeys(filter(None, (section.page_title, section.section_heading))))
 
 
 def _why(question: GapQuestion) -> str:

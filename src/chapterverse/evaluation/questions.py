@@ -9,7 +9,8 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, ValidationError, model_validator
 
 from chapterverse.errors import ValidationFailed
-from chapterverse.models import Query, SearchFilters, Selection, Strict
+from chapterverse.fields import Query, Selection
+from chapterverse.models import SearchFilters, Strict
 
 SHOWN_FAULTS = 10  # of a set; the rest is counted
 

@@ -7,7 +7,8 @@ that something is wrong; the question is kept with a note for the author, who kn
 from collections.abc import Iterable, Sequence
 
 from chapterverse.evaluation.questions import Question
-from chapterverse.models import MAX_QUERY_CHARS
+from chapterverse.fields import MAX_QUERY_CHARS
+from chapterverse.models import SearchFilters
 from chapterverse.turns import Turn
 
 
@@ -30,7 +31,14 @@ def _asked(turn: Turn) -> str:
 def _question(turn: Turn, number: int) -> Question:
     assert turn.feedback is not None
     selection = turn.selected_text if turn.mode == "selected_text" else None
-    asked = Question(id=f"rated{number:03}", question=_asked(turn), selection=selection, kind=turn.feedback.rating)
+    filters = SearchFilters.of_editions(next((search.filters for search in turn.searches), None))
+    asked = Question(
+        id=f"rated{number:03}",
+        question=_asked(turn),
+        selection=selection,
+        kind=turn.feedback.rating,
+        filters=filters,
+    )
     if turn.feedback.rating == "down":
         return asked.model_copy(update={"why": _why(turn), "check": _check(turn)})
     if turn.status == "refused":

@@ -8,6 +8,9 @@ from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from typing import Final
 
+from pydantic import Field
+
+from chapterverse.book import edition_names
 from chapterverse.evaluation.gaps import Gap, Namer, find_gaps, trouble_of
 from chapterverse.models import Frozen, Reason
 from chapterverse.services import Engines
@@ -31,6 +34,18 @@ class Span(Frozen):
         return self.answered + self.refused + self.rated_down
 
 
+class EditionUsage(Frozen):
+    """What was asked of one version of one book. A question counts for each that its answer cites; one that was
+    refused, for each that was searched."""
+
+    book: str
+    version: str
+    questions: int
+    answered: int
+    refused: int
+    rated_down: int
+
+
 class UsageReport(Frozen):
     """What readers asked in a time."""
 
@@ -48,6 +63,7 @@ class UsageReport(Frozen):
     reasons: dict[Reason, int]
     about_selections: int
     spans: list[Span]
+    editions: list[EditionUsage] = Field(default_factory=list)  # where books have names, the most asked first
     gaps: list[Gap]
     named_by: str = ""  # the model that named the groups
 
@@ -72,8 +88,29 @@ async def make_usage_report(
         reasons=dict(Counter(one.reason for one in asked if one.reason)),
         about_selections=sum(one.mode == "selected_text" for one in asked),
         spans=spans_of(asked, since.date(), until.date()),
+        editions=editions_of(asked),
         gaps=await find_gaps(asked, engines, namer),
     )
+
+
+def editions_of(asked: Sequence[AskedQuestion]) -> list[EditionUsage]:
+    """The questions by edition."""
+    by_edition: dict[str, list[AskedQuestion]] = {}
+    for one in asked:
+        for key in one.editions:
+            by_edition.setdefault(key, []).append(one)
+    counted = [
+        EditionUsage(
+            **dict(zip(("book", "version"), edition_names(key), strict=True)),
+            questions=len(mine),
+            answered=sum(one.status != "refused" for one in mine),
+            refused=sum(one.status == "refused" for one in mine),
+            rated_down=sum(one.rating == "down" for one in mine),
+        )
+        for key, mine in by_edition.items()
+        if key or len(by_edition) > 1
+    ]
+    return sorted(counted, key=lambda one: (-one.questions, one.book, one.version))
 
 
 def spans_of(asked: Sequence[AskedQuestion], first: date, last: date) -> list[Span]:

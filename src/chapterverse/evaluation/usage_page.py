@@ -6,8 +6,9 @@ All text from outside is escaped; the page forbids itself every request.
 from html import escape
 from typing import Final
 
+from chapterverse.editions import NAMELESS, edition_label
 from chapterverse.evaluation import plots
-from chapterverse.evaluation.gaps import Gap, GapQuestion, Trouble, place_of
+from chapterverse.evaluation.gaps import Gap, GapQuestion, Trouble
 from chapterverse.evaluation.page import STYLE
 from chapterverse.evaluation.usage import UsageReport
 
@@ -64,7 +65,19 @@ def _figures(report: UsageReport) -> str:
     items = "".join(f"<li><b>{count:,}</b>{name}</li>" for name, count in figures_of(report))
     reasons = ", ".join(f"{reason.replace('_', ' ')} {count}" for reason, count in report.reasons.items())
     why = f'<p class="dim">Reasons given: {escape(reasons)}</p>' if reasons else ""
-    return f'<ul class="figures">{items}</ul>{why}'
+    return f'<ul class="figures">{items}</ul>{why}{_editions(report)}'
+
+
+def _editions(report: UsageReport) -> str:
+    if not report.editions:
+        return ""
+    rows = "".join(
+        f"<tr><th>{escape(edition_label(one.book, one.version) or NAMELESS)}</th><td>{one.questions:,}</td>"
+        f"<td>{one.answered:,}</td><td>{one.refused:,}</td><td>{one.rated_down:,}</td></tr>"
+        for one in report.editions
+    )
+    head = "".join(f"<th>{name}</th>" for name in ("book", "questions", "answered", "refused", "rated down"))
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
 
 def _plots(report: UsageReport) -> str:
@@ -98,7 +111,7 @@ def _parts(answered: int, refused: int, rated_down: int) -> list[tuple[str, int]
 def _gap(gap: Gap, number: int) -> str:
     counts = ", ".join(f"{count} {TOLD[trouble]}" for trouble, count in gap.troubles.items())
     sections = "".join(
-        f'<li>{escape(place_of(section))} <span class="dim">{escape(section.source_url)}</span></li>'
+        f'<li>{escape(section.place)} <span class="dim">{escape(section.source_url)}</span></li>'
         for section in gap.nearest
     )
     lacking = ", ".join(gap.missing_words)

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from textwrap import indent
 from typing import Any, Final
 
+from chapterverse.editions import edition_label
 from chapterverse.evidence.passages import IssuedPassage, IssuedUnit
 from chapterverse.evidence.statement import Statement, UnitRef
-from chapterverse.models import ChunkEvent, Highlight, SelectedTextCitation, SourceCitation, StatementKind
+from chapterverse.models import ChunkEvent, Highlight, Place, SelectedTextCitation, SourceCitation, StatementKind
 
 SNIPPET: Final = 500  # characters of a passage shown with its citation (SPEC 2.1)
 
@@ -51,6 +52,20 @@ class Renderer:
         lit = _places(body, proven.highlights, len(joint)) if proven.statement.shape == "excerpt" else []
         sources = self.sources[known:]
         return ChunkEvent(content=joint + body, kind=proven.kind, cites=markers, highlights=lit, sources=sources)
+
+    def versions_told(self) -> ChunkEvent | None:
+        """A last line that names the version of each source, if the sources are of several versions of one book."""
+        cited: dict[tuple[str, str], list[int]] = {}
+        for number, source in enumerate(self.sources, start=1):
+            cited.setdefault((source.book, source.version), []).append(number)
+        if len(cited) == len({book for book, _ in cited}):
+            return None
+        told = [
+            f"{edition_label(*edition) or 'no version'} {''.join(f'[{number}]' for number in numbers)}"
+            for edition, numbers in cited.items()
+        ]
+        content = f"\n\nThe sources are of different versions: {', '.join(told)}."
+        return ChunkEvent(content=content, kind="frame", cites=list(range(1, len(self.sources) + 1)))
 
     def _cite(self, span: tuple[int, int, int], proven: Proven) -> int:
         """The number of the source that holds a stretch of a passage; a new one if none does."""
@@ -189,7 +204,7 @@ def _citation(passage: IssuedPassage, start: int, end: int, highlights: list[Hig
         "highlights": highlights,
     }
     if (chunk := passage.chunk) is not None:
-        same = {"source_url", "page_title", "section_heading", "chunk_index", "breadcrumb", "module", "rank", "page_id"}
+        same = {*Place.model_fields, "chunk_index", "breadcrumb", "module", "rank", "page_id"}
         place = chunk.model_dump(include=same)
         return SourceCitation(**place, relevance_score=chunk.relevance_score, **quoted)
     first, last = lines_of(passage.text, left, right)

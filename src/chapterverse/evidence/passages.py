@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from chapterverse.book import Page, Unit, UnitKind
+from chapterverse.editions import edition_label
 from chapterverse.evidence.statement import UnitRef
 from chapterverse.ingestion.prompt_injection import orders_in
 from chapterverse.models import ChunkResult, PassageUnit
@@ -44,9 +45,15 @@ class IssuedPassage:
     lead: str = ""  # introduces the first units and lies outside of the text
     chunk: ChunkResult | None = None  # None: the reader's selection
 
+    @property
+    def place(self) -> str:
+        """Where it stands: in which edition, if books have names, and under which headings."""
+        edition = edition_label(self.chunk.book, self.chunk.version) if self.chunk else ""
+        return " › ".join(filter(None, (edition, " ".join(self.breadcrumb.split()))))
+
     def lines(self, wanted: Iterable[IssuedUnit] | None = None) -> Iterator[str]:
         """The passage as a model reads it: its place in the book, then `[2.3] text` for each unit."""
-        yield f"Passage {self.number}: {' '.join(self.breadcrumb.split())}".rstrip()
+        yield f"Passage {self.number}: {self.place}".rstrip()
         lead = ""
         for unit in self.units if wanted is None else sorted(wanted, key=lambda unit: unit.ref):
             if unit.head_start < 0 and unit.head and unit.kind != "row" and unit.head != lead:

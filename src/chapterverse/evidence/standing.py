@@ -12,8 +12,9 @@ from typing import Final, Literal
 
 from chapterverse.book import Page
 from chapterverse.embeddings import Embedder
+from chapterverse.fields import MAX_QUERY_CHARS
 from chapterverse.index import Index
-from chapterverse.models import MAX_QUERY_CHARS, RetrievalRequest
+from chapterverse.models import RetrievalRequest
 from chapterverse.retrieval import retrieve_with_retry
 from chapterverse.units import blocks_of_text, cut_units
 

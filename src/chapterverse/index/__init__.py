@@ -24,13 +24,15 @@ else:
 class Filters:
     """Which chunks a search may return. Inside a field any value may match; all given fields must.
 
-    `source_url` matches a page's address with or without the section's anchor."""
+    `source_url` matches a page's address with or without the section's anchor. `edition` holds keys; the empty one is
+    that of the unnamed edition."""
 
     source_url: tuple[str, ...] = ()
     page_title: tuple[str, ...] = ()
     section_heading: tuple[str, ...] = ()
     module: tuple[str, ...] = ()
     source_url_prefix: str = ""
+    edition: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +96,18 @@ class Index(Protocol):
         book are left out."""
         ...
 
-    async def missing(self, words: Sequence[str]) -> list[str]:
-        """Those of the words that stand in no chunk, whatever their form. A stop word is never missing."""
+    async def missing(self, words: Sequence[str], editions: Sequence[str] = ()) -> list[str]:
+        """Those of the words that stand in no chunk of these editions, whatever their form; none: of all. A stop word
+        is never missing."""
         ...
 
     async def manifest(self) -> Manifest:
         """What the current state says of itself; `CollectionNotFoundError` when there is no book yet."""
         ...
 
-    async def modules(self) -> list[str]:
-        """The modules of the book, sorted. Cheap: known after the first call, until the book changes."""
+    async def modules(self, editions: Sequence[str] = ()) -> list[str]:
+        """The modules of these editions, or of all, sorted. Cheap: known after the first call, until the book
+        changes."""
         ...
 
     async def pages(self) -> list[Page]:

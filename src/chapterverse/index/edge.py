@@ -60,23 +60,23 @@ class EdgeIndex:
         with self._distrusting(child):
             return [_hit(row) for row in rows]
 
-    async def missing(self, words: Sequence[str]) -> list[str]:
-        """Those of the words that stand in no chunk."""
+    async def missing(self, words: Sequence[str], editions: Sequence[str] = ()) -> list[str]:
+        """Those of the words that stand in no chunk of these editions."""
         child = await self._serving()
         async with child:
-            found: list[str] = await child.call("missing", list(words), timeout=self._timeout)
+            found: list[str] = await child.call("missing", list(words), list(editions), timeout=self._timeout)
         return found
 
     async def manifest(self) -> Manifest:
         """What the served state says of itself."""
         return (await self._serving()).manifest
 
-    async def modules(self) -> list[str]:
-        """The modules of the book, sorted."""
+    async def modules(self, editions: Sequence[str] = ()) -> list[str]:
+        """The modules of these editions, or of all, sorted."""
         child = await self._serving()
         if child.modules is None:
-            child.modules = sorted({page.module for page in await self.pages() if page.module})
-        return child.modules
+            child.modules = {(page.edition, page.module) for page in await self.pages() if page.module}
+        return sorted({module for edition, module in child.modules if not editions or edition in editions})
 
     async def pages(self) -> list[Page]:
         """All pages without their text and blocks, in reading order."""

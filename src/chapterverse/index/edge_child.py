@@ -28,7 +28,7 @@ class EdgeChild:
         self.current: str | None = greeting["current"]  # when it started
         self.damage: str | None = greeting["damage"]  # of the current generation; then an older one is served
         self.manifest: Manifest = manifest_from_payload(greeting["manifest"])
-        self.modules: list[str] | None = None  # of the book, once they were asked for
+        self.modules: set[tuple[str, str]] | None = None  # each with its edition, once they were asked for
         self._process = process
         self._pending: dict[int, asyncio.Future[Any]] = {}
         self._ids = itertools.count()

@@ -14,7 +14,7 @@ import qdrant_edge as qe
 from chapterverse.book import Manifest
 from chapterverse.errors import ChapterverseError, EmbeddingMismatchError, RetrievalUnavailable
 from chapterverse.index import Filters, frames, fusion
-from chapterverse.index.filters import Clause, exact_clauses, prefix_clause, prefix_scope
+from chapterverse.index.filters import Clause, Match, exact_clauses, prefix_clause, prefix_scope
 from chapterverse.index.points import DENSE, MANIFEST_ID, PAGE_BODY, SPARSE, Payload, is_point_id, manifest_from_payload
 from chapterverse.index.sparse import WordWeights
 
@@ -36,11 +36,17 @@ def engine_errors(kind: type[ChapterverseError] = RetrievalUnavailable) -> Itera
 def render(clauses: Iterable[Clause]) -> qe.Filter | None:
     """A filter in the engine's words; None when everything may match."""
     must: list[qe.ConditionType] = [
-        qe.Filter(should=[qe.FieldCondition(match.field, qe.MatchAny(list(match.values))) for match in clause])
+        qe.Filter(should=[condition for match in clause for condition in _conditions(match)])
         for clause in clauses
         if clause
     ]
     return qe.Filter(must=must) if must else None
+
+
+def _conditions(match: Match) -> "Iterator[qe.ConditionType]":
+    yield qe.FieldCondition(match.field, qe.MatchAny(list(match.values)))
+    if "" in match.values:
+        yield qe.IsEmptyCondition(match.field)
 
 
 def of_kind(kind: str) -> qe.Filter:
@@ -141,15 +147,16 @@ class ShardReader:
             for one, point in found
         ]
 
-    def missing(self, words: Sequence[str]) -> list[str]:
+    def missing(self, words: Sequence[str], editions: Sequence[str]) -> list[str]:
         """Those of the words of which a term stands in no chunk."""
         terms = {word: self._weights.terms(word) for word in words}
-        known = {term: self._stands(term) for found in terms.values() for term in found}
+        within = render(exact_clauses(Filters(edition=tuple(editions)), self.manifest.shelf))
+        known = {term: self._stands(term, within) for found in terms.values() for term in found}
         return [word for word, found in terms.items() if not all(known[term] for term in found)]
 
-    def _stands(self, term: int) -> bool:
+    def _stands(self, term: int, within: qe.Filter | None) -> bool:
         words = qe.Query.Nearest(qe.SparseVector([term], [1.0]), using=SPARSE)
-        return bool(self._shard.query(qe.QueryRequest(limit=1, query=words)))
+        return bool(self._shard.query(qe.QueryRequest(limit=1, query=words, filter=within)))
 
     def pages(self, offset: str | None) -> tuple[list[Payload], str | None]:
         """Some pages without their bodies, and where the next ones start."""
@@ -201,7 +208,7 @@ class ShardReader:
         return fusion.Branches(found[0] if weight > 0 else {}, sparse, cosines)
 
     def _clauses(self, filters: Filters) -> list[Clause]:
-        clauses = exact_clauses(filters)
+        clauses = exact_clauses(filters, self.manifest.shelf)
         prefix = filters.source_url_prefix
         if prefix:
             scope = prefix_scope(prefix)

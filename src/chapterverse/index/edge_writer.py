@@ -80,6 +80,8 @@ class EdgeWriter:
             generations.copy_shard(generations.generation_path(self._directory, name), self._path, share=False)
             self._shard = qe.EdgeShard.load(str(self._path))
             manifest = read_manifest(self._shard)
+            if not manifest.editions:  # made by an older version, which had no index of this field
+                self._shard.update(qe.UpdateOperation.create_field_index("edition", qe.PayloadSchemaType.Keyword))
             for batch in scroll(self._shard, "page", list(points.PAGE_RECORD)):
                 for stored in batch:
                     record = points.record_from_payload(stored.payload or {})

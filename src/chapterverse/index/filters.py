@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from chapterverse.book import Chunk
+from chapterverse.book import Chunk, Edition
 from chapterverse.index import Filters
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A field that holds one of these values."""
+    """A field that holds one of these values. The empty one also stands for a field that is not there."""
 
     field: str
     values: tuple[str, ...]
@@ -27,8 +27,9 @@ class Scope:
     field: str = ""
 
 
-def exact_clauses(filters: Filters) -> list[Clause]:
-    """The clauses of all filters but the prefix."""
+def exact_clauses(filters: Filters, shelf: Iterable[Edition] = ()) -> list[Clause]:
+    """The clauses of all filters but the prefix. Editions need none where the index, whose `shelf` it is, has no
+    others."""
     clauses: list[Clause] = []
     if filters.source_url:
         clauses.append((Match("source_url", filters.source_url), Match("page_url", filters.source_url)))
@@ -36,6 +37,9 @@ def exact_clauses(filters: Filters) -> list[Clause]:
         values: tuple[str, ...] = getattr(filters, field)
         if values:
             clauses.append((Match(field, values),))
+    others = {edition.key for edition in shelf} - set(filters.edition)
+    if filters.edition and (others or not shelf):
+        clauses.append((Match("edition", filters.edition),))
     return clauses
 
 

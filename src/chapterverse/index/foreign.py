@@ -214,7 +214,7 @@ class ForeignCollection:
             recipe=RECIPE,
         )
 
-    async def modules(self) -> list[str]:
+    async def modules(self, editions: Sequence[str] = ()) -> list[str]:
         """The modules of the book, sorted."""
         return sorted({entry.module for entry in (await self.contents()).pages.values() if entry.module})
 
@@ -398,17 +398,17 @@ class ServerIndex:
         """Chunks by their ids, the most similar first."""
         return await (await self._reader()).recall(chunk_ids, vector)
 
-    async def missing(self, words: Sequence[str]) -> list[str]:
+    async def missing(self, words: Sequence[str], editions: Sequence[str] = ()) -> list[str]:
         """Those of the words that stand in no chunk; of another tool's collection nobody can tell."""
-        return await self._own.missing(words) if await self._reader() is self._own else []
+        return await self._own.missing(words, editions) if await self._reader() is self._own else []
 
     async def manifest(self) -> Manifest:
         """What the book says of itself."""
         return await (await self._reader()).manifest()
 
-    async def modules(self) -> list[str]:
-        """The modules of the book, sorted."""
-        return await (await self._reader()).modules()
+    async def modules(self, editions: Sequence[str] = ()) -> list[str]:
+        """The modules of these editions, or of all, sorted."""
+        return await (await self._reader()).modules(editions)
 
     async def pages(self) -> list[Page]:
         """All pages without their text."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from chapterverse.book import Block, Chunk, Fingerprint, Manifest, Mark, Page, PageRecord, Section, Unit
+from chapterverse.book import Block, Chunk, Edition, Fingerprint, Manifest, Mark, Page, PageRecord, Section, Unit
 from chapterverse.index.seals import require_sealed, sealed
 
 Payload = dict[str, Any]
@@ -24,11 +24,12 @@ KEYWORDS = (
     "section_heading",
     "module",
     "ancestors",
+    "edition",
 )
 PAGE_BODY = ("text", "blocks", "marks")  # what a list of pages leaves out
 PAGE_RECORD = ("record",)  # what a writer needs of a page
 
-_CHUNK_FIELDS = tuple(field.name for field in fields(Chunk))
+_CHUNK_FIELDS = tuple(field.name for field in fields(Chunk) if field.name != "edition")
 _PAGE_FIELDS = ("page_id", "url", "title", "module", "source", "text", "order")
 
 
@@ -57,6 +58,7 @@ def chunk_to_payload(chunk: Chunk) -> Payload:
             "ancestors": ancestors(chunk.page_url),
             "units": [[u.kind, u.start, u.end, u.head_start, u.head_end] for u in chunk.units],
         }
+        | _edition(chunk.edition)
     )
 
 
@@ -65,7 +67,8 @@ def chunk_from_payload(payload: Mapping[str, Any]) -> Chunk:
     require_sealed(payload)
     values = {name: payload[name] for name in _CHUNK_FIELDS if name in payload}
     units = tuple(Unit(*row) for row in payload.get("units", ()))
-    return Chunk(**values | {"flags": tuple(payload["flags"]), "units": units})
+    edition = payload.get("edition", "")
+    return Chunk(**values | {"flags": tuple(payload["flags"]), "units": units, "edition": edition})
 
 
 def page_to_payload(page: Page, record: PageRecord) -> Payload:
@@ -79,8 +82,14 @@ def page_to_payload(page: Page, record: PageRecord) -> Payload:
         "blocks": [[b.kind, b.start, b.end, b.section, b.info, b.caption, b.inside] for b in page.blocks],
         "marks": [[m.kind, m.start, m.end, m.target, m.title] for m in page.marks],
         "record": asdict(record),
+        **_edition(page.edition),
     }
     return sealed(payload, PAGE_BODY)
+
+
+def _edition(key: str) -> Payload:
+    """The unnamed edition is stored as nothing, as it was before there were others."""
+    return {"edition": key} if key else {}
 
 
 def page_from_payload(payload: Mapping[str, Any]) -> Page:
@@ -100,6 +109,7 @@ def page_from_payload(payload: Mapping[str, Any]) -> Page:
         order=payload.get("order", ""),
         marks=tuple(Mark(*row) for row in payload.get("marks", ())),
         chapters=tuple(payload.get("chapters", ())),
+        edition=payload.get("edition", ""),
     )
 
 
@@ -122,10 +132,12 @@ def manifest_to_payload(manifest: Manifest) -> Payload:
         "fingerprint": asdict(manifest.fingerprint),
         "bm25": dict(manifest.bm25),
         "calibration": calibration,
+        "editions": [asdict(edition) for edition in manifest.editions],
     }
 
 
 def manifest_from_payload(payload: Mapping[str, Any]) -> Manifest:
     """The manifest that was stored."""
-    values = {field.name: payload[field.name] for field in fields(Manifest)}
-    return Manifest(**values | {"fingerprint": Fingerprint(**payload["fingerprint"])})
+    values = {field.name: payload[field.name] for field in fields(Manifest) if field.name != "editions"}
+    editions = tuple(Edition(**row) for row in payload.get("editions", ()))
+    return Manifest(**values | {"fingerprint": Fingerprint(**payload["fingerprint"]), "editions": editions})

@@ -7,17 +7,17 @@ it, so a reader that knows its name sees one complete state, whatever is publish
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from qdrant_client import AsyncQdrantClient, models
 
-from chapterverse.book import Hit, Manifest, Page
+from chapterverse.book import Edition, Hit, Manifest, Page
 from chapterverse.errors import CollectionNotFoundError, EmbeddingMismatchError, RetrievalUnavailable
 from chapterverse.index import Filters, HybridQuery, IndexWriter, Vectors, fusion
-from chapterverse.index.filters import Clause, exact_clauses, prefix_clause, prefix_scope
+from chapterverse.index.filters import Clause, Match, exact_clauses, prefix_clause, prefix_scope
 from chapterverse.index.generations import NO_BOOK
 from chapterverse.index.points import (
     DENSE,
@@ -73,7 +73,7 @@ class QdrantIndex:
         self._spread = spread
         self.client = self._client = self._connect(timeout)
         self._known: tuple[float, Manifest] | None = None  # until when, what
-        self._modules: tuple[str, list[str]] | None = None  # of which generation
+        self._modules: dict[tuple[str, ...], list[str]] = {}  # by generation and editions
         self._weights: tuple[Mapping[str, Any], WordWeights] | None = None
 
     @property
@@ -107,10 +107,11 @@ class QdrantIndex:
 
         return await self._read(fetch, self._timeout) if ids else []
 
-    async def missing(self, words: Sequence[str]) -> list[str]:
-        """Those of the words of which a term stands in no chunk."""
+    async def missing(self, words: Sequence[str], editions: Sequence[str] = ()) -> list[str]:
+        """Those of the words of which a term stands in no chunk of these editions."""
 
         async def look(manifest: Manifest) -> list[str]:
+            within = render(exact_clauses(Filters(edition=tuple(editions)), manifest.shelf))
             terms = {word: self._word_weights(manifest).terms(word) for word in words}
             wanted = list(dict.fromkeys(term for found in terms.values() for term in found))
             if not wanted:
@@ -118,7 +119,9 @@ class QdrantIndex:
             answers = await self._client.query_batch_points(
                 collection_of(self._alias, manifest.generation),
                 [
-                    models.QueryRequest(query=models.SparseVector(indices=[term], values=[1.0]), using=SPARSE, limit=1)
+                    models.QueryRequest(
+                        query=models.SparseVector(indices=[term], values=[1.0]), using=SPARSE, limit=1, filter=within
+                    )
                     for term in wanted
                 ],
             )
@@ -138,20 +141,23 @@ class QdrantIndex:
             known = self._known = time.monotonic() + _KNOWN_FOR, manifest_from_payload(found[0].payload)
         return known[1]
 
-    async def modules(self) -> list[str]:
-        """The modules of the book, sorted."""
+    async def modules(self, editions: Sequence[str] = ()) -> list[str]:
+        """The modules of these editions, or of all, sorted."""
+        pages = (Match("kind", ("page",)),)
 
         async def count(manifest: Manifest) -> list[str]:
-            if self._modules is None or self._modules[0] != manifest.generation:
+            known = (manifest.generation, *editions)
+            if known not in self._modules:
                 facet = await self._client.facet(
                     collection_of(self._alias, manifest.generation),
                     "module",
-                    facet_filter=of_kind("page"),
+                    facet_filter=render([pages, *exact_clauses(Filters(edition=tuple(editions)), manifest.shelf)]),
                     limit=_ALL_VALUES,
                     exact=True,
                 )
-                self._modules = manifest.generation, sorted(str(hit.value) for hit in facet.hits if hit.value)
-            return self._modules[1]
+                self._modules = {at: found for at, found in self._modules.items() if at[0] == manifest.generation}
+                self._modules[known] = sorted(str(hit.value) for hit in facet.hits if hit.value)
+            return self._modules[known]
 
         return await self._read(count, self._timeout)
 
@@ -250,7 +256,7 @@ class QdrantIndex:
         _check_dimension(query.vector, manifest)
         collection = collection_of(self._alias, manifest.generation)
         weight = fusion.DENSE_WEIGHT if query.dense_weight is None else query.dense_weight
-        filter_ = render(await self._clauses(collection, query.filters))
+        filter_ = render(await self._clauses(collection, query.filters, manifest.shelf))
         depth = fusion.depth(query.limit)
         requests = self._requests(query, weight, depth, filter_, self._words(query, weight, manifest))
         if not requests:
@@ -309,8 +315,8 @@ class QdrantIndex:
             requests["cosines"] = models.QueryRequest(query=by_meaning, using=DENSE, limit=depth, prefetch=candidates)
         return requests
 
-    async def _clauses(self, collection: str, filters: Filters) -> list[Clause]:
-        clauses = exact_clauses(filters)
+    async def _clauses(self, collection: str, filters: Filters, shelf: Sequence[Edition]) -> list[Clause]:
+        clauses = exact_clauses(filters, shelf)
         prefix = filters.source_url_prefix
         if prefix:
             scope = prefix_scope(prefix)
@@ -356,13 +362,14 @@ def dense_of(record: models.Record) -> list[float]:
 def render(clauses: Sequence[Clause]) -> models.Filter | None:
     """A filter in the server's words; None when everything may match."""
     must: list[models.Condition] = [
-        models.Filter(
-            should=[
-                models.FieldCondition(key=match.field, match=models.MatchAny(any=list(match.values)))
-                for match in clause
-            ]
-        )
+        models.Filter(should=[condition for match in clause for condition in _conditions(match)])
         for clause in clauses
         if clause
     ]
     return models.Filter(must=must) if must else None
+
+
+def _conditions(match: Match) -> Iterator[models.Condition]:
+    yield models.FieldCondition(key=match.field, match=models.MatchAny(any=list(match.values)))
+    if "" in match.values:
+        yield models.IsEmptyCondition(is_empty=models.PayloadField(key=match.field))

@@ -125,6 +125,7 @@ def _chunk(page: Page, section: Section, breadcrumb: str, index: int, atoms: Seq
         flags=flags_of(f"{breadcrumb}\n\n{text}"),  # the model is shown both
         units=tuple(atom.unit for atom in atoms if atom.unit),
         lead=first.lead if 0 <= first.lead_start < start else "",
+        edition=page.edition,
     )
 
 

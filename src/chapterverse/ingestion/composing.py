@@ -38,7 +38,7 @@ def compose(document: Document, draft: Draft) -> Page:
     links = Links(document, url)
     text, sections, blocks, marks = layout.finish()
     return Page(
-        page_id=page_id_for(url),
+        page_id=page_id_for(url, document.edition),
         url=url,
         title=title,
         module=document.module or _module_of(document.path),
@@ -50,6 +50,7 @@ def compose(document: Document, draft: Draft) -> Page:
         order=_order(document, draft),
         marks=tuple(found for mark in marks if (found := _resolved(mark, links))),
         chapters=document.chapters,
+        edition=document.edition,
     )
 
 

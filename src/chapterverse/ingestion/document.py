@@ -60,6 +60,7 @@ class Document:
     chapters: tuple[str, ...] = ()  # names of the parts and chapters that its site puts it in, outermost first
     references: Mapping[str, Reference] = field(default_factory=dict)  # what its references to other files mean
     settings: Mapping[str, str] = field(default_factory=dict)  # of its project, as far as its reader needs them
+    edition: str = ""  # key of the edition that its pages will belong to
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,10 +32,11 @@ _PUBLIC = ("static", "public")  # where Docusaurus, Hugo, VitePress and Astro ke
 Find = Callable[[str], Path | None]
 
 
-def image_name(address: str) -> str:
-    """The name under which an image is kept; empty where the address is not that of an image."""
+def image_name(address: str, edition: str = "") -> str:
+    """The name under which an image of an edition is kept; empty where the address is not that of an image."""
     ending = os.path.splitext(urlsplit(address).path)[1].lower()  # noqa: PTH122 - of an address
-    return f"{hashlib.sha256(address.encode()).hexdigest()[:32]}{ending}" if ending in MEDIA_TYPES else ""
+    known = f"{edition}\x1f{address}" if edition else address
+    return f"{hashlib.sha256(known.encode()).hexdigest()[:32]}{ending}" if ending in MEDIA_TYPES else ""
 
 
 def stored_image(home: Path, name: str) -> Path | None:
@@ -49,7 +50,7 @@ def stored_image(home: Path, name: str) -> Path | None:
 def keep_images(home: Path, page: Page, find: Find) -> None:
     """Copy the images of a page. One that cannot be read is left out: its alternative text is shown."""
     for address in _addresses(page):
-        name, source = image_name(address), find(address)
+        name, source = image_name(address, page.edition), find(address)
         if not name or source is None:
             continue
         place = home / _FOLDER / name

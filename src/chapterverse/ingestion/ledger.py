@@ -38,6 +38,7 @@ class Ledger:
     """All rows of one run, in the order in which they were decided."""
 
     sources: tuple[str, ...]
+    edition: str = ""  # `book@version` that was ingested into
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     rows: list[Row] = field(default_factory=list)
     passages_embedded: int = 0
@@ -73,6 +74,7 @@ class Ledger:
         """The run in numbers."""
         return {
             "sources": list(self.sources),
+            "edition": self.edition,
             "started_at": self.started_at.isoformat(),
             "seconds": round(self.seconds, 3),
             "embedding_seconds": round(self.embedding_seconds, 3),

@@ -9,12 +9,12 @@ import hashlib
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from chapterverse.book import RECIPE, Chunk, Manifest, Page, PageRecord
+from chapterverse.book import RECIPE, Chunk, Edition, Manifest, Page, PageRecord
 from chapterverse.confidence import calibrate
 from chapterverse.embeddings import Embedder
 from chapterverse.embeddings.wordpiece import WINDOW, count_tokens
@@ -30,6 +30,7 @@ from chapterverse.ingestion.vector_journal import VectorJournal
 from chapterverse.ingestion.worker_limits import ReadLimits
 from chapterverse.ingestion.workers import DocumentReader
 
+UNNAMED: Final = Edition()
 LOOKS: Final = 12  # at an index that is still loading: a minute
 BATCH: Final = 64  # passages embedded together: some seconds of work, so that little is lost and progress is seen
 
@@ -68,28 +69,32 @@ class _Ready:
     outcome: Outcome
 
 
-async def ingest(sources: Sequence[Source], workshop: Workshop, *, fresh: bool = False) -> Ledger:
-    """Bring the book up to date with its sources; `fresh` forgets everything that was there."""
-    ledger = Ledger(tuple(source.key for source in sources))
-    before = await _pages_before(workshop.index) if fresh else []
-    async with _run(workshop, ledger, fresh=fresh) as run:
+async def ingest(
+    sources: Sequence[Source], workshop: Workshop, *, into: Edition = UNNAMED, fresh: bool = False
+) -> Ledger:
+    """Bring an edition up to date with its sources; `fresh` forgets what was in it. Other editions stay as they are."""
+    ledger = Ledger(tuple(source.key for source in sources), into.key)
+    before, alone = await pages_before(workshop.index, into) if fresh else ([], False)
+    async with _run(workshop, ledger, fresh=alone) as run:
         require_same_model(run.writer.manifest, workshop.embedder)
+        run.begin(into, fresh=fresh)
         if run.writer.manifest is None:
             run.reader.prepare()  # every document will be read
         for source in sources:
             await run.take(source)
         if ledger.changed_anything():
-            run.tell_forgotten(before)
+            await run.forget_rest(before)
             await run.publish()
     return ledger
 
 
-async def forget(keys: Collection[str], workshop: Workshop) -> Ledger:
-    """Take all pages of these sources out of the book."""
+async def forget(keys: Collection[str], workshop: Workshop, editions: Collection[str] | None = None) -> Ledger:
+    """Take all pages of these sources out of these editions, or of all."""
     await _require_book(workshop.index)
     ledger = Ledger(tuple(keys))
     async with _run(workshop, ledger, fresh=False) as run:
-        await run.forget(keys)
+        mine = (record for record in run.held.values() if editions is None or record.edition in editions)
+        await run.remove([record for record in mine if record.source in keys], {}, "forgotten")
         if ledger.changed_anything():
             await run.publish()
     return ledger
@@ -100,9 +105,10 @@ async def reembed(workshop: Workshop) -> Ledger:
     ledger = Ledger(("the stored book",))
     await _require_book(workshop.index)
     async with workshop.index.writer() as current:
-        records = dict(current.records)
+        records, manifest = dict(current.records), current.manifest
     async with _run(workshop, ledger, fresh=True) as run:
         run.expected = len(records)
+        run.shelf = {edition.key: edition for edition in manifest.shelf} if manifest else {}
         for record in records.values():
             page = await workshop.index.page(record.page_id)
             assert page is not None, "nobody else writes while this run does"
@@ -111,13 +117,16 @@ async def reembed(workshop: Workshop) -> Ledger:
     return ledger
 
 
-async def recalibrate(workshop: Workshop, false_answers: float | None = None) -> Manifest:
-    """Fit the map from cosine to relevance anew, for the book as it is. `false_answers` sets the share of questions
-    without an answer in the book that may be answered without a key; None leaves it."""
+async def recalibrate(
+    workshop: Workshop, false_answers: float | None = None, editions: Collection[str] | None = None
+) -> Manifest:
+    """Fit the map from cosine to relevance anew, for these editions, or all, as they are. `false_answers` sets the
+    share of questions without an answer in the book that may be answered without a key; None leaves it."""
     await _require_book(workshop.index)
     ledger = Ledger(("the stored book",))
     async with _run(workshop, ledger, fresh=False) as run:
         require_same_model(run.writer.manifest, workshop.embedder)
+        run.touched.update(run.shelf if editions is None else editions)
         return await run.publish(false_answers)
 
 
@@ -130,11 +139,14 @@ def require_same_model(manifest: Manifest | None, embedder: Embedder) -> None:
         )
 
 
-async def _pages_before(index: Index) -> list[Page]:
-    """What a fresh start will forget; of a book that cannot be read, nothing can be told."""
+async def pages_before(index: Index, edition: Edition) -> tuple[list[Page], bool]:
+    """What a fresh start of an edition will forget, and whether there is nothing else to keep. Of a book that cannot
+    be read, nothing can be told or kept."""
     with suppress(RetrievalUnavailable):
-        return await index.pages()
-    return []
+        pages = await index.pages()
+        mine = [page for page in pages if page.edition == edition.key]
+        return mine, len(mine) == len(pages)
+    return [], True
 
 
 async def _require_book(index: Index) -> None:
@@ -152,6 +164,8 @@ async def _run(workshop: Workshop, ledger: Ledger, *, fresh: bool) -> AsyncItera
     with VectorJournal(workshop.home / "unpublished-vectors.sqlite", workshop.embedder) as journal:
         async with workshop.index.writer(fresh=fresh) as writer:
             run = _Run(workshop, writer, journal, ledger, DocumentReader(workshop.limits))
+            run.held = dict(writer.records)
+            run.shelf = {edition.key: edition for edition in writer.manifest.shelf} if writer.manifest else {}
             try:
                 yield run
             finally:
@@ -174,14 +188,27 @@ class _Run:
     ledger: Ledger
     reader: DocumentReader
     expected: int | None = None
+    held: dict[str, PageRecord] = field(default_factory=dict)  # all pages of the state being built, by their ids
+    shelf: dict[str, Edition] = field(default_factory=dict)  # all editions by key, as they were
+    touched: set[str] = field(default_factory=set)  # keys of the editions that are not as they were
+    edition: str = ""  # that is ingested into
+    _known: dict[str, PageRecord] = field(default_factory=dict)  # its pages, unless it starts from nothing
     _waiting: list[_Ready] = field(default_factory=list)
     _embedding: asyncio.Task[None] | None = None  # of the batch before: the next one is read meanwhile
     _seen: set[str] = field(default_factory=set)  # page ids that this run has met
     _find_image: Callable[[str], Path | None] = lambda _: None  # of the source that is being read
 
+    def begin(self, into: Edition, *, fresh: bool) -> None:
+        """Ingest into this edition from now on."""
+        old = self.shelf.get(into.key, into)
+        self.shelf[into.key] = replace(old, title=into.title or old.title)
+        self.edition = into.key
+        if not fresh:
+            self._known = {at: record for at, record in self.held.items() if record.edition == into.key}
+
     async def take(self, source: Source) -> None:
         """All of one source: its pages, and those that are no longer there."""
-        mine = [record for record in self.writer.records.values() if record.source == source.key]
+        mine = [record for record in self._known.values() if record.source == source.key]
         known: dict[str, list[PageRecord]] = {}  # by the address of the document they were read from
         for record in mine:
             known.setdefault(record.document or record.url, []).append(record)
@@ -196,22 +223,21 @@ class _Run:
         await self._flush()
         if source.complete:
             vanished = [record for record in mine if record.page_id not in self._seen]
-            await self._remove(vanished, gone)
+            await self.remove(vanished, gone)
 
-    async def forget(self, keys: Collection[str]) -> None:
-        """Take the pages of these sources out."""
-        await self._remove(
-            [record for record in self.writer.records.values() if record.source in keys], {}, "forgotten"
-        )
-
-    def tell_forgotten(self, before: Iterable[Page]) -> None:
-        """Rows for the pages of the book before that a fresh start has not found again."""
-        for page in before:
-            if page.page_id not in self._seen:
-                self.ledger.write(Row(page.url, "removed", "forgotten by a fresh start"))
+    async def forget_rest(self, before: Iterable[Page]) -> None:
+        """Take out the pages of before that a fresh start has not found again, and tell so."""
+        rest = [page for page in before if page.page_id not in self._seen]
+        for page in rest:
+            self.held.pop(page.page_id, None)
+            self.ledger.write(Row(page.url, "removed", "forgotten by a fresh start"))
+        await self.writer.remove([page.page_id for page in rest])
 
     async def queue(self, page: Page, record: PageRecord, chunks: list[Chunk], outcome: Outcome) -> None:
         """Have a page embedded and stored; the batch before may still be at it."""
+        self.held[page.page_id] = record
+        self.touched.add(page.edition)
+        self.shelf[page.edition] = replace(self.shelf[page.edition], recipe=RECIPE)
         self._waiting.append(_Ready(page, record, chunks, outcome))
         if sum(len(ready.chunks) for ready in self._waiting) >= BATCH:
             await self._embed_waiting()
@@ -222,8 +248,8 @@ class _Run:
 
     @property
     def _same_recipe(self) -> bool:
-        """Whether the book was read by the code that reads now."""
-        return self.writer.manifest is not None and self.writer.manifest.recipe == RECIPE
+        """Whether the edition was read by the code that reads now."""
+        return bool(self._known) and self.shelf[self.edition].recipe == RECIPE
 
     @property
     def _window(self) -> int:
@@ -232,10 +258,10 @@ class _Run:
     async def publish(self, false_answers: float | None = None) -> Manifest:
         """Make what was built the book that readers see. The rate of false answers stays unless one is given."""
         await self._flush()
-        before = (self.writer.manifest.calibration if self.writer.manifest else None) or {}
-        rate = before.get("false_answers") if false_answers is None else false_answers
         self._report("calibrating")
-        calibration = await calibrate(self.workshop.embedder.embed_query, self.writer.vectors())
+        keys = sorted({record.edition for record in self.held.values()})
+        editions = [await self._described(key, false_answers) for key in keys]
+        oldest = min((edition.recipe for edition in editions), key=lambda recipe: int(recipe or 0), default=RECIPE)
         self._report("publishing")
         published = await self.writer.publish(
             Manifest(
@@ -244,12 +270,24 @@ class _Run:
                 created_at=datetime.now(UTC).isoformat(),
                 pages=0,
                 chunks=0,
-                calibration=calibration.to_dict() | ({} if rate is None else {"false_answers": rate}),
-                recipe=RECIPE,
+                recipe=oldest,
+                editions=tuple(editions),
             )
         )
         self.ledger.generation = published.generation
         return published
+
+    async def _described(self, key: str, false_answers: float | None) -> Edition:
+        """An edition as the index remembers it; one that changed is calibrated anew."""
+        edition = self.shelf[key]
+        pages = sum(record.edition == key for record in self.held.values())
+        if key not in self.touched:
+            return replace(edition, pages=pages)
+        mine = ((chunk, vector) async for chunk, vector in self.writer.vectors() if chunk.edition == key)
+        calibration: dict[str, float] = (await calibrate(self.workshop.embedder.embed_query, mine)).to_dict()
+        rate = (edition.calibration or {}).get("false_answers") if false_answers is None else false_answers
+        told = calibration if rate is None else calibration | {"false_answers": rate}
+        return replace(edition, pages=pages, calibration=told)
 
     async def stop(self) -> None:
         """End the worker, and what is still under way after a failure."""
@@ -269,7 +307,7 @@ class _Run:
             case Failed(url, why):
                 self._fail(url, why, known)
             case Document():
-                await self._read(fetched, known, gone)
+                await self._read(replace(fetched, edition=self.edition), known, gone)
 
     async def _read(self, document: Document, known: list[PageRecord], gone: dict[str, str]) -> None:
         digest = _digest(document)
@@ -287,7 +325,7 @@ class _Run:
                 await self._put(document, digest, page, chunks)
 
     async def _put(self, document: Document, digest: str, page: Page, chunks: list[Chunk]) -> None:
-        before = self.writer.records.get(page.page_id)
+        before = self._known.get(page.page_id)
         if page.page_id in self._seen:
             self.ledger.write(Row(page.url, "failed", "another page of this run has the same address"))
             return
@@ -308,6 +346,7 @@ class _Run:
             etag=document.etag,
             last_modified=document.last_modified,
             document=document.url if document.url != page.url else "",
+            edition=page.edition,
         )
         await asyncio.to_thread(keep_images, self.workshop.home, page, self._find_image)
         await self.queue(page, record, chunks, "changed" if before else "added")
@@ -321,9 +360,12 @@ class _Run:
         self._seen.update(record.page_id for record in known)  # what was there stays
         self.ledger.write(Row(url, "failed", f"{why} (the page as it was is kept)" if known else why))
 
-    async def _remove(self, records: list[PageRecord], gone: dict[str, str], why: str = "no longer there") -> None:
+    async def remove(self, records: list[PageRecord], gone: dict[str, str], why: str = "no longer there") -> None:
+        """Take pages out."""
         await self.writer.remove([record.page_id for record in records])
         for record in records:
+            del self.held[record.page_id]
+            self.touched.add(record.edition)
             self.ledger.write(Row(record.url, "removed", gone.get(record.document or record.url, why)))
 
     async def _flush(self) -> None:

@@ -179,8 +179,7 @@ def _place(source: SourceCitation) -> str:
         if source.line_end != source.line_start:
             lines = f"lines {source.line_start}–{source.line_end}"
         return f"{source.page_title} › {lines} — characters {source.char_start}–{source.char_end}"
-    section = f" › {source.section_heading}" if source.section_heading not in ("", source.page_title) else ""
-    return f"{source.page_title}{section} — {source.source_url}"
+    return f"{source.place} — {source.source_url}"
 
 
 def _shortened(quote: str) -> str:

@@ -8,8 +8,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 from rich.text import Text
 
-from chapterverse.book import Manifest
+from chapterverse.api.pages import BookList
 from chapterverse.confidence import Calibration
+from chapterverse.editions import NAMELESS, edition_label
 from chapterverse.ingestion.ledger import OUTCOMES, Ledger
 from chapterverse.ingestion.pipeline import Progress
 from chapterverse.models import ChunkResult, SearchResult
@@ -98,7 +99,8 @@ def show_passages(found: SearchResult) -> None:
     """The passages of a search, one paragraph each, on stdout. Their similarities are left to `--json`: words count for
     the order as much as they do, so that beside it they look like a mistake."""
     for passage in found.results:
-        heading = f"{passage.rank}. {printable(passage.breadcrumb)}"
+        edition = edition_label(passage.book, passage.version)
+        heading = f"{passage.rank}. {printable(' › '.join(filter(None, (edition, passage.breadcrumb))))}"
         flags = f"  flagged: {', '.join(passage.flags)}" if passage.flags else ""
         out.print(Text.assemble((heading, "bold"), (flags, "yellow")))
         out.print(Text(f"   {printable(passage.source_url)}", style="blue"))
@@ -108,10 +110,18 @@ def show_passages(found: SearchResult) -> None:
     err.print(f"{found.total_results} passages in {found.latency_ms:.0f} ms, best first", style="dim")
 
 
-def show_calibration(manifest: Manifest) -> None:
+def show_books(listed: BookList) -> None:
+    """A line for each version of each book, the latest first; on stdout, since it is what was asked for."""
+    for book in listed.books:
+        for place, one in enumerate(book.versions):
+            name = printable(edition_label(book.name, one.version) or NAMELESS)
+            title = f"  {printable(book.title)}" if book.title != book.name else ""
+            latest = "  latest" if not place and len(book.versions) > 1 else ""
+            out.print(f"{one.pages:>7,} page{'s' if one.pages != 1 else ' '}  {name}{title}{latest}")
+
+
+def show_calibration(calibration: Calibration) -> None:
     """From which similarity on the book answers; on stdout, since it is what was asked for."""
-    assert manifest.calibration is not None, "whoever asks for this has just calibrated"
-    calibration = Calibration.from_dict(manifest.calibration)
     out.print(f"questions are answered from a similarity of {calibration.answered:.2f} on")
     out.print(f"questions that the book answers usually reach {calibration.usual:.2f}")
 

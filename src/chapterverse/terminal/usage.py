@@ -4,7 +4,7 @@ from typing import Final
 
 from rich.text import Text
 
-from chapterverse.evaluation.gaps import place_of
+from chapterverse.editions import NAMELESS, edition_label
 from chapterverse.evaluation.usage import UsageReport
 from chapterverse.evaluation.usage_page import TOLD, figures_of
 from chapterverse.terminal import out, printable, show_note
@@ -20,6 +20,10 @@ def show_usage(report: UsageReport) -> None:
         out.print(f"{name:<16}{count:>8,}")
     for reason, count in report.reasons.items():
         out.print(f"{'  ' + reason.replace('_', ' '):<16}{count:>8,}")
+    for edition in report.editions:
+        name = printable(edition_label(edition.book, edition.version) or NAMELESS)
+        counts = f"{edition.questions:,} asked, {edition.refused:,} refused, {edition.rated_down:,} rated down"
+        out.print(f"{name}: {counts}")
     if not report.gaps:
         show_note("\nNo question was refused, answered with low confidence or rated down.")
         return
@@ -32,7 +36,7 @@ def show_usage(report: UsageReport) -> None:
         if len(gap.questions) > SHOWN_QUESTIONS:
             out.print(f"   … and {len(gap.questions) - SHOWN_QUESTIONS} more")
         for section in gap.nearest[:1]:
-            out.print(f"   nearest: {printable(place_of(section))} — {printable(section.source_url)}", style="dim")
+            out.print(f"   nearest: {printable(section.place)} — {printable(section.source_url)}", style="dim")
         if gap.missing_words:
             out.print(f"   the book lacks: {printable(', '.join(gap.missing_words))}", style="dim")
     if len(report.gaps) > SHOWN_GAPS:

@@ -7,7 +7,7 @@ import { count, element, icon, iconButton } from "./dom.js";
 import { lengthOf } from "./offsets.js";
 import { Turn } from "./turn.js";
 
-const SESSION = "chapterverse.session";
+export const SESSION = "chapterverse.session";
 const PAST = "chapterverse.conversations";
 const KEPT = 20; // turns that are shown again on the next page
 const MOST_PAST = 20; // conversations

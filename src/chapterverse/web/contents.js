@@ -1,5 +1,5 @@
 /** Where the reader is: the table of contents to the left, and the outline of the open page with its current section. */
-import { bookId, element, sectionHash } from "./dom.js";
+import { bookId, editionLabel, editionOf, element, sectionHash } from "./dom.js";
 
 const MANY = 60; // pages from which on only the open page's module is unfolded, as on the server
 const DEEPEST = 3; // level of headings in the outline
@@ -27,17 +27,20 @@ export class Contents {
   collect() {
     const links = [...this.place.querySelectorAll("a[data-url]")];
     this.links = new Map(links.map((link) => [/[0-9a-f-]{36}$/.exec(link.href)?.[0], link]));
-    this.pages = [...this.links].map(([page_id, link]) => ({ page_id, title: link.textContent, url: link.dataset.url }));
+    const editionAround = (link) => link.closest("[data-edition]")?.dataset.edition ?? "";
+    this.pages = [...this.links].map(([page_id, link]) => ({ page_id, title: link.textContent, url: link.dataset.url, edition: editionAround(link) }));
+    this.areSeveral = new Set(this.pages.map((page) => page.edition)).size > 1; // editions
   }
 
   /** Makes the list of pages as the server gives it. */
   fill(pages) {
-    const modules = Map.groupBy ? Map.groupBy(pages, (page) => page.module) : grouped(pages);
     const link = (page) => element("a", { href: this.hrefOf(page.page_id), dir: "auto", "data-url": page.url }, page.title);
-    const folds = [...modules.values()].map((list) =>
-      element("details", { open: pages.length <= MANY }, element("summary", {}, list[0].category || "Pages"), element("ul", {}, ...list.map((page) => element("li", {}, link(page))))),
-    );
-    this.place.replaceChildren(...folds);
+    const fold = (list) =>
+      element("details", { open: pages.length <= MANY }, element("summary", {}, list[0].category || "Pages"), element("ul", {}, ...list.map((page) => element("li", {}, link(page)))));
+    const folds = (list) => grouped(list, (page) => page.module).map(([, module]) => fold(module));
+    const editions = grouped(pages, editionOf);
+    const named = ([edition, list]) => element("section", { "data-edition": edition }, element("h2", {}, editionLabel(list[0]) || "Book"), ...folds(list));
+    this.place.replaceChildren(...(editions.length > 1 ? editions.map(named) : folds(pages)));
     this.collect();
   }
 
@@ -87,8 +90,11 @@ export class Contents {
   }
 }
 
-function grouped(pages) {
-  const modules = new Map();
-  for (const page of pages) modules.set(page.module, [...(modules.get(page.module) ?? []), page]);
-  return modules;
+function grouped(pages, by) {
+  const groups = new Map();
+  for (const page of pages) {
+    if (groups.has(by(page))) groups.get(by(page)).push(page);
+    else groups.set(by(page), [page]);
+  }
+  return [...groups];
 }

@@ -104,3 +104,13 @@ export function scrolling() {
 export function count(number, noun) {
   return `${number} ${noun}${number === 1 ? "" : "s"}`;
 }
+
+/** The key of the edition that something is of, as the server has it. */
+export function editionOf({ book = "", version = "" }) {
+  return version ? `${book}@${version}` : book;
+}
+
+/** An edition in words; empty where books have no names. */
+export function editionLabel({ book = "", version = "" }) {
+  return [book || (version && "version"), version].filter(Boolean).join(" ");
+}

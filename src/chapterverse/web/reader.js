@@ -5,9 +5,10 @@
  * made again from its stored text, so that every character of it has a place.
  */
 import { Api, longMemory } from "./api.js";
-import { AskBox } from "./ask.js";
+import { AskBox, SESSION } from "./ask.js";
+import { editionIn, showBooks } from "./books.js";
 import { Contents } from "./contents.js";
-import { bookId, copyFrom, element, icon, leading, sectionHash } from "./dom.js";
+import { bookId, copyFrom, editionLabel, editionOf, element, icon, leading, sectionHash } from "./dom.js";
 import { fetchHighlighter, languageOf } from "./highlight.js";
 import { mark, placeOf, quoteOf, unitsOf } from "./offsets.js";
 import { render } from "./render.js";
@@ -30,6 +31,7 @@ class Reader {
     this.cover = address() ? null : [...place.childNodes];
     this.bookTitle = document.querySelector(".brand").textContent;
     this.api = new Api(ROOT, askForKey);
+    showBooks(document.getElementById("book-switch"), ROOT);
     this.contents = new Contents({ place: at("contents"), outline: at("outline"), hrefOf: hrefOfPage });
     this.ask = new AskBox({
       place: at("ask"),
@@ -37,6 +39,7 @@ class Reader {
       hrefOf: (source) => this.hrefOf(source),
       shareOf: (query) => `${ROOT}?ask=${encodeURIComponent(query)}`,
       shortcut: "/",
+      name: editionIn(ROOT) ? `${SESSION} ${editionIn(ROOT)}` : SESSION, // a conversation is about the book that it began with
       remembers: true,
       closing: () => this.toggle("ask", false),
     });
@@ -125,10 +128,11 @@ class Reader {
   }
 
   show(page, wanted, moveFocus, scroll) {
-    const { nodes, runs } = render(page, (target) => this.wayTo(target), ROOT);
+    const { nodes, runs } = render(page, (target) => this.wayTo(target, page), ROOT);
     this.page = page;
     this.runs = runs;
-    place.replaceChildren(...(page.category ? [element("p", { class: "module" }, page.category)] : []), ...nodes, this.turning(page));
+    const named = [this.contents.areSeveral && editionLabel(page), page.category].filter(Boolean).join(" · ");
+    place.replaceChildren(...(named ? [element("p", { class: "module" }, named)] : []), ...nodes, this.turning(page));
     this.offerSections(page);
     document.title = `${page.title} · ${this.bookTitle}`;
     this.contents.open(page);
@@ -190,20 +194,21 @@ class Reader {
   hrefOf(source) {
     if (source.page_id) return `${hrefOfPage(source.page_id)}?${quoteOf(source)}`;
     const [url, anchor] = source.source_url.split("#");
-    const page = this.pageAt(url);
+    const page = this.pageAt(url, editionOf(source));
     return page ? hrefOfPage(page.page_id) + (anchor ? sectionHash(anchor) : "") : null;
   }
 
-  /** The page of the book at an address, whatever slash it ends with. */
-  pageAt(url) {
-    const { pages } = this.contents;
-    if (this.addresses?.of !== pages) this.addresses = { of: pages, found: new Map(pages.map((page) => [bare(page.url), page])) };
-    return this.addresses.found.get(bare(url));
+  /** The page of a book at an address, whatever slash it ends with. */
+  pageAt(url, edition) {
+    const { pages, areSeveral } = this.contents;
+    const key = (of, at) => `${areSeveral ? of : ""} ${bare(at)}`;
+    if (this.addresses?.of !== pages) this.addresses = { of: pages, found: new Map(pages.map((page) => [key(page.edition, page.url), page])) };
+    return this.addresses.found.get(key(edition, url));
   }
 
   /** Attributes of a link in the book's text: a page of the book is opened here, others in a tab of their own. */
-  wayTo(target) {
-    const href = this.hrefOf({ source_url: target });
+  wayTo(target, { book, version }) {
+    const href = this.hrefOf({ source_url: target, book, version });
     if (href) return { href };
     return /^(?:https?|mailto):/i.test(target) ? leading(target) : null;
   }

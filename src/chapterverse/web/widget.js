@@ -19,7 +19,7 @@ const NARROW = matchMedia("(max-width: 600px)"); // as in widget.css: the panel 
 const REST = 1500; // milliseconds after the page is loaded; Chromium looks for 500
 
 class Widget {
-  constructor({ title = "Ask the book", module, prefix, theme = "auto", position = "right", target, accent, font, logo, suggestions = "" }) {
+  constructor({ title = "Ask the book", module, prefix, book, version, theme = "auto", position = "right", target, accent, font, logo, suggestions = "" }) {
     Object.assign(this, { theme, target, wanted: { accent, font } });
     this.name = `chapterverse.widget ${BASE.href}`;
     this.panel = element("section", { id: "panel", class: "panel ask-place", "aria-label": title, role: target ? "region" : "dialog", hidden: !target });
@@ -30,7 +30,7 @@ class Widget {
     this.root.addEventListener("keydown", (event) => this.pressed(event));
     this.host = document.createElement("chapterverse-widget");
     this.host.attachShadow({ mode: "open" }).append(this.root);
-    const filters = { ...(module && { module }), ...(prefix && { source_url_prefix: new URL(prefix, location.href).href }) };
+    const filters = { ...(module && { module }), ...(prefix && { source_url_prefix: new URL(prefix, location.href).href }), ...(book && { book }), ...(version && { version }) };
     this.ask = new AskBox({
       place: this.panel,
       api: new Api(BASE, async () => null),

@@ -41,8 +41,9 @@ from openai.types.shared import Reasoning
 
 from chapterverse.config import GENERATION_SECONDS
 from chapterverse.errors import AgentUnavailable, ChapterverseError, ConfigurationError
+from chapterverse.fields import MAX_TOP_K
 from chapterverse.health import LastCall
-from chapterverse.models import MAX_TOP_K, RetrievalRequest, SearchFilters
+from chapterverse.models import RetrievalRequest, SearchFilters
 from chapterverse.turns import Turn
 from chapterverse.writing import Finished, Stopped, Task, WriterEvent, prompts
 from chapterverse.writing.failures import VENDOR_FAULTS, Service
@@ -76,6 +77,8 @@ _CONFIG = RunConfig(tracing_disabled=True, tool_not_found_behavior="return_error
 
 # Plain types only: servers differ in what else of JSON Schema they take.
 _VALUES = {"type": "array", "items": {"type": "string"}}
+# Not which editions: that is for the reader to choose.
+_NARROWING = [name for name in SearchFilters.model_fields if name not in ("book", "version")]
 _PARAMETERS: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {
@@ -84,8 +87,7 @@ _PARAMETERS: Final[dict[str, Any]] = {
         "filters": {
             "type": "object",
             "description": "Which passages may be found. Leave out unless the reader asks for it.",
-            "properties": dict.fromkeys(SearchFilters.model_fields, _VALUES)
-            | {"source_url_prefix": {"type": "string"}},
+            "properties": dict.fromkeys(_NARROWING, _VALUES) | {"source_url_prefix": {"type": "string"}},
         },
     },
     "required": ["query"],

@@ -80,7 +80,7 @@ async def _choose(task: Task) -> list[Proven]:
 
 
 def _place(task: Task, excerpt: Proven) -> str:
-    return task.evidence.passages[excerpt.units[0].ref.passage - 1].breadcrumb
+    return task.evidence.passages[excerpt.units[0].ref.passage - 1].place
 
 
 async def _cut(task: Task, passage: IssuedPassage, reading: Reading) -> Proven | None:

@@ -9,19 +9,15 @@ from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_
 from chapterverse.api.errors import problem
 from chapterverse.book import page_id_for
 from chapterverse.errors import ValidationFailed
-from chapterverse.models import (
-    ChatRequest,
-    Query,
-    RetrievalRequest,
-    SearchFilters,
-    Selection,
-    SessionId,
-    Strict,
-    Text,
-    TopK,
-)
+from chapterverse.fields import OneOrMore, Query, Selection, SessionId, Text, TopK
+from chapterverse.index import Index
+from chapterverse.models import ChatRequest, RetrievalRequest, SearchFilters, Strict
+from chapterverse.retrieval import editions_in
 
-_FILTERS = 'Use only passages that match, for example {"module": "ros2"} or {"page_title": ["Nodes", "Topics"]}.'
+_FILTERS = (
+    'Use only passages that match, for example {"module": "ros2"} or {"page_title": ["Nodes", "Topics"]}. '
+    '{"book": "guide", "version": "1.0"} asks one edition; default: the latest version of each book, see list_books.'
+)
 
 
 class SearchArguments(Strict):
@@ -70,6 +66,8 @@ class ReadArguments(Strict):
 
     page_id: Text | None = Field(None, description="As search results and citations give it.")
     url: Text | None = Field(None, description="Address of the page, with or without a section's anchor.")
+    book: OneOrMore | None = Field(None, description="With url: the book; default: all of them.")
+    version: OneOrMore | None = Field(None, description="With url: the version; default: the latest one.")
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:
@@ -77,9 +75,20 @@ class ReadArguments(Strict):
             raise ValueError("give either page_id or url")
         return self
 
-    def id(self) -> str:
-        """The id of the page that is meant."""
-        return self.page_id or page_id_for((self.url or "").partition("#")[0])
+    async def id(self, index: Index) -> str:
+        """The id of the page that is meant. An address may be in several books: then it is the first of them."""
+        if self.page_id:
+            return self.page_id
+        scope = await editions_in(SearchFilters(book=self.book, version=self.version), index)
+        ids = [page_id_for((self.url or "").partition("#")[0], edition.key) for edition in scope]
+        if len(ids) == 1:
+            return ids[0]
+        found = {page.page_id for page in await index.pages()}
+        return next((one for one in ids if one in found), ids[0])
+
+
+class NoArguments(Strict):
+    """Of `list_books`."""
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from starlette.types import Message, Receive, Scope, Send
 from chapterverse.api.chat import Asking
 from chapterverse.api.limits import MAX_BODY, admitted
 from chapterverse.api.request_log import note
+from chapterverse.api.services import services_of
 from chapterverse.api.streaming import while_present
 from chapterverse.errors import ChapterverseError
 from chapterverse.models import ChatRequest, ChatResponse
@@ -37,8 +38,7 @@ class SharedDesk:
     @property
     def services(self) -> Services:
         """Those of the running server."""
-        services: Services = self.request.app.state.services
-        return services
+        return services_of(self.request)
 
     def slot(self) -> AbstractAsyncContextManager[object]:
         """In turn with all other clients."""

@@ -1,4 +1,4 @@
-"""What the MCP door offers: four tools over the book, and its pages as resources.
+"""What the MCP door offers: tools over the book, and its pages as resources.
 
 Errors of a tool are results with `isError` and the common error body; errors of a resource are JSON-RPC errors with
 that body as their data. The transport is a `Desk`, so that the same tools serve stdio and HTTP.
@@ -17,9 +17,17 @@ from pydantic import BaseModel
 
 from chapterverse import __version__
 from chapterverse.api.feedback import keep_feedback
-from chapterverse.api.inert import advice_of, inert, inert_line, link_to, marked, place_of, written
-from chapterverse.api.mcp.arguments import AskArguments, ReadArguments, SearchArguments, reading_arguments
-from chapterverse.api.pages import read_page
+from chapterverse.api.inert import advice_of, inert, inert_line, link_to, marked, written
+from chapterverse.api.mcp.arguments import (
+    AskArguments,
+    NoArguments,
+    ReadArguments,
+    SearchArguments,
+    reading_arguments,
+)
+from chapterverse.api.pages import BookList, list_books, read_page
+from chapterverse.book import edition_names
+from chapterverse.editions import NAMELESS, edition_label
 from chapterverse.errors import ChapterverseError, InternalError, NotFound
 from chapterverse.evidence.citations import markers_in
 from chapterverse.models import (
@@ -40,10 +48,11 @@ PAGES: Final = "chapterverse://pages/"  # a page's id follows
 LISTED: Final = 1000  # resources in one answer; a cursor leads to the next
 
 _INSTRUCTIONS = (
-    "Answers from one book. ask_book gives an answer whose every sentence was checked against the passage it cites; "
-    "keep its [1] markers and name the sources. status `refused` means that the book does not say: do not answer from "
-    "elsewhere as if it did. search_documentation finds passages, read_page gives a whole page. When the user says "
-    "that an answer was good or bad, tell the book's author with rate_answer."
+    "Answers from a book, or several. ask_book gives an answer whose every sentence was checked against the passage it "
+    "cites; keep its [1] markers and name the sources. status `refused` means that the book does not say: do not "
+    "answer from elsewhere as if it did. search_documentation finds passages, read_page gives a whole page. Where "
+    "list_books lists several books or versions, the latest version of each is asked unless filters name others. "
+    "When the user says that an answer was good or bad, tell the book's author with rate_answer."
 )
 
 
@@ -113,7 +122,7 @@ class BookServer:
             types.Resource(
                 uri=PAGES + page.page_id,
                 name=page.url,
-                title=page.title,
+                title=" › ".join(filter(None, (edition_label(*edition_names(page.edition)), page.title))),
                 mime_type="text/plain",
             )
             for page in pages[start:end]
@@ -174,8 +183,7 @@ async def _search(given: dict[str, Any], desk: Desk) -> types.CallToolResult:
     async with desk.slot():
         found = await find_passages(request, desk.services.embedder, desk.services.index)
     passages = [
-        f"{chunk.rank}. {_place(chunk.page_title, chunk.section_heading)}\n{link_to(chunk.source_url)}\n\n"
-        f"{inert(chunk.chunk_text)}"
+        f"{chunk.rank}. {inert_line(chunk.place)}\n{link_to(chunk.source_url)}\n\n{inert(chunk.chunk_text)}"
         for chunk in found.results
     ]
     return _result(found, *(passages or ["No passage of the book fits."]))
@@ -186,8 +194,7 @@ async def _ask(given: dict[str, Any], desk: Desk) -> types.CallToolResult:
         question = AskArguments.model_validate(given).request()
     answer = await desk.answer(question)
     sources = [
-        f"[{number}] {_place(source.page_title, source.section_heading)}\n{link_to(source.source_url)}\n"
-        f"“{inert(source.quote)}”"
+        f"[{number}] {inert_line(source.place)}\n{link_to(source.source_url)}\n“{inert(source.quote)}”"
         for number, source in enumerate(answer.sources, start=1)
     ]
     advice = "\n".join(advice_of(answer)) if answer.advice else ""
@@ -199,8 +206,20 @@ async def _read(given: dict[str, Any], desk: Desk) -> types.CallToolResult:
     with reading_arguments():
         wanted = ReadArguments.model_validate(given)
     async with desk.slot():
-        page = await read_page(wanted.id(), desk.services.index, wanted.url or "")
+        index = desk.services.index
+        page = await read_page(await wanted.id(index), index, wanted.url or "")
     return _result(page, inert(page.text))
+
+
+async def _books(given: dict[str, Any], desk: Desk) -> types.CallToolResult:
+    with reading_arguments():
+        NoArguments.model_validate(given)
+    listed = list_books((await desk.services.index.manifest()).shelf)
+    lines = [
+        f"- {inert_line(book.name or NAMELESS)}: {inert_line(', '.join(one.version or '-' for one in book.versions))}"
+        for book in listed.books
+    ]
+    return _result(listed, "\n".join(lines))
 
 
 async def _rate(given: dict[str, Any], desk: Desk) -> types.CallToolResult:
@@ -254,6 +273,15 @@ _TOOLS: Final[dict[str, tuple[types.Tool, Run]]] = {
         ),
         _read,
     ),
+    "list_books": (
+        _tool(
+            "list_books",
+            "List the books on this server and their versions, the latest first, for the filters book and version.",
+            NoArguments,
+            BookList,
+        ),
+        _books,
+    ),
     "rate_answer": (
         _tool(
             "rate_answer",
@@ -278,10 +306,6 @@ def _result(value: BaseModel, *texts: str) -> types.CallToolResult:
 
 def _text(text: str) -> types.TextContent:
     return types.TextContent(text=text)
-
-
-def _place(title: str, heading: str) -> str:
-    return inert_line(place_of(title, heading))
 
 
 def _error_body(failure: ChapterverseError) -> dict[str, Any]:

@@ -1,0 +1,70 @@
+"""The texts and numbers that requests are made of, each with its rules and what OpenAPI says of them."""
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, Field, StrictBool
+from pydantic.config import JsonDict
+
+MAX_QUERY_CHARS = 2000
+MAX_SELECTION_CHARS = 10_000
+MAX_TOP_K = 20
+MAX_COMMENT_CHARS = 1000
+
+_UUID4 = r"^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-4[0-9A-Fa-f]{3}-[89ABab][0-9A-Fa-f]{3}-[0-9A-Fa-f]{12}$"
+
+
+def _refuse_nul(text: str) -> str:
+    if "\x00" in text:
+        raise ValueError("must not contain the NUL character; remove it and send the text again")
+    return text
+
+
+def _as_list(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+def refuse_non_number(value: object) -> object:
+    """Refuse what would be read as a number though the description says that only numbers are: "5", true."""
+    if isinstance(value, str | bool):
+        raise ValueError("must be a number")
+    return value
+
+
+def _uuid4(value: str) -> str:
+    if not re.fullmatch(_UUID4, value):
+        raise ValueError("must be a UUID v4 of 36 characters, or null for a new session")
+    return value.lower()
+
+
+def _turn_id(value: str) -> str:
+    if not re.fullmatch(_UUID4, value):
+        raise ValueError("must be the turn_id of an answer, a UUID v4 of 36 characters")
+    return value.lower()
+
+
+# Lengths are checked before anything else, so that a fault in them is told as one of a text. The patterns say in the
+# description what the validators see to, with better messages.
+_PLAIN: JsonDict = {"pattern": r"^[^\x00]*$"}
+_NOT_BLANK: JsonDict = {"pattern": r"^[^\x00]*[^\s\x00][^\x00]*$"}
+Text = Annotated[str, Field(json_schema_extra=_PLAIN), AfterValidator(_refuse_nul)]
+Query = Annotated[
+    str, Field(min_length=1, max_length=MAX_QUERY_CHARS, json_schema_extra=_NOT_BLANK), AfterValidator(_refuse_nul)
+]
+Selection = Annotated[str, Field(max_length=MAX_SELECTION_CHARS, json_schema_extra=_PLAIN), AfterValidator(_refuse_nul)]
+Prefix = Annotated[str, Field(min_length=1, max_length=2000, json_schema_extra=_NOT_BLANK), AfterValidator(_refuse_nul)]
+_Several = Annotated[list[Text], Field(min_length=1, max_length=100)]
+OneOrMore = Annotated[_Several, BeforeValidator(_as_list, json_schema_input_type=Text | _Several)]
+Score = Annotated[float, Field(ge=0.0, le=1.0)]
+Threshold = Annotated[Score, BeforeValidator(refuse_non_number)]
+TopK = Annotated[int, Field(ge=1, le=MAX_TOP_K), BeforeValidator(refuse_non_number)]
+_MetadataName = Annotated[Text, Field(min_length=1, max_length=64)]
+_MetadataNumber = Annotated[float, Field(ge=-(2**53), le=2**53, allow_inf_nan=False, strict=True)]
+_MetadataText = Annotated[Text, Field(max_length=500)]
+_MetadataValue = (
+    StrictBool | _MetadataNumber | _MetadataText | Annotated[list[_MetadataText], Field(max_length=20)] | None
+)
+ThreadMetadata = Annotated[dict[_MetadataName, _MetadataValue], Field(max_length=20)]
+SessionId = Annotated[str, AfterValidator(_uuid4), Field(json_schema_extra={"format": "uuid", "pattern": _UUID4})]
+TurnId = Annotated[str, AfterValidator(_turn_id), Field(json_schema_extra={"format": "uuid", "pattern": _UUID4})]
+Comment = Annotated[str, Field(max_length=MAX_COMMENT_CHARS, json_schema_extra=_PLAIN), AfterValidator(_refuse_nul)]
