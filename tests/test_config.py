@@ -65,6 +65,9 @@ def test_lists_are_comma_separated(monkeypatch: pytest.MonkeyPatch) -> None:
         ("TRUSTED_PROXIES", "10.0.0.1,nowhere"),
         ("LOG_LEVEL", "LOUD"),
         ("API_KEYS", "sha256:12"),
+        ("GEMINI_API_KEY", "schlüssel"),
+        ("OPENAI_API_KEY", "two\nlines"),
+        ("OPENAI_API_KEY", "  "),
     ],
 )
 def test_a_value_that_cannot_work_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:

@@ -1,5 +1,8 @@
 """Which writer and which judge the settings choose."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -69,3 +72,16 @@ def test_a_prompt_of_ones_own(tmp_path: Path) -> None:
 def test_a_value_that_cannot_work_is_refused(judge: str) -> None:
     with pytest.raises(ConfigurationError, match="JUDGE"):
         Settings.load(judge=judge)
+
+
+def test_a_server_checks_its_settings_without_the_agents_library(tmp_path: Path) -> None:
+    # It takes half of a server's start, in which index and database can start meanwhile.
+    script = (
+        "import asyncio, sys; from chapterverse.config import Settings; from chapterverse.wiring import check_engines; "
+        "asyncio.run(check_engines(Settings.load())); print('agents' in sys.modules)"
+    )
+    settings = {"GEMINI_API_KEY": "key", "CHAPTERVERSE_HOME": str(tmp_path)}
+    shown = subprocess.run(
+        [sys.executable, "-c", script], env=os.environ | settings, capture_output=True, text=True, check=False
+    )
+    assert shown.stdout == "False\n", shown.stderr

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.readers.compare import PageFacts, bare
-from chapterverse.book import Page
+from chapterverse.book import CONTENTS, Page
 from chapterverse.ingestion.composing import compose
 from chapterverse.ingestion.document import Document, NothingToRead, Unreadable
 from chapterverse.ingestion.folder import Folder
@@ -63,6 +63,8 @@ def address(page: Page) -> str:
 def facts_of(page: Page) -> PageFacts:
     facts, said = PageFacts(), []
     for block in page.blocks:
+        if block.info == CONTENTS:
+            continue
         text = page.text[block.start : block.end]
         said.append(block.caption)
         if block.kind == "code":

@@ -26,8 +26,8 @@ from bench.results import ROOT
 from chapterverse.book import page_id_for
 
 PICTURES: Final = ROOT / "docs" / "images" / "readers"
-_WIDTH: Final = 640  # of each side
-_HEIGHT: Final = 1000
+_WIDTH: Final = 600  # of each side
+_HEIGHT: Final = 900
 _MAX_BYTES: Final = 100_000
 _BOTH = """<body style="margin:0;display:flex;gap:12px;background:#888;font:16px sans-serif">
 <div style="background:#fff"><b style="display:block;padding:6px">the site</b><img src="{0}"></div>
@@ -52,13 +52,14 @@ SHOWN: Final = (
         "configuration/packages/configuring-amcl.html", "configuration/packages/configuring-amcl.rst", "Parameters",
     ),
     Picture(
-        "tutorial", "code, links, lists", "sphinx/nav2",
-        "tutorials/docs/navigation2_with_slam.html", "tutorials/docs/navigation2_with_slam.rst", "Overview",
+        "tutorial", "lists of pages, emphasis, lists, links", "sphinx/nav2",
+        "configuration/packages/configuring-smac-planner.html", "configuration/packages/configuring-smac-planner.rst",
+        "Provided Plugins",
     ),
     Picture(
-        "drawings", "an image with its caption, lists, links", "sphinx/nav2",
-        "configuration/packages/configuring-smac-planner.html", "configuration/packages/configuring-smac-planner.rst",
-        "Smac Planner",
+        "drawings", "an image, parameters", "sphinx/nav2",
+        "configuration/packages/costmap-plugins/asymmetric_inflation.html",
+        "configuration/packages/costmap-plugins/asymmetric_inflation.rst", "Asymmetric Inflation Layer Parameters",
     ),
     Picture(
         "tables", "tables, links", "sphinx/nav2", "plugins/index.html", "plugins/index.rst", "Costmap Layers",

@@ -20,6 +20,7 @@ RECIPE: Final = "5"  # raise it when readers or chunking give other pages or chu
 OLDEST_RECIPE: Final = "4"  # of an index that can still be asked; its pages are read again by the next ingest
 
 CAPTION: Final = "caption"  # `Block.info` of a paragraph that belongs to the image above it
+CONTENTS: Final = "contents"  # of a list of pages, which is shown but neither searched nor cited
 
 _NAMESPACE = uuid.UUID("6f0c9a52-6b0e-5f0a-9d57-0c4a8f1f7a11")  # ours, for UUIDv5 ids of pages and chunks
 
@@ -47,7 +48,7 @@ class Block:
     start: int
     end: int
     section: int  # index into Page.sections of the section that holds it
-    info: str = ""  # language of code, kind of an admonition ("note"), address of an image; of a paragraph: CAPTION
+    info: str = ""  # language of code, kind of an admonition ("note"), address of an image; CAPTION, CONTENTS
     caption: str = ""  # of code: its file name or title, not part of the text
     inside: int = 0  # list items, admonitions, quotes and fields around it: blocks before it began them
 

@@ -186,6 +186,14 @@ class Settings(BaseSettings):
             raise ValueError(f"{value} must be an image file: {' '.join(LOGO_TYPES)}")
         return value
 
+    @field_validator("gemini_api_key", "openai_api_key")
+    @classmethod
+    def _sendable(cls, value: SecretStr | None) -> SecretStr | None:
+        key = value.get_secret_value().strip() if value else ""
+        if value and not (key and key.isascii() and key.isprintable()):
+            raise ValueError("must be plain printable characters")
+        return value
+
     @field_validator("gemini_base_url", "openai_base_url", "cohere_base_url", "judge_base_url")
     @classmethod
     def _http(cls, value: str | None) -> str | None:

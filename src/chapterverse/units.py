@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from chapterverse.book import Block, BlockKind, Unit, UnitKind
+from chapterverse.book import CONTENTS, Block, BlockKind, Unit, UnitKind
 from chapterverse.language import sentences
 
 MAX_UNIT_CHARS: Final = 3000  # a longer unit is cut into several
@@ -33,7 +33,7 @@ def cut_units(text: str, blocks: Sequence[Block]) -> tuple[Unit, ...]:
         if block.section != section or block.kind == "heading":
             lead, section = None, block.section
             lists.clear()
-        if block.kind in ("heading", "image"):
+        if block.kind in ("heading", "image") or block.info == CONTENTS:
             continue
         while lists and lists[-1][0] >= block.inside + (block.kind == "list"):
             lists.pop()

@@ -93,6 +93,18 @@ async def open_services(settings: Settings, *, at_once: bool = False) -> AsyncIt
         yield Services(settings, embedder, engines.index, (*dependencies, *judging), writer, conversations, judge)
 
 
+async def check_engines(settings: Settings) -> None:
+    """Choose every engine once, which refuses what cannot work by the variable's name. Nothing connects. The agent is
+    left out: its settings were checked when they were read, and it is imported while index and database start."""
+    async with AsyncExitStack() as closing:
+        await closing.enter_async_context(open_engines(settings))
+        choose_conversations(settings, closing)
+        watched_judge(settings, closing)
+        if settings.writer != "auto":
+            writer, _ = choose_writer(settings)
+            closing.push_async_callback(writer.close)
+
+
 @asynccontextmanager
 async def _starting(*probes: Coroutine[Any, Any, str | None]) -> AsyncIterator[None]:
     """Let engines start in the background. One that cannot will say so when it is asked something."""

@@ -48,4 +48,5 @@ def test_a_page_is_there_at_once(browser: Browser, example_server: Served) -> No
             warm, again = load(page, url)
             assert {name.partition("?")[0] for name in again} <= {"suggestions"}, "files are kept, and not asked about"
             times += [cold, warm]
+    print(f"usable after {median(times[::2]):.0f} ms cold, {median(times[1::2]):.0f} ms warm")
     assert median(times) < USABLE

@@ -539,6 +539,25 @@ def test_the_ask_panel_can_be_put_away(page: Page) -> None:
     expect(page.get_by_label("Your question")).to_be_focused()
 
 
+def test_on_a_phone_nothing_behind_a_drawer_can_be_reached(browser: Browser, server: Served) -> None:
+    with visiting(browser, server.url, f"/read/{LONG_PAGE.page_id}", viewport=NARROW, has_touch=True) as page:
+        page.locator("main .headed").first.wait_for()
+        page.get_by_role("button", name="Contents").click()
+        expect(page.locator(".contents")).to_be_visible()
+        page.touchscreen.tap(350, 500)  # beside it
+        expect(page.locator(".contents")).to_be_hidden()
+        page.get_by_role("button", name="Ask the book", exact=True).click()
+        for _ in range(8):
+            page.keyboard.press("Tab")
+            assert page.evaluate(
+                "document.activeElement === document.body || !!document.activeElement.closest('#cv-ask')"
+            )
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("button", name="Ask the book", exact=True)).to_be_focused()
+        page.get_by_role("button", name="Search the book").click()
+        expect(page.locator("#cv-search-box")).to_be_focused()
+
+
 def test_while_an_answer_comes_one_can_go_on_reading(page: Page) -> None:
     ask(page, "pause 1")
     expect(page.locator(".waiting .dots")).to_be_visible()

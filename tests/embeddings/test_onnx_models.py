@@ -1,7 +1,10 @@
 """The weights are the ones that were measured, they share one word table, and a file that is not there says so."""
 
+import ctypes
 import gc
 import hashlib
+import subprocess
+import sys
 from pathlib import Path
 from weakref import WeakValueDictionary
 
@@ -75,3 +78,14 @@ def test_embedders_of_one_process_share_their_model_and_the_last_one_frees_it(mo
     embedders.clear()
     gc.collect()
     assert not models
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="another heap than glibc's")
+def test_what_loading_took_and_freed_is_given_back() -> None:
+    script = (
+        "from chapterverse.trained.section_reader import shared_reader; shared_reader().load()\n"
+        "import ctypes, pathlib; pages = lambda: int(pathlib.Path('/proc/self/statm').read_text().split()[1])\n"
+        "kept = pages(); ctypes.CDLL(None).malloc_trim(0); print((kept - pages()) * 4096)"
+    )
+    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert int(shown.stdout) < 8e6

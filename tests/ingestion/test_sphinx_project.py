@@ -4,13 +4,15 @@ from pathlib import Path
 
 import pytest
 
+from chapterverse.ingestion.chunking import cut
 from chapterverse.ingestion.composing import compose
-from chapterverse.ingestion.document import Document, Fetched, Reference, Skipped
+from chapterverse.ingestion.document import Document, Fetched, NothingToRead, Reference, Skipped
 from chapterverse.ingestion.folder import Folder
 from chapterverse.ingestion.navigation import Entry, entries, navigation
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.readers import read
 from chapterverse.ingestion.sphinx_project import Project, doc_key, read_project
+from chapterverse.units import cut_units
 
 
 @pytest.fixture(autouse=True)
@@ -310,3 +312,25 @@ def test_titles_keep_escaped_signs_and_decorators_their_sign(tmp_path: Path) -> 
         if isinstance(one, Document) and one.path == "index.rst"
     ]
     assert "See The \\box command and `@run`." in text
+
+
+def test_a_list_of_pages_is_shown_but_neither_searched_nor_cited(tmp_path: Path) -> None:
+    files = {
+        "conf.py": "",
+        "index.rst": (
+            "Book\n====\n\nWords.\n\n.. toctree::\n   :hidden:\n\n   a\n\n"
+            ".. toctree::\n   :glob:\n\n   Bee <b>\n   more/*\n"
+        ),
+        "a.rst": "A\n=\n\nx\n",
+        "b.rst": "B\n=\n\n.. toctree::\n\n   a\n",
+        "more/c.rst": "The *C*\n=======\n\nx\n",
+    }
+    found = {one.path: one for one in _documents(_write(tmp_path, files)) if isinstance(one, Document)}
+    page = compose(found["index.rst"], read(found["index.rst"])[0])
+    assert page.text == "# Book\n\nWords.\n\n- Bee\n- The C"
+    assert [mark.target for mark in page.marks] == ["https://b.test/b.html", "https://b.test/more/c.html"]
+    assert [page.text[unit.start : unit.end] for unit in cut_units(page.text, page.blocks)] == ["Words."]
+    (chunk,) = cut(page, len, 500)
+    assert chunk.text == "# Book\n\nWords."
+    with pytest.raises(NothingToRead):
+        read(found["b.rst"])

@@ -4,14 +4,10 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import click
 
 from chapterverse.cli.command import command, reported
-
-if TYPE_CHECKING:
-    from chapterverse.config import Settings
 
 
 @click.command()
@@ -37,9 +33,10 @@ def serve(host: str, port: int, workers: int) -> int:
     from chapterverse.api.wire import BoundedHttp
     from chapterverse.config import Settings
     from chapterverse.terminal import err, show_error
+    from chapterverse.wiring import check_engines
 
     gc.disable()  # it takes a sixth of the time that the imports take; `main` switches it on again
-    asyncio.run(_check_engines(Settings.load()))  # a bad setting is told before anything starts
+    asyncio.run(check_engines(Settings.load()))  # a bad setting is told before anything starts
     if fault := _port_fault(host, port):
         show_error(f"cannot listen on {host}:{port}: {fault}", "Choose another with --port (or PORT=8001 make run).")
         return 1
@@ -147,14 +144,6 @@ async def doctor(as_json: bool) -> int:
     else:
         show_diagnosis(findings)
     return 0 if findings.healthy else 1
-
-
-async def _check_engines(settings: "Settings") -> None:
-    """Choose every engine once, which refuses what cannot work by the variable's name. Nothing connects."""
-    from chapterverse.wiring import open_services
-
-    async with open_services(settings):
-        pass
 
 
 def _port_fault(host: str, port: int) -> str:

@@ -9,6 +9,7 @@ stands elsewhere in the passages: that is the judge's work.
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Final
 
 from chapterverse.evidence.passages import Evidence, IssuedUnit
@@ -63,10 +64,19 @@ class Known:
         texts = [evidence.question, *places, *(text for unit in units for text in (unit.text, unit.head, unit.told))]
         self._text = f" {_plain(' '.join(dict.fromkeys(texts)))} "  # most units are told as they stand
         self._tokens = {form for token in set(_TOKEN.findall(self._text)) for form in _forms(token)}
-        parts = {part for token in self._tokens for part in _NAME_PARTS.findall(token)}
-        self._stems = {stem(part) for part in parts}
-        numbers = {_number(found[0]) for found in _NUMBER.finditer(self._text)}
-        self._numbers = numbers | {_NUMBER_WORDS[part] for part in parts if part in _NUMBER_WORDS}
+
+    @cached_property
+    def _parts(self) -> set[str]:
+        return {part for token in self._tokens for part in _NAME_PARTS.findall(token)}
+
+    @cached_property
+    def _stems(self) -> set[str]:
+        return {stem(part) for part in self._parts}
+
+    @cached_property
+    def _numbers(self) -> set[str]:
+        numbers = {_number(found) for found in set(_NUMBER.findall(self._text))}
+        return numbers | {_NUMBER_WORDS[part] for part in self._parts & _NUMBER_WORDS.keys()}
 
     def has_text(self, text: str) -> bool:
         """Whether a text stands there as it is, but for case, spacing and markup."""
@@ -81,9 +91,10 @@ class Known:
     def has_word(self, word: str) -> bool:
         """Whether a word stands there in any of its forms, or each of its parts does."""
         small = word.lower()
+        if small in self._tokens or stem(small) in self._stems:
+            return True
         parts = [part for part in _NAME_PARTS.findall(small) if len(part) > 1]
-        compound = len(parts) > 1 and all(stem(part) in self._stems for part in parts)
-        return small in self._tokens or stem(small) in self._stems or compound
+        return len(parts) > 1 and all(stem(part) in self._stems for part in parts)
 
     def has_identifier(self, token: str) -> bool:
         """Whether an identifier, flag or path stands there as a whole, or as a part of a longer one."""
@@ -178,7 +189,7 @@ def _missing_word(text: str, known: Known, *, names: bool) -> str:
     words = list(_TOKEN.finditer(text))
     for at, found in enumerate(words):
         token = found[0].rstrip(".,:'’")
-        begins = _SENTENCE_START.search(text[: found.start()][-12:]) is not None
+        begins = token[:1].isupper() and _SENTENCE_START.search(text[: found.start()][-12:]) is not None
         follows = words[at + 1][0].lower() if at + 1 < len(words) else ""
         after_number = at > 0 and words[at - 1][0][-1].isdigit()
         if not names and not any(character.isdigit() for character in token):

@@ -404,7 +404,7 @@ def _words(text: str) -> str:
 def _by_words(units: Sequence[IssuedUnit]) -> dict[str, IssuedUnit]:
     """The units that can be understood alone by their words, as they stand and as they are told; the first counts."""
     own = [unit for unit in reversed(units) if unit.kind == "row" or not unit.head]
-    return {_words(text): unit for unit in own for text in (without_mark(unit.text), unit.told)}
+    return {_words(text): unit for unit in own for text in {without_mark(unit.text), unit.told}}
 
 
 def _as_sentence(unit: IssuedUnit) -> str:

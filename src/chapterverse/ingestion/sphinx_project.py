@@ -178,6 +178,11 @@ class Project:
         references: dict[str, Reference] = {}
         found = self.files.get(document.path, _Found())
         own = found.objects
+        name = posixpath.splitext(document.path)[0]
+        for number, tree in enumerate(found.toctrees):
+            for place, (title, target) in enumerate(self._entries(tree, name)):
+                page = self.documents[target]
+                references[f"toctree:{number}:{place}"] = Reference(page, "", title or self.files[page].title)
         for label in (label for _, labels in found.captioned for label in labels):
             if (known := self.references.get(f"label:{label}")) and known.number:
                 references[f"label:{label}"] = known

@@ -20,6 +20,7 @@ const place = at("page");
 const ROOT = new URL(document.documentElement.dataset.root, location.href).href; // of the server; the address changes, this does not
 const PRISM = new URL("prism.js", import.meta.url).href;
 const NARROW = matchMedia("(max-width: 860px)"); // as in reader.css: the ask panel is a sheet over the page
+const BEHIND = ".skip, .bar, .contents, .page, .ask-bar"; // the ask panel where it is a sheet
 const PAGE = /^read\/([0-9a-f-]{36})$/i;
 
 class Reader {
@@ -254,7 +255,9 @@ class Reader {
 
   showAskState() {
     at("ask-button").setAttribute("aria-expanded", String(!this.isAskAway()));
-    document.body.classList.toggle("covered", NARROW.matches && document.body.dataset.drawer === "ask");
+    const covered = NARROW.matches && document.body.dataset.drawer === "ask";
+    document.body.classList.toggle("covered", covered);
+    for (const node of document.querySelectorAll(BEHIND)) node.inert = covered; // no focus where it cannot be seen
   }
 
   closeDrawers() {
@@ -281,6 +284,7 @@ class Reader {
   /** Links to pages of the book are opened in place, so that an answer under way goes on. */
   clicked(event) {
     const link = event.target.closest?.("a[href]");
+    if (document.body.dataset.drawer === "contents" && !event.target.closest?.(".contents, .for-contents")) this.closeDrawers();
     if (!link || event.defaultPrevented || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
     if (link.classList.contains("skip")) {
       event.preventDefault();

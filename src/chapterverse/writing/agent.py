@@ -351,12 +351,14 @@ class AgentWriter:
         run = asyncio.create_task(Runner.run(agent, cast(_Items, self._input(course)), run_config=_CONFIG, **limits))
         run.add_done_callback(lambda _: said.put_nowait(None))
         try:
-            while True:
+            over = False
+            while not over:
                 async with asyncio.timeout_at(end):
-                    piece = await said.get()
-                if piece is None:
-                    break
-                yield piece
+                    pieces = [await said.get()]
+                while not said.empty():  # what came meanwhile is taken together
+                    pieces.append(said.get_nowait())
+                over = pieces[-1] is None
+                yield "".join(filter(None, pieces))
             await run
         except (ChapterverseError, MaxTurnsExceeded, TimeoutError):
             raise

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from importlib import import_module
 
 from chapterverse import plugins
+from chapterverse.book import CONTENTS
 from chapterverse.errors import ConfigurationError
-from chapterverse.ingestion.document import BuiltInFormat, Document, Draft, NothingToRead, Unreadable
+from chapterverse.ingestion.document import BuiltInFormat, Document, Draft, NothingToRead, Part, Unreadable
 
 _READERS: dict[BuiltInFormat | str, str] = {
     "markdown": "markdown",
@@ -27,10 +28,14 @@ _READERS: dict[BuiltInFormat | str, str] = {
 def read(document: Document) -> list[Draft]:
     """The pages that a document holds. Raises Unreadable or NothingToRead with the reason for the ledger."""
     drafts = _reader(document.format)(document)
-    with_text = [draft for draft in drafts if any(part.kind not in ("heading", "image") for part in draft.parts)]
+    with_text = [draft for draft in drafts if any(map(_is_text, draft.parts))]
     if not with_text:
         raise NothingToRead("no text in it")
     return with_text
+
+
+def _is_text(part: Part) -> bool:
+    return part.kind not in ("heading", "image") and part.info != CONTENTS
 
 
 def _reader(form: str) -> Callable[[Document], list[Draft]]:

@@ -7,6 +7,7 @@ opened only inside the folder of the source (`inclusion.py`). Names that nobody 
 import posixpath
 import re
 from collections.abc import Sequence
+from itertools import count, takewhile
 from textwrap import dedent
 from typing import Any, ClassVar
 
@@ -18,7 +19,9 @@ from docutils.parsers.rst.languages import en as english
 from docutils.statemachine import StringList
 from docutils.utils import unescape
 
+from chapterverse.book import CONTENTS
 from chapterverse.ingestion.document import Document, NothingToRead, Part, Unreadable
+from chapterverse.ingestion.inline import styled
 from chapterverse.ingestion.readers import large_tables
 from chapterverse.ingestion.readers.cleaning import pipe_table
 from chapterverse.ingestion.readers.included_lines import dedented, include_lines, literal_lines
@@ -36,7 +39,7 @@ _LEFT_OUT = words(
     "autoattribute autoclass autodata autoenum autoexception autofunction automethod automodule autoproperty "
     "autosummary bibliography click codeauthor default-domain graphviz digraph graph ifconfig index "
     "inheritance-diagram mermaid meta minigallery plot py:module module query-param-ref redirect-from "
-    "sectionauthor sectnum tabularcolumns target-notes testcleanup testsetup toctree todolist uml cssclass "
+    "sectionauthor sectnum tabularcolumns target-notes testcleanup testsetup todolist uml cssclass "
     "moduleauthor doxygenfunction doxygenclass youtube doxygenstruct doxygenfile doxygenenum doxygendefine "
     "doxygentypedef jupyter-execute program sphinx_gallery_tags"
 )
@@ -107,6 +110,20 @@ class _LeftOut(_Body):
             self._around.module = self._argument()
             return super().run()
         return []
+
+
+class _Toctree(_Body):
+    """The pages below this one, as the site lists them; the project knows which these are (`sphinx_project.py`)."""
+
+    def run(self) -> list[nodes.Node]:
+        number, self._around.toctrees = self._around.toctrees, self._around.toctrees + 1
+        if "hidden" in self.options:
+            return []
+        known = self._around.references
+        keys = takewhile(known.__contains__, (f"toctree:{number}:{place}" for place in count()))
+        pages = [known[key] for key in keys]
+        text = "\n".join(f"- {styled('link', page.title, address_of(page))}" for page in pages if page.title)
+        return [read_parts(parts=(Part("list", text, info=CONTENTS),))] if text else []
 
 
 class _CurrentModule(_Body):
@@ -452,6 +469,7 @@ def shown_in_html(expression: str) -> bool:
 
 _DIRECTIVES: dict[type[Directive], list[str]] = {
     _LeftOut: _LEFT_OUT,
+    _Toctree: ["toctree"],
     _CurrentModule: ["currentmodule", "py:currentmodule"],
     _Highlight: ["highlight"],
     _Program: _PROGRAMS,

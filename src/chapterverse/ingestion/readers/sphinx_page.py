@@ -28,6 +28,7 @@ class Surroundings:
     language: str = ""  # of code that does not say it
     module: str = ""
     classes: int = 0  # described classes around this place
+    toctrees: int = 0  # that were met so far
     inclusion: Inclusion | None = None
     tables: list[str] = field(default_factory=list)  # that were taken out of the text (`large_tables.py`)
     opened: list[AbstractContextManager[None]] = field(default_factory=list)  # files that are being included
