@@ -86,6 +86,8 @@ async def _book(services: Services) -> Finding:
     if damage := await services.index.verify():
         return Finding("book", engine, "", "down", damage, _REBUILD)
     told = f"{manifest.pages:,} pages, {manifest.chunks:,} passages, ingested {manifest.created_at[:16]} UTC"
+    if len(manifest.shelf) > 1:
+        told += f"; {len(manifest.shelf)} editions, see: chapterverse books"
     if flagged := [page.url for page in await services.index.pages() if page.flags]:
         named = ", ".join(flagged[:SHOWN_PAGES]) + (", …" if len(flagged) > SHOWN_PAGES else "")
         told += f"; {len(flagged):,} flagged, because they talk to a language model: {named}"

@@ -63,9 +63,13 @@ def test_a_manifest_comes_back(manifest: Manifest) -> None:
 
 
 def test_kinds_tell_points_apart_and_every_keyword_is_stored() -> None:
-    payload = points.chunk_to_payload(write_page("p.html", ["text"]).chunks[0])
+    chunk = write_page("p.html", ["text"]).chunks[0]
+    payload = points.chunk_to_payload(dataclasses.replace(chunk, edition="guide@1"))
     assert payload["kind"] == "chunk"
     assert set(points.KEYWORDS) <= payload.keys()
+    unnamed = points.chunk_to_payload(chunk)
+    assert set(points.KEYWORDS) - unnamed.keys() == {"edition"}, "the unnamed edition is stored as it always was"
+    assert points.chunk_from_payload(unnamed) == chunk
 
 
 def test_ancestors_end_in_a_slash() -> None:

@@ -33,5 +33,6 @@ def test_a_broken_file_is_refused_when_it_is_loaded(text: str, tmp_path: Path, m
         prompts._read("answer.md", "refusal")
 
 
-def test_the_tool_offers_every_filter() -> None:
-    assert set(_PARAMETERS["properties"]["filters"]["properties"]) == set(SearchFilters.model_fields)
+def test_the_tool_offers_every_filter_but_those_that_the_reader_chooses() -> None:
+    offered = set(_PARAMETERS["properties"]["filters"]["properties"])
+    assert offered == set(SearchFilters.model_fields) - {"book", "version"}

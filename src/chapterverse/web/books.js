@@ -14,7 +14,8 @@ export function showBooks(place, root) {
   if (!place.dataset.books) return;
   const { books } = JSON.parse(place.dataset.books);
   const opened = editionIn(root);
-  const top = opened ? root.slice(0, root.lastIndexOf("/editions/") + 1) : root;
+  const { pathname } = new URL(root);
+  const top = opened ? pathname.slice(0, pathname.lastIndexOf("/editions/") + 1) : pathname;
   const [name, version] = decodeURIComponent(opened).split("@");
   const book = opened ? books.find((each) => each.name === name) : books.length === 1 ? books[0] : null;
   // Of an edition; of a book: of its latest version, whichever that will be.

@@ -1,0 +1,56 @@
+"""The switcher of books and versions in the header of the page, on a real server in a real browser."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from bench.editions import facts
+from playwright.sync_api import Browser, Page, expect
+
+from chapterverse.config import Settings
+from tests.browser.chromium import ask, shoot, visiting
+from tests.served import Served, serve
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+PORT = facts(parts=1)[0]
+
+
+@pytest.fixture(scope="module")
+def server(editions_home: Path, postgres_url: str) -> Iterator[Served]:
+    settings = Settings.load(chapterverse_home=editions_home, database_url=postgres_url, api_rate_limit=100_000)
+    with serve(settings) as served:
+        yield served
+
+
+def cited(page: Page, text: str) -> None:
+    """Ask, and see the text in what is cited."""
+    ask(page, PORT.question)
+    expect(page.locator(".turn").last).to_contain_text(text)
+
+
+def test_a_reader_switches_book_and_version(browser: Browser, server: Served) -> None:
+    with visiting(browser, server.url) as page:
+        book = page.get_by_label("Book", exact=True)
+        expect(book.locator("option")).to_have_text(["All books", "The Harbor", "robots"])
+        expect(page.get_by_label("Version", exact=True)).to_have_count(0)
+        book.select_option("The Harbor")
+        page.wait_for_url("**/editions/harbor/**")
+        version = page.get_by_label("Version", exact=True)
+        expect(version.locator("option")).to_have_text(["2.0 (latest)", "1.0"])
+        cited(page, PORT.told("2.0").rstrip("."))
+        version.select_option("1.0")
+        page.wait_for_url("**/editions/harbor@1.0/**")
+        expect(page.get_by_label("Version", exact=True)).to_have_value("/editions/harbor@1.0/")
+        cited(page, PORT.told("1.0").rstrip("."))
+        shoot(page, "books-switched")
+        page.get_by_label("Book", exact=True).select_option("All books")
+        page.wait_for_url(f"{server.url}/**")
+        expect(page.get_by_label("Version", exact=True)).to_have_count(0)
+
+
+def test_one_book_alone_has_no_switcher(browser: Browser, small_server: Served) -> None:
+    with visiting(browser, small_server.url) as page:
+        expect(page.locator("main h1")).to_be_visible()
+        assert page.locator("#book-switch").inner_html() == ""
+        assert "books.js" not in page.content()
