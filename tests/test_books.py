@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,13 @@ import pytest
 from bench.editions import BOOK, Fact, ask_all, facts, summary
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from selectolax.lexbor import LexborHTMLParser
 
 from chapterverse import Book
 from chapterverse.config import Settings
+from chapterverse.evaluation.suggesting import Suggestion, make_suggestions
+from chapterverse.evaluation.suggestions import Kept, Shelf
+from chapterverse.wiring import open_services
 from tests.cli.process import assert_refused, chapterverse
 from tests.llm_stub import Calls, Quotes, serving_llm
 from tests.served import Served, serve
@@ -194,6 +199,60 @@ def test_the_address_of_an_edition_needs_the_key_too(editions_home: Path, postgr
         assert "scheduler" not in server.http.get("/editions/harbor/").text
 
 
+def test_the_page_shows_each_book_and_leads_to_the_other_versions(server: Served) -> None:
+    page = LexborHTMLParser(server.http.get("/").text)
+    assert [found.text() for found in page.css(".contents h2")] == ["The Harbor 2.0", "robots"]
+    assert [found.attributes["data-edition"] for found in page.css(".contents section")] == ["harbor@2.0", "robots"]
+    assert len(page.css(".contents a")) == 5
+    assert [found.attributes["href"] for found in page.css(".chapter h2 a")] == ["editions/harbor/", "editions/robots/"]
+    assert [found.attributes["href"] for found in page.css(".versions a")] == ["editions/harbor@1.0/"]
+    assert page.css("#book-switch")[0].attributes["data-books"] == server.http.get("/books").text
+    old = LexborHTMLParser(server.http.get("/editions/harbor@1.0/").text)
+    assert [found.text() for found in old.css("title, .brand span, main h1")] == ["The Harbor"] * 3
+    assert [found.attributes["href"] for found in old.css(".versions a")] == ["../../editions/harbor@2.0/"]
+    assert len(old.css(".contents a")) == 3 and not old.css(".contents section")
+
+
+def test_a_page_of_an_edition_that_is_not_shown_is_read_at_its_own_address(server: Served) -> None:
+    there = server.http.get("/pages", params=OLD).json()["pages"][0]
+    for path in ("", "/editions/harbor", "/editions/robots"):
+        moved = server.http.get(f"{path}/read/{there['page_id']}?quote=0-5")
+        assert moved.status_code == 307
+        target = moved.url.join(moved.headers["location"])
+        assert target.raw_path.decode() == f"/editions/harbor@1.0/read/{there['page_id']}?quote=0-5"
+    page = LexborHTMLParser(server.http.get(str(target)).text)
+    assert [found.text() for found in page.css(".contents [aria-current=page]")] == [there["title"]]
+    latest = server.http.get("/pages").json()["pages"][0]
+    shown = LexborHTMLParser(server.http.get(f"/read/{latest['page_id']}").text)
+    assert shown.css(".module")[0].text().startswith("harbor 2.0")
+    lost = server.http.get("/editions/harbor@3/")
+    assert lost.status_code == 404 and "harbor: 2.0, 1.0" in lost.text
+
+
+async def test_suggestions_are_tried_on_their_edition_and_offered_where_it_is_asked(
+    server: Served, editions_home: Path, database_url: str
+) -> None:
+    async with open_services(Settings.load(chapterverse_home=editions_home, database_url=database_url)) as services:
+        made = await make_suggestions(services, 2)
+    assert {(one.book, one.version) for one in made} == {("robots", "")}, "the headings of harbor give no question"
+    offered = [
+        Suggestion(question=f"What is {book} {version}?", page="p", book=book, version=version)
+        for book, version in ((BOOK, "1.0"), (BOOK, "1.0"), (BOOK, "2.0"), (BOOK, "2.0"), ("robots", ""))
+    ]
+    Shelf(editions_home).write(Kept(book="g", model="m", made_at=datetime.now(UTC), suggestions=offered))
+
+    def asked(path: str) -> list[tuple[str, str]]:
+        given = server.http.get(path).json()["suggestions"]
+        return [(one["book"], one["version"]) for one in given]
+
+    assert asked("/suggestions") == [(BOOK, "2.0"), ("robots", ""), (BOOK, "2.0")], "books in turn, the latest of each"
+    assert asked("/suggestions?book=harbor&version=1.0") == [(BOOK, "1.0")] * 2
+    assert asked("/editions/harbor@1.0/suggestions") == [(BOOK, "1.0")] * 2
+    assert asked("/editions/robots/suggestions") == [("robots", "")]
+    assert server.http.get("/suggestions?book=nothing").status_code == 400
+    (editions_home / "suggestions.json").unlink()
+
+
 async def test_the_tools_of_mcp(server: Served) -> None:
     async with (
         httpx2.AsyncClient(timeout=30, trust_env=False) as http,
@@ -224,6 +283,11 @@ def test_the_command_line(editions_home: Path, tmp_path: Path) -> None:
     assert_refused(editions_home, ["search", "x", "--book", "nothing"], 2, "The books are: harbor, robots.")
     assert_refused(editions_home, ["ingest", str(tmp_path), "--book", "a b"], 2, "--book a b: use up to 64")
     assert_refused(editions_home, ["forget", "docs"], 2, "docs is in harbor@1.0, harbor@2.0. Say which")
+    proof = tmp_path / "proof.json"
+    chapterverse(editions_home, "ask", PORT.question, "--version", "1.0", "--proof", str(proof))
+    assert [(one["book"], one["version"]) for one in json.loads(proof.read_bytes())["quotes"]] == [(BOOK, "1.0")]
+    verified = chapterverse(editions_home, "verify", str(proof))
+    assert "stands" in verified.stdout and "harbor 1.0" in verified.stdout
     assert_refused(editions_home, ["forget"], 2, "Name at least one SOURCE")
 
 

@@ -116,7 +116,7 @@ class Settings(BaseSettings):
         12,
         ge=0,
         le=50,
-        description="Questions that are tried and offered to readers; 0: none. A model answers each try.",
+        description="Questions of each edition, tried and offered to readers; 0: none. A model answers each try.",
     )
     agent_top_k: int = Field(5, ge=1, le=20, description="Passages a question is answered from.")
     agent_score_threshold: float | None = Field(None, ge=0, le=1, description="Least relevance of a passage, 0 to 1.")

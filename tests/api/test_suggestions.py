@@ -8,6 +8,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from chapterverse.book import Fingerprint, Manifest
 from chapterverse.config import Settings
 from chapterverse.evaluation.suggesting import Suggestion
 from chapterverse.evaluation.suggestions import Kept, Shelf
@@ -23,9 +24,16 @@ OFFERED = [
 ]
 
 
+class OneBook:
+    """An index of which only the manifest is asked for."""
+
+    async def manifest(self) -> Manifest:
+        return Manifest(Fingerprint("m", 3, "d"), "g", "2026-11-01T00:00:00", 9, 9)
+
+
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Served]:
-    with serve(Settings.load(chapterverse_home=tmp_path), opening=without_engines()) as served:
+    with serve(Settings.load(chapterverse_home=tmp_path), opening=without_engines(index=OneBook())) as served:
         yield served
 
 

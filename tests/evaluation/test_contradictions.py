@@ -53,6 +53,20 @@ async def test_another_section_that_says_otherwise_is_found_without_a_judge() ->
     assert (found.otherwise.text, found.otherwise.page_title) == ("The server listens on port 8080.", "B")
 
 
+async def test_another_version_of_the_book_contradicts_nothing_and_another_book_may() -> None:
+    asked = case("The server listens on port 8080.", "https://book.example/a.md#a")
+    (cited,), (found,) = asked.citations, asked.passages
+
+    def of(book: str, version: str) -> Case:
+        old = cited.model_copy(update={"book": "guide", "version": "1.0"})
+        other = found.model_copy(update={"book": book, "version": version})
+        return asked.model_copy(update={"citations": (old,), "passages": (other,)})
+
+    assert await conflicts_of(of("guide", "2.0"), None) == ()
+    (conflict,) = await conflicts_of(of("handbook", ""), None)
+    assert (conflict.said.head, conflict.otherwise.head) == ("guide 1.0 › A › Server", "handbook › B › Server")
+
+
 async def test_the_same_section_and_a_refusal_contradict_nothing() -> None:
     assert await conflicts_of(case("The server listens on port 8080.", "https://book.example/a.md#a"), None) == ()
     assert await conflicts_of(refused(), None) == ()

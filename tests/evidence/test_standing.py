@@ -1,11 +1,12 @@
 """Where a quote stands after the book changed: real engines over a book of two pages."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from chapterverse.book import Page
+from chapterverse.book import Edition, Page
 from chapterverse.config import Settings
 from chapterverse.evidence.standing import Quote, Standing, locate
 from chapterverse.ingestion.options import SourceOptions
@@ -30,7 +31,7 @@ class Library:
     def __init__(self, folder: Path, engines: Engines, home: Path) -> None:
         self.folder, self.engines, self.home = folder, engines, home
 
-    async def write(self, **pages: str | None) -> None:
+    async def write(self, into: Edition | None = None, **pages: str | None) -> None:
         for name, text in pages.items():
             path = self.folder / f"{name}.md"
             if text is None:
@@ -38,18 +39,19 @@ class Library:
             else:
                 path.write_text(text, "utf-8")
         workshop = Workshop(self.engines.index, self.engines.embedder, self.home)
-        await ingest([open_source(str(self.folder), SourceOptions())], workshop)
+        await ingest([open_source(str(self.folder), SourceOptions())], workshop, into=into or Edition())
 
-    async def page(self, title: str) -> Page:
-        listed = next(page for page in await self.engines.index.pages() if page.title == title)
+    async def page(self, title: str, edition: str = "") -> Page:
+        pages = await self.engines.index.pages()
+        listed = next(page for page in pages if (page.title, page.edition) == (title, edition))
         page = await self.engines.index.page(listed.page_id)
         assert page is not None
         return page
 
-    async def quote(self, text: str, title: str = "Heron") -> Quote:
-        page = await self.page(title)
+    async def quote(self, text: str, title: str = "Heron", edition: str = "") -> Quote:
+        page = await self.page(title, edition)
         start = page.text.index(text)
-        return Quote(page.page_id, start, start + len(text), text)
+        return Quote(page.page_id, start, start + len(text), text, edition)
 
     async def locate(self, quote: Quote) -> Standing:
         return await locate(quote, self.engines.embedder, self.engines.index)
@@ -95,6 +97,16 @@ async def test_a_quote_that_is_gone_with_its_paragraph_or_its_page(library: Libr
     assert (await library.locate(quote)).state == "gone"
     await library.write(heron=None)
     assert (await library.locate(quote)).state == "gone"
+
+
+async def test_a_quote_is_looked_for_in_its_own_edition(library: Library) -> None:
+    await library.write(heron=HERON, into=Edition("fleet", "1"))
+    quote = await library.quote(BATTERY, edition="fleet@1")
+    await library.write(heron=HERON, into=Edition("fleet", "2"))
+    await library.write(heron=HERON.replace(BATTERY, ""), into=Edition("fleet", "1"))
+    assert (await library.locate(quote)).state == "gone", "that the other version has it does not count"
+    assert (await library.locate(replace(quote, edition="fleet@2"))).state == "moved"
+    assert (await library.locate(replace(quote, edition="fleet@3", page_id="none"))).state == "gone"
 
 
 async def test_of_several_places_the_nearest_counts(library: Library) -> None:

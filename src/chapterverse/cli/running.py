@@ -79,9 +79,9 @@ def _counting_together(workers: int) -> Iterator[None]:
 async def mcp() -> int:
     """Serve the book to an MCP client over stdin and stdout.
 
-    Tools: search_documentation, ask_book, read_page, rate_answer; each page is a resource. A client starts this command
-    itself, and it ends when the client closes stdin. stdout carries the protocol alone, errors and the log go to
-    stderr. A server that runs anyway has the same at /mcp over HTTP.
+    Tools: search_documentation, ask_book, read_page, list_books, rate_answer; each page is a resource. A client starts
+    this command itself, and it ends when the client closes stdin. stdout carries the protocol alone, errors and the log
+    go to stderr. A server that runs anyway has the same at /mcp over HTTP.
 
     \b
     Register it with a client, in its JSON of MCP servers:

@@ -16,6 +16,8 @@ class Passage(Frozen):
     section_heading: str
     text: str
     similarity: float
+    book: str = ""
+    version: str = ""
 
 
 class Mark(Frozen):
@@ -34,6 +36,8 @@ class Citation(Frozen):
     section_heading: str
     quote: str
     page_id: str = ""
+    book: str = ""
+    version: str = ""
     marks: tuple[Mark, ...] = ()  # of the quote, what answers
 
 

@@ -83,8 +83,7 @@ def _item(finding: Finding) -> list[str]:
 
 
 def _place(label: str, place: Place | Evidence) -> str:
-    head = " › ".join(dict.fromkeys(filter(None, (place.page_title, place.section_heading))))
-    return f"  - {label}: {_code(head)}: {_code(place.text)}"
+    return f"  - {label}: {_code(place.head)}: {_code(place.text)}"
 
 
 def _words(text: str) -> str:

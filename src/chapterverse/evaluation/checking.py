@@ -11,6 +11,7 @@ from typing import Final, Literal
 
 from pydantic import ValidationError
 
+from chapterverse.book import edition_key
 from chapterverse.errors import ValidationFailed
 from chapterverse.evaluation.cases import Case, Ending
 from chapterverse.evaluation.contradictions import Conflict, Place, conflicts_of
@@ -77,6 +78,8 @@ def outcome_of(case: Case, conflicts: Sequence[Conflict] = ()) -> Outcome:
             page_title=citation.page_title,
             section_heading=citation.section_heading,
             page_id=citation.page_id,
+            book=citation.book,
+            version=citation.version,
             **mark.model_dump(),
         )
         for citation in case.citations
@@ -138,7 +141,7 @@ async def _with_loss(finding: Finding, evidence: Sequence[Evidence], services: S
     found: list[tuple[State, str]] = []
     for one in evidence:
         if one.page_id:
-            quote = Quote(one.page_id, one.start, one.end, one.text)
+            quote = Quote(one.page_id, one.start, one.end, one.text, edition_key(one.book, one.version))
             standing = await locate(quote, services.embedder, services.index)
             on_page = standing.state == "moved" and standing.page and standing.page.page_id == one.page_id
             found.append(("stands" if on_page else standing.state, standing.now))

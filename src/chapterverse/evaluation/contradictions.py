@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Final
 
+from chapterverse.editions import edition_label
 from chapterverse.evaluation.cases import Case, Citation, Passage
 from chapterverse.evidence import judge as judging
 from chapterverse.language import stems
@@ -16,6 +17,7 @@ from chapterverse.models import Frozen
 from chapterverse.units import blocks_of_text, cut_units
 
 _NUMBER: Final = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*")
+_NAMES: Final = {"source_url", "page_title", "section_heading", "book", "version"}
 _CLAIM: Final = "Passages 1 and {} answer the question differently: they cannot both be right."
 
 
@@ -26,6 +28,14 @@ class Place(Frozen):
     page_title: str
     section_heading: str
     text: str
+    book: str = ""
+    version: str = ""
+
+    @property
+    def head(self) -> str:
+        """The edition, the page and the section in one line."""
+        names = (edition_label(self.book, self.version), self.page_title, self.section_heading)
+        return " › ".join(dict.fromkeys(filter(None, names)))
 
 
 class Conflict(Frozen):
@@ -60,8 +70,11 @@ def other_numbers(question: str, one: str, two: str) -> bool:
 
 
 def _rival(case: Case, citation: Citation, passage: Passage) -> Conflict | None:
-    """What another section says of what was asked, as far as the answer's own words say it; None if nothing."""
-    if passage.source_url == citation.source_url or not citation.marks:
+    """What another section says of what was asked, as far as the answer's own words say it; None if nothing. That a
+    version of a book says otherwise than another is no contradiction."""
+    if passage.book == citation.book and passage.version != citation.version:
+        return None
+    if (passage.book, passage.source_url) == (citation.book, citation.source_url) or not citation.marks:
         return None
     said = " ".join(mark.text for mark in citation.marks)
     told = stems(said)
@@ -71,8 +84,8 @@ def _rival(case: Case, citation: Citation, passage: Passage) -> Conflict | None:
     if not asked or not speaking:
         return None
     best = max(speaking, key=lambda text: len(told & stems(text)))
-    here = Place(text=said, **citation.model_dump(include={"source_url", "page_title", "section_heading"}))
-    there = Place(text=best, **passage.model_dump(include={"source_url", "page_title", "section_heading"}))
+    here = Place(text=said, **citation.model_dump(include=_NAMES))
+    there = Place(text=best, **passage.model_dump(include=_NAMES))
     return Conflict(said=here, otherwise=there)
 
 
@@ -92,5 +105,4 @@ async def _judged(case: Case, rivals: Sequence[Conflict], judge: judging.Judge) 
 
 
 def _lines(number: int, place: Place) -> tuple[str, str]:
-    head = " › ".join(filter(None, (place.page_title, place.section_heading)))
-    return f"Passage {number}: {head}", f"[{number}.1] {' '.join(place.text.split())}"
+    return f"Passage {number}: {place.head}", f"[{number}.1] {' '.join(place.text.split())}"

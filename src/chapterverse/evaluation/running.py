@@ -54,11 +54,12 @@ async def _other_ways(question: Question, services: Services) -> dict[str, tuple
     if not question.history or not question.page:
         return {}
     asked = {"alone": question.question} | ({"rewritten": question.rewrite} if question.rewrite else {})
-    return {name: await _found(text, services) for name, text in asked.items()}
+    wanted = {name: RetrievalRequest(query=text, filters=question.filters) for name, text in asked.items()}
+    return {name: await _found(request, services) for name, request in wanted.items()}
 
 
-async def _found(text: str, services: Services) -> tuple[Passage, ...]:
-    found = await retrieve_with_retry(RetrievalRequest(query=text), services.embedder, services.index)
+async def _found(request: RetrievalRequest, services: Services) -> tuple[Passage, ...]:
+    found = await retrieve_with_retry(request, services.embedder, services.index)
     return tuple(_passage(chunk) for chunk in found.results)
 
 
@@ -79,6 +80,8 @@ def _passage(chunk: ChunkResult) -> Passage:
         section_heading=chunk.section_heading,
         text=chunk.chunk_text,
         similarity=chunk.similarity_score,
+        book=chunk.book,
+        version=chunk.version,
     )
 
 
@@ -94,6 +97,8 @@ def _citation(source: SourceCitation) -> Citation:
         section_heading=source.section_heading,
         quote=source.quote,
         page_id=source.page_id,
+        book=source.book,
+        version=source.version,
         marks=tuple(marks),
     )
 

@@ -15,11 +15,11 @@ from itertools import zip_longest
 from typing import Final
 
 from chapterverse.answering import fold, prepare, stream
-from chapterverse.book import Page, Section
+from chapterverse.book import Edition, Page, Section
 from chapterverse.errors import ConversationsUnavailable
 from chapterverse.evaluation.drafting import definitions
 from chapterverse.language import INLINE_CODE, stem, stems
-from chapterverse.models import ChatRequest, Frozen
+from chapterverse.models import ChatRequest, Frozen, SearchFilters
 from chapterverse.services import Services
 from chapterverse.turns import AskedQuestion
 
@@ -58,6 +58,8 @@ class Suggestion(Frozen):
 
     question: str
     page: str
+    book: str = ""
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,25 +74,37 @@ class Candidate:
 async def make_suggestions(
     services: Services, wanted: int, busy: Callable[[], bool] = lambda: False
 ) -> list[Suggestion]:
-    """As many questions as are wanted, or as many as the book gives, each answered when it was tried. None is tried
-    while others are busy."""
-    found: dict[frozenset[str], Suggestion] = {}
+    """As many questions as are wanted of each edition, or as many as it gives, each answered when that edition was
+    asked. None is tried while others are busy."""
     asked = await _asked_before(services)
-    candidates = (*asked[: wanted // 2], *(await _of_book(services)))
+    shelf = (await services.index.manifest()).shelf
+    made = [await _of_edition(edition, services, wanted, busy, asked) for edition in shelf]
+    return [one for suggestions in made for one in suggestions]
+
+
+async def _of_edition(
+    edition: Edition, services: Services, wanted: int, busy: Callable[[], bool], asked: Sequence[AskedQuestion]
+) -> list[Suggestion]:
+    found: dict[frozenset[str], Suggestion] = {}
+    known = popular(one for one in asked if not one.editions or edition.key in one.editions)
+    candidates = (*known[: wanted // 2], *(await _of_book(services, edition)))
     for candidate in candidates[: wanted * TRIES]:
         if len(found) == wanted:
             break
         while busy():  # noqa: ASYNC110 - nobody waits for this
             await asyncio.sleep(WAIT_SECONDS)
         about = stems(candidate.question)
-        if about not in found and (page := await _tried(candidate, services)):
-            found[about] = Suggestion(question=candidate.question, page=page)
+        if about not in found and (page := await _tried(candidate, edition, services)):
+            found[about] = Suggestion(
+                question=candidate.question, page=page, book=edition.book, version=edition.version
+            )
     return list(found.values())
 
 
-async def _tried(candidate: Candidate, services: Services) -> str:
+async def _tried(candidate: Candidate, edition: Edition, services: Services) -> str:
     """The address of the page that answers; empty if the answer is none that should be offered."""
-    request = ChatRequest(query=candidate.question)
+    within = SearchFilters(book=[edition.book], version=[edition.version])
+    request = ChatRequest(query=candidate.question, filters=within)
     prepared = await prepare(request, services, told=())
     async with aclosing(stream(prepared, services)) as events:
         answer = await fold(events)
@@ -106,10 +120,10 @@ async def _tried(candidate: Candidate, services: Services) -> str:
 # ── what readers asked ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def _asked_before(services: Services) -> list[Candidate]:
+async def _asked_before(services: Services) -> list[AskedQuestion]:
     now = datetime.now(UTC)
     try:
-        return popular(await services.conversations.asked(now - SINCE, now))
+        return list(await services.conversations.asked(now - SINCE, now))
     except ConversationsUnavailable:
         return []
 
@@ -134,8 +148,8 @@ def popular(asked: Iterable[AskedQuestion]) -> list[Candidate]:
 # ── what the book offers ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def _of_book(services: Services) -> list[Candidate]:
-    listed = await services.index.pages()
+async def _of_book(services: Services, edition: Edition) -> list[Candidate]:
+    listed = [page for page in await services.index.pages() if page.edition == edition.key]
     step = max(1, -(-len(listed) // MOST_PAGES))
     read = [await services.index.page(page.page_id) for page in listed[::step]]
     pages = [page for page in read if page is not None and not page.flags]

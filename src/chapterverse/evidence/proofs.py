@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from pydantic import Field, ValidationError
 
-from chapterverse.book import text_hash
+from chapterverse.book import edition_key, text_hash
 from chapterverse.embeddings import Embedder
 from chapterverse.errors import ValidationFailed
 from chapterverse.evidence.standing import Quote, State, locate
@@ -27,6 +27,8 @@ class ProvenPage(Frozen):
     page_id: str
     url: str
     title: str
+    book: str = ""
+    version: str = ""
     sha256: str = Field(description="Of the stored text, in UTF-8.")
 
 
@@ -36,6 +38,8 @@ class ProvenQuote(Frozen):
     page_id: str
     source_url: str
     section_heading: str
+    book: str = ""
+    version: str = ""
     start: int = Field(ge=0)
     end: int
     text: str
@@ -85,7 +89,12 @@ async def make_proof(question: str, answer: ChatResponse, index: Index) -> Proof
         if page is None or page.text[source.quote_start : source.quote_end] != source.quote:
             raise ValidationFailed("The book changed while it was asked; ask again to get a proof.")
         pages[page.page_id] = ProvenPage(
-            page_id=page.page_id, url=page.url, title=page.title, sha256=text_hash(page.text)
+            page_id=page.page_id,
+            url=page.url,
+            title=page.title,
+            book=source.book,
+            version=source.version,
+            sha256=text_hash(page.text),
         )
     return Proof(
         question=question,
@@ -103,6 +112,8 @@ async def make_proof(question: str, answer: ChatResponse, index: Index) -> Proof
                 page_id=source.page_id,
                 source_url=source.source_url,
                 section_heading=source.section_heading,
+                book=source.book,
+                version=source.version,
                 start=source.quote_start,
                 end=source.quote_end,
                 text=source.quote,
@@ -118,7 +129,8 @@ async def verify_proof(proof: Proof, embedder: Embedder, index: Index) -> list[Q
     hashes = {page.page_id: page.sha256 for page in proof.pages}
     checks: list[QuoteCheck] = []
     for number, quote in enumerate(proof.quotes, start=1):
-        found = await locate(Quote(quote.page_id, quote.start, quote.end, quote.text), embedder, index)
+        edition = edition_key(quote.book, quote.version)
+        found = await locate(Quote(quote.page_id, quote.start, quote.end, quote.text, edition), embedder, index)
         own = found.page if found.page and found.page.page_id == quote.page_id else await index.page(quote.page_id)
         checks.append(
             QuoteCheck(

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Final, Literal
 
-from chapterverse.book import Page
+from chapterverse.book import Page, edition_names
 from chapterverse.embeddings import Embedder
 from chapterverse.fields import MAX_QUERY_CHARS
 from chapterverse.index import Index
-from chapterverse.models import RetrievalRequest
+from chapterverse.models import RetrievalRequest, SearchFilters
 from chapterverse.retrieval import retrieve_with_retry
 from chapterverse.units import blocks_of_text, cut_units
 
@@ -26,12 +26,13 @@ _WORD: Final = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A stretch of a page as it once was: `page_text[start:end] == text`."""
+    """A stretch of a page as it once was: `page_text[start:end] == text`. The edition is that of the page."""
 
     page_id: str
     start: int
     end: int
     text: str
+    edition: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +69,16 @@ async def locate(quote: Quote, embedder: Embedder, index: Index) -> Standing:
 
 
 async def _found(quote: Quote, embedder: Embedder, index: Index) -> AsyncIterator[Page]:
-    """The other pages that a search for the quote finds, best first."""
+    """The other pages of its edition that a search for the quote finds, best first. What had no name may have one
+    now."""
     wanted = quote.text.replace("\x00", " ").strip()[:MAX_QUERY_CHARS]
-    found = await retrieve_with_retry(RetrievalRequest(query=wanted), embedder, index) if wanted else None
-    for page_id in dict.fromkeys(chunk.page_id for chunk in (found.results if found else ())):
+    is_held = quote.edition in {edition.key for edition in (await index.manifest()).shelf}
+    if not wanted or (quote.edition and not is_held):
+        return
+    book, version = edition_names(quote.edition)
+    within = SearchFilters(book=[book], version=[version]) if is_held else None
+    found = await retrieve_with_retry(RetrievalRequest(query=wanted, filters=within), embedder, index)
+    for page_id in dict.fromkeys(chunk.page_id for chunk in found.results):
         if page_id != quote.page_id and (page := await index.page(page_id)) is not None:
             yield page
 

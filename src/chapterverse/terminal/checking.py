@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
+from chapterverse.editions import edition_label
 from chapterverse.evaluation.check_summary import SORTS, headline, told
 from chapterverse.evaluation.checking import Baseline, Finding
 from chapterverse.terminal import out, printable, show_note
@@ -36,7 +37,10 @@ def show_findings(findings: Sequence[Finding], baseline: Baseline, now: Baseline
 def _quotes(finding: Finding) -> list[tuple[str, str]]:
     if finding.verdict == "contradictory":
         conflict = finding.now.conflicts[0]
-        return [(place.source_url, place.text) for place in (conflict.said, conflict.otherwise)]
+        return [
+            (" ".join(filter(None, (place.source_url, edition_label(place.book, place.version)))), place.text)
+            for place in (conflict.said, conflict.otherwise)
+        ]
     shown = []
     if finding.verdict in ("broken", "changed") and finding.before is not None:
         shown += [("before", one.text) for one in finding.before.evidence[:1]]

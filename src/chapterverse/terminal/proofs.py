@@ -6,6 +6,7 @@ from typing import Final
 
 from rich.text import Text
 
+from chapterverse.editions import edition_label
 from chapterverse.evidence.proofs import Proof, QuoteCheck, unproven
 from chapterverse.evidence.standing import State
 from chapterverse.terminal import out, printable
@@ -31,10 +32,10 @@ def show_checks(proof: Proof, checks: Sequence[QuoteCheck]) -> None:
 
 
 def _where(check: QuoteCheck) -> str:
-    if check.state == "gone":
-        return printable(check.quote.source_url)
-    to_another = check.url and not check.quote.source_url.startswith(check.url)
-    return printable(f"{check.quote.source_url} → {check.url}" if to_another else check.quote.source_url)
+    quote = check.quote
+    place = "  ".join(filter(None, (quote.source_url, edition_label(quote.book, quote.version))))
+    to_another = check.state != "gone" and check.url and not quote.source_url.startswith(check.url)
+    return printable(f"{place} → {check.url}" if to_another else place)
 
 
 def _line(text: str) -> str:
