@@ -414,6 +414,45 @@ def test_what_the_tag_says_comes_first(browser: Browser, site: Host, server: Ser
         expect(offered.first).to_be_hidden()
 
 
+SUGGESTED = {"suggestions": [{"question": "What <i>is</i> it?", "page": "p"}, {"question": "How?", "page": "p"}]}
+
+
+@pytest.mark.parametrize(
+    ("tag", "offered"),
+    [
+        ("", ["What <i>is</i> it?", "How?"]),
+        ('data-target="main"', ["What <i>is</i> it?", "How?"]),
+        ('data-suggestions="Why?"', ["Why?"]),
+        ('data-module="intro"', []),
+        ('data-prefix="/"', []),
+    ],
+)
+def test_the_servers_suggestions_are_offered_where_the_site_has_none(
+    browser: Browser, site: Host, server: Served, scripted: Scripted, tag: str, offered: list[str]
+) -> None:
+    asked: list[str] = []
+
+    def suggest(route: Any) -> None:
+        asked.append(route.request.url)
+        route.fulfill(json=SUGGESTED, headers={"Access-Control-Allow-Origin": site.url})
+
+    path = branded(site, "suggesting", tag)
+    with visiting(browser, site.url, "/bare.html", asks=server.url) as page:
+        page.route("**/suggestions*", suggest)
+        page.goto(f"{site.url}{path}")
+        if "target" not in tag:
+            expect(launcher(page)).to_be_visible()
+            assert asked == [], "nothing is asked for before the panel is opened"
+            launcher(page).click()
+        shown = page.get_by_role("list", name="Questions to begin with").get_by_role("button")
+        expect(shown).to_have_text(offered)
+        assert len(asked) == int(len(offered) == 2)
+        if offered:
+            shown.first.click()
+            expect(page.locator(".question")).to_have_text(offered[0])
+            assert scripted.asked[-1].query == offered[0]
+
+
 def test_what_cannot_be_used_is_not(browser: Browser, site: Host, server: Served) -> None:
     path = branded(site, "odd", "data-accent='no colour;' data-logo='missing.png'")
     with visiting(browser, site.url, path, asks=server.url) as page:

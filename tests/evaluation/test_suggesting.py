@@ -12,7 +12,7 @@ from chapterverse.answering import fold, prepare, stream
 from chapterverse.book import Block, Page, Section
 from chapterverse.config import Settings
 from chapterverse.evaluation.suggesting import Usage, book_candidates, make_suggestions, popular
-from chapterverse.evaluation.suggestions import Shelf, keeping_suggestions, refresh, up_to_date
+from chapterverse.evaluation.suggestions import Kept, Shelf, keeping_suggestions, refresh, up_to_date
 from chapterverse.models import ChatRequest
 from chapterverse.turns import AskedQuestion
 from chapterverse.wiring import open_services
@@ -92,6 +92,16 @@ def test_only_what_several_readers_asked_is_shown_to_others() -> None:
     assert popular([*three, turn("d", rating="down")]) == []
     assert popular([*three, turn("d", status="refused")]) == []
     assert popular([*three, turn("d", standalone_query="Where are the logs of the server?")]) == []
+
+
+def test_a_home_that_does_not_exist_yet_is_made_and_one_maker_is_alone_in_it(tmp_path: Path) -> None:
+    shelf, other = Shelf(tmp_path / "home"), Shelf(tmp_path / "home")
+    assert shelf.read() is None
+    with shelf.alone() as first, other.alone() as second:
+        assert (first, second) == (True, False)
+    kept = Kept(book="g", model="m", made_at=datetime(2026, 11, 1, tzinfo=UTC), suggestions=[])
+    Shelf(tmp_path / "another").write(kept)
+    assert Shelf(tmp_path / "another").read() == kept
 
 
 @pytest.mark.slow

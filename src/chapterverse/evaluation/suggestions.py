@@ -58,6 +58,7 @@ class Shelf:
 
     def write(self, kept: Kept) -> None:
         """Keep these, in one step for whoever reads."""
+        self._file.parent.mkdir(parents=True, exist_ok=True)  # with a Qdrant server there may be no home yet
         new = self._file.with_suffix(".new")
         new.write_text(kept.model_dump_json(indent=1) + "\n", "utf-8")
         new.replace(self._file)
@@ -65,6 +66,7 @@ class Shelf:
     @contextmanager
     def alone(self) -> Iterator[bool]:
         """Whether nobody else is making suggestions; nobody else does while it lasts."""
+        self._lock.parent.mkdir(parents=True, exist_ok=True)
         with self._lock.open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -34,7 +34,7 @@ export class AskBox {
     this.build(place, shortcut, closing);
     this.suggest(suggestions);
     if (this.session) this.recall(JSON.parse(memory.get(`${name}.turns`) ?? "[]"));
-    if (remembers) api.suggestions(MOST_SUGGESTED).then((found) => this.suggest(found.slice(0, MOST_SUGGESTED)));
+    if (remembers) this.offer();
   }
 
   focus() {
@@ -229,6 +229,11 @@ export class AskBox {
     this.eraser.hidden = this.session === null;
     this.fresh.hidden = this.session === null && !this.turns.querySelector(".turn");
     this.history.hidden = !this.remembers || !this.past.length;
+  }
+
+  /** Suggests what the server does. */
+  async offer() {
+    this.suggest((await this.api.suggestions(MOST_SUGGESTED)).slice(0, MOST_SUGGESTED));
   }
 
   suggest(questions) {

@@ -31,6 +31,8 @@ class Widget {
     this.host = document.createElement("chapterverse-widget");
     this.host.attachShadow({ mode: "open" }).append(this.root);
     const filters = { ...(module && { module }), ...(prefix && { source_url_prefix: new URL(prefix, location.href).href }), ...(book && { book }), ...(version && { version }) };
+    const questions = suggestions.split("|").map((each) => each.trim()).filter(Boolean);
+    this.offers = !questions.length && !Object.keys(filters).length;
     this.ask = new AskBox({
       place: this.panel,
       api: new Api(BASE, async () => null),
@@ -39,7 +41,7 @@ class Widget {
       filters: Object.keys(filters).length ? filters : null,
       name: this.name,
       closing: target ? null : () => this.close(),
-      suggestions: suggestions.split("|").map((each) => each.trim()).filter(Boolean),
+      suggestions: questions,
     });
     if (logo) this.panel.querySelector(".ask-head h2").prepend(picture(logo));
     this.selection = new SelectionButton({
@@ -51,6 +53,7 @@ class Widget {
     this.keepInPlace();
     this.keepInTune();
     if (!target && memory.get(`${this.name}.open`) && !NARROW.matches) this.show(true);
+    if (target) this.offer();
     this.rest();
   }
 
@@ -129,6 +132,13 @@ class Widget {
     this.launcher.setAttribute("aria-expanded", String(open));
     memory.set(`${this.name}.open`, open ? "yes" : null);
     if (open) this.ask.showLast();
+    if (open) this.offer();
+  }
+
+  /** What the server suggests, once the panel is seen, unless the site has questions of its own or asks a part of the book. */
+  offer() {
+    if (this.offers) this.ask.offer();
+    this.offers = false;
   }
 
   askAbout(text) {
