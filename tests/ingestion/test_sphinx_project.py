@@ -11,7 +11,7 @@ from chapterverse.ingestion.folder import Folder
 from chapterverse.ingestion.navigation import Entry, entries, navigation
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.readers import read
-from chapterverse.ingestion.sphinx_project import Project, doc_key, read_project
+from chapterverse.ingestion.sphinx_project import Project, doc_key, plain_title, read_project
 from chapterverse.units import cut_units
 
 
@@ -298,6 +298,20 @@ def test_a_numbered_toctree_that_leads_in_circles(tmp_path: Path) -> None:
         "b.rst": loop.format("a"),
     }
     assert _project(tmp_path, files).numbers() == {}
+
+
+@pytest.mark.parametrize(
+    ("title", "plain"),
+    [
+        ("Smac Hybrid-A* Planner", "Smac Hybrid-A* Planner"),
+        ("The *one* and **only**", "The one and only"),
+        ("2 * 3 * 4", "2 * 3 * 4"),
+        (":ref:`Some <x>` ``code``", "Some code"),
+        (r"A\* and \\b", r"A* and \b"),
+    ],
+)
+def test_a_title_without_its_markup(title: str, plain: str) -> None:
+    assert plain_title(title) == plain
 
 
 def test_titles_keep_escaped_signs_and_decorators_their_sign(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ _QUOTED = re.compile(r"``[^\n]{0,300}?``|`([^`\n]{1,300}(?:\n[^`\n]{1,300}){0,2}
 _ROLE = re.compile(r":[\w:.+-]{1,60}:`([^`]{1,600})`")
 _BUTTON = re.compile(r"(?:button-ref::|:link:)[ \t]+(\S{1,200})")  # of sphinx-design
 _INCLUDE = re.compile(r"^[ \t]*\.\.[ \t]+(literal)?include::[ \t]+(\S+)[ \t]*$|^[ \t]+:file:[ \t]+(\S+)", re.MULTILINE)
-_MARKUP = re.compile(r":[\w:.+-]{1,80}:(?=`)|`{1,2}|(?<!\w)\*{1,2}|\*{1,2}(?!\w)|\\(.)")
+_MARKUP = re.compile(r":[\w:.+-]{1,80}:(?=`)|`{1,2}|(?<![\w*\\])(\*{1,2})(?=\S)([^*]{1,200}?)(?<=\S)\1(?![\w*])|\\(.)")
 _REPLACED = re.compile(r"^[ \t]*\.\.[ \t]+\|([^|\n]+)\|[ \t]+replace::[ \t]+(.*)$", re.MULTILINE)
 _NAMED = re.compile(r"\|[^|\n]{1,80}\|")
 _UNSAFE_ID = re.compile(r"[^a-zA-Z0-9._]+")
@@ -567,8 +567,8 @@ class _MystSearch(_Search):
 
 def plain_title(title: str) -> str:
     """A title without its inline markup."""
-    title = re.sub(r"`([^`<]{1,500}?)(?<!\s)\s*+<[^`<>]++>`_{0,2}", r"\1", title.strip())
-    return " ".join(_MARKUP.sub(lambda found: found[1] or "", title).split())
+    title = re.sub(r"(?::[\w:.+-]{1,80}:)?`([^`<]{1,500}?)(?<!\s)\s*+<[^`<>]++>`_{0,2}", r"\1", title.strip())
+    return " ".join(_MARKUP.sub(lambda found: found[2] or found[3] or "", title).split())
 
 
 def _title_at(lines: list[str], place: int) -> tuple[str, int] | None:
