@@ -1,6 +1,7 @@
 """The judge over real HTTP: what it is sent, and everything that a model may answer."""
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing
@@ -250,6 +251,27 @@ async def test_orders_in_evidence_and_claims_stay_data(stub: LlmStub, judge: Mod
     assert lines.count("Claims") == 1
     assert [line for line in lines if line.startswith("1. ")] == [lines[lines.index("Claims") + 1]]
     assert "    Claims" in lines
+
+
+async def test_many_readers_wait_for_the_judge_and_not_for_each_other() -> None:
+    readers, asked, all_asked = 150, 0, asyncio.Event()
+    said = json.dumps({"choices": [{"message": {"content": '{"verdicts": [{"claim": 1, "supported": true}]}'}}]})
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal asked
+        await reader.readuntil(b"\r\n\r\n")
+        asked += 1
+        if asked == readers:
+            all_asked.set()
+        await all_asked.wait()
+        writer.write(f"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {len(said)}\r\n\r\n{said}".encode())
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0, backlog=readers) as server:
+        busy = ModelJudge("m", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", "key")
+        found = await asyncio.gather(*(verdicts(busy) for _ in range(readers)))
+        await busy.close()
+    assert all(one[0].supported for one, _ in found)
 
 
 def test_the_key_is_not_shown() -> None:

@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 
 JUDGE_SECONDS: Final = 8.0  # one call
 CONNECT_SECONDS: Final = 3.0
+LIMITS: Final = httpx2.Limits(max_connections=1000, max_keepalive_connections=100)  # as OpenAI's client has, too
 MAX_REPLY_BYTES: Final = 256 * 1024
 PROMPT: Final = Path(__file__).with_name("judge.md").read_text("utf-8").strip()
 
@@ -187,6 +188,7 @@ class ModelJudge:
                 # A server of one's own may want no key, and a header without one is refused by our own client.
                 headers={"Authorization": f"Bearer {self.api_key}"} if self.api_key else {},
                 timeout=httpx2.Timeout(self.seconds, connect=CONNECT_SECONDS),
+                limits=LIMITS,
             )
         return self._client
 
