@@ -17,7 +17,8 @@ PORT = facts(parts=1)[0]
 
 
 @pytest.fixture(scope="module")
-def server(editions_home: Path, postgres_url: str) -> Iterator[Served]:
+def server(editions_home: Path, small_home: Path, postgres_url: str) -> Iterator[Served]:
+    """The small home is asked for here because no home can be made once the browser is open."""
     settings = Settings.load(chapterverse_home=editions_home, database_url=postgres_url, api_rate_limit=100_000)
     with serve(settings) as served:
         yield served
@@ -43,10 +44,44 @@ def test_a_reader_switches_book_and_version(browser: Browser, server: Served) ->
         page.wait_for_url("**/editions/harbor@1.0/**")
         expect(page.get_by_label("Version", exact=True)).to_have_value("/editions/harbor@1.0/")
         cited(page, PORT.told("1.0").rstrip("."))
+        expect(page.locator(".card .crumb").last).to_contain_text("harbor 1.0 › ")
         shoot(page, "books-switched")
         page.get_by_label("Book", exact=True).select_option("All books")
         page.wait_for_url(f"{server.url}/**")
         expect(page.get_by_label("Version", exact=True)).to_have_count(0)
+
+
+def test_books_stand_side_by_side_and_a_page_is_read_in_its_own(browser: Browser, server: Served) -> None:
+    with visiting(browser, server.url) as page:
+        expect(page.locator(".contents h2")).to_have_text(["The Harbor 2.0", "robots"])
+        shoot(page, "books-all")
+        page.set_viewport_size({"width": 390, "height": 800})
+        shoot(page, "books-phone")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        page.set_viewport_size({"width": 1400, "height": 900})
+        page.locator(".contents a").first.click()
+        expect(page.locator("main .module")).to_contain_text("harbor 2.0")
+        shoot(page, "books-page")
+        served = page.locator("main .module").inner_text()
+        page.reload()
+        expect(page.locator("main .module")).to_have_text(served)
+        page.get_by_label("Book", exact=True).select_option("robots")
+        page.wait_for_url("**/editions/robots/")
+        expect(page.locator(".contents h2")).to_have_count(0)
+        expect(page.get_by_label("Version", exact=True)).to_have_count(0)
+
+
+def test_a_page_that_came_without_the_books_asks_for_them(
+    browser: Browser, editions_home: Path, postgres_url: str
+) -> None:
+    key = "secret-key-of-mine"
+    settings = Settings.load(chapterverse_home=editions_home, database_url=postgres_url, api_keys=key)
+    with serve(settings) as served, visiting(browser, served.url) as page:
+        assert page.locator("#book-switch").inner_html() == ""
+        page.get_by_label("API key").fill(key)
+        page.get_by_role("button", name="Open the book").click()
+        expect(page.get_by_label("Book", exact=True).locator("option")).to_have_count(3)
+        expect(page.locator(".contents h2")).to_have_text(["harbor 2.0", "robots"])
 
 
 def test_one_book_alone_has_no_switcher(browser: Browser, small_server: Served) -> None:

@@ -54,6 +54,10 @@ export class Api {
     return this.json("GET", "pages");
   }
 
+  books() {
+    return this.json("GET", "books");
+  }
+
   page(id) {
     return this.json("GET", `pages/${encodeURIComponent(id)}`);
   }

@@ -9,10 +9,8 @@ export function editionIn(root) {
   return /\/editions\/([^/]+)\/$/.exec(root)?.[1] ?? "";
 }
 
-/** Fills the place with the choice, where the server names several editions. `root` is the address that the page belongs to. */
-export function showBooks(place, root) {
-  if (!place.dataset.books) return;
-  const { books } = JSON.parse(place.dataset.books);
+/** Fills the place with the choice, where there are several editions. `root` is the address that the page belongs to. */
+export function showBooks(place, root, { books }) {
   const opened = editionIn(root);
   const { pathname } = new URL(root);
   const top = opened ? pathname.slice(0, pathname.lastIndexOf("/editions/") + 1) : pathname;

@@ -17,6 +17,7 @@ import { SelectionButton } from "./selection.js";
 
 const at = (id) => document.getElementById(`cv-${id}`);
 const place = at("page");
+const SWITCH = document.getElementById("book-switch");
 const ROOT = new URL(document.documentElement.dataset.root, location.href).href; // of the server; the address changes, this does not
 const PRISM = new URL("prism.js", import.meta.url).href;
 const NARROW = matchMedia("(max-width: 860px)"); // as in reader.css: the ask panel is a sheet over the page
@@ -32,7 +33,8 @@ class Reader {
     this.cover = address() ? null : [...place.childNodes];
     this.bookTitle = document.querySelector(".brand").textContent;
     this.api = new Api(ROOT, askForKey);
-    showBooks(document.getElementById("book-switch"), ROOT);
+    const { books } = SWITCH.dataset;
+    if (books) showBooks(SWITCH, ROOT, JSON.parse(books));
     this.contents = new Contents({ place: at("contents"), outline: at("outline"), hrefOf: hrefOfPage });
     this.ask = new AskBox({
       place: at("ask"),
@@ -77,6 +79,7 @@ class Reader {
     if (!this.contents.pages.length) {
       try {
         this.contents.fill((await this.api.pages()).pages);
+        if (!SWITCH.dataset.books) showBooks(SWITCH, ROOT, await this.api.books());
       } catch (failure) {
         this.explain(failure);
         return;

@@ -1,5 +1,5 @@
 /** The search dialog: titles as one types, passages a moment later, with the words marked that were searched for. */
-import { count, element } from "./dom.js";
+import { count, editionLabel, element } from "./dom.js";
 import { plain } from "./render.js";
 
 const EXCERPT = 220; // characters
@@ -92,6 +92,7 @@ export class Search {
     const words = wordsOf(query);
     const texts = results.map((hit) => textOf(hit.chunk_text));
     const has = words.length && matching(words);
+    const crumbs = results.map((hit) => [editionLabel(hit), hit.breadcrumb !== (hit.section_heading || hit.page_title) && hit.breadcrumb].filter(Boolean).join(" › "));
     const isSaid = has && results.some((hit, index) => has.test(texts[index]) || has.test(hit.breadcrumb));
     const items = results.map((hit, index) =>
       element(
@@ -101,7 +102,7 @@ export class Search {
           "a",
           { class: "hit", href: `${this.hrefOf(hit.page_id)}?quote=${hit.char_start}-${hit.char_end}` },
           element("strong", { dir: "auto" }, ...marked(hit.section_heading || hit.page_title, words)),
-          hit.breadcrumb !== (hit.section_heading || hit.page_title) && element("span", { class: "crumb", dir: "auto" }, hit.breadcrumb),
+          crumbs[index] && element("span", { class: "crumb", dir: "auto" }, crumbs[index]),
           element("span", { class: "excerpt", dir: "auto" }, ...marked(excerpt(texts[index], words), words)),
         ),
       ),

@@ -2,7 +2,7 @@
  * One question and what came of it: the passages being read, verified sentences with citation chips, sources, confidence,
  * refusal or error. Shows events as they come; never asks anything itself.
  */
-import { attach, copyFrom, count, element, iconButton, leading, scrolling } from "./dom.js";
+import { attach, copyFrom, count, editionLabel, element, iconButton, leading, scrolling } from "./dom.js";
 import { ratingOf } from "./feedback.js";
 import { mark, unitsOf } from "./offsets.js";
 import { plain, renderExcerpt } from "./render.js";
@@ -238,7 +238,7 @@ export class Turn {
     this.reading?.remove();
     this.answer.before(element("p", { class: "refusal" }, selected ? "Not in the selection" : "Not in the book"));
     if (nearest.length) {
-      const cards = nearest.map((section) => element("li", { class: "card" }, element("div", { class: "place" }, element("a", leading(this.actions.hrefOf(section)), section.section_heading || section.page_title), element("span", { class: "crumb", dir: "auto" }, section.page_title))));
+      const cards = nearest.map((section) => element("li", { class: "card" }, element("div", { class: "place" }, element("a", leading(this.actions.hrefOf(section)), section.section_heading || section.page_title), element("span", { class: "crumb", dir: "auto" }, [editionLabel(section), section.page_title].filter(Boolean).join(" › ")))));
       this.answer.before(element("div", { class: "nearest" }, element("p", {}, "These sections come nearest:"), element("ul", {}, ...cards)));
     }
     if (advice) this.note(advice.split("\n")[0]); // the sections are links above
@@ -306,14 +306,14 @@ function spans(text, marker) {
 }
 
 function placeName(place) {
-  const { page_title: page, section_heading: section } = place;
-  return section && section !== page ? `${page} › ${section}` : page;
+  return [...new Set([editionLabel(place), place.page_title, place.section_heading])].filter(Boolean).join(" › ");
 }
 
-/** The headings above a source, without the page's title, which is shown already. */
-function crumbOf({ breadcrumb, page_title: page, section_heading: section }) {
+/** The edition and the headings above a source, without the page's title, which is shown already. */
+function crumbOf(source) {
+  const { breadcrumb, page_title: page, section_heading: section } = source;
   const rest = breadcrumb.startsWith(`${page} › `) ? breadcrumb.slice(page.length + 3) : "";
-  return rest || (section !== page ? section : "");
+  return [editionLabel(source), rest || (section !== page ? section : "")].filter(Boolean).join(" › ");
 }
 
 /** Keeps a button back for some seconds and tells them. */
