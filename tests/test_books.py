@@ -193,7 +193,7 @@ def test_an_address_of_its_own_for_each_edition(server: Served) -> None:
 def test_the_address_of_an_edition_needs_the_key_too(editions_home: Path, postgres_url: str) -> None:
     settings = Settings.load(chapterverse_home=editions_home, database_url=postgres_url, api_keys="secret-key-of-mine")
     with serve(settings) as server:
-        for path in ("/books", "/editions/harbor/pages", "/editions/harbor@1.0/books"):
+        for path in ("/books", "/suggestions", "/editions/harbor/pages", "/editions/harbor@1.0/books"):
             assert server.http.get(path).status_code == 401
             assert server.http.get(path, headers={"X-API-Key": "secret-key-of-mine"}).status_code == 200
         assert "scheduler" not in server.http.get("/editions/harbor/").text

@@ -7,7 +7,7 @@ routes limit how many requests run at once (`admitted`), because only a valid re
 |---|---|---|
 | `/chat…`, `/search`, `/v1…`, `/mcp` | yes | yes: they cost an embedding or a model call |
 | `/feedback` | yes | yes: nobody shall fill the database with opinions |
-| `/books`, `/pages…`, `/sessions…` | yes | no: one cheap read each, and a reader's page makes many |
+| `/books`, `/pages…`, `/sessions…`, `/suggestions` | yes | no: one cheap read each, and a reader's page makes many |
 | all others | no | no: probes, metrics, descriptions, the page itself |
 """
 
@@ -34,7 +34,7 @@ MAX_BODY: Final = 64 * 1024  # bytes
 BODY_SECONDS: Final = 10.0  # for the whole body to come
 
 _COUNTED: Final = ("/chat", "/search", "/v1", "/mcp", "/feedback")
-_KEYED: Final = (*_COUNTED, "/books", "/pages", "/sessions")
+_KEYED: Final = (*_COUNTED, "/books", "/pages", "/sessions", "/suggestions")
 
 
 class BodyLimit:
