@@ -16,7 +16,7 @@ STABLE: Final = "stable"
 NAMELESS: Final = "(no name)"  # how a book without a name is listed
 
 _NAME = re.compile(r"[\w.+-]{0,64}")
-_NUMBERED = re.compile(r"v?(\d+(?:[.-]\d+)*)(?:\.[x*])?(?:\+.*)?[._-]?(.*)", re.IGNORECASE)
+_NUMBERED = re.compile(r"v?(\d+(?:[.-]\d+)*)(?:\.[x*])?(?:\+.*)?[._-]?(.*)", re.IGNORECASE | re.DOTALL)
 
 
 def require_names(book: str, version: str) -> None:

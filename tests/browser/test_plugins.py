@@ -33,6 +33,8 @@ OPTIONS: dict[str, Any] = {
     "logo": "/logo.svg",
     "suggestions": ["What is <new>?", "Why?"],
     "module": "guide",
+    "book": "guide",
+    "version": "2.1",
     "prefix": "/",
     "theme": "dark",
     "position": "left",

@@ -35,8 +35,8 @@ FAR_COST: Final = 8.0  # logits that lying farther from the question than the ne
 
 # "compare A and B", "the difference between A and B", "A vs B"
 _SIDES = re.compile(
-    r"(?:\b(?:compare|comparing|between)\s+(?P<one>[^?,;]{2,60}?)\s+(?:and|with|to|or)|(?P<first>[^?,;]{2,60}?)\s+(?:vs\.?|versus))"
-    r"\s+(?P<other>[^?,;]{2,60}?)\W*$",
+    r"(?:\b(?:compare|comparing|between) (?P<one>[^?,;]{2,60}?) (?:and|with|to|or)"
+    r"|(?P<first>[^?,;]{2,60}?) (?:vs\.?|versus)) (?P<other>[^?,;]{2,60})$",
     re.IGNORECASE,
 )
 
@@ -49,7 +49,7 @@ async def read_book(
     """Search and read, after these turns. The passages come best first, at most as many as the request wants."""
     whole = await _read_whole(question, turns, request, engines, reader)
     compared = any(one.answers > 0 for one in whole.readings)
-    if not (turns or compared) and (named := _SIDES.search(question)):
+    if not (turns or compared) and (named := _SIDES.search(" ".join(question.split()).rstrip("?!. "))):
         asked = [f"What is {side}?" for side in (named["one"] or named["first"], named["other"])]
         parts = [request.model_copy(update={"query": one}) for one in asked]
         sides = [await _read_whole(part.query, (), part, engines, reader) for part in parts]
