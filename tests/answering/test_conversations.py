@@ -43,7 +43,6 @@ MISSED_WITHOUT_A_KEY = {
     "What physics engine does it use?",
     "Who makes it?",
     "How does it talk to ROS 2?",
-    "Can you give me an example?",
 }
 
 
@@ -87,7 +86,7 @@ async def test_twelve_turns_with_a_restart_in_between(
         for (query, topic, page, _), request in zip(TWELVE, answering, strict=True):
             reading = shown(request)
             assert topic in reading.question, query
-            assert page in [passage.breadcrumb.partition(" › ")[0] for passage in reading.passages], query
+            assert any(page in passage.breadcrumb.split(" › ") for passage in reading.passages), query
         assert [len(request["messages"]) for request in answering] == [2 + 2 * min(5, turn) for turn in range(12)]
 
 
