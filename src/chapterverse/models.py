@@ -267,6 +267,7 @@ class SourceCitation(Place):
     quote_start: int = Field(description="`page_text[quote_start:quote_end] == quote`, in characters.")
     quote_end: int
     page_id: str = Field("", description="For `GET /pages/{page_id}`; empty in selected-text mode.")
+    reader_url: str = Field("", description="Path on this server that opens the page at the quote; empty likewise.")
     highlights: list[Highlight] = Field(default_factory=list, description="Inside the quote: the units that answer.")
 
 

@@ -17,7 +17,7 @@ def test_search_prints_data_to_stdout_and_the_rest_to_stderr(example_home: Path)
     found = json.loads(shown.stdout)
     assert found["results"][0]["page_title"] == "What Is ROS 2?"
     people = chapterverse(example_home, "search", "What is ROS 2?", "-k", "2")
-    assert people.stdout.startswith("1. What Is ROS 2?")
+    assert people.stdout.startswith("1. ROS 2 › What Is ROS 2?")
     assert "passages in" in people.stderr
 
 

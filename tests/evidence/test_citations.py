@@ -45,6 +45,7 @@ def test_offsets_count_into_the_page() -> None:
     (source,) = renderer_of(evidence).write(Proven(Statement("A."), "quoted", (evidence.all_units()[1],))).sources
     assert page[source.quote_start : source.quote_end] == source.quote == "Two is there."
     assert (source.source_url, source.relevance_score, source.page_title) == ("http://book/p#s", 0.7, "Title")
+    assert source.reader_url == f"/read/{source.page_id}?quote={source.quote_start}-{source.quote_end}"
 
 
 def test_a_selection_is_cited_by_lines() -> None:

@@ -53,6 +53,8 @@ SOURCE: Final[dict[str, Any]] = {
     "quote": _QUOTE,
     "quote_start": 16,
     "quote_end": 16 + len(_QUOTE),
+    "page_id": "131d235f-1f0b-5102-ade4-34deb9f52f84",
+    "reader_url": f"/read/131d235f-1f0b-5102-ade4-34deb9f52f84?quote=16-{16 + len(_QUOTE)}",
 }
 
 SUMMARY: Final[dict[str, Any]] = {

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from textwrap import indent
 from typing import Any, Final
+from urllib.parse import quote as url_quote
 
 from chapterverse.editions import edition_label
 from chapterverse.evidence.passages import IssuedPassage, IssuedUnit
@@ -206,6 +207,7 @@ def _citation(passage: IssuedPassage, start: int, end: int, highlights: list[Hig
     if (chunk := passage.chunk) is not None:
         same = {*Place.model_fields, "chunk_index", "breadcrumb", "module", "rank", "page_id"}
         place = chunk.model_dump(include=same)
+        place["reader_url"] = f"/read/{url_quote(chunk.page_id, safe='')}?quote={start}-{end}"
         return SourceCitation(**place, relevance_score=chunk.relevance_score, **quoted)
     first, last = lines_of(passage.text, left, right)
     place = {"source_url": "selected_text", "page_title": "User Selection", "breadcrumb": "User Selection"}
