@@ -8,10 +8,10 @@ only one of several workers does it.
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 from chapterverse.database import Conversations
 from chapterverse.errors import ConversationsUnavailable
@@ -27,13 +27,20 @@ async def keeping_house(
     conversations: Conversations, retention: timedelta, idle: timedelta = IDLE, every: float = EVERY_SECONDS
 ) -> AsyncIterator[None]:
     """Tidy up in the background, now and then again, until the end."""
-    work = asyncio.create_task(_tidy_again_and_again(conversations, retention, idle, every))
+    async with in_background(_tidy_again_and_again(conversations, retention, idle, every)):
+        yield
+
+
+@asynccontextmanager
+async def in_background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Do it beside what happens meanwhile, and end it then."""
+    task = asyncio.create_task(work)
     try:
         yield
     finally:
-        work.cancel()
+        task.cancel()
         with suppress(asyncio.CancelledError):
-            await work
+            await task
 
 
 async def _tidy_again_and_again(

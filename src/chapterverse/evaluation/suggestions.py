@@ -8,7 +8,7 @@ import asyncio
 import fcntl
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Literal
@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from chapterverse.errors import ChapterverseError
 from chapterverse.evaluation.suggesting import Suggestion, make_suggestions
+from chapterverse.housekeeping import in_background
 from chapterverse.models import Frozen
 from chapterverse.services import Services
 
@@ -97,13 +98,8 @@ async def keeping_suggestions(
     services: Services, busy: Callable[[], bool], every: float = LOOK_SECONDS
 ) -> AsyncIterator[None]:
     """Keep them up to date in the background, until the end."""
-    work = asyncio.create_task(_again_and_again(services, busy, every))
-    try:
+    async with in_background(_again_and_again(services, busy, every)):
         yield
-    finally:
-        work.cancel()
-        with suppress(asyncio.CancelledError):
-            await work
 
 
 async def _again_and_again(services: Services, busy: Callable[[], bool], every: float) -> None:
