@@ -4,11 +4,12 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import aclosing
+from contextlib import aclosing, closing, suppress
 
 import pytest
 
 from chapterverse.errors import AgentUnavailable
+from chapterverse.evidence import gate as gate_module
 from chapterverse.evidence import judge as judge_module
 from chapterverse.evidence.gate import Gate
 from chapterverse.evidence.judge import PROMPT, Case, JudgeFailed, JudgeUsage, ModelJudge, Verdict, read_verdicts
@@ -272,6 +273,40 @@ async def test_many_readers_wait_for_the_judge_and_not_for_each_other() -> None:
         found = await asyncio.gather(*(verdicts(busy) for _ in range(readers)))
         await busy.close()
     assert all(one[0].supported for one, _ in found)
+
+
+async def test_the_next_answer_uses_the_connection_of_the_last_one() -> None:
+    connections, rest, read_to_its_end = 0, asyncio.Event(), asyncio.Event()
+    text = '{"verdicts": [{"claim": 1, "supported": true, "units": ["1.1"], "reason": ""}]}'
+
+    def piece(said: str) -> bytes:
+        line = f"data: {json.dumps({'choices': [{'delta': {'content': said}}]})}\n\n".encode()
+        return b"%x\r\n%s\r\n" % (len(line), line)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        with suppress(asyncio.IncompleteReadError), closing(writer):
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                await reader.readexactly(int(head.lower().split(b"content-length:")[1].split()[0]))
+                writer.write(
+                    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+                )
+                writer.write(piece(text[:45]))
+                await rest.wait()
+                writer.write(piece(text[45:]) + b"0\r\n\r\n")
+                read_to_its_end.set()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        judge = ModelJudge("m", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", "key")
+        first = await proven(judge)  # does not wait for the units
+        rest.set()
+        await read_to_its_end.wait()
+        await asyncio.gather(*gate_module._LEAVING)
+        second = await proven(judge)
+        await judge.close()
+    assert first.text == second.text == f"{TRUE[:-1]} [1]."
+    assert connections == 1
 
 
 def test_the_key_is_not_shown() -> None:

@@ -40,6 +40,8 @@ QUOTED_UNITS: Final = 3  # that may stand for one statement
 QUOTED_CHARS: Final = 700
 NEAREST_SHARE: Final = 0.2  # of a supported statement's words, in the unit that is cited where the judge names none
 
+_LEAVING: Final[set[asyncio.Task[None]]] = set()  # calls to the judge that end after their answer
+
 _WORD = re.compile(r"\w+")
 # What a statement has that says what is not there, or that it must be looked for elsewhere.
 _NEGATION = re.compile(
@@ -270,6 +272,9 @@ class Court:
         self._claims: asyncio.Queue[_Claim] = asyncio.Queue()
         self._most = MAX_CLAIMS  # of one call
         self._workers: list[asyncio.Task[None]] = []
+        self._calling: set[asyncio.Task[None]] = set()  # those whose call is under way
+        self._undecided: set[asyncio.Future[Proven | None]] = set()
+        self._closed = False
         self._before = ""  # the statement written last
         self._lead = ""  # the line that introduces the list or table that is being written
 
@@ -284,6 +289,8 @@ class Court:
         claim = _Claim(statement, named, shown, context, asyncio.get_running_loop().create_future())
         self._before = statement.text
         self._lead = statement.text if statement.leads and statement.shape != "heading" else self._lead
+        self._undecided.add(claim.proof)
+        claim.proof.add_done_callback(self._undecided.discard)
         self._claims.put_nowait(claim)
         if len(self._workers) < AT_ONCE:
             self._hire(1)
@@ -295,10 +302,17 @@ class Court:
         self._hire(min(AT_ONCE, self._claims.qsize()))
 
     async def close(self) -> None:
-        """Cancel the calls that are under way."""
-        for worker in self._workers:
+        """Cancel the calls that are under way. Where all is decided, they may end by themselves: a reply that was read
+        to its end leaves a connection for the next answer."""
+        self._closed = True
+        leaving = set() if self._undecided else self._calling & set(self._workers)
+        for worker in leaving:
+            _LEAVING.add(worker)
+            worker.add_done_callback(_LEAVING.discard)
+        stopped = [worker for worker in self._workers if worker not in leaving]
+        for worker in stopped:
             worker.cancel()
-        await asyncio.gather(*self._workers, return_exceptions=True)
+        await asyncio.gather(*stopped, return_exceptions=True)
 
     def _hire(self, workers: int) -> None:
         self._workers += [asyncio.create_task(self._work()) for _ in range(workers)]
@@ -306,10 +320,13 @@ class Court:
     async def _work(self) -> None:
         """Ask about what waits, as much as one call takes, again and again. A call that fails is made a second time;
         whatever is not answered then is not proven."""
-        while True:
+        while not self._closed:
             batch = [await self._claims.get()]
             while len(batch) < self._most and not self._claims.empty():
                 batch.append(self._claims.get_nowait())
+            worker = asyncio.current_task()
+            assert worker is not None, "work is done in a task"
+            self._calling.add(worker)
             try:
                 async with asyncio.timeout_at(self._deadline):
                     if not await self._asked(batch) and (left := [one for one in batch if not one.proof.done()]):
@@ -319,6 +336,7 @@ class Court:
             except Exception:  # a fault of ours must not leave the reader waiting
                 log.exception("a call to the judge failed")
             finally:
+                self._calling.discard(worker)
                 for claim in batch:
                     if not claim.proof.done():
                         claim.proof.set_result(None)

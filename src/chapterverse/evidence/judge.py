@@ -243,19 +243,20 @@ def _verdict(value: dict[str, Any]) -> Verdict | None:
 
 
 async def _content(response: httpx2.Response, usage: JudgeUsage, case: Case) -> AsyncGenerator[str, None]:
-    """The text of a reply as it arrives. Tokens that the server has not counted when we leave are estimated."""
-    size = written = counted = 0
-    try:
-        async with aclosing(_bodies(response)) as bodies:
-            async for body in bodies:
-                size += len(body)
-                if size > MAX_REPLY_BYTES:
-                    raise JudgeFailed("the judge's reply is too long")
-                text, tokens = _read(body)
-                written, counted = written + len(text), tokens or counted
-                yield text
-    finally:
-        usage.tokens += counted or (len(PROMPT) + len(case.message()) + written) // 4
+    """The text of a reply as it arrives. Tokens are estimated until the server has counted them."""
+    size, chars, counted = 0, len(PROMPT) + len(case.message()), 0
+    told = chars // 4  # of this call, in `usage`
+    usage.tokens += told
+    async with aclosing(_bodies(response)) as bodies:
+        async for body in bodies:
+            size += len(body)
+            if size > MAX_REPLY_BYTES:
+                raise JudgeFailed("the judge's reply is too long")
+            text, tokens = _read(body)
+            chars, counted = chars + len(text), tokens or counted
+            usage.tokens += (counted or chars // 4) - told
+            told = counted or chars // 4
+            yield text
 
 
 async def _bodies(response: httpx2.Response) -> AsyncGenerator[str, None]:
