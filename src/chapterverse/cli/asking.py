@@ -82,7 +82,7 @@ async def ask(
 
 
 async def _save_proof(question: str, answer: "ChatResponse", services: "Services", path: Path) -> None:
-    from chapterverse.evidence.proofs import make_proof, save_proof
+    from chapterverse.evaluation.proofs import make_proof, save_proof
     from chapterverse.terminal import show_note
 
     save_proof(await make_proof(question, answer, services.index), path)
