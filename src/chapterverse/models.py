@@ -4,7 +4,7 @@ Pydantic types of requests, answers, events, errors, health and conversations, w
 flows inside is in `book.py`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -187,6 +187,11 @@ class SearchResult(Frozen):
         None, description="Null while the index has not been calibrated (`chapterverse calibrate`)."
     )
     editions: list[EditionName] = Field(default_factory=list, description="What was searched.")
+
+    def with_results(self, chunks: Sequence[ChunkResult]) -> Self:
+        """The same search with these passages, ranked in this order."""
+        ranked = [chunk.model_copy(update={"rank": rank}) for rank, chunk in enumerate(chunks, start=1)]
+        return self.model_copy(update={"results": ranked, "total_results": len(ranked)})
 
 
 # ── asking ───────────────────────────────────────────────────────────────────────────────────────────────────────────

