@@ -53,13 +53,13 @@ def test_a_function_takes_few_parameters(path: Path) -> None:
 
 
 @each_file
-def test_a_module_says_what_it_owns(path: Path) -> None:
+def test_a_module_has_a_docstring(path: Path) -> None:
     docstring = ast.get_docstring(ast.parse(path.read_text("utf-8")))
     assert docstring, "every module starts with a docstring"
 
 
 @each_file
-def test_no_module_is_a_drawer(path: Path) -> None:
+def test_no_module_is_called_utils_or_the_like(path: Path) -> None:
     assert path.stem not in DRAWERS
 
 

@@ -11,7 +11,7 @@ import sys
 import tarfile
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -25,12 +25,20 @@ CORE: Final = (
     "answering writing evidence language trained",
 )
 
+_RUFF: Final = (
+    *(sys.executable, "-m", "ruff", "check", "--isolated", "--no-cache"),
+    *("--select", "C901", "--output-format", "json"),
+)
+
 HEAD: Final = """# Structure
 
-Version 1 and the code as it is, counted by `python tools/structure.py` from the commits themselves. Lines are those of Python files under
-`src/chapterverse`. A module has one importer if one other module of the package imports it. A duplicate name is a class that several modules define,
-or a module that several folders have (`__init__` aside). Complexity is McCabe's, as ruff counts it (C901). The answer core is what issue 11 counted: in version
-1 {old}; now {new}.
+Version 1 and the code as it is, counted by `python tools/structure.py` from the commits themselves.
+
+- Lines are those of Python files under `src/chapterverse`.
+- A module has one importer if one other module of the package imports it.
+- Duplicate names: public classes that several modules define, and modules that several folders have (`__init__` aside).
+- Complexity is McCabe's, as ruff counts it (C901).
+- The answer core is what issue 11 counted. Version 1: {old}. Now: {new}.
 
 """
 
@@ -72,21 +80,23 @@ def importers(files: Mapping[str, Path]) -> Mapping[str, set[str]]:
     return found
 
 
-def duplicates(files: Mapping[str, Path]) -> tuple[list[str], list[str]]:
-    """Public classes that several modules define, and names that several modules have."""
-    classes: Counter[str] = Counter()
+def classes(files: Mapping[str, Path]) -> Iterator[str]:
+    """The names of all public classes, as often as they are defined."""
     for path in files.values():
-        tree = ast.parse(path.read_text("utf-8"))
-        classes.update(node.name for node in tree.body if isinstance(node, ast.ClassDef) and node.name[0] != "_")
-    stems = Counter(path.stem for path in files.values() if not path.stem.startswith("__"))
-    return tuple([name for name, count in sorted(one.items()) if count > 1] for one in (classes, stems))  # type: ignore[return-value]
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                yield node.name
+
+
+def several(names: Iterable[str]) -> list[str]:
+    """The names that come more than once."""
+    return sorted(name for name, count in Counter(names).items() if count > 1)
 
 
 def complexity(source: Path, most: int = 12) -> list[tuple[str, int]]:
     """The functions that are more complex than this, the worst first."""
     told = subprocess.run(  # noqa: S603
-        [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "C901", "--output-format", "json"]
-        + ["--config", f"lint.mccabe.max-complexity={most}", "--no-cache", str(source)],
+        [*_RUFF, "--config", f"lint.mccabe.max-complexity={most}", str(source)],
         check=False,
         stdout=subprocess.PIPE,
     )
@@ -101,7 +111,7 @@ def figures(source: Path, core: str) -> Iterator[tuple[str, str]]:
     lines = {name: len(path.read_text("utf-8").splitlines()) for name, path in files.items()}
     shown = importers(files)
     single = [name for name in files if len(shown[name]) == 1]
-    classes, stems = duplicates(files)
+    stems = [path.stem for path in files.values() if not path.stem.startswith("__")]
     worst = complexity(source)
     counted = sum(count for name, count in lines.items() if name.split(".")[1:2] and name.split(".")[1] in core.split())
     yield "lines", f"{sum(lines.values()):,}"
@@ -109,8 +119,8 @@ def figures(source: Path, core: str) -> Iterator[tuple[str, str]]:
     yield "lines a module, median", f"{median(lines.values()):.0f}"
     yield "longest module", f"{max(lines.values())}"
     yield "modules with one importer", f"{len(single)} ({len(single) / len(files):.0%})"
-    yield "class names that several modules define", _listed(classes)
-    yield "module names that several folders have", _listed(stems)
+    yield "class names that several modules define", _listed(several(classes(files)))
+    yield "module names that several folders have", _listed(several(stems))
     yield "functions above complexity 12", _listed([f"{name} {value}" for name, value in worst])
     yield "lines of the answer core", f"{counted:,}"
 

@@ -209,7 +209,7 @@ class Conversations:
                         opening = self._open()
                 return await _attempt(opening, work)
         except TimeoutError:
-            self._forget(opening)  # whoever does not answer on one connection is not waited for on the others
+            self._forget(opening)  # a server that does not answer on one connection is not asked on the others
             raise
 
     def _open(self) -> "asyncio.Task[Any]":

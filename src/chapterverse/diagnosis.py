@@ -110,6 +110,6 @@ def _fixes(settings: Settings) -> dict[str, str]:
         else "Check key, model and address of the language model, which judges, too.",
         "database": f"Check DATABASE_URL, or unset it for the embedded Postgres. {without}"
         if settings.database_url
-        else f"Set DATABASE_URL to a Postgres of yours, or mend what the message says. {without}",
+        else f"Set DATABASE_URL to a Postgres of yours, or fix what the message names. {without}",
         "redis": f"Check REDIS_URL, or unset it: then each worker counts requests alone. {without}",
     }

@@ -37,7 +37,7 @@ FAILURE_COUNTS_SECONDS: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """A server that other hosts use as well, and how it is asked: whoever has the same finds the same."""
+    """A server that other hosts use as well, and how it is asked. Two that are equal have the same state."""
 
     url: str = field(repr=False)  # perhaps with a password
     key: str = field(default="", repr=False)
@@ -184,8 +184,8 @@ async def _probe(dependency: Dependency, patience: float) -> ServiceStatus:
     except ChapterverseError as failure:
         return ServiceStatus(status="down", engine=dependency.engine, message=failure.message)
     except Exception:  # one probe with a fault of its own must not hide how the others do
-        log.exception("the probe of %s failed in a way nobody foresaw", dependency.name)
-        return ServiceStatus(status="down", engine=dependency.engine, message="failed in a way nobody foresaw")
+        log.exception("the probe of %s failed with an unexpected error", dependency.name)
+        return ServiceStatus(status="down", engine=dependency.engine, message="failed with an unexpected error")
     latency = round((time.perf_counter() - started) * 1000, 3)
     if degraded:
         return ServiceStatus(status="degraded", engine=dependency.engine, latency_ms=latency, message=degraded)

@@ -1,4 +1,4 @@
-"""The contract at the edges: what the doors take and give, word for word as the specification names it.
+"""The contract at the edges: what every interface takes and gives, word for word as the specification names it.
 
 Pydantic types of requests, answers, events, errors, health and conversations, without behaviour beyond validation. What
 flows inside is in `book.py`.

@@ -210,7 +210,7 @@ def test_a_client_that_goes_away_before_the_first_byte(server: Served, script: S
     assert "prepare pause 33" not in script.opened
 
 
-def test_a_reader_that_does_not_read_holds_nobody(server: Served) -> None:
+def test_a_client_that_does_not_read_blocks_no_other(server: Served) -> None:
     idle = [post_raw(server, {"query": "answer", "stream": True}) for _ in range(20)]
     started = time.perf_counter()
     assert stream(server, "answer")[-1]["type"] == "done"
@@ -275,7 +275,7 @@ def test_too_many_open_answers_are_refused(monkeypatch: pytest.MonkeyPatch) -> N
         assert server.http.post("/chat", json={"query": "answer"}).status_code == 200
 
 
-def test_the_real_answer_through_every_door(example_server: Served) -> None:
+def test_the_real_answer_through_every_interface(example_server: Served) -> None:
     http = example_server.http
     body = http.post("/chat", json={"query": "What is ROS 2?"}).json()
     assert (body["status"], body["metadata"]["stored"]) == ("answered", True)

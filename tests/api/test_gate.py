@@ -57,7 +57,7 @@ async def test_clients_take_turns() -> None:
     assert (crowd.gate.running, crowd.gate.waiting) == (0, 0)
 
 
-async def test_who_gives_its_slot_back_for_a_while_is_next() -> None:
+async def test_a_request_that_gave_its_slot_back_is_next() -> None:
     gate = Gate(slots=1, queue=2)
     crowd = Crowd(gate)
     waited = asyncio.Event()
@@ -108,7 +108,7 @@ async def test_one_client_cannot_have_the_queue_for_itself() -> None:
     assert crowd.entered == ["a1", "a2", "b1", "c1", "d1"]
 
 
-async def test_who_waits_too_long_is_refused() -> None:
+async def test_a_request_that_waits_too_long_is_refused() -> None:
     crowd = Crowd(Gate(slots=1, patience=0.01))
     await crowd.come("a1", "b1")
     await crowd.tasks["b1"]
@@ -118,7 +118,7 @@ async def test_who_waits_too_long_is_refused() -> None:
 
 
 @pytest.mark.parametrize("moment", ["waiting", "called", "running"])
-async def test_who_goes_away_leaves_no_gap(moment: str) -> None:
+async def test_a_cancelled_request_frees_its_slot(moment: str) -> None:
     crowd = Crowd(Gate(slots=1))
     await crowd.come("a1", "b1", "c1")
     if moment == "waiting":

@@ -35,7 +35,7 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids="-".join)
-def test_help_teaches(command: list[str]) -> None:
+def test_help_has_examples(command: list[str]) -> None:
     shown = CliRunner().invoke(main, [*command, "--help"]).output
     assert "Usage:" in shown
     if command not in (["serve"], ["doctor"]):

@@ -102,12 +102,12 @@ class Guard:
     async def _admit(self, scope: Scope) -> Client:
         path = path_of(scope)
         address = self._clients.by_address(scope)
-        if (door := _under(path, _KEYED)) is None:
+        if (route := _under(path, _KEYED)) is None:
             if path == "/health" and self._clients.sends_key(scope):
                 with suppress(Unauthorized):
                     scope["chapterverse.keyed"] = await self._keyed(scope, address) is not None
             return address
-        scope["chapterverse.door"] = door  # for the log of a request that reaches no route
+        scope["chapterverse.route"] = route  # for the log of a request that reaches no route
         note(scope, client=pseudonym(address.name))
         client = await self._keyed(scope, address) or address
         if _under(path, _COUNTED):
@@ -164,5 +164,5 @@ async def in_time(request: Request) -> AsyncIterator[None]:
         raise AgentUnavailable(f"The answer took longer than {REQUEST_SECONDS:g} seconds. Ask again.") from None
 
 
-def _under(path: str, doors: tuple[str, ...]) -> str | None:
-    return next((door for door in doors if path == door or path.startswith(door + "/")), None)
+def _under(path: str, routes: tuple[str, ...]) -> str | None:
+    return next((route for route in routes if path == route or path.startswith(route + "/")), None)

@@ -40,7 +40,7 @@ class RateLimits:
 
     @property
     def redis(self) -> "RedisWindow | None":
-        """The way to Redis, for whoever keeps something else there."""
+        """The connection to Redis, for other users of it."""
         return self._shared
 
     async def take(self, client: str, allowed: int) -> None:

@@ -97,7 +97,7 @@ class RedisWindow:
                 try:
                     waits = await self._count(batch)
                 except InternalError as failure:
-                    # Those who still wait would wait in vain.
+                    # The requests that still wait would fail, too.
                     for *_, answer in (*batch, *self._waiting):
                         if not answer.done():
                             answer.set_exception(failure)

@@ -73,4 +73,4 @@ def started_at(scope: Scope) -> float:
 
 def _route(scope: Scope) -> str:
     """The template, so that ids do not multiply the metrics; whatever matches no route is one kind."""
-    return str(getattr(scope.get("route"), "path", None) or scope.get("chapterverse.door") or "unmatched")
+    return str(getattr(scope.get("route"), "path", None) or scope.get("chapterverse.route") or "unmatched")

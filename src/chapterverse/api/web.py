@@ -4,7 +4,7 @@ They are in `web/` beside this package and are read once. No other file of the d
 
 A file is served at `/assets/VERSION/NAME`, where the version is a hash of them all: a browser keeps it for good and
 never asks again, and a new release has new addresses. A script or style is served with those it imports written before
-it, so that it takes one request (`joined`). Whoever needs the address of a file asks `asset_path(name)`; a new file is
+it, so that it takes one request (`joined`). `asset_path(name)` gives the address of a file; a new file is
 added to `ASSETS`, or to `RELEASED` where others made it.
 """
 

@@ -158,7 +158,7 @@ async def _of_book(services: Services, edition: Edition) -> list[Candidate]:
 
 def book_candidates(pages: Sequence[Page]) -> list[Candidate]:
     """The questions that pages offer: one of each page in turn, and the modules of the book in turn."""
-    usage = Usage(pages)
+    usage = WordUsage(pages)
     modules: dict[str, list[list[Candidate]]] = {}
     for page in pages:
         modules.setdefault(page.module, []).append(list(_of_page(page, usage)))
@@ -173,14 +173,14 @@ def _by_turns(rows: Sequence[Sequence[Candidate]]) -> list[Candidate]:
     return [one for row in zip_longest(*rows) for one in row if one is not None]
 
 
-def _of_page(page: Page, usage: "Usage") -> Iterator[Candidate]:
+def _of_page(page: Page, usage: "WordUsage") -> Iterator[Candidate]:
     """What the sections of a page answer, as far as their headings say it."""
     for section in page.sections:
         if question := _question(section, page, usage):
             yield Candidate(question, page.page_id, section.heading)
 
 
-def _question(section: Section, page: Page, usage: "Usage") -> str:
+def _question(section: Section, page: Page, usage: "WordUsage") -> str:
     """The question that a section answers, as a person would ask it; empty if its heading does not give one."""
     heading = _NUMBERING.sub("", " ".join(section.heading.split()))
     if not _HEADING.fullmatch(heading) or len(heading.split()) > LONGEST:
@@ -193,7 +193,7 @@ def _question(section: Section, page: Page, usage: "Usage") -> str:
     return next((asked for asked, term in defined if stems(term) and stems(term) <= about), "")
 
 
-def _asked_by(heading: str, usage: "Usage") -> str:
+def _asked_by(heading: str, usage: "WordUsage") -> str:
     """A heading that is a question, or nearly one: "How to install Helm"."""
     first, _, rest = heading.rstrip("?. ").partition(" ")
     if found := _HOW_TO.match(heading):
@@ -202,7 +202,7 @@ def _asked_by(heading: str, usage: "Usage") -> str:
     return f"{first} {usage.as_asked(rest)}?" if heading.endswith("?") or _ASKS.match(heading) else ""
 
 
-def _told_by(heading: str, usage: "Usage") -> str:
+def _told_by(heading: str, usage: "WordUsage") -> str:
     """A heading that tells what is done, "Install Helm" or "Installing Helm", as a question."""
     first, _, rest = heading.partition(" ")
     verb = "" if _ASKED.match(heading) else usage.verb(first)
@@ -213,7 +213,7 @@ def _told_by(heading: str, usage: "Usage") -> str:
     return f"How do I {verb} {usage.as_asked(rest)}?"
 
 
-class Usage:
+class WordUsage:
     """How a book uses its words."""
 
     def __init__(self, pages: Iterable[Page]) -> None:

@@ -17,7 +17,7 @@ from typing import Final
 from chapterverse.evidence.assembly import Assembly, points_back, without_mark
 from chapterverse.evidence.citations import Proven
 from chapterverse.evidence.exact import Known, missing, proven_code, units_with_code
-from chapterverse.evidence.judge import Case, Judge, JudgeFailed, JudgeUsage, Verdict
+from chapterverse.evidence.judge import Judge, JudgeFailed, JudgeRequest, JudgeUsage, Verdict
 from chapterverse.evidence.passages import Evidence, IssuedUnit, fitting
 from chapterverse.evidence.statement import Finished, Shape, Statement, UnitRef
 from chapterverse.language import stems
@@ -318,7 +318,7 @@ class Court:
     async def _asked(self, batch: "Sequence[_Claim]") -> bool:
         """Whether the judge need not be asked again."""
         units = {unit.ref: unit for claim in batch for unit in claim.shown}
-        case = Case(
+        case = JudgeRequest(
             evidence=list(self._evidence.lines(units.values())),
             claims=[claim.statement.text for claim in batch],
             question=self._evidence.question,

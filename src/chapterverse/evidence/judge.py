@@ -60,7 +60,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class JudgeRequest:
     """What one call asks: claims, the evidence for them, and what the reader was told before."""
 
     evidence: Sequence[str]  # lines `[2.3] text` under their breadcrumbs
@@ -91,7 +91,7 @@ class Judge(Protocol):
     def name(self) -> str:
         """The model, for people."""
 
-    def verdicts(self, case: Case, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
+    def verdicts(self, case: JudgeRequest, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
         """The verdicts as they arrive, in any order, each perhaps without its units at first. A claim that is left out
         is not proven. Raises `JudgeFailed`, also where there is no verdict at all."""
 
@@ -124,7 +124,7 @@ class ModelJudge:
         """Its last call is watched from the start."""
         self._last = LastCall(self._ask_server)
 
-    async def verdicts(self, case: Case, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
+    async def verdicts(self, case: JudgeRequest, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
         """Ask once; without `response_format` if the model refuses it."""
         answered = False
         try:
@@ -139,7 +139,7 @@ class ModelJudge:
             self._last.failed(f"The last check of an answer failed: {failure}.")
             raise
 
-    async def _ask(self, case: Case, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
+    async def _ask(self, case: JudgeRequest, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
         usage.calls += 1
         try:
             async with asyncio.timeout(self.seconds), AsyncExitStack() as open_calls:
@@ -192,7 +192,7 @@ class ModelJudge:
             )
         return self._client
 
-    def _call(self, case: Case) -> AbstractAsyncContextManager[httpx2.Response]:
+    def _call(self, case: JudgeRequest) -> AbstractAsyncContextManager[httpx2.Response]:
         body: dict[str, Any] = {
             "model": self.name,
             "messages": [{"role": "system", "content": PROMPT}, {"role": "user", "content": case.message()}],
@@ -242,7 +242,7 @@ def _verdict(value: dict[str, Any]) -> Verdict | None:
     return Verdict(claim, supported, named, str(value.get("reason") or "")[:300])
 
 
-async def _content(response: httpx2.Response, usage: JudgeUsage, case: Case) -> AsyncGenerator[str, None]:
+async def _content(response: httpx2.Response, usage: JudgeUsage, case: JudgeRequest) -> AsyncGenerator[str, None]:
     """The text of a reply as it arrives. Tokens that the server has not counted when we leave are estimated."""
     size = written = counted = 0
     try:

@@ -111,7 +111,7 @@ class EdgeChild:
                 self._heard = time.monotonic()
                 answer = self._pending.get(message["id"])
                 if answer is None or answer.done():
-                    continue  # whoever asked has left
+                    continue  # the caller has left
                 if "error" in message:
                     answer.set_exception(_error(message["error"]))
                 else:

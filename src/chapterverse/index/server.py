@@ -299,7 +299,7 @@ class QdrantIndex:
         filter_: models.Filter | None,
         words: models.SparseVector | None,
     ) -> dict[str, models.QueryRequest]:
-        """The searches of one batch by branch. Payloads come along: no dearer than a second request, and no wait."""
+        """The searches of one batch by branch. They return payloads, which saves a second request."""
         by_meaning = models.NearestQuery(nearest=query.vector.tolist())
         requests: dict[str, models.QueryRequest] = {}
         if weight > 0:

