@@ -146,8 +146,8 @@ def private_copy(directory: Path) -> Iterator[Copy]:
     except OSError as error:
         raise RetrievalUnavailable(f"There is no room for a copy of the index: {error}") from error
     place = readers / f"{os.getpid()}-{secrets.token_hex(4)}"
-    with (readers / ".lock").open("w") as lock:  # nobody may find our directory before it is locked
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with (readers / ".lock").open("w") as guard:  # nobody may find our directory before it is locked
+        fcntl.flock(guard, fcntl.LOCK_EX)
         _sweep_readers(readers)
         place.mkdir()
         lock = (place / "lock").open("w")
