@@ -108,7 +108,7 @@ async def _tried(candidate: Candidate, edition: Edition, services: Services) -> 
     prepared = await prepare(request, services, told=())
     async with aclosing(stream(prepared, services)) as events:
         answer = await fold(events)
-    if answer.status != "answered" or answer.confidence_level not in ("high", "medium"):
+    if answer.status != "answered" or answer.confidence_level == "low":
         return ""
     for source in answer.sources:
         own = source.page_id == candidate.page_id and source.section_heading == candidate.section
