@@ -95,7 +95,7 @@ async def _book(services: Services) -> Finding:
 
 
 def _fixes(settings: Settings) -> dict[str, str]:
-    """What helps when a part is down, as it is set up: nobody is sent to a setting that is not set."""
+    """What to do when a part is down. Names only settings that are in use."""
     without = "Questions are answered without it."
     return {
         "qdrant": "Check QDRANT_URL and QDRANT_API_KEY, or unset QDRANT_URL for the embedded engine."

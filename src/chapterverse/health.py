@@ -26,7 +26,7 @@ _PLACE: Final = re.compile(
     r"|(?<=\bat )[\w-]{1,63}(?:\.[\w-]{1,63})+|(?<![\w.-])[\w.-]{1,253}:\d{2,5}\b"
 )
 
-# Together below 5 s, after which the answer tells the truth about anything that changed (SPEC 2.3).
+# Together below 5 s: after that a change must be visible (SPEC 2.3).
 PROBE_SECONDS: Final = 2.5  # a dependency that does not answer by then is down
 REMEMBER_SECONDS: Final = 1.5  # so that a busy orchestrator's questions cost nothing
 
@@ -55,7 +55,7 @@ class Dependency:
     vital: bool
     also_as: str = ""  # the vendor's name, which the seeds use
     remote: Remote | None = None  # None: of this host or process alone
-    public: str = ""  # the engine without addresses and paths, for callers that nobody knows; empty: the same
+    public: str = ""  # the engine without addresses and paths, for callers without a key; empty: the same
 
 
 @dataclass(frozen=True, slots=True)

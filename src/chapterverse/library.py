@@ -244,7 +244,7 @@ class SyncBook:
 
 
 class _LoopThread:
-    """An event loop on a thread of its own. The thread ends with the program, if nobody ended it before."""
+    """An event loop on a thread of its own. The thread ends with the program, at the latest."""
 
     def __init__(self) -> None:
         self._loop: Future[asyncio.AbstractEventLoop] = Future()

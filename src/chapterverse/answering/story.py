@@ -147,7 +147,7 @@ async def _read(prepared: Prepared, services: Services) -> Prepared:
     """Search, and let the section reader rank what was found."""
     searching = time.perf_counter()
     asked = prepared.asked
-    # Who asks the same again wants the same answer.
+    # The same question again gets the same answer, not a follow-up's.
     again = any(asked.casefold() == turn.query.casefold() for turn in prepared.turns)
     turns = () if again else prepared.turns
     scope = await read_book(asked, turns, _search_request(prepared, services), services, services.reader)

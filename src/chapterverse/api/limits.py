@@ -116,7 +116,7 @@ class Guard:
         return client
 
     async def _keyed(self, scope: Scope, address: Client) -> Client | None:
-        """The client by its key; a wrong key is counted, so that nobody can guess for long."""
+        """The client by its key; a wrong key is counted, so that keys cannot be guessed."""
         try:
             return self._clients.by_key(scope)
         except Unauthorized:

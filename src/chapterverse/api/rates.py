@@ -84,7 +84,7 @@ class OwnWindow:
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._clients: OrderedDict[str, deque[float]] = OrderedDict()  # who came last is last
+        self._clients: OrderedDict[str, deque[float]] = OrderedDict()  # the most recent client is last
 
     def __len__(self) -> int:
         return len(self._clients)

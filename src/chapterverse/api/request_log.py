@@ -16,7 +16,7 @@ from chapterverse.telemetry import Telemetry
 
 log = logging.getLogger("chapterverse.requests")
 
-CLIENT_GONE = 499  # as proxies log it: nobody was there to take the answer
+CLIENT_GONE = 499  # as proxies log it: the client closed the connection
 _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}  # others would multiply the metrics
 _QUIET = {"/livez", "/readyz", "/health", "/metrics"}  # asked every few seconds by machines
 

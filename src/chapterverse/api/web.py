@@ -52,7 +52,7 @@ RELEASED: Final[dict[str, tuple[str, str]]] = {
         for font in ("inter", "inter-ext", "source-serif", "source-serif-ext", "source-serif-italic")
     },
 }
-# Nothing from elsewhere, nothing inline, in nobody's frame.
+# Nothing from other hosts, nothing inline, no frames.
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; connect-src 'self'; "
     "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

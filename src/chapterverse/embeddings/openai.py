@@ -1,4 +1,4 @@
-"""Embeddings by OpenAI or by any server that speaks its API: Ollama, vLLM, TEI, llama.cpp.
+"""Embeddings by OpenAI or by any server with its API: Ollama, vLLM, TEI, llama.cpp.
 
 Batches, retries and the translation of errors are in `remote`.
 """

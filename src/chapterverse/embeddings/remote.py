@@ -59,7 +59,7 @@ DEFAULT_LIMITS = Limits()
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingService:
-    """Who is asked, for which model, with which key."""
+    """The service, its model and its key."""
 
     provider: str  # "cohere"
     name: str  # what people call it

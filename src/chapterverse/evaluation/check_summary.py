@@ -87,7 +87,7 @@ def _place(label: str, place: QuotedPlace | AnsweringQuote) -> str:
 
 
 def _words(text: str) -> str:
-    """A sentence of ours is shown as it is; an error may hold anything."""
+    """Our own sentences are shown as they are; the text of an error is escaped."""
     return text if re.fullmatch(r"[\w .,;']+", text) else _code(text)
 
 

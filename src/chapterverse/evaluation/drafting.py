@@ -142,7 +142,7 @@ def _question(page: Page, section: Section, sentence: str, asked: str) -> Questi
 
 
 def _swapped(drafts: Sequence[DraftedQuestion], pages: Sequence[Page]) -> Iterator[Question]:
-    """Questions about things that no page speaks of together: reasons with another term put in, then pairs."""
+    """Questions that combine things of different pages: reasons with another term put in, then pairs."""
     terms = {draft.term: draft.named for draft in drafts if draft.term}
     texts = [page.text.lower() for page in pages]
     taken: set[str] = set()

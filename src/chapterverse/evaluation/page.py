@@ -1,4 +1,4 @@
-"""A report as one page of HTML that needs nothing else and asks nobody for anything.
+"""A report as one page of HTML that needs no other file and makes no request.
 
 All text from outside is escaped; the page forbids itself every request.
 """

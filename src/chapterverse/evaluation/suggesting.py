@@ -25,7 +25,7 @@ from chapterverse.turns import AskedQuestion
 
 MOST_PAGES: Final = 300  # that are looked at, spread over the book
 TRIES: Final = 5  # questions that are asked for each one that is wanted, at most
-SESSIONS: Final = 3  # in which a question was asked before others see it: one reader's words are nobody else's
+SESSIONS: Final = 3  # in which a question was asked before other readers see it, for privacy
 SINCE: Final = timedelta(days=90)
 WAIT_SECONDS: Final = 0.5  # between two looks at whether others are still busy
 LONGEST: Final = 9  # words of a heading
@@ -91,7 +91,7 @@ async def _of_edition(
     for candidate in candidates[: wanted * TRIES]:
         if len(found) == wanted:
             break
-        while busy():  # noqa: ASYNC110 - nobody waits for this
+        while busy():  # noqa: ASYNC110 - a background task
             await asyncio.sleep(WAIT_SECONDS)
         about = stems(candidate.question)
         if about not in found and (page := await _tried(candidate, edition, services)):

@@ -66,7 +66,7 @@ class Shelf:
 
     @contextmanager
     def alone(self) -> Iterator[bool]:
-        """Whether nobody else is making suggestions; nobody else does while it lasts."""
+        """Hold the lock under which suggestions are made; false if another worker holds it."""
         self._lock.parent.mkdir(parents=True, exist_ok=True)
         with self._lock.open("w") as lock:
             try:

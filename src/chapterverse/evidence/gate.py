@@ -308,7 +308,7 @@ class Court:
                         await self._asked(left)
             except TimeoutError:
                 log.info("the judge did not answer before the answer was due")
-            except Exception:  # a fault of ours must not leave the reader waiting
+            except Exception:  # an error of ours must not leave the reader waiting
                 log.exception("a call to the judge failed")
             finally:
                 for claim in batch:

@@ -287,5 +287,5 @@ def _read(body: str) -> tuple[str, int]:
 
 
 def _line(text: str) -> str:
-    """A text on one line, so that nothing in it can pass for a line of ours."""
+    """A text on one line, so that nothing in it can pass for a line of the prompt."""
     return " ".join(text.split())

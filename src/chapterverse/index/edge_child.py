@@ -97,13 +97,13 @@ class EdgeChild:
             self._pending.pop(id_, None)
 
     async def close(self) -> None:
-        """End the process once nobody uses it."""
+        """End the process once it is not used any more."""
         await self._unused.wait()
         await _end(self._process, _EXIT_TIMEOUT)
         await self._listener
 
     async def _listen(self) -> None:
-        """Hand each answer to who waits for it, until the process ends."""
+        """Give each answer to its caller, until the process ends."""
         assert self._process.stdout is not None
         try:
             while True:

@@ -401,7 +401,7 @@ class ServerIndex:
         return await (await self._reader()).recall(chunk_ids, vector)
 
     async def missing(self, words: Sequence[str], editions: Sequence[str] = ()) -> list[str]:
-        """Those of the words that stand in no chunk; of another tool's collection nobody can tell."""
+        """Those of the words that stand in no chunk; of another tool's collection that is unknown."""
         return await self._own.missing(words, editions) if await self._reader() is self._own else []
 
     async def manifest(self) -> Manifest:

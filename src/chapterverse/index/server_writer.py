@@ -261,7 +261,7 @@ class _Lock:
         self._shown = 0.0
 
     async def take(self) -> None:
-        """Become the one writer; `IngestionError` if somebody else is."""
+        """Take the lock; `IngestionError` if another process holds it."""
         if not await self._create():
             held = await self._held()
             if time.time() - held.get("at", time.time()) < _STALE and not _ended(str(held.get("owner", ""))):
@@ -279,12 +279,12 @@ class _Lock:
             self._shown = time.monotonic()
 
     async def release(self) -> None:
-        """Let the next one write, unless this lock was broken and somebody else holds it."""
+        """Release the lock, unless it was broken and another process holds it."""
         if (await self._held()).get("owner") == self._owner:
             await self._client.delete_collection(self._name)
 
     async def _held(self) -> dict[str, Any]:
-        """Who holds the lock and when it last showed life; empty if nobody does, or has not said so yet."""
+        """The holder of the lock and when it last renewed it; empty if there is none, or none yet."""
         if not await self._client.collection_exists(self._name):
             return {}
         found = await self._client.retrieve(self._name, [_LOCK_ID])

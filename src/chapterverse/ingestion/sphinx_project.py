@@ -80,7 +80,7 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A folder of reStructuredText and MyST files, as far as they speak of each other."""
+    """A folder of reStructuredText and MyST files, as far as they refer to each other."""
 
     root: Path
     settings: Mapping[str, Any]

@@ -67,7 +67,7 @@ class EmbeddedPostgres:
         self._data: tuple[Path, int] | None = None  # the cluster's folder and its inode, once the server runs
 
     def lost(self) -> str | None:
-        """Why what is stored now would not last: the folder of the cluster is gone, and the server lives on without."""
+        """Why what is stored now would be lost: the folder of the cluster is gone, and the server still runs."""
         if self._data is None:
             return None
         data, inode = self._data
@@ -183,7 +183,7 @@ def _launch(place: ServerPlace, settings: dict[str, str]) -> None:
     if started.returncode == 0:
         return
     said = log.read_text("utf-8", errors="replace") if log.exists() else started.stdout
-    # Sessions of a killed server end on their own shortly; until then Postgres keeps everybody else off the data.
+    # Sessions of a killed server end on their own shortly; until then Postgres refuses to start on the data.
     if "is still in use" not in said:
         raise _failed("did not start", said)
     time.sleep(PAUSE_SECONDS)
@@ -278,7 +278,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _join(path: Path) -> IO[bytes]:
-    """Become a user. Only called under the server's lock, where nobody holds this one exclusively for long."""
+    """Take the lock of a user. Called under the server's lock: no process holds this one exclusively for long."""
     file = _open_lock(path)
     fcntl.flock(file, fcntl.LOCK_SH)
     return file

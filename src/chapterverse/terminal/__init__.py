@@ -34,5 +34,5 @@ def show_warning(message: str) -> None:
 
 
 def show_note(message: str) -> None:
-    """What is going on, for who wants to know."""
+    """Progress and other messages, to stderr."""
     err.print(Text(printable(message), style="dim"))

@@ -206,7 +206,7 @@ class _Stripper:
         self._put(f"\n\n{LineMark('end') if closing else mark}\n\n")
 
     def _speak(self, token: re.Match[str], given: dict[str, str]) -> None:
-        """What a component says that nobody knows: the attributes that readers see on most sites."""
+        """The text of an unknown component: the attributes that readers see on most sites."""
         spoken = [given[key] for key in _SPOKEN if given.get(key)]
         target = given.get("href") or given.get("to", "")
         if spoken and target and not re.search(r"[\[\]<>\n]", spoken[0] + target):

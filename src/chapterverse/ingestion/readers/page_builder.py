@@ -64,7 +64,7 @@ class PageBuilder:
         self._parts: list[Part] = []
         self._stack: list[_Container] = [_Container("page")]
         self._rows: list[list[Cell]] = []
-        self._heads: int | None = None  # rows of the table that are its header; None: nobody has said
+        self._heads: int | None = None  # rows of the table that are its header; None: unknown
         self._tables = 0  # tables open at this place; inner ones dissolve into the cell that holds them
 
     def finish(self) -> tuple[Part, ...]:
