@@ -264,7 +264,7 @@ def test_an_answer_that_waits_for_the_model_holds_no_slot() -> None:
 
 
 def test_too_many_open_answers_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate.Gate.__init__, "__defaults__", (200, 25.0, 2))
+    monkeypatch.setattr(gate.SlotQueue.__init__, "__defaults__", (200, 25.0, 2))
     script = Scripted()
     with serve(Settings.load(), opening=without_engines(), answering=script) as server, ThreadPoolExecutor(2) as pool:
         waiting = [pool.submit(server.http.post, "/chat", json={"query": "pause 1"}) for _ in range(2)]

@@ -25,7 +25,7 @@ OPEN_ANSWERS: Final = 500  # that may be under way, those included that wait: ea
 class Slot:
     """The right to work, of one request. It can be given back for a while, or for good."""
 
-    def __init__(self, gate: "Gate", client: str) -> None:
+    def __init__(self, gate: "SlotQueue", client: str) -> None:
         self._gate = gate
         self._client = client
         self._since: float | None = None  # when it was taken; None: it is not held
@@ -49,7 +49,7 @@ class Slot:
         await self.take(again=True)
 
 
-class Gate:
+class SlotQueue:
     """Slots, and the queue for them."""
 
     def __init__(

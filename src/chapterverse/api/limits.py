@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from chapterverse.api.clients import Client, Clients
 from chapterverse.api.errors import error_response, path_of
-from chapterverse.api.gate import Gate, Slot
+from chapterverse.api.gate import Slot, SlotQueue
 from chapterverse.api.rates import RateLimits
 from chapterverse.api.request_log import note, started_at
 from chapterverse.config import REQUEST_SECONDS, Settings
@@ -142,7 +142,7 @@ def deadline_of(request: Request) -> float:
 @asynccontextmanager
 async def admitted(request: Request) -> AsyncIterator[Slot]:
     """Hold one of the slots for requests that work at once, waiting for it in turn."""
-    gate: Gate = request.app.state.gate
+    gate: SlotQueue = request.app.state.gate
     client: Client = request.scope["chapterverse.client"]
     async with gate.slot(client.name) as slot:
         yield slot
@@ -150,7 +150,7 @@ async def admitted(request: Request) -> AsyncIterator[Slot]:
 
 def open_answer(request: Request) -> AbstractAsyncContextManager[None]:
     """Be one of the answers that may be under way at once."""
-    gate: Gate = request.app.state.gate
+    gate: SlotQueue = request.app.state.gate
     return gate.answer()
 
 
