@@ -38,7 +38,9 @@ Version 1 and the code as it is, counted by `python tools/structure.py` from the
 - A module has one importer if one other module of the package imports it.
 - Duplicate names: public classes that several modules define, and modules that several folders have (`__init__` aside).
 - Complexity is McCabe's, as ruff counts it (C901).
-- The answer core is what issue 11 counted. Version 1: {old}. Now: {new}.
+- The answer core is what a question passes through, as it was counted when version 2 was begun. Version 1: {old}.
+  Now: {new}.
+  Its bar is 60 % of version 1. Features that version 1 did not have are in it: editions, highlights, readings.
 
 """
 
