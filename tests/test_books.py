@@ -1,4 +1,4 @@
-"""Several books and versions on one server, through its doors: HTTP, the command line, MCP and Python."""
+"""Several books and versions on one server, over HTTP, the command line, MCP and Python."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The load generator, and what it shows of the door: turns among clients, honest waits, slow readers, open streams."""
+"""The load generator and what it shows of a server: turns among clients, `Retry-After`, slow readers, open streams."""
 
 import asyncio
 import itertools
