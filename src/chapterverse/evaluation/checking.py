@@ -16,7 +16,7 @@ from chapterverse.errors import ValidationFailed
 from chapterverse.evaluation.cases import Case, Ending
 from chapterverse.evaluation.contradictions import Conflict, QuotedPlace, conflicts_of
 from chapterverse.evaluation.measures import LEAST_WORDS, contains, is_evidence, right, words_of
-from chapterverse.evaluation.standing import Quote, State, locate
+from chapterverse.evaluation.quotes import Quote, State, locate
 from chapterverse.models import Frozen
 from chapterverse.services import Services
 

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from chapterverse.editions import edition_label
 from chapterverse.evaluation.proofs import Proof, QuoteCheck, unproven
-from chapterverse.evaluation.standing import State
+from chapterverse.evaluation.quotes import State
 from chapterverse.terminal import out, printable
 from chapterverse.topic import shorten
 

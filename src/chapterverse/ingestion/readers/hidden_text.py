@@ -1,4 +1,4 @@
-"""Styles that keep text from a reader's eye.
+"""CSS styles that hide text.
 
 Judges one style, as HTML or JSX writes it: not displayed, transparent, tiny, clipped, moved off the screen, or in the
 colour of its background. The caller passes the background.
