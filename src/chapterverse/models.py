@@ -290,6 +290,11 @@ class RetrievedPassage(Place):
 
     score: Score
 
+    @classmethod
+    def of(cls, chunk: ChunkResult) -> Self:
+        """A passage as it is named to a reader."""
+        return cls(**chunk.model_dump(include=set(Place.model_fields)), score=chunk.relevance_score)
+
 
 class AnswerMetadata(Frozen):
     """What an answer took."""

@@ -215,7 +215,7 @@ class _Answer:
         scope = self.prepared.scope
         if isinstance(scope, Book):
             self.searches.append(_record(scope.found, self.prepared.filters))
-            yield RetrievedEvent(passages=[refusals.announce(chunk) for chunk in scope.found.results])
+            yield RetrievedEvent(passages=[RetrievedPassage.of(chunk) for chunk in scope.found.results])
         refusal = await self._refusal_before_writing()
         if refusal is None:
             started = time.perf_counter()

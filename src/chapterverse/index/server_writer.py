@@ -26,7 +26,7 @@ from chapterverse.index.checks import check_dimension, check_page, check_vectors
 from chapterverse.index.generations import new_name
 from chapterverse.index.server import Spread, collection_of, dense_of, of_kind
 from chapterverse.index.server_errors import server_errors
-from chapterverse.index.sparse import DEFAULTS, WordWeights
+from chapterverse.index.server_words import DEFAULTS, weights_of
 
 _BATCH = 256  # points of one request: about 2 MB
 _GENERATION = r"\d{8}T\d{6}-[0-9a-f]{8}"  # what `new_name` makes
@@ -76,7 +76,7 @@ class QdrantWriter:
         self._records: dict[str, PageRecord] = {}
         self._present: set[str] = set()  # ids of the pages in the state being built
         self._bm25 = DEFAULTS
-        self._weights = WordWeights(DEFAULTS)
+        self._weights = weights_of(DEFAULTS)
         self._turn = asyncio.Lock()  # changes are made one after the other
 
     @property
@@ -101,7 +101,7 @@ class QdrantWriter:
         self._manifest = manifest
         self._dimension = manifest.fingerprint.dimension
         self._bm25 = manifest.bm25  # old and new passages must be weighed alike
-        self._weights = WordWeights(manifest.bm25)
+        self._weights = weights_of(manifest.bm25)
 
     async def put(self, page: Page, record: PageRecord, chunks: Sequence[Chunk], vectors: Vectors) -> None:
         """Add a page, or replace the one with the same id."""
