@@ -207,26 +207,28 @@ class _Answer:
             is_refusal=refusals.is_refusal,
         )
         self.text: list[str] = []
-        self.searches: list[SearchRecord] = []
+        self.searches = [_record(prepared.found, prepared.filters)] if prepared.found else []
         self.generation_ms = 0.0
 
     async def events(self) -> AsyncGenerator[Event, None]:
         """The events of the answer, in order."""
-        scope = self.prepared.scope
-        if isinstance(scope, Book):
-            self.searches.append(_record(scope.found, self.prepared.filters))
-            yield RetrievedEvent(passages=[RetrievedPassage.of(chunk) for chunk in scope.found.results])
         refusal = await self._refusal_before_writing()
-        if refusal is None:
-            started = time.perf_counter()
-            try:
-                async with aclosing(self.gate.prove(self.services.writer.write(self._task()))) as shown:
+        started = time.perf_counter()
+        # The model is asked before the reader is told what was found: to tell it takes time, and so does the model.
+        shown = self.gate.prove(self.services.writer.write(self._task())) if refusal is None else None
+        try:
+            if found := self.prepared.found:
+                yield RetrievedEvent(passages=[RetrievedPassage.of(chunk) for chunk in found.results])
+            if shown is not None:
+                async with aclosing(shown):
                     async for proven in shown:
                         piece = self.renderer.write(proven)
                         self.text.append(piece.content)
                         yield piece
-            finally:
-                self.generation_ms = _since(started)
+        finally:
+            await self.gate.close()
+            self.generation_ms = _since(started) if shown is not None else 0.0
+        if refusal is None:
             refusal = None if self.gate.counts.shown else self._refusal()
             if (versions := self.renderer.versions_told()) is not None:
                 self.text.append(versions.content)

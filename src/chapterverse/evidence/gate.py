@@ -109,26 +109,38 @@ class Gate:
         self._said: set[str] = set()
         self._shown: set[UnitRef] = set()  # units whose words the reader has seen
         self._chars = self._statements = self._repeats = 0
+        self._pumping: asyncio.Task[None] | None = None  # from the writer
         # Made anew when there are more passages.
         self._known = lru_cache(lambda passages: Known(evidence))
         self._quotable = lru_cache(lambda passages: _by_words(evidence.all_units()))
 
-    async def prove(self, drafts: Drafts) -> AsyncGenerator[Proven, None]:
-        """What may be shown of the drafts, in order. An error of the writer is raised after what was proven before."""
+    def prove(self, drafts: Drafts) -> AsyncGenerator[Proven, None]:
+        """What may be shown of the drafts, in order. The writer begins at once, before anybody asks for the first; an
+        error of it is raised after what was proven before. Whoever may not read to the end must `close`."""
         queue: asyncio.Queue[_Entry | None] = asyncio.Queue()
-        pump = asyncio.create_task(self._pump(drafts, queue))
+        self._pumping = asyncio.create_task(self._pump(drafts, queue))
+        return self._proven(queue, self._pumping)
+
+    async def close(self) -> None:
+        """Cancel the writer and the judge's calls."""
+        if self._pumping:
+            self._pumping.cancel()
+            await asyncio.gather(self._pumping, return_exceptions=True)
+        if self._court:
+            await self._court.close()
+
+    async def _proven(
+        self, queue: "asyncio.Queue[_Entry | None]", pumping: "asyncio.Task[None]"
+    ) -> AsyncGenerator[Proven, None]:
         try:
             while (entry := await queue.get()) is not None:
                 for proven in await self._decide(entry):
                     yield proven
-            await pump
+            await pumping
             for proven in self._assembly.finish():
                 yield proven
         finally:
-            pump.cancel()
-            await asyncio.gather(pump, return_exceptions=True)
-            if self._court:
-                await self._court.close()
+            await self.close()
 
     async def _pump(self, drafts: Drafts, queue: "asyncio.Queue[_Entry | None]") -> None:
         """Take what the writer writes, and have it judged, while earlier statements wait for their verdicts."""
