@@ -53,13 +53,20 @@ def test_a_function_takes_few_parameters(path: Path) -> None:
 
 
 @each_file
-def test_a_module_says_what_it_owns(path: Path) -> None:
+def test_a_module_has_a_docstring(path: Path) -> None:
     docstring = ast.get_docstring(ast.parse(path.read_text("utf-8")))
     assert docstring, "every module starts with a docstring"
 
 
+def test_a_class_name_means_one_thing() -> None:
+    trees = [ast.parse(path.read_text("utf-8")) for path in SOURCES]
+    names = [node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef)]
+    twice = {name for name in names if names.count(name) > 1 and not name.startswith("_")}
+    assert twice <= {"Book"}, "of the library, and as the scope of a question"
+
+
 @each_file
-def test_no_module_is_a_drawer(path: Path) -> None:
+def test_no_module_is_called_utils_or_the_like(path: Path) -> None:
     assert path.stem not in DRAWERS
 
 

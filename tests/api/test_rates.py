@@ -38,7 +38,7 @@ async def test_memory_is_exact_and_clients_are_apart() -> None:
 
 
 @pytest.mark.slow
-async def test_retry_after_is_honest() -> None:
+async def test_retry_after_is_when_the_next_request_is_taken() -> None:
     limits = RateLimits(Telemetry(), window=2)
     await limits.take("a", 2)
     await asyncio.sleep(0.6)
@@ -80,7 +80,7 @@ async def test_a_process_that_is_held_up_does_not_blame_redis(redis: RedisServer
 
 @needs_redis
 @pytest.mark.slow
-async def test_redis_says_honestly_when(redis: RedisServer) -> None:
+async def test_redis_tells_when_the_next_request_is_taken(redis: RedisServer) -> None:
     limits = RateLimits(Telemetry(), redis.url, window=3)
     await limits.take("a", 1)
     with pytest.raises(RateLimited) as caught:
@@ -93,7 +93,7 @@ async def test_redis_says_honestly_when(redis: RedisServer) -> None:
 
 @needs_redis
 @pytest.mark.slow
-async def test_times_from_before_the_clock_was_set_back_hold_nobody(redis: RedisServer) -> None:
+async def test_times_from_before_the_clock_was_set_back_are_ignored(redis: RedisServer) -> None:
     limits = RateLimits(Telemetry(), redis.url)
     with Redis.from_url(redis.url) as client:
         client.lpush("chapterverse:a", *[int((time.time() + 3600) * 1000)] * 5)

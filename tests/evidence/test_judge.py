@@ -12,12 +12,20 @@ from chapterverse.errors import AgentUnavailable
 from chapterverse.evidence import gate as gate_module
 from chapterverse.evidence import judge as judge_module
 from chapterverse.evidence.gate import Gate
-from chapterverse.evidence.judge import PROMPT, Case, JudgeFailed, JudgeUsage, ModelJudge, Verdict, read_verdicts
+from chapterverse.evidence.judge import (
+    PROMPT,
+    JudgeFailed,
+    JudgeRequest,
+    JudgeUsage,
+    ModelJudge,
+    Verdict,
+    read_verdicts,
+)
 from tests.evidence.proving import Outcome, drafts_of, evidence_of, prove
 from tests.llm_stub import LlmStub, serving_llm
 
 KEY = "key-of-the-judge"
-CASE = Case(
+CASE = JudgeRequest(
     evidence=["Passage 1: Server › Ports", "[1.1] The server listens on port 8080.", "[1.2] Logs are text."],
     claims=["Port 8080 is used.", "Port 9090 is used."],
     question="Which port?",
@@ -40,7 +48,7 @@ async def judge(stub: LlmStub) -> AsyncIterator[ModelJudge]:
     await opened.close()
 
 
-async def verdicts(judge: ModelJudge, case: Case = CASE) -> tuple[list[Verdict], JudgeUsage]:
+async def verdicts(judge: ModelJudge, case: JudgeRequest = CASE) -> tuple[list[Verdict], JudgeUsage]:
     usage = JudgeUsage()
     return [verdict async for verdict in judge.verdicts(case, usage) if verdict.complete], usage
 
@@ -148,7 +156,7 @@ async def test_a_statement_that_names_its_units_does_not_wait_for_the_judges() -
         await asyncio.sleep(30)
 
     class Slow(ModelJudge):
-        async def verdicts(self, case: Case, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
+        async def verdicts(self, case: JudgeRequest, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
             async for verdict in read_verdicts(texts(), len(case.claims)):
                 yield verdict
 

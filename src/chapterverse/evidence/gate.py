@@ -12,20 +12,19 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import accumulate
 from typing import Final
 
 from chapterverse.evidence.assembly import Assembly, points_back, without_mark
 from chapterverse.evidence.citations import Proven
 from chapterverse.evidence.exact import Known, missing, proven_code, units_with_code
-from chapterverse.evidence.judge import Case, Judge, JudgeFailed, JudgeUsage, Verdict
-from chapterverse.evidence.passages import Evidence, IssuedUnit
-from chapterverse.evidence.statement import Shape, Statement, UnitRef
+from chapterverse.evidence.judge import Judge, JudgeFailed, JudgeRequest, JudgeUsage, Verdict
+from chapterverse.evidence.passages import Evidence, IssuedUnit, fitting
+from chapterverse.evidence.statement import Finished, Shape, Statement, UnitRef
 from chapterverse.language import stems
 
 log = logging.getLogger(__name__)
 
-Drafts = AsyncGenerator[Statement | Proven, None]
+Drafts = AsyncGenerator[Statement | Proven | Finished, None]
 
 MAX_STATEMENTS: Final = 200  # looked at, shown or not
 MAX_SHOWN: Final = 60
@@ -104,6 +103,7 @@ class Gate:
         self.counts = Counts()
         self.usage = JudgeUsage()
         self.truncated = False  # a limit ended the answer
+        self.finished: Finished | None = None  # what writing took, once the writer has said so
         self._evidence = evidence
         self._court = Court(judge, evidence, deadline, self.usage) if judge else None
         self._is_refusal = is_refusal
@@ -149,6 +149,9 @@ class Gate:
         try:
             async with aclosing(drafts):
                 async for draft in drafts:
+                    if isinstance(draft, Finished):
+                        self.finished = draft
+                        continue
                     queue.put_nowait(self._examine(draft))
                     if self.truncated:
                         break
@@ -281,8 +284,9 @@ class Court:
     def ask(self, statement: Statement) -> "asyncio.Future[Proven | None]":
         """The proof of a statement, once the judge has spoken; None if it is not proven."""
         named = self._evidence.units_of(statement.named)
-        everything = not named or speaks_of_absence(statement.text)
-        shown = self._bounded() if everything else self._evidence.around(named)
+        shown: Sequence[IssuedUnit] = self._evidence.around(named)
+        if not named or speaks_of_absence(statement.text):  # the judge sees all units; the best passages come first
+            shown = fitting(self._evidence.all_units(), lambda unit: len(unit.told), MAX_EVIDENCE_CHARS)
         if statement.shape not in ("item", "row"):
             self._lead = ""
         context = " ".join(filter(None, dict.fromkeys((self._lead, self._before))))
@@ -333,7 +337,7 @@ class Court:
                         await self._asked(left)
             except TimeoutError:
                 log.info("the judge did not answer before the answer was due")
-            except Exception:  # a fault of ours must not leave the reader waiting
+            except Exception:  # an error of ours must not leave the reader waiting
                 log.exception("a call to the judge failed")
             finally:
                 self._calling.discard(worker)
@@ -341,16 +345,10 @@ class Court:
                     if not claim.proof.done():
                         claim.proof.set_result(None)
 
-    def _bounded(self) -> list[IssuedUnit]:
-        """All units, as many as a judge is shown; the best passages come first."""
-        units = self._evidence.all_units()
-        sizes = accumulate(len(unit.told) for unit in units)
-        return [unit for unit, size in zip(units, sizes, strict=True) if size <= MAX_EVIDENCE_CHARS] or units[:1]
-
     async def _asked(self, batch: "Sequence[_Claim]") -> bool:
         """Whether the judge need not be asked again."""
         units = {unit.ref: unit for claim in batch for unit in claim.shown}
-        case = Case(
+        case = JudgeRequest(
             evidence=list(self._evidence.lines(units.values())),
             claims=[claim.statement.text for claim in batch],
             question=self._evidence.question,

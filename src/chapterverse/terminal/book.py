@@ -18,7 +18,7 @@ from chapterverse.terminal import err, out, printable
 from chapterverse.terminal.bars import WithBar
 
 if TYPE_CHECKING:
-    from chapterverse.answering.refusal_rate import RefusalRate
+    from chapterverse.evaluation.refusal_rate import RefusalRate
 
 PLAIN_EVERY: Final = 5.0  # seconds between two progress lines where there is no terminal
 SHOWN_REASONS: Final = 12  # of pages skipped or failed; the ledger file has all
