@@ -163,7 +163,7 @@ def test_qdrant_unreachable(tmp_path: Path) -> None:
         for path in ASKING:
             started = time.monotonic()
             body = refused(server.http.post(path, json=QUESTION), 503, "retrieval_unavailable")
-            assert time.monotonic() - started < 5
+            assert time.monotonic() - started < 15
             assert "Qdrant" in body["message"] and "Traceback" not in json.dumps(body)
         assert server.http.post("/chat", json=SELECTION).json()["status"] == "answered"
 

@@ -34,7 +34,7 @@ def is_down(server: Served, status: str, why: str = "", name: str = "llm") -> No
 
     def wanted(health: dict[str, Any]) -> bool:
         model = health["services"][name]
-        return health["status"] == status and model["status"] == "down" and model["message"].startswith(why)
+        return (health["status"], model["status"]) == (status, "down") and str(model["message"]).startswith(why)
 
     server.health(wanted)
 

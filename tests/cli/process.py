@@ -76,7 +76,7 @@ class Terminal:
         self.process.wait()
         os.close(self._ours)
 
-    def until(self, text: str, seconds: float = 30) -> str:
+    def until(self, text: str, seconds: float = 60) -> str:
         """What was shown since the last look, up to and with the text."""
         deadline = time.monotonic() + seconds
         while (found := self.screen.find(text, self._seen)) < 0:

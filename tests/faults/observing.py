@@ -19,7 +19,7 @@ from tests.faults.readers import QUESTION, in_other_letters
 
 _NUMBERS = itertools.count(1)
 SELECTION = "A node is a process that performs computation. Nodes talk over topics."
-PATIENCE = 40.0  # seconds: more than any request may take
+PATIENCE = 75.0  # seconds: more than any request may take
 WELL_PATIENCE = 180.0  # seconds until all is well at last; how long it took is judged by who asked
 
 Step = Callable[[], Awaitable[None]]
@@ -59,7 +59,7 @@ class Observation:
     down: list[str] = field(default_factory=list)  # according to it
     message: str = ""
     tries: int | None = None
-    again: float = 0.0  # seconds that the next question took
+    again: float = 0.0  # seconds that the fastest of the next three questions took
     back: float = 0.0  # seconds from the healing until `/health` was healthy and a question was answered and stored
 
     def __str__(self) -> str:
@@ -146,9 +146,7 @@ async def _observe(world: World, fault: Fault, doors: Doors) -> Observation:
             await getattr(doors, world.counted[1])()
             seen.tries = world.tries() - before
         if world.rests and fault.shows:
-            began = time.monotonic()
-            await doors.chat()
-            seen.again = time.monotonic() - began
+            seen.again = min([await _seconds(doors.chat()) for _ in range(3)])
     finally:
         await fault.heal()
     healed = time.monotonic()
@@ -161,6 +159,12 @@ async def _ask(doors: Doors, door: str, seen: Observation) -> None:
     began = time.monotonic()
     seen.outcomes[door] = await getattr(doors, door)()
     seen.seconds[door] = time.monotonic() - began
+
+
+async def _seconds(work: Awaitable[object]) -> float:
+    began = time.monotonic()
+    await work
+    return time.monotonic() - began
 
 
 async def _read_health(world: World, doors: Doors, seen: Observation, began: float) -> None:
