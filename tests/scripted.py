@@ -124,7 +124,7 @@ def without_engines(**services: Any) -> Callable[[Settings], Any]:
     return opening
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     """Wait for a state that another thread brings about."""
     deadline = time.monotonic() + seconds
     while not condition():

@@ -163,7 +163,7 @@ def test_qdrant_unreachable(tmp_path: Path) -> None:
         for path in ASKING:
             started = time.monotonic()
             body = refused(server.http.post(path, json=QUESTION), 503, "retrieval_unavailable")
-            assert time.monotonic() - started < 5
+            assert time.monotonic() - started < 15
             assert "Qdrant" in body["message"] and "Traceback" not in json.dumps(body)
         assert server.http.post("/chat", json=SELECTION).json()["status"] == "answered"
 
@@ -234,5 +234,4 @@ def test_without_a_database_answers_say_so(example_home: Path) -> None:
             answer = server.http.post("/chat", json=body).json()
             assert (answer["status"], answer["metadata"]["stored"]) == ("answered", False)
         refused(server.http.get(f"/sessions/{uuid4()}"), 503, "conversations_unavailable")
-        health = server.http.get("/health")
-        assert (health.status_code, health.json()["status"]) == (200, "degraded")
+        server.health(lambda said: said["status"] == "degraded")

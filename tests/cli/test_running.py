@@ -48,6 +48,18 @@ def test_help_loads_no_engine() -> None:
     assert not {"numpy", "pydantic", "rich", "openai", "asyncpg", "fastapi"} & set(loaded)
 
 
+def test_a_search_loads_no_reader() -> None:
+    """They took a quarter of its time."""
+    script = "import sys, chapterverse.retrieval, chapterverse.terminal.book; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert "chapterverse.terminal.book" in loaded
+    assert not {
+        "chapterverse.ingestion.pipeline",
+        "chapterverse.ingestion.readers",
+        "chapterverse.ingestion.crawl",
+    } & set(loaded)
+
+
 @pytest.mark.slow
 def test_clients_of_servers_that_are_not_installed_are_missed_only_where_they_are_needed(
     example_home: Path, tmp_path: Path

@@ -213,8 +213,8 @@ async def test_a_judge_that_fails_is_asked_twice_then_units_are_quoted() -> None
 
 async def test_a_late_judge_does_not_outlive_the_answer() -> None:
     started = time.perf_counter()
-    shown = await prove(f"{TRUE[:-1]} [1.1].", evidence(), ScriptedJudge(lambda claim: True, seconds=30), seconds=0.3)
-    assert time.perf_counter() - started < 2
+    shown = await prove(f"{TRUE[:-1]} [1.1].", evidence(), ScriptedJudge(lambda claim: True, seconds=60), seconds=0.3)
+    assert time.perf_counter() - started < 20
     assert shown.text == "The server listens on port 8080 by default [1]."
 
 
@@ -229,12 +229,18 @@ async def test_statements_are_judged_together_while_more_are_written() -> None:
 
 async def test_a_statement_is_shown_before_the_writer_is_done() -> None:
     loop = asyncio.get_running_loop()
-    gate = Gate(evidence(), right([TRUE]), deadline=loop.time() + 10)
-    proving = gate.prove(drafts_of(f"{TRUE[:-1]} [1.1]. " + "More words come later. " * 40, pause=0.02))
-    started = time.perf_counter()
-    first = await anext(proving)
-    assert time.perf_counter() - started < 0.5
-    assert isinstance(first, Proven)
+    done = False
+
+    async def writing() -> AsyncGenerator[Statement | Proven, None]:
+        nonlocal done
+        async for draft in drafts_of(f"{TRUE[:-1]} [1.1]. " + "More words come later. " * 40, pause=0.02):
+            yield draft
+        done = True
+
+    gate = Gate(evidence(), right([TRUE]), deadline=loop.time() + 60)
+    proving = gate.prove(writing())
+    assert isinstance(await anext(proving), Proven)
+    assert not done
     await proving.aclose()
     assert not [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
 

