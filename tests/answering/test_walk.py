@@ -16,7 +16,7 @@ import chapterverse
 from chapterverse.answering import prepare, stream
 from chapterverse.models import ChatRequest, DoneEvent
 from chapterverse.services import Services
-from tests.llm_stub import LlmStub, Quotes
+from tests.llm_stub import LlmStub, Says
 
 PACKAGE = Path(chapterverse.__file__).parent
 WALKED = ("answering", "writing", "evidence", "trained")
@@ -89,7 +89,7 @@ def compare(trace: Trace, walk: set[str]) -> None:
 
 
 async def test_the_walk_with_a_language_model_and_a_judge(asking_llm: Services, llm: LlmStub) -> None:
-    llm.usual = Quotes(2)
+    llm.usual = Says("A node is one program among several that talk to each other [1.1].")  # not the book's words
     llm.judge.mode = "gullible"
     await traced(asking_llm)  # what is made once is made
     compare(await traced(asking_llm), documented("### With a language model and a judge"))
