@@ -1,4 +1,4 @@
-"""A way to answer that does what the question says, for tests of the door: its words and pauses are known.
+"""An answering module that does what the question says, for tests of the HTTP interface.
 
 answer                          three sentences and their sources
 pause SECONDS                   the same, with a pause before the first sentence

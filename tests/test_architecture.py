@@ -69,11 +69,17 @@ def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return len([argument for argument in named if argument.arg not in ("self", "cls")])
 
 
-def test_a_module_says_what_it_does(modules: dict[str, ast.Module]) -> None:
+def test_a_module_has_a_docstring(modules: dict[str, ast.Module]) -> None:
     assert [name for name, module in modules.items() if not ast.get_docstring(module)] == []
 
 
-def test_no_module_is_a_drawer() -> None:
+def test_a_class_name_means_one_thing(modules: dict[str, ast.Module]) -> None:
+    names = [node.name for module in modules.values() for node in module.body if isinstance(node, ast.ClassDef)]
+    twice = {name for name in names if names.count(name) > 1 and not name.startswith("_")}
+    assert twice <= {"Book"}, "of the library, and as the scope of a question"
+
+
+def test_no_module_is_called_utils_or_the_like() -> None:
     assert [name_of(path) for path in SOURCES if path.stem in DRAWERS] == []
 
 

@@ -1,4 +1,4 @@
-"""Several books and versions on one server, through its doors: HTTP, the command line, MCP and Python."""
+"""Several books and versions on one server, over HTTP, the command line, MCP and Python."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from selectolax.lexbor import LexborHTMLParser
 from chapterverse import Book
 from chapterverse.config import Settings
 from chapterverse.evaluation.suggesting import Suggestion, make_suggestions
-from chapterverse.evaluation.suggestions import Kept, Shelf
+from chapterverse.evaluation.suggestions import Shelf, StoredSuggestions
 from chapterverse.wiring import open_services
 from tests.cli.process import assert_refused, chapterverse
 from tests.llm_stub import Calls, Quotes, serving_llm
@@ -240,7 +240,7 @@ async def test_suggestions_are_tried_on_their_edition_and_offered_where_it_is_as
         Suggestion(question=f"What is {book} {version}?", page="p", book=book, version=version)
         for book, version in ((BOOK, "1.0"), (BOOK, "1.0"), (BOOK, "2.0"), (BOOK, "2.0"), ("robots", ""))
     ]
-    Shelf(editions_home).write(Kept(book="g", model="m", made_at=datetime.now(UTC), suggestions=offered))
+    Shelf(editions_home).write(StoredSuggestions(book="g", model="m", made_at=datetime.now(UTC), suggestions=offered))
 
     def asked(path: str) -> list[tuple[str, str]]:
         given = server.http.get(path).json()["suggestions"]

@@ -201,7 +201,7 @@ async def test_a_clock_that_is_set_back_changes_no_order(conversations: Conversa
     assert [message.content for message in thread.messages if message.role == "user"] == ["question 1", "question 2"]
 
 
-async def test_an_idle_thread_is_archived_and_wakes_when_spoken_to(conversations: Conversations) -> None:
+async def test_an_idle_thread_is_archived_until_its_next_turn(conversations: Conversations) -> None:
     session = new_session()
     await conversations.store(ask(session))
     assert await conversations.archive_idle() == 0
@@ -274,7 +274,7 @@ async def test_the_schema_is_that_of_the_specification(database_url: str) -> Non
     assert definitions["idx_threads_created"] == "(created_at DESC)"
 
 
-async def test_many_who_migrate_at_once_do_it_once(postgres_url: str) -> None:
+async def test_concurrent_migrations_run_once(postgres_url: str) -> None:
     await execute(postgres_url, "CREATE DATABASE fresh")
     url = named(postgres_url, "fresh")
     workers = [Conversations(url) for _ in range(4)]

@@ -130,7 +130,9 @@ async def test_it_ends_at_once_whatever_it_waits_for() -> None:
         await conversations.close()
 
 
-async def test_the_server_keeps_house(conversations: Conversations, database_url: str, tmp_path: Path) -> None:
+async def test_the_server_archives_idle_threads(
+    conversations: Conversations, database_url: str, tmp_path: Path
+) -> None:
     session = str(uuid4())
     await conversations.store(Turn(session, "question", "answer"))
     await age(database_url, session, "61 minutes")

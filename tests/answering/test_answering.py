@@ -159,7 +159,7 @@ async def test_statements_say_how_they_are_proven(asking_llm: Services, llm: Llm
     assert told == [(f"{OWN_WORDS[:-1]} [1].", "supported", [1]), (ABSENCE, "absence", [])]
 
 
-async def test_without_a_judge_the_book_speaks(asking_llm: Services, llm: LlmStub) -> None:
+async def test_without_a_judge_units_are_quoted(asking_llm: Services, llm: LlmStub) -> None:
     llm.usual = Says(f"{OWN_WORDS[:-1]} [1.1]. {ABSENCE}")
     answer = await ask(replace(asking_llm, judge=None), "What is ROS 2?")
     assert answer.answer == f"{ROS} [1]."

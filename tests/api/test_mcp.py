@@ -1,4 +1,4 @@
-"""The MCP door with the SDK's own client: over real stdio and over real HTTP, in both eras of the protocol."""
+"""The MCP interface with the SDK's own client: over real stdio and over real HTTP, in both eras of the protocol."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The OpenAI-compatible door, knocked at by OpenAI's own clients over real HTTP."""
+"""The OpenAI-compatible API, called by OpenAI's own clients over real HTTP."""
 
 import contextlib
 import io

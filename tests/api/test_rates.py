@@ -37,7 +37,7 @@ async def test_memory_is_exact_and_clients_are_apart() -> None:
     assert await taken(limits, "b", 10, allowed=50) == 10
 
 
-async def test_retry_after_is_honest(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_retry_after_is_when_the_next_request_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     limits = RateLimits(Telemetry(), window=2)
@@ -81,7 +81,7 @@ async def test_a_process_that_is_held_up_does_not_blame_redis(redis: RedisServer
 
 @needs_redis
 @pytest.mark.slow
-async def test_redis_says_honestly_when(redis: RedisServer) -> None:
+async def test_redis_tells_when_the_next_request_is_taken(redis: RedisServer) -> None:
     limits = RateLimits(Telemetry(), redis.url, window=3)
     await limits.take("a", 1)
     with pytest.raises(RateLimited) as caught:
@@ -94,7 +94,7 @@ async def test_redis_says_honestly_when(redis: RedisServer) -> None:
 
 @needs_redis
 @pytest.mark.slow
-async def test_times_from_before_the_clock_was_set_back_hold_nobody(redis: RedisServer) -> None:
+async def test_times_from_before_the_clock_was_set_back_are_ignored(redis: RedisServer) -> None:
     limits = RateLimits(Telemetry(), redis.url)
     with Redis.from_url(redis.url) as client:
         client.lpush("chapterverse:a", *[int((time.time() + 3600) * 1000)] * 5)

@@ -22,9 +22,9 @@ from chapterverse.embeddings.openai import OpenAIEmbedder
 from chapterverse.embeddings.remote import (
     DEFAULT_LIMITS,
     HTTP_FAULTS,
+    EmbeddingService,
     Limits,
     Patience,
-    Service,
     Wire,
     batches,
     seconds_until,
@@ -37,7 +37,7 @@ from tests.embeddings.stub import KEY, EmbeddingStub, Fault, slow, status
 QUICK = Limits(Patience(5, 10), Patience(5, 10), Patience(5, 5, tries=1), backoff=0.01)  # generous on a busy machine
 HASTY = Limits(Patience(0.3, 0.75), Patience(0.3, 0.75), Patience(0.3, 0.3, tries=1), backoff=0.01)
 AT_ONCE = 10.0  # seconds that a busy machine may make of less than one; a hung service never answers
-SERVICE = Service("cohere", "Cohere", "http://localhost", "embed-english-v3.0", 1024, KEY)
+SERVICE = EmbeddingService("cohere", "Cohere", "http://localhost", "embed-english-v3.0", 1024, KEY)
 
 # fault, words of the message, whether it is tried again, the status in the details
 FAULTS = [
@@ -164,7 +164,7 @@ async def test_a_hang_that_passes_is_not_seen(engine: str, stub: EmbeddingStub) 
     await embedder.close()
 
 
-async def test_nobody_listening(engine: str) -> None:
+async def test_a_server_that_does_not_listen_cannot_be_reached(engine: str) -> None:
     async with EmbeddingStub() as gone:
         pass
     embedder = make(engine, gone.url)
@@ -232,7 +232,7 @@ async def test_the_first_refusal_stops_all_other_calls(embedder: Embedder, stub:
 
 
 @pytest.mark.parametrize("fault", [status(401), status(429), status(500), stubs.HANG], ids=lambda fault: fault.kind)
-async def test_probe_tells_the_truth_at_once(hasty: Embedder, stub: EmbeddingStub, fault: Fault) -> None:
+async def test_the_probe_reports_a_fault_at_once(hasty: Embedder, stub: EmbeddingStub, fault: Fault) -> None:
     stub.play(forever=fault)
     begin = time.monotonic()
     with pytest.raises(EmbeddingError):

@@ -10,7 +10,7 @@ from chapterverse.errors import AgentUnavailable
 from chapterverse.evidence import gate as gate_module
 from chapterverse.evidence.citations import Proven
 from chapterverse.evidence.gate import MAX_SHOWN, MAX_STATEMENTS, Gate
-from chapterverse.evidence.judge import Case, JudgeUsage, Verdict
+from chapterverse.evidence.judge import JudgeRequest, JudgeUsage, Verdict
 from chapterverse.evidence.passages import Evidence
 from chapterverse.evidence.statement import Statement
 from tests.evidence.judges import FailingJudge, ScriptedJudge, gullible, plain, right
@@ -201,7 +201,7 @@ async def test_a_nested_item_moves_out_when_its_parent_is_withheld() -> None:
 # ── the judge's faults ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_judge_that_fails_is_asked_twice_and_then_the_book_speaks() -> None:
+async def test_a_judge_that_fails_is_asked_twice_then_units_are_quoted() -> None:
     judge = FailingJudge()
     shown = await prove(f"{TRUE[:-1]} [1.1].", evidence(), judge)
     assert shown.text == "The server listens on port 8080 by default [1]."
@@ -260,7 +260,7 @@ async def test_an_error_of_the_writer_comes_after_what_was_proven() -> None:
 
 async def test_a_judge_with_a_fault_of_its_own_proves_nothing(caplog: pytest.LogCaptureFixture) -> None:
     class Broken(ScriptedJudge):
-        async def verdicts(self, case: Case, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
+        async def verdicts(self, case: JudgeRequest, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
             yield Verdict(99, True)
 
     shown = await prove(f"{TRUE[:-1]} [1.1].", evidence(), Broken(lambda claim: True))

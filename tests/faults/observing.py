@@ -1,4 +1,4 @@
-"""Servers of which one dependency can be made to fail, and what is seen at their doors while it does.
+"""Servers of which one dependency can be made to fail, and what clients see while it does.
 
 The order of one observation: cause the fault, ask at every interface at once, read `/health` until it reports the
 fault, end the fault, wait until all is well again. The table in `test_dependencies` judges.
@@ -50,7 +50,7 @@ class World:
 
 @dataclass
 class Observation:
-    """What was seen at the doors: what came of a request, and after how many seconds."""
+    """What clients saw: the outcome of each request, and after how many seconds."""
 
     outcomes: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)

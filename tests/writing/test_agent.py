@@ -546,7 +546,7 @@ class TestClosingEarly:
         left = asyncio.all_tasks() - before
         assert not left or not (await asyncio.wait(left, timeout=5))[1]
 
-    async def test_so_does_cancelling_whoever_reads(self, stub: LlmStub, model: AgentWriter) -> None:
+    async def test_cancelling_the_reader_ends_it_too(self, stub: LlmStub, model: AgentWriter) -> None:
         stub.usual = Hangs()
         task = asyncio.create_task(events(ask(), model))
         assert await asyncio.to_thread(stub.wait_asked)

@@ -17,7 +17,7 @@ from chapterverse.terminal import err, out, printable
 from chapterverse.terminal.bars import WithBar
 
 if TYPE_CHECKING:
-    from chapterverse.answering.refusal_rate import RefusalRate
+    from chapterverse.evaluation.refusal_rate import RefusalRate
     from chapterverse.ingestion.pipeline import Progress  # and with it every reader, for a mere search
 
 PLAIN_EVERY: Final = 5.0  # seconds between two progress lines where there is no terminal
