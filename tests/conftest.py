@@ -4,6 +4,7 @@ import asyncio
 import fcntl
 import logging
 import os
+import re
 import shutil
 import signal
 from collections import Counter, defaultdict
@@ -32,6 +33,16 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 ROOT = Path(__file__).parent.parent
 EXAMPLE_BOOK = ROOT / "examples" / "book"
 SMALL_BOOK = ROOT / "tests" / "faults" / "book"
+
+
+ALL_SLOW = re.compile(r"^pytestmark = (?:\[\n)?.*mark\.slow", re.MULTILINE)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Without slow tests, a file that has no other is not even loaded: loading all takes longer than most tests."""
+    if "not slow" not in config.option.markexpr or collection_path.suffix != ".py":
+        return None
+    return True if ALL_SLOW.search(collection_path.read_text("utf-8")) else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -10,6 +10,8 @@ from tests.answering.manual import ORDER, TOPICS, Answer, answers, evidence
 from tests.evidence.judges import gullible, plain, right
 from tests.evidence.proving import Outcome, prove
 
+pytestmark = pytest.mark.slow
+
 ALL = list(answers())
 LIES = {plain(lie) for topic in TOPICS for _, lie in topic.false}
 TRUTHS = [truth for topic in TOPICS for truth in topic.true]

@@ -244,6 +244,7 @@ def test_a_single_file_is_read_with_its_chapters(tmp_path: Path) -> None:
         _page(tmp_path, "book.adoc")
 
 
+@pytest.mark.slow
 def test_includes_cannot_multiply(tmp_path: Path) -> None:
     for number in range(12):
         (tmp_path / f"{number}.adoc").write_text("x" * 100 + f"\n\ninclude::{number + 1}.adoc[]\n\n" * 50)
