@@ -28,6 +28,12 @@ def styled(kind: MarkKind, text: str, target: str = "") -> str:
     return f"{_OPEN}{kind}{_NEXT}{_quoted(target)}{_NEXT}{_TEXT}{text}{_CLOSE}" if text.strip() else text
 
 
+def formula(tex: str, block: bool = False) -> str:
+    """A formula between dollar signs; as a block of its own between two of them."""
+    signs = "$$" if block else "$"
+    return styled("math", f"{signs}{tex}{signs}") if tex.strip() else ""
+
+
 def picture(target: str, alternative: str = "") -> str:
     """An image inside a line. It adds no words to the text."""
     return f"{_OPEN}image{_NEXT}{_quoted(target)}{_NEXT}{_quoted(alternative)}{_TEXT}{_CLOSE}"

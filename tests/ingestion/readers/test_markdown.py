@@ -118,8 +118,9 @@ def test_admonitions_of_every_dialect(text: str) -> None:
 @pytest.mark.parametrize(
     "text", [":::tip[Save time]\nDo it.\n:::", ":::tip Save time\nDo it.\n:::", '!!! tip "Save time"\n    Do it.']
 )
-def test_admonition_titles(text: str) -> None:
-    assert _parts(text) == [("admonition", "Tip: Save time\n\nDo it.")]
+def test_the_title_of_an_admonition_is_its_label(text: str) -> None:
+    assert (_draft(text).parts[0].info, _draft(text).parts[0].caption) == ("tip", "Save time")
+    assert _parts(text) == [("admonition", "Save time: Do it.")]
 
 
 def test_admonition_in_a_list_and_program_in_an_admonition() -> None:
@@ -288,7 +289,7 @@ Do not touch.
         ("paragraph", "Math $\\frac{a}{b}$ and `{code}` and new ."),
         ("paragraph", "inside"),
         ("paragraph", "import the robot model into Gazebo."),
-        ("admonition", "Danger: Hot\n\nDo not touch."),
+        ("admonition", "Hot: Do not touch."),
     ]
 
 
@@ -339,6 +340,25 @@ def test_myst_roles_targets_and_directives() -> None:
         ("admonition", "Note: From rst."),
         ("admonition", "My title: Body."),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "label"),
+    [
+        ('!!! note "Is `x` *so*?"\n    Yes.', "Is `x` so? Yes.", "Is `x` so?"),
+        (":::{note} Mind this.\nAnd that.\n:::", "Note: Mind this.\n\nAnd that.", "Note"),
+        ("```{versionadded} 2.1 At last.\n```", "Added in version 2.1: At last.", "Added in version 2.1"),
+        ("```{deprecated} 3.0\nUse y.\n```", "Deprecated since version 3.0: Use y.", "Deprecated since version 3.0"),
+    ],
+)
+def test_labels_of_admonitions(text: str, said: str, label: str) -> None:
+    assert [(plain(part.text), part.caption) for part in _draft(text).parts] == [(said, label)]
+
+
+def test_formulas_are_marked_and_names_of_variables_are_not() -> None:
+    text = "With $n$ or $x_1$ in $HOME/$USER, US$5 and $PATH."
+    assert _parts(text) == [("paragraph", text)]
+    assert _marks(text) == [("math", "$n$", ""), ("math", "$x_1$", "")]
 
 
 def test_footnotes_definitions_and_math() -> None:

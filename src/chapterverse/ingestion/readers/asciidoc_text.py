@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from chapterverse.book import MarkKind
-from chapterverse.ingestion.inline import picture, plain, styled
+from chapterverse.ingestion.inline import formula, picture, plain, styled
 from chapterverse.ingestion.readers.asciidoc_blocks import attributes_of
 from chapterverse.ingestion.readers.asciidoc_source import Attributes
 from chapterverse.ingestion.readers.page_builder import PageBuilder
@@ -184,7 +184,7 @@ class Inline:
             if found["esc"] or found["off"] or found["no"]:
                 return found[0].replace("\\", "", 1)
             if found["math"] is not None:
-                return self._keep(f"${found['math'].replace(chr(92) + ']', ']')}$")
+                return self._keep(formula(found["math"].replace("\\]", "]")))
             if found["macro"] is not None:
                 inner = found["macro"].replace("\\]", "]")
                 return self._keep(self._raw(inner) if not found[0].startswith("pass:q") else plain(self._format(inner)))

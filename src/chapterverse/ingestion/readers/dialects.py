@@ -249,5 +249,5 @@ def _block_mark(line: str) -> Mark | None:  # noqa: PLR0911 - one line a dialect
             return Mark("end")
         if name == "admonition":
             return Mark("admonition", title)
-        return opening(name, title.removeprefix(".").strip())
+        return opening(name, begins=title) if colons[1] else opening(name, title.removeprefix("."))
     return None

@@ -19,6 +19,7 @@ from mdit_py_plugins.footnote import footnote_plugin
 from chapterverse.book import MarkKind
 from chapterverse.ingestion.document import Document, Draft, Generator, NothingToRead, Part, Unreadable
 from chapterverse.ingestion.inclusion import Inclusion
+from chapterverse.ingestion.inline import formula
 from chapterverse.ingestion.ordering import title_of_path
 from chapterverse.ingestion.readers import dialects, fences, frontmatter, includes, marks, mdx
 from chapterverse.ingestion.readers.cleaning import clean_inline, decode
@@ -187,7 +188,7 @@ class _Reading:
             case "code_block":
                 self._to.code(token.content)
             case "math_block" | "math_block_label":
-                self._to.paragraph(f"$${token.content}$$")
+                self._to.paragraph(formula(token.content, block=True))
             case "ordered_list_open":
                 self._to.open_list(ordered=True, start=int(token.attrGet("start") or 1))
             case "blockquote_open" | "blockquote_close":
@@ -245,9 +246,11 @@ class _Reading:
         said = Sentence(bare)
         if note:
             said.note(note)
-        for child in children:
+        for place, child in enumerate(children):
             if child.type == "html_inline":
                 self._html.inline(child.content, said)
+            elif not self._html.hiding and child.type.startswith("math_inline"):
+                said.say(f"${child.content}$" if _glued(children, place) else formula(child.content))
             elif not self._html.hiding:
                 self._say(child, said, bare)
         self._html.end_sentence()
@@ -262,8 +265,6 @@ class _Reading:
                 said.image(str(child.attrGet("src") or ""), _alternative(child))
             case "softbreak" | "hardbreak":
                 said.say(" ")
-            case "math_inline" | "math_inline_double":
-                said.say(f"${child.content}$")
             case "footnote_ref":
                 said.note(str(child.meta.get("label") or child.meta.get("id", 0) + 1))
             case "text":
@@ -314,9 +315,8 @@ class _Reading:
                 self._to.close_admonition()
             return
         if mark.kind == "admonition":
-            self._to.open_admonition(mark.label, mark.name)
-            if mark.title.casefold() != mark.label.casefold():
-                self._to.paragraph(self._title(mark.title))
+            self._to.open_admonition(self._title(mark.label), mark.name)
+            self._to.paragraph(self._title(mark.begins))
         elif mark.label:
             self._to.paragraph(f"{self._title(mark.label)}:")
         if mark.kind != "label":
@@ -351,13 +351,13 @@ class _Reading:
 
             self._to.take(read_text(body))
         elif name == "math":
-            self._to.paragraph(f"$${body}$$")
+            self._to.paragraph(formula(body, block=True))
         elif name in ("image", "figure"):
             alt = re.search(r":alt:(.*)", content)
             self._to.image(alt[1] if alt else "", argument, body if name == "figure" else "")
         elif name in marks.ADMONITIONS or name == "admonition":
-            mark = marks.opening(name, argument) if name != "admonition" else marks.Mark("admonition", argument)
-            self._mark(mark)
+            named = name == "admonition"  # others begin with their text
+            self._mark(marks.Mark("admonition", argument) if named else marks.opening(name, begins=argument))
             self._walk(body)
             self._mark(marks.Mark("end"))
         elif name not in _UNREAD:
@@ -380,6 +380,13 @@ def _only_images(children: Sequence[Token]) -> list[Token]:
     rest = (child for child in children if child.type not in ("image", "link_open", "link_close", "softbreak"))
     blank = all(child.type == "text" and not _ATTRIBUTES.sub("", child.content).strip() for child in rest)
     return images if images and blank else []
+
+
+def _glued(children: Sequence[Token], place: int) -> bool:
+    """Whether a word touches this token, as in `$HOME/$USER`: what looks like a formula there is none."""
+    before = children[place - 1].content[-1:] if place else ""
+    after = children[place + 1].content[:1] if place + 1 < len(children) else ""
+    return before.isalnum() or after.isalnum()
 
 
 def _alternative(image: Token) -> str:

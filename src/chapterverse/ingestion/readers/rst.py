@@ -21,7 +21,7 @@ from docutils.utils import new_document
 from chapterverse.book import MarkKind
 from chapterverse.ingestion.document import Document, Draft, Part, Unreadable
 from chapterverse.ingestion.inclusion import Inclusion
-from chapterverse.ingestion.inline import picture, plain, styled
+from chapterverse.ingestion.inline import formula, picture, plain, styled
 from chapterverse.ingestion.readers import large_tables, sphinx
 from chapterverse.ingestion.readers.cleaning import clean_inline, decode
 from chapterverse.ingestion.readers.page_builder import PageBuilder
@@ -404,10 +404,8 @@ class _Reading:
             for fact in facts:
                 self._to.fact(*fact)
             return
-        for child in table.children:
-            if isinstance(child, nodes.title):
-                self._to.paragraph(" ".join([*self._number(table), self._sentence(child)]))
-        self._to.open_table()
+        titles = [self._sentence(child) for child in table.children if isinstance(child, nodes.title)]
+        self._to.open_table(" ".join([*self._number(table), *titles]) if titles else "")
         for row in _rows(table):
             self._to.row(head=isinstance(row.parent, nodes.thead))
             for entry in row.children:
@@ -454,7 +452,7 @@ class _Reading:
         if isinstance(node, nodes.literal):
             said = f"`{said}`" if code and "`" not in said and said.strip() else said
         elif isinstance(node, nodes.math):
-            said = f"${said}$"
+            said = formula(node.astext())
         elif isinstance(node, nodes.footnote_reference | nodes.citation_reference):
             said = styled("footnote", f"[{node.astext()}]", node.astext())
         elif isinstance(node, nodes.reference):
@@ -477,7 +475,7 @@ class _Reading:
         nodes.section: _section,
         nodes.literal_block: _code,
         nodes.doctest_block: _code,
-        nodes.math_block: lambda self, node: self._to.paragraph(f"$${node.astext()}$$"),
+        nodes.math_block: lambda self, node: self._to.paragraph(formula(node.astext(), block=True)),
         nodes.paragraph: _paragraph,
         nodes.reference: _reference,
         nodes.image: _image,
