@@ -21,7 +21,9 @@ _EMPTY: Final = {"img", "br", "input"}  # elements without an end tag
 _ITEM: Final = re.compile(r"( *)(?:[-*+•] |(\d+)\. )")
 _RULE: Final = re.compile(r"\|(?: *:?-+:? *\|)+")
 _CODE: Final = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
-_TAGS: Final = {"emphasis": "em", "strong": "strong", "code": "code", "sub": "sub", "sup": "sup"}
+_TAGS: Final = {
+    "emphasis": "em", "strong": "strong", "code": "code", "sub": "sub", "sup": "sup", "footnote": "small"
+}  # fmt: skip
 _TONES: Final = {
     "note": "note info abstract seealso example quote",
     "tip": "tip hint success question",
@@ -336,7 +338,7 @@ class _Rendering:
     def _span(self, parent: Node, span: _Span, inner: Iterable[_Span]) -> None:
         if span.kind == "image" and span.mark:
             parent.add(self._picture(span.mark.source, span.mark.title))
-        elif span.kind == "footnote" and span.mark:
+        elif span.kind == "footnote" and span.mark and not self._says_note(span):
             label = span.mark.target
             first = f"Footnote {label}" if label not in self._notes else None
             self._notes.add(label)
@@ -345,8 +347,13 @@ class _Rendering:
             made = self._element(span)
             parent.add(made)
             quiet = span.ticks or 0
+            power = span.kind == "sup" and self._text.startswith("^", span.start)  # it is raised instead
             within = [one for one in inner if span.ticks is None or one.ticks is None]
-            self._nest(made, span.start + quiet, span.end - quiet, within)
+            self._nest(made, span.start + (1 if power else quiet), span.end - quiet, within)
+
+    def _says_note(self, span: _Span) -> bool:
+        """Whether the text of a footnote stands where it is cited."""
+        return bool(span.mark) and self._text[span.start : span.end] not in ("", f"[{span.mark.target}]")
 
     def _element(self, span: _Span) -> Node:
         if span.kind == "math":

@@ -12,7 +12,7 @@ const RULE = /^\|(?: *:?-+:? *\|)+$/;
 export const LABEL = /^(?:Note|Info|Tip|Hint|Important|Warning|Caution|Danger|Attention|Error|See also|Example|Success|Question)\b[^:.]{0,40}: /;
 const CODE = /(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)/gs;
 const MATH = /\$\$[^$]+\$\$|(?<![\w$\\])\$(?=[^\s$])[^$\n]{0,300}?[\\^_={][^$\n]{0,300}?(?<=[^\s$])\$(?![\w$])/g; // in text without marks
-const TAGS = { emphasis: "em", strong: "strong", code: "code", sub: "sub", sup: "sup" };
+const TAGS = { emphasis: "em", strong: "strong", code: "code", sub: "sub", sup: "sup", footnote: "small" };
 const TONES = {
   note: "note", info: "note", abstract: "note", seealso: "note", example: "note", quote: "note",
   tip: "tip", hint: "tip", success: "tip", question: "tip", important: "warning", warning: "warning", caution: "warning",
@@ -326,12 +326,13 @@ class Rendering {
 
   span(parent, span, inner) {
     if (span.kind === "image") parent.append(this.picture(span));
-    else if (span.kind === "footnote") parent.append(this.note(span.target));
+    else if (span.kind === "footnote" && !this.saysNote(span)) parent.append(this.note(span.target));
     else {
       const quiet = span.ticks ?? 0; // characters at either end that are not shown
       const made = parent.appendChild(this.element(span));
       const verbatim = span.ticks !== undefined; // code and maths hold no other code or maths
-      this.nest(made, span.start + quiet, span.end - quiet, verbatim ? inner.filter((one) => one.ticks === undefined) : inner);
+      const power = span.kind === "sup" && this.text.startsWith("^", span.start); // it is raised instead
+      this.nest(made, span.start + (power ? 1 : quiet), span.end - quiet, verbatim ? inner.filter((one) => one.ticks === undefined) : inner);
     }
   }
 
@@ -339,6 +340,11 @@ class Rendering {
     if (span.kind === "math") return element("span", { class: "math", dir: "ltr" });
     const attributes = span.kind === "link" ? this.leading(span.target) : null;
     return attributes ? element("a", attributes) : element(TAGS[span.kind] ?? "span");
+  }
+
+  /** Whether the text of a footnote stands where it is cited. */
+  saysNote({ start, end, target }) {
+    return !["", `[${target}]`].includes(this.text.slice(start, end));
   }
 
   note(label) {

@@ -233,8 +233,6 @@ class Inline:
             return f"{before}{_TICK}{inner}{_TICK}" if "`" not in inner and _TICK not in inner else f"{before}{inner}"
         if kind in ("“”", "‘’"):
             return f"{before}{kind[0]}{inner}{kind[1]}"
-        if kind == "sup" and re.fullmatch(r"[\w+−-]+", inner):
-            return styled("sup", f"^{inner}")
         return before + (styled(_MARKS[kind], inner) if kind else inner)
 
     def _macros(self, text: str) -> str:

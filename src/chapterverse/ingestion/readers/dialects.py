@@ -8,6 +8,7 @@ the length of the text.
 import html
 import re
 from collections.abc import Iterator
+from textwrap import dedent
 
 from chapterverse.ingestion.readers.marks import ADMONITIONS, Mark, opening
 
@@ -24,6 +25,11 @@ _OBJECT = re.compile(r"(?<![\]\\!])\[(`[^`\n]{1,200}`|[^\[\]`\n]{1,200})\]\[((?:
 _MKDOCS_TAB = re.compile(r'===[+!]?\s+"(.+)"\s*')
 _COLONS = re.compile(r":{3,}\s*(?:\{([\w:-]+)\}|([\w-]*))\s*(?:\[(.*)\]\s*)?(?:\{[^{}]*\}\s*)?(.*)")
 _MYST_OPTION = re.compile(r"\s*:[\w-]+:(?:\s.*)?")
+_SLASH_OPTION = re.compile(r"[ ]{4}\s*[\w-]+:\s.*")
+_MD_IN_HTML = re.compile(
+    r"^[ \t]*(<(\w+)\b[^<>\n]{0,200}\smarkdown(?=[\s=>])[^<>\n]{0,200}>)\n((?:.*\n){0,100}?)[ \t]*(</\2>)", re.MULTILINE
+)
+_ABBREVIATION = re.compile(r"[ ]{0,3}\*\[[^\[\]\n]{1,200}\]:[ \t].*")
 _MYST_TARGET = re.compile(r"\s*\([^()\n]{1,200}\)=\s*")
 
 _FENCE_LINE = re.compile(r"(`{3,}+|~{3,}+)[^`]*")
@@ -55,9 +61,18 @@ def rewrite(text: str) -> str:
         text = text.replace("][^", "]\u200b[^")
     if "]:" in text:  # HTML goes on to the next blank line
         text = _AFTER_HTML.sub("\\1\n\n", text)
+    if " markdown" in text and "</" in text:
+        text = "".join(piece if fenced else _MD_IN_HTML.sub(_spaced, piece) for fenced, piece in _programs(text))
     if "<!--" in text:
         text = _COMMENT_TERM.sub("\u200b\\1", text)
     return "\n".join(_rewrite_lines(text))
+
+
+def _spaced(found: re.Match[str]) -> str:
+    """Markdown inside an HTML element, apart from its tags: CommonMark would take all of it for HTML."""
+    lines = dedent(found[3]).split("\n")
+    inside = "\n".join(f"\n{line}\n" if line.startswith("<") else line for line in lines)
+    return f"{found[1]}\n\n{inside}\n\n{found[4]}\n"
 
 
 def _without_objects(line: str, defined: set[str]) -> str:
@@ -174,7 +189,8 @@ def _own_line(match: re.Match[str], sign: Mark) -> str:
 
 def _rewrite_lines(text: str) -> Iterator[str]:
     indented: list[tuple[int, Mark | None]] = []  # how far the body of each open MkDocs block is indented, and its end
-    fence, options, fence_depth = "", False, 0
+    fence, fence_depth = "", 0
+    options: re.Pattern[str] | None = None  # what the lines that follow a block's name may be
     defined = {_label(label) for label in _DEFINED.findall(text)} if "][" in text else set()
     for raw in text.split("\n"):
         line = raw.expandtabs(4) if indented else raw
@@ -190,8 +206,12 @@ def _rewrite_lines(text: str) -> Iterator[str]:
             if closing.startswith(fence) and not closing.strip(fence[0]) and _indent(line) < fence_depth + 4:
                 fence = ""
             continue
-        options = options and bool(_MYST_OPTION.fullmatch(line))
-        if options or _MYST_TARGET.fullmatch(line):
+        options = options if options and options.fullmatch(line) else None
+        if (
+            options
+            or _MYST_TARGET.fullmatch(line)
+            or (line.lstrip().startswith("*[") and _ABBREVIATION.fullmatch(line))
+        ):
             yield ""
         elif (begin := _FENCE.fullmatch(line)) and not (begin[1][0] == "`" and "`" in begin[2]):
             fence, fence_depth = begin[1], begin.start(1)
@@ -200,7 +220,7 @@ def _rewrite_lines(text: str) -> Iterator[str]:
             yield line[: len(line) - len(bare)] + str(sign)
             if bare[0] not in ":/":
                 indented.append((depth + 4, None if sign.kind == "label" else Mark("end")))
-            options = bare.startswith(":::") and "{" in bare
+            options = _SLASH_OPTION if bare[0] == "/" else _MYST_OPTION if bare[0] == ":" and "{" in bare else None
         else:
             yield _repaired(line, defined)
     for at, end in reversed(indented):

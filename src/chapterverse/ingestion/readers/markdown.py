@@ -6,6 +6,7 @@ Walks from Markdown's tokens to the parts of a page. Files are included only thr
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from textwrap import dedent
 from typing import Any
 
 from markdown_it import MarkdownIt
@@ -37,11 +38,13 @@ _ID = re.compile(r"""(?:^|\s)(?:#([^\s{}"']+)|id=["']?([^\s"']+))""")
 _ROLE = re.compile(r"\{[\w:.+-]+\}$")
 _ROLE_TARGET = re.compile(r"(?<!\s)\s*+<[^<>]*+>$")
 _ALERT = re.compile(r"\[!(\w+)\][+-]?[ \t]*")
+_BOX = re.compile(r"\[([ xX])\]\s+")  # of a task, at the start of a list item
 _DIRECTIVE = re.compile(r"\{([\w:.-]++)\}\s*+(.*)")
 _OPTIONS = re.compile(r"---\n[\s\S]*?\n---\n|(?:[ \t]*:[\w-]+:.*\n?)+")
 _TOC = re.compile(r"\[\[?_?toc_?\]?\]|\$\{toc\}", re.IGNORECASE)
 _ATTRIBUTES = re.compile(r"\{:?(?:[.#][\w:-]++|[\w:-]++=(?:\"[^\"{}]*+\"|'[^'{}]*+'|[^\s\"'{}]++)|[ \t]++)++\}")
 _EMOJI = re.compile(r"(?<![\w:]):[a-z0-9+][a-z0-9_+-]*:(?![\w:])")  # :smile:, :material-check:
+_KEYS = re.compile(r"(?<![\w+])\+\+(\w[\w-]*(?:\+\w[\w-]*)+)\+\+(?![\w+])")  # MkDocs: ++ctrl+c++
 _WRAPPED = re.compile(r"(?<!\S)(==|\^\^|\+\+)(?=\S)([^=^+\n]{1,300}?)(?<=\S)\1")
 _PROGRAMS = {"code-block", "code", "code-cell", "sourcecode", "testcode", "testoutput", "doctest", "prompt", "mermaid"}
 _UNREAD = {"literalinclude", "toctree", "contents", "include", "raw", "button-ref", "button-link", "bibliography"}
@@ -124,7 +127,9 @@ def _last_definition_rule(state: StateCore) -> None:
 @cache
 def _parser(jsx: bool, generator: Generator) -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"maxNesting": 30}).enable(["table", "strikethrough"])
-    parser.use(deflist_plugin).use(footnote_plugin, inline=False).use(dollarmath_plugin, allow_digits=False)
+    parser.use(deflist_plugin).use(footnote_plugin, inline=False).use(
+        dollarmath_plugin, allow_digits=False, double_inline=True
+    )
     if generator == "mkdocs":
         from mdit_py_plugins.subscript import sub_plugin
         from mdit_py_plugins.superscript import superscript_plugin
@@ -157,6 +162,7 @@ class _Reading:
         self._alerts: list[bool] = []  # for each open quote whether it is an alert
         self._terms: list[str] = []  # of a definition that has not begun
         self._note = ""  # label of the footnote whose text has not begun
+        self._begins_item = False  # the paragraph under way is the first of a list item
         self._env: dict[str, Any] = {}  # targets of the page's reference links
         self._depth = 0
 
@@ -182,11 +188,12 @@ class _Reading:
     def _token(self, token: Token, tokens: Sequence[Token], place: int) -> None:
         match token.type:
             case "inline":
+                self._begins_item = tokens[max(place - 2, 0)].type == "list_item_open"
                 self._inline(token, tokens[place - 1])
             case "fence":
                 self._fence(token)
-            case "code_block":
-                self._to.code(token.content)
+            case "code_block":  # Python-Markdown indents it by four more than its list item
+                self._to.code(dedent(token.content) if self._mkdocs and token.level else token.content)
             case "math_block" | "math_block_label":
                 self._to.paragraph(formula(token.content, block=True))
             case "ordered_list_open":
@@ -224,6 +231,8 @@ class _Reading:
         text = self._sentence(children, note=note)
         if self._alerts and self._alerts[-1] and text.startswith("[!"):
             text = _ALERT.sub("", text, count=1)
+        if self._begins_item and (box := _BOX.match(text)):
+            text = f"{'☐' if box[1] == ' ' else '☑'} {text[box.end() :]}"
         self._to.paragraph(text)
 
     def _heading(self, children: Sequence[Token], before: Token) -> None:
@@ -250,7 +259,7 @@ class _Reading:
             if child.type == "html_inline":
                 self._html.inline(child.content, said)
             elif not self._html.hiding and child.type.startswith("math_inline"):
-                said.say(f"${child.content}$" if _glued(children, place) else formula(child.content))
+                self._say_formula(child, said, _glued(children, place))
             elif not self._html.hiding:
                 self._say(child, said, bare)
         self._html.end_sentence()
@@ -276,12 +285,19 @@ class _Reading:
             case _:
                 said.say(child.content)
 
+    def _say_formula(self, child: Token, said: Sentence, glued: bool) -> None:
+        double = child.type == "math_inline_double"
+        signs = "$$" if double else "$"
+        said.say(f"{signs}{child.content}{signs}" if glued else formula(child.content, block=double))
+
     def _visible(self, text: str, heading: bool) -> str:
         """Text without what is addressed to the generator: attributes of the element before, names of icons."""
         if "{" in text and not heading and not self._jsx:
             text = _ATTRIBUTES.sub("", text)
         if self._mkdocs or self._generator == "docusaurus":
             text = _EMOJI.sub("", text)
+        if self._mkdocs and "++" in text:
+            text = _KEYS.sub(lambda keys: "+".join(map(str.capitalize, keys[1].split("+"))), text)
         return _WRAPPED.sub(r"\2", text) if self._mkdocs else text
 
     def _say_code(self, code: str, said: Sentence) -> None:

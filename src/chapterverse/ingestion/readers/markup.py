@@ -260,9 +260,7 @@ def _inline(node: LexborNode, depth: int) -> Iterator[str]:
     elif tag == "br":
         yield " "
     elif tag == "sup":
-        power = "".join(_run(node, depth)).strip()
-        is_power = re.fullmatch(r"[+−-]?\d+|[a-z]", power) and not node.css_first("a")
-        yield styled("sup", f"^{power}" if is_power else power)
+        yield styled("sup", "".join(_run(node, depth)).strip())
     elif tex := _tex(node):
         yield tex
     elif tag == "math":

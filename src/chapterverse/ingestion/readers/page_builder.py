@@ -216,9 +216,12 @@ class PageBuilder:
         self._tables += 1
 
     def caption(self, text: str) -> None:
-        """The caption of the table that has begun; that of a table inside a cell is a part of the cell."""
+        """The caption of the table that has begun, or of the image just written."""
+        last = self._parts[-1] if self._parts else None
         if self._tables == 1 and not self._rows:
             self._table_caption = text
+        elif last and last.kind == "image" and not last.caption and not self._tables:
+            self._parts[-1] = replace(last, caption=clean_inline(text))
         else:
             self.paragraph(text)
 

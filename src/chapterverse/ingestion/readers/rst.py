@@ -24,6 +24,7 @@ from chapterverse.ingestion.inclusion import Inclusion
 from chapterverse.ingestion.inline import formula, picture, plain, styled
 from chapterverse.ingestion.readers import large_tables, sphinx
 from chapterverse.ingestion.readers.cleaning import clean_inline, decode
+from chapterverse.ingestion.readers.marks import ADMONITIONS
 from chapterverse.ingestion.readers.page_builder import PageBuilder
 from chapterverse.ingestion.readers.sphinx_page import Surroundings
 from chapterverse.ingestion.readers.sphinx_roles import default_role
@@ -369,7 +370,8 @@ class _Reading:
         elif self._fields and all(isinstance(child, nodes.paragraph) for child in body):
             self._led(label, body)  # stays in the field
         else:
-            self._to.open_admonition(label, node.get("kind") or ("" if titles else node.tagname))
+            look = next((name for name in node.get("classes", ()) if name in ADMONITIONS), "")  # as the site colours it
+            self._to.open_admonition(label, node.get("kind") or look or ("" if titles else node.tagname))
             self._blocks(body)
             self._to.close_admonition()
 
@@ -438,7 +440,7 @@ class _Reading:
     def _sentence(self, node: Any, code: bool = True) -> str:
         """The text of inline nodes with its marks; code keeps its backticks unless `code` is off."""
         if isinstance(node, nodes.Text):
-            return str(node)
+            return node.astext()  # without spaces that the author escaped
         if isinstance(node, nodes.image):
             return picture(self._around.target(node.get("uri", "")), node.get("alt", ""))
         if isinstance(node, _UNSEEN):
@@ -488,6 +490,8 @@ class _Reading:
         sphinx.described: _object,
         sphinx.read_parts: lambda self, node: self._to.take(node["parts"]),
         nodes.Admonition: _admonition,
+        nodes.rubric: lambda self, node: self._to.paragraph(styled("strong", self._sentence(node))),
+        nodes.attribution: lambda self, node: self._to.paragraph(f"— {self._sentence(node)}"),
         nodes.topic: _topic,
         nodes.sidebar: _topic,
         nodes.block_quote: _quote,
