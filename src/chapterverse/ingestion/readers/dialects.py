@@ -24,8 +24,8 @@ _DEFINED = re.compile(r"^[ \t]{0,12}\[([^\[\]\n]{1,300})\]:", re.MULTILINE)
 _OBJECT = re.compile(r"(?<![\]\\!])\[(`[^`\n]{1,200}`|[^\[\]`\n]{1,200})\]\[((?:[\w-]+\.)+[\w-]+|)\](?![(\[])")
 _MKDOCS_TAB = re.compile(r'===[+!]?\s+"(.+)"\s*')
 _COLONS = re.compile(r":{3,}\s*(?:\{([\w:-]+)\}|([\w-]*))\s*(?:\[(.*)\]\s*)?(?:\{[^{}]*\}\s*)?(.*)")
-_MYST_OPTION = re.compile(r"\s*:[\w-]+:(?:\s.*)?")
-_SLASH_OPTION = re.compile(r"[ ]{4}\s*[\w-]+:\s.*")
+_MYST_OPTION = re.compile(r"\s{0,40}:[\w-]{1,60}:(?:\s.*)?")
+_SLASH_OPTION = re.compile(r"[ ]{4,40}[\w-]{1,60}:\s.*")
 _MD_IN_HTML = re.compile(
     r"^[ \t]*(<(\w+)\b[^<>\n]{0,200}\smarkdown(?=[\s=>])[^<>\n]{0,200}>)\n((?:.*\n){0,100}?)[ \t]*(</\2>)", re.MULTILINE
 )
