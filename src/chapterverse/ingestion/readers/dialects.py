@@ -62,7 +62,7 @@ def rewrite(text: str) -> str:
     if "]:" in text:  # HTML goes on to the next blank line
         text = _AFTER_HTML.sub("\\1\n\n", text)
     if " markdown" in text and "</" in text:
-        text = "".join(piece if fenced else _MD_IN_HTML.sub(_spaced, piece) for fenced, piece in _programs(text))
+        text = "".join(piece if fenced else _MD_IN_HTML.sub(_spaced, piece) for fenced, piece in programs(text))
     if "<!--" in text:
         text = _COMMENT_TERM.sub("\u200b\\1", text)
     return "\n".join(_rewrite_lines(text))
@@ -88,13 +88,13 @@ def _label(text: str) -> str:
 def _rewrite_hugo(text: str) -> str:
     for name in ("comment", "highlight", "mermaid"):
         text = _rewrite_verbatim(text, name)
-    pieces = _programs(text)
+    pieces = programs(text)
     return "".join(
         _SETTING.sub(r"{\1}", piece) if fenced else _SHORTCODE.sub(_shortcode, piece) for fenced, piece in pieces
     )
 
 
-def _programs(text: str) -> Iterator[tuple[bool, str]]:
+def programs(text: str) -> Iterator[tuple[bool, str]]:
     """The text in pieces of whole lines, and whether each is a fenced program. One without an end goes to the end."""
     fence = ""
     gathered: list[str] = []

@@ -3,6 +3,7 @@
 Walks from Markdown's tokens to the parts of a page. Files are included only through `inclusion.py`; nothing is run.
 """
 
+import posixpath
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -22,8 +23,9 @@ from chapterverse.ingestion.document import Document, Draft, Generator, NothingT
 from chapterverse.ingestion.inclusion import Inclusion
 from chapterverse.ingestion.inline import formula
 from chapterverse.ingestion.ordering import title_of_path
-from chapterverse.ingestion.readers import dialects, fences, frontmatter, includes, marks, mdx
+from chapterverse.ingestion.readers import dialects, fences, frontmatter, includes, marks, mdx, myst
 from chapterverse.ingestion.readers.cleaning import clean_inline, decode
+from chapterverse.ingestion.readers.included_lines import include_lines, literal_lines
 from chapterverse.ingestion.readers.page_builder import PageBuilder
 from chapterverse.ingestion.readers.page_contents import contents_lists
 from chapterverse.ingestion.readers.rawhtml import RawHtml
@@ -35,8 +37,7 @@ _MAX_DEPTH = 8  # of directives inside directives
 
 _HEADING_ATTRIBUTES = re.compile(r"(?<!\s)\s*+\{:?([^{}]{1,500})\}\s*+$")
 _ID = re.compile(r"""(?:^|\s)(?:#([^\s{}"']+)|id=["']?([^\s"']+))""")
-_ROLE = re.compile(r"\{[\w:.+-]+\}$")
-_ROLE_TARGET = re.compile(r"(?<!\s)\s*+<[^<>]*+>$")
+_ROLE = re.compile(r"\{([\w:.+-]+)\}$")
 _ALERT = re.compile(r"\[!(\w+)\][+-]?[ \t]*")
 _BOX = re.compile(r"\[([ xX])\]\s+")  # of a task, at the start of a list item
 _DIRECTIVE = re.compile(r"\{([\w:.-]++)\}\s*+(.*)")
@@ -47,7 +48,7 @@ _EMOJI = re.compile(r"(?<![\w:]):[a-z0-9+][a-z0-9_+-]*:(?![\w:])")  # :smile:, :
 _KEYS = re.compile(r"(?<![\w+])\+\+(\w[\w-]*(?:\+\w[\w-]*)+)\+\+(?![\w+])")  # MkDocs: ++ctrl+c++
 _WRAPPED = re.compile(r"(?<!\S)(==|\^\^|\+\+)(?=\S)([^=^+\n]{1,300}?)(?<=\S)\1")
 _PROGRAMS = {"code-block", "code", "code-cell", "sourcecode", "testcode", "testoutput", "doctest", "prompt", "mermaid"}
-_UNREAD = {"literalinclude", "toctree", "contents", "include", "raw", "button-ref", "button-link", "bibliography"}
+_UNREAD = {"toctree", "contents", "raw", "button-ref", "button-link", "bibliography"}
 _LABELLED = {"dropdown", "tab-item", "card", "grid-item-card", "tab"}
 _STRUCTURE: dict[str, Callable[[PageBuilder], None]] = {
     "bullet_list_open": PageBuilder.open_list,
@@ -164,6 +165,8 @@ class _Reading:
         self._note = ""  # label of the footnote whose text has not begun
         self._begins_item = False  # the paragraph under way is the first of a list item
         self._env: dict[str, Any] = {}  # targets of the page's reference links
+        self._references = document.references
+        self._folder = posixpath.dirname(document.path)
         self._depth = 0
 
     def read(self, text: str) -> tuple[Part, ...]:
@@ -175,7 +178,10 @@ class _Reading:
         if self._jsx:
             text = mdx.strip(text, self._inclusion)
         generator: Generator = "mkdocs" if self._mkdocs else "plain"
-        tokens = _parser(self._jsx, generator).parse(dialects.rewrite(text), self._env)
+        if self._generator == "sphinx":
+            text = "".join(piece if code else myst.without_comments(piece) for code, piece in dialects.programs(text))
+        env = self._inner_env() if self._depth else self._env
+        tokens = _parser(self._jsx, generator).parse(dialects.rewrite(text), env)
         contents = contents_lists(tokens)
         for place, token in enumerate(tokens):
             if place in contents:
@@ -184,6 +190,11 @@ class _Reading:
                 self._html.block(token.content)
             elif not self._html.hiding:
                 self._token(token, tokens, place)
+
+    def _inner_env(self) -> dict[str, Any]:
+        """What a directive's own text knows of the page: its links and its notes."""
+        known = self._env.get("footnotes", {}).get("refs", {})
+        return self._env | {"footnotes": {"refs": dict.fromkeys(known, -1)}}
 
     def _token(self, token: Token, tokens: Sequence[Token], place: int) -> None:
         match token.type:
@@ -207,7 +218,7 @@ class _Reading:
                 self._terms.clear()
             case "dd_close":
                 self._to.close_field()
-            case "footnote_open":
+            case "footnote_open" if not self._depth:  # notes stand at the end of the page
                 self._note = str(token.meta.get("label") or token.meta.get("id", 0) + 1)
             case kind if kind in _STRUCTURE:
                 _STRUCTURE[kind](self._to)
@@ -258,6 +269,9 @@ class _Reading:
         for place, child in enumerate(children):
             if child.type == "html_inline":
                 self._html.inline(child.content, said)
+            elif child.type == "link_open" and [one.type for one in children[place + 1 : place + 2]] == ["link_close"]:
+                target = str(child.attrGet("href") or "").removeprefix("#").removesuffix(".md")
+                said.say(myst.role("any", target, self._references, self._folder) if self._references else "")
             elif not self._html.hiding and child.type.startswith("math_inline"):
                 self._say_formula(child, said, _glued(children, place))
             elif not self._html.hiding:
@@ -304,7 +318,7 @@ class _Reading:
         before = said.unsay()
         if not self._jsx and (role := _ROLE.search(before)):  # MyST: {ref}`text <target>`
             said.say(before[: role.start()])
-            said.say(_ROLE_TARGET.sub("", code).lstrip("~"))
+            said.say(myst.role(role[1], code, self._references, self._folder))
             return
         said.say(before)
         if self._mkdocs:  # pymdownx: `#!python print()` names the language
@@ -359,9 +373,9 @@ class _Reading:
         """A MyST directive written as a fence."""
         options = _OPTIONS.match(content)
         body = content[options.end() :] if options else content
+        given = myst.options_of(options[0]) if options else {}
         if name in _PROGRAMS:
-            caption = re.search(r":caption:[ \t]*(.+)", options[0]) if options else None
-            self._to.code(body, argument, caption[1] if caption else "")
+            self._to.code(body, argument, given.get("caption", ""))
         elif name == "eval-rst":
             from chapterverse.ingestion.readers.rst import read_text
 
@@ -369,17 +383,59 @@ class _Reading:
         elif name == "math":
             self._to.paragraph(formula(body, block=True))
         elif name in ("image", "figure"):
-            alt = re.search(r":alt:(.*)", content)
-            self._to.image(alt[1] if alt else "", argument, body if name == "figure" else "")
+            self._to.image(given.get("alt", ""), argument, self._title(body) if name == "figure" else "")
+        elif name in ("include", "literalinclude"):
+            self._include(name, argument, given)
+        elif name == "list-table":
+            self._list_table(argument, given, body)
+        else:
+            self._container(name, argument, given, body)
+
+    def _container(self, name: str, argument: str, given: dict[str, str], body: str) -> None:
+        """A directive whose body is Markdown."""
+        if name == "glossary" or myst.is_object(name):
+            described = myst.glossary(body) if name == "glossary" else [([argument], body)]
+            for terms, meaning in described:
+                self._to.open_field(", ".join(self._title(term) if name == "glossary" else term for term in terms))
+                self._walk(meaning)
+                self._to.close_field()
         elif name in marks.ADMONITIONS or name == "admonition":
             named = name == "admonition"  # others begin with their text
-            self._mark(marks.Mark("admonition", argument) if named else marks.opening(name, begins=argument))
+            look = given.get("class", "").split(" ")[0]
+            self._mark(marks.Mark("admonition", argument, "", look) if named else marks.opening(name, begins=argument))
             self._walk(body)
             self._mark(marks.Mark("end"))
         elif name not in _UNREAD:
             if name in _LABELLED and argument:
                 self._to.paragraph(f"{self._title(argument)}:")
             self._walk(body)
+
+    def _include(self, name: str, path: str, options: dict[str, str]) -> None:
+        """Another file of the source: Markdown, or a program."""
+        if (included := self._inclusion.read(path)) is None:
+            return
+        lines = literal_lines(included.text, options) if name == "literalinclude" else None
+        if name == "literalinclude":
+            text = "\n".join(lines or [])
+            self._to.code(
+                dedent(text) if "dedent" in options else text, options.get("language", ""), options.get("caption", "")
+            )
+            return
+        with self._inclusion.inside(included):
+            self._walk("\n".join(include_lines(included.text.split("\n"), options) or []))
+
+    def _list_table(self, caption: str, options: dict[str, str], body: str) -> None:
+        """A table whose rows are the items of a list, and whose cells are those of the lists in them."""
+        rows: list[list[str]] = []
+        for token in _parser(self._jsx, "plain").parse(body, self._inner_env()):
+            if token.type == "list_item_open" and token.level == 1:
+                rows.append([])
+            elif token.type == "list_item_open" and token.level == 3 and rows:
+                rows[-1].append("")
+            elif token.type == "inline" and rows and rows[-1]:
+                rows[-1][-1] = f"{rows[-1][-1]} {self._sentence(token.children or [])}".strip()
+        heads = options.get("header-rows", "0")
+        self._to.table(rows, int(heads) if heads.isdecimal() and len(heads) < 4 else 0, self._title(caption))
 
 
 def _heading_attributes(text: str, names: bool) -> re.Match[str] | None:
