@@ -521,8 +521,11 @@ class PageBlock(Frozen):
     kind: str = Field(description="heading, paragraph, list, field, code, table, quote, admonition or image")
     start: int
     end: int
-    info: str = Field("", description="Language of code, kind of an admonition, address of an image.")
-    caption: str = ""
+    info: str = Field(
+        "",
+        description="Language of code, kind of an admonition, address of an image; `caption` of such a paragraph.",
+    )
+    caption: str = Field("", description="Title of code; label of an admonition, as in its text.")
     inside: int = Field(
         0, description="List items, admonitions, quotes and fields of earlier blocks that it stands in."
     )
@@ -532,7 +535,7 @@ class PageBlock(Frozen):
 class PageMark(Frozen):
     """How a stretch of a page's text looks or where it leads."""
 
-    kind: str = Field(description="emphasis, strong, code, link, image, sub, sup or footnote")
+    kind: str = Field(description="emphasis, strong, code, math, link, image, sub, sup or footnote")
     start: int
     end: int
     target: str = Field("", description="Address of a link or an image; label of a footnote.")

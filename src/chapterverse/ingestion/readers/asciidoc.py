@@ -10,7 +10,7 @@ from typing import Final
 
 from chapterverse.ingestion import asciidoc_book
 from chapterverse.ingestion.document import Document, Draft, Part, Unreadable
-from chapterverse.ingestion.inline import plain
+from chapterverse.ingestion.inline import formula, plain
 from chapterverse.ingestion.readers.asciidoc_blocks import About, AsciidocBlock, Item, Parser, attributes_of
 from chapterverse.ingestion.readers.asciidoc_source import Attributes, resolve
 from chapterverse.ingestion.readers.asciidoc_table import TableCell, read_table
@@ -152,7 +152,7 @@ class _Writer:
                 self._structured(block)
             case "math":
                 self._caption(block.about)
-                self._to.paragraph(f"$${' '.join(block.lines)}$$")
+                self._to.paragraph(formula(" ".join(block.lines), block=True))
             case "raw":
                 RawHtml(self._to).block("\n".join(block.lines))
             case "paragraph":
@@ -242,10 +242,10 @@ class _Writer:
     def _framed(self, block: AsciidocBlock) -> None:
         about = block.about
         if block.kind == "admonition":
-            self._to.open_admonition(block.marker.capitalize(), kind=block.marker.lower())
+            self._to.open_admonition(self._say(about.title) or block.marker.capitalize(), kind=block.marker.lower())
         else:
             self._to.open_quote()
-        self._caption(about)
+            self._caption(about)
         if block.marker == "verse":
             self._to.paragraph(self._say("\n".join(block.lines)))
         self._blocks(block.blocks)
@@ -257,13 +257,12 @@ class _Writer:
         self._to.close_quote()
 
     def _table(self, block: AsciidocBlock) -> None:
-        self._caption(block.about)
         table = read_table(block.lines, block.about, block.marker)
         rows = [
             [Cell(self._cell(cell, head=number < table.heads), cell.rows, cell.columns) for cell in row]
             for number, row in enumerate(table.rows)
         ]
-        self._to.table(rows, table.heads)
+        self._to.table(rows, table.heads, self._say(block.about.title))
 
     def _cell(self, cell: TableCell, head: bool) -> str:
         if cell.style == "l" and not head:

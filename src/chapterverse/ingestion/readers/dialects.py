@@ -8,6 +8,7 @@ the length of the text.
 import html
 import re
 from collections.abc import Iterator
+from textwrap import dedent
 
 from chapterverse.ingestion.readers.marks import ADMONITIONS, LineMark, opening
 
@@ -23,7 +24,12 @@ _DEFINED = re.compile(r"^[ \t]{0,12}\[([^\[\]\n]{1,300})\]:", re.MULTILINE)
 _OBJECT = re.compile(r"(?<![\]\\!])\[(`[^`\n]{1,200}`|[^\[\]`\n]{1,200})\]\[((?:[\w-]+\.)+[\w-]+|)\](?![(\[])")
 _MKDOCS_TAB = re.compile(r'===[+!]?\s+"(.+)"\s*')
 _COLONS = re.compile(r":{3,}\s*(?:\{([\w:-]+)\}|([\w-]*))\s*(?:\[(.*)\]\s*)?(?:\{[^{}]*\}\s*)?(.*)")
-_MYST_OPTION = re.compile(r"\s*:[\w-]+:(?:\s.*)?")
+_MYST_OPTION = re.compile(r"\s{0,40}:[\w-]{1,60}:(?:\s.*)?")
+_SLASH_OPTION = re.compile(r"[ ]{4,40}[\w-]{1,60}:\s.*")
+_MD_IN_HTML = re.compile(
+    r"^[ \t]*(<(\w+)\b[^<>\n]{0,200}\smarkdown(?=[\s=>])[^<>\n]{0,200}>)\n((?:.*\n){0,100}?)[ \t]*(</\2>)", re.MULTILINE
+)
+_ABBREVIATION = re.compile(r"[ ]{0,3}\*\[[^\[\]\n]{1,200}\]:[ \t].*")
 _MYST_TARGET = re.compile(r"\s*\([^()\n]{1,200}\)=\s*")
 
 _FENCE_LINE = re.compile(r"(`{3,}+|~{3,}+)[^`]*")
@@ -55,9 +61,18 @@ def rewrite(text: str) -> str:
         text = text.replace("][^", "]\u200b[^")
     if "]:" in text:  # HTML goes on to the next blank line
         text = _AFTER_HTML.sub("\\1\n\n", text)
+    if " markdown" in text and "</" in text:
+        text = "".join(piece if fenced else _MD_IN_HTML.sub(_spaced, piece) for fenced, piece in programs(text))
     if "<!--" in text:
         text = _COMMENT_TERM.sub("\u200b\\1", text)
     return "\n".join(_rewrite_lines(text))
+
+
+def _spaced(found: re.Match[str]) -> str:
+    """Markdown inside an HTML element, apart from its tags: CommonMark would take all of it for HTML."""
+    lines = dedent(found[3]).split("\n")
+    inside = "\n".join(f"\n{line}\n" if line.startswith("<") else line for line in lines)
+    return f"{found[1]}\n\n{inside}\n\n{found[4]}\n"
 
 
 def _without_objects(line: str, defined: set[str]) -> str:
@@ -73,13 +88,13 @@ def _label(text: str) -> str:
 def _rewrite_hugo(text: str) -> str:
     for name in ("comment", "highlight", "mermaid"):
         text = _rewrite_verbatim(text, name)
-    pieces = _programs(text)
+    pieces = programs(text)
     return "".join(
         _SETTING.sub(r"{\1}", piece) if fenced else _SHORTCODE.sub(_shortcode, piece) for fenced, piece in pieces
     )
 
 
-def _programs(text: str) -> Iterator[tuple[bool, str]]:
+def programs(text: str) -> Iterator[tuple[bool, str]]:
     """The text in pieces of whole lines, and whether each is a fenced program. One without an end goes to the end."""
     fence = ""
     gathered: list[str] = []
@@ -177,7 +192,8 @@ _Open = tuple[int, LineMark | None]  # an open MkDocs block: how far its body is
 
 def _rewrite_lines(text: str) -> Iterator[str]:
     indented: list[_Open] = []
-    fence, options, fence_depth = "", False, 0
+    fence, fence_depth = "", 0
+    options: re.Pattern[str] | None = None  # what the lines that follow a block's name may be
     defined = _defined(text)
     for raw in text.split("\n"):
         line = raw.expandtabs(4) if indented else raw
@@ -191,8 +207,12 @@ def _rewrite_lines(text: str) -> Iterator[str]:
             yield line
             fence = "" if _closes(line, fence) and _indent(line) < fence_depth + 4 else fence
             continue
-        options = options and bool(_MYST_OPTION.fullmatch(line))
-        if options or _MYST_TARGET.fullmatch(line):
+        options = options if options and options.fullmatch(line) else None
+        if (
+            options
+            or _MYST_TARGET.fullmatch(line)
+            or (line.lstrip().startswith("*[") and _ABBREVIATION.fullmatch(line))
+        ):
             yield ""
         elif begin := _opens(line):
             fence, fence_depth = begin[1], begin.start(1)
@@ -201,7 +221,7 @@ def _rewrite_lines(text: str) -> Iterator[str]:
             yield line[: len(line) - len(bare)] + str(sign)
             if bare[0] not in ":/":
                 indented.append((depth + 4, None if sign.kind == "label" else LineMark("end")))
-            options = bare.startswith(":::") and "{" in bare
+            options = _SLASH_OPTION if bare[0] == "/" else _MYST_OPTION if bare[0] == ":" and "{" in bare else None
         else:
             yield _repaired(line, defined)
     for at, end in reversed(indented):
@@ -267,5 +287,5 @@ def _block_mark(line: str) -> LineMark | None:  # noqa: PLR0911 - one line a dia
             return LineMark("end")
         if name == "admonition":
             return LineMark("admonition", title)
-        return opening(name, title.removeprefix(".").strip())
+        return opening(name, begins=title) if colons[1] else opening(name, title.removeprefix("."))
     return None
