@@ -148,9 +148,9 @@ async def _read(prepared: Prepared, services: Services) -> Prepared:
     """Search, and let the section reader rank what was found."""
     searching = time.perf_counter()
     asked = prepared.asked
-    # Who asks the same again wants the same answer.
-    again = any(asked.casefold() == turn.query.casefold() for turn in prepared.turns)
-    turns = () if again else prepared.turns
+    if any(asked.casefold() == turn.query.casefold() for turn in prepared.turns):
+        prepared = replace(prepared, turns=())  # who asks the same again wants the same answer
+    turns = prepared.turns
     scope = await read_book(asked, turns, _search_request(prepared, services), services, services.reader)
     question = together(turns, asked) if turns and leans(asked) else prepared.question
     return replace(prepared, question=question, scope=scope, retrieval_ms=_since(searching))
