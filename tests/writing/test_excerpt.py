@@ -102,5 +102,11 @@ async def test_a_follow_up_is_filled_with_what_was_not_shown_before() -> None:
     assert await quotes(given) == [f"Graphics cards are not needed. {new}"]
 
 
+async def test_a_follow_up_is_answered_in_two_ways_that_are_nearly_as_likely() -> None:
+    both = [(chunk("Gazebo", GAZEBO), 3.0), (chunk("Unity", UNITY), 1.0)]
+    assert await quotes(task("why?", both)) == [GAZEBO]
+    assert await quotes(task("why?", both, history=(Turn("", "What is Gazebo?", "A simulator."),))) == [GAZEBO, UNITY]
+
+
 async def test_without_readings_nothing_is_told() -> None:
     assert await shown(Task("why?", Evidence(""), (), "", 1.0)) == []

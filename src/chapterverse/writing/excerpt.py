@@ -20,7 +20,7 @@ from chapterverse.writing.cutting import cut_excerpt, near_duplicates
 
 NAME: Final = "excerpt"
 MOST: Final = 3  # excerpts
-CLOSE: Final = 2.5  # logits below the best passage that another one may lie to answer another part
+CLOSE: Final = 2.5  # logits below the best passage that another one may lie to answer another part, or a follow-up
 TIED: Final = 1.0  # logits below it that another one may lie to be as good an answer
 
 # A question that has parts or compares things.
@@ -64,15 +64,16 @@ async def _choose(task: Task) -> list[Proven]:
     said: frozenset[str] = frozenset()
     asked, parts = stems(task.question), _PARTS.search(task.question) is not None
     best = task.readings[0].score if task.readings else 0.0
+    tied = CLOSE if task.history else TIED  # what a follow-up means is less sure
     for passage, reading in zip(task.passages, task.readings, strict=False):
-        if len(chosen) == MOST or (chosen and reading.score < best - (CLOSE if parts else TIED)):
+        if len(chosen) == MOST or (chosen and reading.score < best - (CLOSE if parts else tied)):
             break
         excerpt = await _cut(task, passage, reading)
         if excerpt is None or any(near_duplicates(excerpt.statement.text, one.statement.text) for one in chosen):
             continue
         says = stems(f"{_place(task, excerpt)} {excerpt.statement.text}")
-        tied = reading.score >= best - TIED and len(chosen) < 2
-        if not chosen or tied or (asked & says) - said:
+        as_good = reading.score >= best - tied and len(chosen) < 2
+        if not chosen or as_good or (asked & says) - said:
             chosen.append(excerpt)
             said |= says
     return chosen
