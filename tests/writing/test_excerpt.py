@@ -102,6 +102,12 @@ async def test_a_follow_up_is_filled_with_what_was_not_shown_before() -> None:
     assert await quotes(given) == [f"Graphics cards are not needed. {new}"]
 
 
+async def test_what_is_new_does_not_draw_an_excerpt_away_from_what_answers() -> None:
+    seen, new = f"Cards are needed. Long {'words ' * 110}end here.", " ".join(f"New{at} is said." for at in range(24))
+    (told,) = await quotes(after(f"{seen} {new}", seen, {"Cards": -2.0}))
+    assert "Cards are needed." in told
+
+
 async def test_a_follow_up_is_answered_in_two_ways_that_are_nearly_as_likely() -> None:
     both = [(chunk("Gazebo", GAZEBO), 3.0), (chunk("Unity", UNITY), 1.0)]
     assert await quotes(task("why?", both)) == [GAZEBO]

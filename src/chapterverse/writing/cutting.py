@@ -85,6 +85,7 @@ class _Cutter:
             _chance(max(score, UNKNOWN)) - (_chance(UNKNOWN) if unit.start in seen else 0.0)
             for unit, score in zip(units, known, strict=True)
         ]
+        self._held = len(units) if seen else BEST  # news alone does not draw an excerpt away from what answers
         self._words = [0 if unit.kind == "code" else len(unit.text.split()) for unit in units]
         self._lines = [min(CODE_LINES, unit.text.count("\n") - 1) if unit.kind == "code" else 0 for unit in units]
         self._needed = [self._needed_before(at) for at in range(len(units))]
@@ -101,7 +102,7 @@ class _Cutter:
         return span
 
     def _rank(self, span: range) -> tuple[float, int, int]:
-        held = BEST if self._best in span else 0.0
+        held = self._held if self._best in span else 0.0
         return sum(self._worth[at] for at in span) + held, -len(span), -span[0]
 
     def _fits(self, span: range) -> bool:
