@@ -190,7 +190,7 @@ loose <b>words</b><div>block</div></main>"""
         "<textarea>SECRET</textarea>",
     ],
 )
-def test_what_nobody_sees_is_not_read(hidden: str) -> None:
+def test_hidden_text_is_not_read(hidden: str) -> None:
     page = f"<style>.ghost, #gone {{ display: none }}</style><main><p>Seen.</p>{hidden}<p>Also.</p></main>"
     assert said(page) == [("paragraph", "Seen."), ("paragraph", "Also.")]
 

@@ -308,7 +308,7 @@ class _Reading:
         else:
             self._to.close_quote()
 
-    def _mark(self, mark: marks.Mark) -> None:
+    def _mark(self, mark: marks.LineMark) -> None:
         if mark.kind == "end":
             if self._open and self._open.pop() == "admonition":
                 self._to.close_admonition()
@@ -356,10 +356,10 @@ class _Reading:
             alt = re.search(r":alt:(.*)", content)
             self._to.image(alt[1] if alt else "", argument, body if name == "figure" else "")
         elif name in marks.ADMONITIONS or name == "admonition":
-            mark = marks.opening(name, argument) if name != "admonition" else marks.Mark("admonition", argument)
+            mark = marks.opening(name, argument) if name != "admonition" else marks.LineMark("admonition", argument)
             self._mark(mark)
             self._walk(body)
-            self._mark(marks.Mark("end"))
+            self._mark(marks.LineMark("end"))
         elif name not in _UNREAD:
             if name in _LABELLED and argument:
                 self._to.paragraph(f"{self._title(argument)}:")

@@ -57,7 +57,7 @@ ADMONITIONS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class LineMark:
     """What begins or ends at a line: an admonition, a plain block, the innermost of both, or a label."""
 
     kind: MarkKind
@@ -70,17 +70,17 @@ class Mark:
         return SENTINEL + SENTINEL.join((self.kind, *words))
 
 
-def opening(name: str, title: str = "") -> Mark:
+def opening(name: str, title: str = "") -> LineMark:
     """The mark that opens an admonition, or a plain block when the name is none of theirs."""
     name = name.lower()
     label = ADMONITIONS.get(name)
-    return Mark("admonition", label, title, name) if label else Mark("plain", title)
+    return LineMark("admonition", label, title, name) if label else LineMark("plain", title)
 
 
-def parse(line: str) -> Mark:
+def parse(line: str) -> LineMark:
     """A mark from its line."""
     kind, label, title, name = line.strip().removeprefix(SENTINEL).split(SENTINEL)
-    return Mark(cast(MarkKind, kind), label, title, name)
+    return LineMark(cast(MarkKind, kind), label, title, name)
 
 
 def unmarked(text: str) -> str:
