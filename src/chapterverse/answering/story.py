@@ -147,9 +147,9 @@ async def _read(prepared: Prepared, services: Services) -> Prepared:
     """Search, and let the section reader rank what was found."""
     searching = time.perf_counter()
     asked = prepared.asked
-    # The same question again gets the same answer, not a follow-up's.
-    again = any(asked.casefold() == turn.query.casefold() for turn in prepared.turns)
-    turns = () if again else prepared.turns
+    if any(asked.casefold() == turn.query.casefold() for turn in prepared.turns):
+        prepared = replace(prepared, turns=())  # the same question again gets the same answer, not a follow-up's
+    turns = prepared.turns
     scope = await read_book(asked, turns, _search_request(prepared, services), services, services.reader)
     question = together(turns, asked) if turns and leans(asked) else prepared.question
     return replace(prepared, question=question, scope=scope, retrieval_ms=_since(searching))
