@@ -168,6 +168,9 @@ async def _fold(
     for counts, gaps in ((result["theirs"], alone), (result["all"], together)):
         made_up_for = wanted - unlike - _surfaced(gaps, by_text)
         counts["lacking"] = len(wanted - made_up_for)
+        counts["surfaced_by_refusals"] = len(
+            {page for one in theirs if one.turn.status == "refused" for page in one.pages}
+        )
     statuses = {
         name: Counter(one.turn.status for one in group) for name, group in (("hidden", theirs), ("there", there))
     }

@@ -7,10 +7,10 @@ are also taken in full size, several side by side. Answers are those of the exam
 those that the server made. Pictures are WebP, made by the browser itself.
 """
 
+import asyncio
 import base64
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -27,7 +27,9 @@ from tests.served import Served, serve
 from bench import editions
 from chapterverse import SyncBook
 from chapterverse.config import Settings
+from chapterverse.evaluation.suggestions import Shelf, refresh
 from chapterverse.ingestion.options import SourceOptions
+from chapterverse.wiring import open_services
 
 ROOT = Path(__file__).parents[1]
 DESKTOP, LAPTOP, PHONE = (1680, 1000), (1280, 800), (390, 844)
@@ -35,7 +37,7 @@ SCREENS, SCHEMES = (DESKTOP, LAPTOP, PHONE), ("light", "dark")
 QUESTION = "What is a quality of service profile?"
 REFUSED = "Who won the football world cup of 1998?"
 OF_SITE = "What must the keepers do when the lamp fails?"
-QUALITY, SHEET_QUALITY = 0.55, 0.62
+QUALITY, SHEET_QUALITY = 0.55, 0.5
 HEIGHT: Final = 560  # of a screen on a sheet; 0: as it is
 # Rows of pictures below each other, all of one height if one is given.
 TO_WEBP = """async ([rows, height, quality]) => {
@@ -102,16 +104,16 @@ def served(fill: Callable[[Path], object] | None = None, **settings: Any) -> Ite
         home = Path(folder) / "home"
         if fill is not None:
             fill(home)
-        known = {"database_url": None, "api_rate_limit": 100_000, "suggestions": 12 if fill else 0} | settings
-        with serve(Settings.load(chapterverse_home=home, **known)) as server:
-            until = time.monotonic() + 120
-            while fill and not settings.get("api_keys") and not _offered(server) and time.monotonic() < until:
-                time.sleep(0.5)
+        known = Settings.load(chapterverse_home=home, api_rate_limit=100_000, **settings)
+        if fill is not None and not known.api_keys:
+            asyncio.run(_suggest(known))
+        with serve(known) as server:
             yield server
 
 
-def _offered(server: Served) -> bool:
-    return bool(server.http.get("/suggestions").json()["suggestions"])
+async def _suggest(settings: Settings) -> None:
+    async with open_services(settings) as services:
+        await refresh(Shelf(settings.chapterverse_home), services)
 
 
 def example(home: Path) -> None:
