@@ -11,7 +11,12 @@ places that answer it are hidden. Two readings of the measure:
   are answered by pages that are still there.
 
 A hidden page has surfaced when one of its questions is in a group. No question is rated: the report has to find out by
-refusals and low confidence alone.
+refusals and doubt alone.
+
+A page that the rest of the book makes up for is no gap, and need not surface. Whether it does is judged by people who
+read the answers to its questions: `gaps_read.jsonl` has the questions that another page answers, with that page. A
+hidden page is made up for when none of its questions is in a group and all of them are answered so. Both shares are
+told, that of all hidden pages and that of those which are not made up for.
 """
 
 import argparse
@@ -22,7 +27,7 @@ import random
 import shutil
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -31,7 +36,7 @@ from bench.keyless.asking import ask, opened
 from bench.keyless.sets import QUESTIONS, Question
 from bench.results import ROOT, save
 from chapterverse.embeddings.local import LocalEmbedder
-from chapterverse.evaluation.gaps import Gap, find_gaps
+from chapterverse.evaluation.gaps import Gap, find_gaps, reconsidered
 from chapterverse.evaluation.statistics import wilson_interval
 from chapterverse.index.edge import EdgeIndex
 from chapterverse.ingestion import pipeline
@@ -43,6 +48,7 @@ from chapterverse.turns import AskedQuestion
 FOLDS: Final = 5
 SEED: Final = 15
 PAGES: Final = (".md", ".mdx", ".rst", ".adoc")
+READ: Final = Path(__file__).with_name("gaps_read.jsonl")
 WORK: Final = ROOT / ".cache" / "gaps"
 
 
@@ -53,6 +59,8 @@ class Asked:
     text: str
     pages: frozenset[str]  # files; none: the book does not answer it
     turn: AskedQuestion
+    cited: tuple[str, ...]  # pages, by their addresses
+    answer: str
 
 
 async def main() -> None:
@@ -77,7 +85,9 @@ async def main() -> None:
         await _ingest(source / book["ingest"], home)
         async with opened(home, None) as services:
             asked = [await _ask(services, row) for row in rows]
-            folds.append(await _fold(services, asked, hidden))
+            turns = await reconsidered([one.turn for one in asked], services)
+            asked = [replace(one, turn=turn) for one, turn in zip(asked, turns, strict=True)]
+            folds.append(await _fold(services, asked, hidden, _read(options.book)))
         shutil.rmtree(home)
         print(json.dumps(folds[-1]["told"]), flush=True)
     result = {"book": options.book, "their_questions": _sum(folds, "theirs"), "all_questions": _sum(folds, "all")}
@@ -126,7 +136,7 @@ async def _ask(services: Services, row: dict[str, Any]) -> Asked:
     places = [one for one in (row, *row.get("also", ())) if "place" in one]
     answer = (await ask(services, Question("", row["question"], row["kind"], ()))).response
     turn = AskedQuestion(
-        turn_id="",
+        turn_id=row["question"],
         session_id=answer.session_id,
         query=row["question"],
         standalone_query=None,
@@ -135,14 +145,18 @@ async def _ask(services: Services, row: dict[str, Any]) -> Asked:
         confidence=answer.confidence,
         created_at=datetime.now(UTC),
     )
-    return Asked(row["question"], frozenset(place["file"] for place in places), turn)
+    cited = dict.fromkeys(source.source_url.partition("#")[0] for source in answer.sources)
+    return Asked(row["question"], frozenset(place["file"] for place in places), turn, tuple(cited), answer.answer)
 
 
-async def _fold(services: Services, asked: Sequence[Asked], hidden: frozenset[str]) -> dict[str, Any]:
+async def _fold(
+    services: Services, asked: Sequence[Asked], hidden: frozenset[str], read: set[tuple[str, str]]
+) -> dict[str, Any]:
     theirs = [one for one in asked if one.pages and one.pages <= hidden]
     there = [one for one in asked if one.pages and not one.pages <= hidden]
     by_text = {one.text: one for one in asked}
     wanted = {page for one in theirs for page in one.pages}
+    unlike = {page for one in theirs if not {(one.text, cited) for cited in one.cited} & read for page in one.pages}
     alone = await find_gaps([one.turn for one in theirs], services)
     together = await find_gaps([one.turn for one in (*theirs, *there)], services)
     mixed = [gap for gap in alone if _commonest(gap, by_text) <= len(gap.questions) / 2]
@@ -151,19 +165,40 @@ async def _fold(services: Services, asked: Sequence[Asked], hidden: frozenset[st
         "theirs": _counts(alone, mixed, wanted, by_text),
         "all": _counts(together, false, wanted, by_text),
     }
+    for counts, gaps in ((result["theirs"], alone), (result["all"], together)):
+        made_up_for = wanted - unlike - _surfaced(gaps, by_text)
+        counts["lacking"] = len(wanted - made_up_for)
+        counts["surfaced_by_refusals"] = len(
+            {page for one in theirs if one.turn.status == "refused" for page in one.pages}
+        )
     statuses = {
         name: Counter(one.turn.status for one in group) for name, group in (("hidden", theirs), ("there", there))
     }
     groups = [[question.question for question in gap.questions] for gap in alone]
-    return result | {"told": result | statuses, "groups": groups}
+    missed = wanted - _surfaced(alone, by_text)
+    answers = [
+        {"question": one.text, "pages": sorted(one.pages), "cited": one.cited, "answer": one.answer}
+        for one in theirs
+        if one.pages & missed
+    ]
+    return result | {"told": result | statuses, "groups": groups, "missed": answers}
+
+
+def _read(book: str) -> set[tuple[str, str]]:
+    """Questions, and the pages that answer them although another one is the best place."""
+    rows = map(json.loads, READ.read_text("utf-8").splitlines())
+    return {(row["question"], row["cited"]) for row in rows if row["book"] == book and row["answers"]}
+
+
+def _surfaced(gaps: Sequence[Gap], asked: dict[str, Asked]) -> set[str]:
+    return {page for gap in gaps for one in gap.questions for page in asked[one.question].pages}
 
 
 def _counts(gaps: Sequence[Gap], false: Sequence[Gap], wanted: set[str], asked: dict[str, Asked]) -> dict[str, int]:
-    surfaced = {page for gap in gaps for one in gap.questions for page in asked[one.question].pages}
     several = sum(len(gap.questions) > 1 for gap in gaps)
     return {
         "pages": len(wanted),
-        "surfaced": len(surfaced & wanted),
+        "surfaced": len(_surfaced(gaps, asked) & wanted),
         "groups": len(gaps),
         "false": len(false),
         "of_several_questions": several,
@@ -183,6 +218,7 @@ def _sum(folds: Sequence[dict[str, Any]], name: str) -> dict[str, Any]:
     counts = {key: sum(fold[name][key] for fold in folds) for key in folds[0][name]}
     return counts | {
         "surfaced_share": _share(counts["surfaced"], counts["pages"]),
+        "surfaced_share_of_lacking": _share(counts["surfaced"], counts["lacking"]),
         "false_share": _share(counts["false"], counts["groups"]),
     }
 

@@ -207,6 +207,7 @@ def test_the_page_shows_each_book_and_leads_to_the_other_versions(server: Served
     assert [found.attributes["href"] for found in page.css(".chapter h2 a")] == ["editions/harbor/", "editions/robots/"]
     assert [found.attributes["href"] for found in page.css(".versions a")] == ["editions/harbor@1.0/"]
     assert page.css("#book-switch")[0].attributes["data-books"] == server.http.get("/books").text
+    assert [found.text() for found in page.css("title, .brand span, main h1")] == ["The Harbor and robots"] * 3
     old = LexborHTMLParser(server.http.get("/editions/harbor@1.0/").text)
     assert [found.text() for found in old.css("title, .brand span, main h1")] == ["The Harbor"] * 3
     assert [found.attributes["href"] for found in old.css(".versions a")] == ["../../editions/harbor@2.0/"]
@@ -269,6 +270,33 @@ async def test_the_tools_of_mcp(server: Served) -> None:
             assert page["version"] == version and PORT.told(version) in page["text"]
         refused = await client.call_tool("search_documentation", {"query": "x", "filters": {"book": "nothing"}})
         assert refused.is_error and "harbor, robots" in refused.structured_content["message"]
+
+
+@pytest.mark.parametrize(
+    ("path", "titles"),
+    [
+        ("", {"harbor 1.0", "harbor 2.0", "robots"}),
+        ("/editions/harbor", {"harbor 1.0", "harbor 2.0"}),
+        ("/editions/harbor@1.0", {"harbor 1.0"}),
+        ("/editions/robots", {"robots"}),
+    ],
+)
+async def test_the_resources_of_mcp_are_the_pages_of_the_address(server: Served, path: str, titles: set[str]) -> None:
+    async with (
+        httpx2.AsyncClient(timeout=30, trust_env=False) as http,
+        Client(streamable_http_client(f"{server.url}{path}/mcp", http_client=http)) as client,
+    ):
+        listed = (await client.list_resources()).resources
+        assert {(one.title or "").partition(" › ")[0] for one in listed} == titles
+        text = (await client.read_resource(listed[0].uri)).contents[0]
+        assert getattr(text, "text", "").startswith("# ")
+
+
+def test_the_pages_of_an_address_are_no_others_whoever_asked_before(server: Served) -> None:
+    counts = [
+        len(server.http.get(f"{path}/pages").json()["pages"]) for path in ("/editions/robots", "", "/editions/harbor")
+    ]
+    assert counts == [2, 5, 3]
 
 
 def test_the_command_line(editions_home: Path, tmp_path: Path, postgres_url: str) -> None:

@@ -1,78 +1,185 @@
-"""Pictures of the reader page for the documentation, taken in Chromium from a server that has the example book.
+"""Pictures of the reader page and the widget for the documentation, taken in Chromium from servers of its own.
 
-    BOOK_TITLE="Physical AI" chapterverse serve &
-    python -m tools.pictures http://127.0.0.1:8000 docs/images
+    python -m tools.pictures docs/images [NAME…]
 
-Pictures of several states stand side by side. They are WebP, made by the browser itself.
+For each state a sheet shows it on a desktop, a laptop and a phone, light above dark (`states/NAME.webp`). Some states
+are also taken in full size, several side by side. Answers are those of the example book without a key; suggestions are
+those that the server made. Pictures are WebP, made by the browser itself.
 """
 
+import asyncio
 import base64
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Final
 
 from playwright.sync_api import Browser, Page, sync_playwright
+from tests.api.stream_snapshot import ingest_into
 from tests.browser.chromium import FLAGS, ask, find_chromium
+from tests.browser.generators import SITES, build, build_sphinx
+from tests.browser.hosts import hosting
+from tests.served import Served, serve
 
+from bench import editions
+from chapterverse import SyncBook
+from chapterverse.config import Settings
+from chapterverse.evaluation.suggestions import Shelf, refresh
+from chapterverse.ingestion.options import SourceOptions
+from chapterverse.wiring import open_services
+
+ROOT = Path(__file__).parents[1]
 DESKTOP, LAPTOP, PHONE = (1680, 1000), (1280, 800), (390, 844)
+SCREENS, SCHEMES = (DESKTOP, LAPTOP, PHONE), ("light", "dark")
 QUESTION = "What is a quality of service profile?"
 REFUSED = "Who won the football world cup of 1998?"
-SUGGESTED = ("What is a node in ROS 2?", "How do I launch several nodes at once?", "Why simulate?")
-QUALITY = 0.55
-TO_WEBP = """async ([pictures, quality]) => {
-    const images = await Promise.all(pictures.map(async (data) => {
+OF_SITE = "What must the keepers do when the lamp fails?"
+QUALITY, SHEET_QUALITY = 0.55, 0.5
+HEIGHT: Final = 560  # of a screen on a sheet; 0: as it is
+# Rows of pictures below each other, all of one height if one is given.
+TO_WEBP = """async ([rows, height, quality]) => {
+    const load = async (data) => {
         const image = new Image();
         image.src = `data:image/png;base64,${data}`;
         await image.decode();
-        return image;
-    }));
-    const gap = images.length > 1 ? 24 : 0;
+        const scale = height ? height / image.height : 1;
+        return { image, width: Math.round(image.width * scale), height: Math.round(image.height * scale) };
+    };
+    const loaded = await Promise.all(rows.map((row) => Promise.all(row.map(load))));
+    const gap = 24;
+    const widths = loaded.map((row) => row.reduce((width, each) => width + each.width + gap, -gap));
+    const heights = loaded.map((row) => Math.max(...row.map((each) => each.height)));
     const canvas = document.createElement("canvas");
-    canvas.width = images.reduce((width, image) => width + image.width + gap, -gap);
-    canvas.height = Math.max(...images.map((image) => image.height));
+    canvas.width = Math.max(...widths);
+    canvas.height = heights.reduce((sum, each) => sum + each + gap, -gap);
     const context = canvas.getContext("2d");
+    context.imageSmoothingQuality = "high";
     context.fillStyle = "#c9ccd3";
     context.fillRect(0, 0, canvas.width, canvas.height);
-    images.reduce((left, image) => (context.drawImage(image, left, 0), left + image.width + gap), 0);
+    let top = 0;
+    loaded.forEach((row, index) => {
+        row.reduce((left, each) => {
+            context.drawImage(each.image, left, top, each.width, each.height);
+            return left + each.width + gap;
+        }, 0);
+        top += heights[index] + gap;
+    });
     return canvas.toDataURL("image/webp", quality).split(",")[1];
 }"""
+# A page without any generator.
+PLAIN = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>The Skerry Light</title><style>
+:root { color-scheme: light dark; } body { max-width: 40rem; margin: 2rem auto; padding: 0 1rem; }
+body { font: 1.1rem/1.6 Georgia; }
+a { color: #a4133c; } @media (prefers-color-scheme: dark) { a { color: #ff8fa3; } }
+</style><script src="http://chapterverse.test/widget.js" data-title="Ask the keepers" async></script>
+<h1>The Skerry Light</h1><p>A handbook for <a href="#">those who keep it</a>, in plain HTML.</p></html>"""
+# Holds the stream of an answer back after its first sentences.
+HELD_BACK = """() => {
+    const fetched = window.fetch;
+    window.fetch = async (...asked) => {
+        const answer = await fetched(...asked);
+        if (!String(asked[0]?.url ?? asked[0]).endsWith("chat/stream")) return answer;
+        const text = await answer.text();
+        const body = new ReadableStream({
+            start: (stream) => stream.enqueue(new TextEncoder().encode(text.split('data: {"type":"sources"')[0])),
+        });
+        return new Response(body, { headers: answer.headers });
+    };
+}"""
+
+Step = Callable[[Page], object]
+
+
+# ── what is shown ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @contextmanager
-def visiting(browser: Browser, url: str, size: tuple[int, int], scheme: str) -> Iterator[Page]:
-    """A reader with a screen of this size, before any page is open."""
-    phone = size == PHONE
-    context = browser.new_context(
-        viewport={"width": size[0], "height": size[1]},
-        color_scheme="dark" if scheme == "dark" else "light",
-        reduced_motion="reduce",
-        has_touch=phone,
-        is_mobile=phone,
-    )
-    page = context.new_page()
-    offered = {"suggestions": [{"question": question, "page": ""} for question in SUGGESTED]}
-    page.route("**/suggestions*", lambda route: route.fulfill(json=offered))
-    page.goto(url)
-    page.wait_for_load_state("networkidle")
-    yield page
-    context.close()
+def served(fill: Callable[[Path], object] | None = None, **settings: Any) -> Iterator[Served]:
+    """A server whose home is filled first, and whose suggestions are made."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder) / "home"
+        if fill is not None:
+            fill(home)
+        known = Settings.load(chapterverse_home=home, api_rate_limit=100_000, **settings)
+        if fill is not None and not known.api_keys:
+            asyncio.run(_suggest(known))
+        with serve(known) as server:
+            yield server
 
 
-def open_page(page: Page, title: str) -> None:
+async def _suggest(settings: Settings) -> None:
+    async with open_services(settings) as services:
+        await refresh(Shelf(settings.chapterverse_home), services)
+
+
+def example(home: Path) -> None:
+    """The example book."""
+    with SyncBook.open(home) as book:
+        book.ingest(ROOT / "examples/book")
+
+
+def several(home: Path) -> None:
+    """Two versions of one book, and another book."""
+    with SyncBook.open(home) as book:
+        for version in editions.VERSIONS:
+            docs = editions.write_docs(home.with_name(version) / "docs", version, parts=3)
+            book.ingest(docs, book=editions.BOOK, version=version, title="The Harbor")
+        book.ingest(ROOT / "examples/book", book="robots", title="Physical AI")
+
+
+@contextmanager
+def site(generator: str) -> Iterator[str]:
+    """A published site with the widget, whose pages are the book of the server that it asks."""
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = Path(folder)
+        if generator == "plain":
+            built = scratch
+            (built / "index.html").write_text(PLAIN, "utf-8")
+        else:
+            built = build_sphinx(scratch, html_theme="furo") if generator == "furo" else build(generator, scratch)
+        with hosting(built) as host:
+
+            def fill(home: Path) -> None:
+                book = str(SITES / "pages") if generator == "plain" else f"{host.url}/"
+                ingest_into(home, book, SourceOptions(allow_private=True, delay=0))
+
+            with served(fill, cors_origins=host.url) as server:
+                host.chapterverse = server.url
+                yield host.url
+
+
+# ── what a reader does ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def open_page(page: Page, title: str = "Nodes and Topics") -> None:
     """Go to a page of the book by the table of contents."""
     page.goto(page.locator(".contents a", has_text=title).first.evaluate("link => link.href"))
     page.locator("main .headed").first.wait_for()
     page.wait_for_load_state("networkidle")
 
 
+def open_panel(page: Page) -> None:
+    """On a phone the panel is opened by the bar."""
+    if page.locator("#cv-ask-bar").is_visible() and not page.locator("#cv-ask").is_visible():
+        page.locator("#cv-ask-bar").click()
+
+
 def answered(page: Page, question: str = QUESTION) -> None:
     """Ask, and wait for the end of the answer."""
     before = page.locator(".turn .tools").count()
-    if page.locator("#cv-ask-bar").is_visible() and not page.locator("#cv-ask").is_visible():
-        page.locator("#cv-ask-bar").click()
+    open_panel(page)
     ask(page, question)
     page.locator(".turn .tools").nth(before).wait_for()
+    page.wait_for_load_state("networkidle")
+
+
+def refused(page: Page) -> None:
+    """Ask what the book does not say."""
+    answered(page, REFUSED)
 
 
 def cite(page: Page) -> None:
@@ -81,11 +188,46 @@ def cite(page: Page) -> None:
     page.locator("mark.evidence").first.wait_for()
 
 
+def to_the_end(page: Page) -> None:
+    """What is under an answer."""
+    page.locator(".turns").evaluate("node => node.scrollTo(0, node.scrollHeight)")
+
+
+def explained(page: Page) -> None:
+    """The words of a source, and what the confidence means."""
+    page.locator(".quoting").first.click()
+    page.locator(".confidence").first.click()
+
+
 def wait(page: Page) -> None:
     """A question whose answer does not come."""
     page.route("**/chat/stream", lambda route: None)
+    open_panel(page)
     ask(page, "How are nodes tested?")
     page.locator(".waiting").wait_for()
+
+
+def stop(page: Page) -> None:
+    """An answer that is stopped by its reader."""
+    page.evaluate(f"({HELD_BACK})()")
+    open_panel(page)
+    ask(page, QUESTION)
+    page.locator(".answer .chip").first.wait_for()
+    page.get_by_role("button", name="Stop").click()
+    page.locator(".remark").wait_for()
+
+
+def break_off(page: Page) -> None:
+    """An answer whose connection is lost."""
+
+    def cut(route: Any) -> None:
+        whole = route.fetch().text()
+        route.fulfill(body=whole.split('data: {"type":"sources"')[0], content_type="text/event-stream")
+
+    page.route("**/chat/stream", cut)
+    open_panel(page)
+    ask(page, QUESTION)
+    page.locator(".failure").wait_for()
 
 
 def search(page: Page, words: str) -> None:
@@ -95,47 +237,178 @@ def search(page: Page, words: str) -> None:
     page.locator(".hit .excerpt, .nothing").first.wait_for()
 
 
-Step = Callable[[Page], object]
-PAGE: Step = lambda page: open_page(page, "Nodes and Topics")  # noqa: E731
-# Name -> screen, scheme, and steps; after each group of steps a picture is taken.
+def select(page: Page) -> None:
+    """Select a paragraph."""
+    page.locator("main .headed + p").first.evaluate(
+        "node => { node.scrollIntoView({ block: 'center' }); getSelection().selectAllChildren(node); }"
+    )
+    page.get_by_role("button", name="Ask about this", exact=True).last.wait_for()
+
+
+def ask_selected(page: Page) -> None:
+    """Ask about a section alone."""
+    page.locator(".ask-section").nth(1).evaluate("button => button.click()")
+    answered(page, "What is a node?")
+
+
+def ask_widget(page: Page) -> None:
+    """Open the widget and ask."""
+    launcher = page.locator("chapterverse-widget .launcher")
+    launcher.wait_for()
+    if launcher.is_visible():
+        launcher.click()
+    page.get_by_label("Your question").fill(OF_SITE)
+    page.keyboard.press("Enter")
+    page.locator("chapterverse-widget .turn .tools").wait_for()
+    page.wait_for_load_state("networkidle")
+
+
+def press(name: str) -> Step:
+    """Press a button."""
+    return lambda page: page.get_by_role("button", name=name).first.click()
+
+
+def wheel(pixels: int) -> Step:
+    """Scroll the page."""
+    return lambda page: page.mouse.wheel(0, pixels)
+
+
+# ── the pictures ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class State:
+    """A state on a sheet: where, by which steps, and how the browser is."""
+
+    steps: Sequence[Step] = ()
+    where: str = "book"
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+STATES: dict[str, State] = {
+    "title": State(),
+    "several-books": State(where="several"),
+    "page": State([open_page, wheel(420)]),
+    "without-script": State(where="book", options={"java_script_enabled": False}),
+    "empty-panel": State([open_page, open_panel]),
+    "waiting": State([open_page, wait]),
+    "answer": State([open_page, answered]),
+    "under-an-answer": State([open_page, answered, explained, to_the_end]),
+    "evidence": State([open_page, answered, cite]),
+    "refusal": State([open_page, refused]),
+    "stopped": State([open_page, stop]),
+    "broken-off": State([open_page, break_off, to_the_end]),
+    "feedback": State([open_page, answered, press("Not helpful")]),
+    "past-conversations": State([open_page, answered, press("New conversation"), refused, press("Past conversations")]),
+    "selection": State([open_page, select]),
+    "selected-answer": State([open_page, ask_selected]),
+    "search": State([open_page, lambda page: search(page, "launch nodes")]),
+    "search-nothing": State([open_page, lambda page: search(page, "zxqv blorp")]),
+    "key": State([lambda page: page.locator("#cv-key[open]").wait_for()], where="locked"),
+    "no-book": State([lambda page: page.locator("main [role=alert]").wait_for()], where="empty"),
+    **{f"widget-{name}": State([ask_widget], where=name) for name in ("mkdocs", "furo", "plain")},
+}
+# Full size: name -> screen, scheme, and steps; after each group of steps a picture is taken.
 PICTURES: dict[str, tuple[tuple[int, int], str, Sequence[Sequence[Step]]]] = {
     "title": (LAPTOP, "light", [[]]),
-    "page": (DESKTOP, "light", [[PAGE, lambda page: page.mouse.wheel(0, 420)]]),
-    "answer": (DESKTOP, "light", [[PAGE, answered, cite]]),
-    "refusal": (LAPTOP, "dark", [[PAGE, lambda page: answered(page, REFUSED)]]),
-    "search": (LAPTOP, "light", [[PAGE, lambda page: search(page, "launch nodes")]]),
-    "phone": (PHONE, "light", [[], [PAGE], [answered], [cite]]),
+    "page": (DESKTOP, "light", [[open_page, wheel(420)]]),
+    "answer": (DESKTOP, "light", [[open_page, answered, cite]]),
+    "refusal": (LAPTOP, "dark", [[open_page, refused]]),
+    "search": (LAPTOP, "light", [[open_page, lambda page: search(page, "launch nodes")]]),
+    "phone": (PHONE, "light", [[], [open_page], [answered], [cite]]),
     "panel": (
         PHONE,
         "dark",
         [
-            [PAGE, lambda page: page.locator("#cv-ask-bar").click()],
-            [answered, lambda page: page.get_by_role("button", name="Not helpful").click()],
-            [lambda page: page.get_by_role("button", name="Past conversations").click()],
-            [lambda page: page.get_by_role("button", name="New conversation").click(), wait],
+            [open_page, open_panel],
+            [answered, to_the_end],
+            [press("Past conversations")],
+            [press("New conversation"), wait],
         ],
     ),
 }
 
 
-def main(url: str, folder: Path) -> None:
-    """Take all pictures."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with sync_playwright() as playwright:
+class Studio:
+    """A browser, and servers that are opened when a picture needs them."""
+
+    def __init__(self, browser: Browser, folder: Path, held: ExitStack) -> None:
+        self.browser, self.folder, self.held = browser, folder, held
+        self.addresses: dict[str, str] = {}
+
+    def address(self, where: str) -> str:
+        """Where a book or a site is served."""
+        if where not in self.addresses:
+            if where in ("book", "several", "locked", "empty"):
+                keys = {"api_keys": "open-sesame-1234"} if where == "locked" else {}
+                title = None if where == "several" else "Physical AI"
+                fill = {"book": example, "locked": example, "several": several}.get(where)
+                self.addresses[where] = self.held.enter_context(served(fill, book_title=title, **keys)).url
+            else:
+                self.addresses[where] = self.held.enter_context(site(where))
+        return self.addresses[where]
+
+    @contextmanager
+    def visiting(self, where: str, size: tuple[int, int], scheme: str, **options: Any) -> Iterator[Page]:
+        """A reader with a screen of this size."""
+        context = self.browser.new_context(
+            viewport={"width": size[0], "height": size[1]},
+            color_scheme="dark" if scheme == "dark" else "light",
+            reduced_motion="reduce",
+            has_touch=size == PHONE,
+            is_mobile=size == PHONE,
+            **options,
+        )
+        page = context.new_page()
+        page.goto(self.address(where))
+        page.wait_for_load_state("networkidle")
+        yield page
+        context.close()
+
+    def sheet(self, name: str, state: State) -> None:
+        """One state on every screen, light and dark."""
+        rows = []
+        for scheme in SCHEMES:
+            row = []
+            for size in SCREENS:
+                with self.visiting(state.where, size, scheme, **state.options) as page:
+                    row.append(_taken(page, state.steps))
+            rows.append(row)
+        self._keep(self.folder / "states" / f"{name}.webp", rows, HEIGHT, SHEET_QUALITY)
+
+    def picture(self, name: str) -> None:
+        """States side by side, in full size."""
+        size, scheme, groups = PICTURES[name]
+        with self.visiting("book", size, scheme) as page:
+            self._keep(self.folder / f"{name}.webp", [[_taken(page, steps) for steps in groups]], 0, QUALITY)
+
+    def _keep(self, file: Path, rows: list[list[str]], height: int, quality: float) -> None:
+        blank = self.browser.new_page()
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(base64.b64decode(blank.evaluate(TO_WEBP, [rows, height, quality])))
+        blank.close()
+
+
+def _taken(page: Page, steps: Sequence[Step]) -> str:
+    for step in steps:
+        step(page)
+    page.wait_for_timeout(300)
+    return base64.b64encode(page.screenshot()).decode()
+
+
+def main(folder: Path, names: Sequence[str]) -> None:
+    """Take all pictures, or those that are named: `answer` in full size, `states/answer` the sheet."""
+    with ExitStack() as held, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=find_chromium(playwright), args=FLAGS)
-        for name, (size, scheme, groups) in PICTURES.items():
-            taken = []
-            with visiting(browser, url, size, scheme) as page:
-                for steps in groups:
-                    for step in steps:
-                        step(page)
-                    page.wait_for_timeout(300)
-                    taken.append(base64.b64encode(page.screenshot()).decode())
-            blank = browser.new_page()
-            (folder / f"{name}.webp").write_bytes(base64.b64decode(blank.evaluate(TO_WEBP, [taken, QUALITY])))
-            blank.close()
+        studio = Studio(browser, folder, held)
+        for name, state in STATES.items():
+            if not names or f"states/{name}" in names:
+                studio.sheet(name, state)
+        for name in PICTURES:
+            if not names or name in names:
+                studio.picture(name)
         browser.close()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    main(Path(sys.argv[1]), sys.argv[2:])

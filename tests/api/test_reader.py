@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from chapterverse.book import Page
+from chapterverse.book import Edition, Manifest, Page, edition_key, edition_names, page_id_for
 from chapterverse.config import Settings
 from chapterverse.errors import ChapterverseError, CollectionNotFoundError, ConfigurationError
 from chapterverse.ingestion.composing import compose
@@ -91,6 +92,30 @@ def test_the_title_page_has_the_books_name_description_and_chapters(server: Serv
     assert texts(page, ".chapter a") == [one.title for one in BOOK]
     assert value(page, ".cover a", "href") == f"read/{BOOK[0].page_id}"
     assert page.css_first("#book-switch") is not None
+
+
+class Books(Shelf):
+    """Several books, each a page."""
+
+    async def manifest(self) -> Manifest:
+        editions = tuple(Edition(edition_names(page.edition)[0], "", pages=1) for page in self.shelved)
+        return replace(await super().manifest(), editions=editions)
+
+
+@pytest.mark.parametrize(
+    ("names", "title"),
+    [
+        (("guide", ""), "book.test and guide"),
+        (("guide", "api", "tour"), "api, guide and tour"),
+        (("a", "b", "c", "d", "e"), "a, b and 3 more"),
+    ],
+)
+def test_several_books_are_called_by_their_names(names: tuple[str, ...], title: str) -> None:
+    books = [replace(BOOK[0], edition=edition_key(name, ""), page_id=page_id_for(name)) for name in names]
+    with serving(Books(books)) as server:
+        assert texts(fetched(server, "/"), "title, .brand span, main h1") == [title] * 3
+    with serving(Books(books), book_title="All of it") as server:
+        assert texts(fetched(server, "/"), "title, .brand span, main h1") == ["All of it"] * 3
 
 
 def test_a_page_can_be_read_and_left_without_a_script(server: Served) -> None:

@@ -8,10 +8,13 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from chapterverse.book import Fingerprint, Manifest
+from chapterverse.book import Fingerprint, Manifest, Page
 from chapterverse.config import Settings
 from chapterverse.evaluation.suggesting import Suggestion
 from chapterverse.evaluation.suggestions import Shelf, StoredSuggestions
+from chapterverse.ingestion.composing import compose
+from chapterverse.ingestion.document import Document
+from chapterverse.ingestion.readers import read
 from tests.api.test_errors import refused
 from tests.faults.processes import end, start
 from tests.scripted import without_engines
@@ -25,10 +28,17 @@ OFFERED = [
 
 
 class OneBook:
-    """An index of which only the manifest is asked for."""
+    """An index of which only the manifest and the list of pages are asked for."""
 
     async def manifest(self) -> Manifest:
         return Manifest(Fingerprint("m", 3, "d"), "g", "2026-11-01T00:00:00", 9, 9)
+
+    async def pages(self) -> list[Page]:
+        """In reading order, which is not that of the suggestions."""
+        documents = [
+            Document(one.page, one.page, "", "markdown", b"# A page\n\nIts text.") for one in reversed(OFFERED)
+        ]
+        return [compose(document, read(document)[0]) for document in documents]
 
 
 @pytest.fixture
@@ -51,10 +61,18 @@ def test_what_is_kept_is_offered_and_seen_anew_when_it_changes(server: Served, t
     assert len(server.http.get("/suggestions").json()["suggestions"]) == 1
 
 
-def test_the_questions_of_a_page_come_first(server: Served, tmp_path: Path) -> None:
+def test_the_questions_nearest_to_pages_come_first(server: Served, tmp_path: Path) -> None:
     keep(tmp_path, OFFERED)
-    given = server.http.get("/suggestions", params={"page": "https://docs.example.com/7#part"}).json()["suggestions"]
-    assert [one["question"] for one in given[:2]] == ["What is part 7?", "What is part 0?"]
+
+    def parts(*pages: str) -> list[int]:
+        addresses = [f"https://docs.example.com/{page}" for page in pages]
+        given = server.http.get("/suggestions", params={"page": addresses, "limit": 4}).json()["suggestions"]
+        return [int(one["question"][-2]) for one in given]
+
+    assert parts("7#part") == [7, 6, 8, 5]
+    assert parts("1#part", "6") == [1, 6, 0, 2], "of an answer's pages the nearest counts"
+    assert parts("elsewhere") == [0, 1, 2, 3], "as they are kept"
+    refused(server.http.get("/suggestions", params={"page": "\0"}), 400, "validation_error")
 
 
 def test_a_bad_limit_is_refused(server: Served) -> None:

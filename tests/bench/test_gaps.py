@@ -1,8 +1,9 @@
 """How the bench of gaps hides pages and counts groups."""
 
+import json
 from pathlib import Path
 
-from bench.gaps import FOLDS, Asked, _answered, _commonest, _counts, _fifths
+from bench.gaps import FOLDS, READ, Asked, _answered, _commonest, _counts, _fifths, _read, _surfaced
 
 from chapterverse.evaluation.gaps import Gap, GapQuestion
 from tests.evaluation.test_gaps import NOW, asked
@@ -17,7 +18,7 @@ def gap(*questions: str) -> Gap:
 
 
 ASKED = {
-    text: Asked(text, frozenset(pages), asked(text))
+    text: Asked(text, frozenset(pages), asked(text), (), "")
     for text, pages in {"a1": ["a"], "a2": ["a"], "b": ["b"], "c": ["c"], "both": ["a", "c"]}.items()
 }
 
@@ -39,3 +40,10 @@ def test_groups_are_counted_as_the_docstring_says() -> None:
     assert _answered(gap("a1", "c", "both"), ASKED, hidden) == 2, "a question that a page still answers"
     counts = _counts([gap("a1", "a2"), gap("c")], [gap("c")], {"a", "b"}, ASKED)
     assert counts == {"pages": 2, "surfaced": 1, "groups": 2, "false": 1, "of_several_questions": 1}
+    assert _surfaced([gap("a1", "a2"), gap("c")], ASKED) == {"a", "c"}
+
+
+def test_what_was_read_is_about_the_pages_of_a_book() -> None:
+    for row in map(json.loads, READ.read_text("utf-8").splitlines()):
+        assert set(row) == {"book", "question", "cited", "answers"}
+        assert ((row["question"], row["cited"]) in _read(row["book"])) == row["answers"]

@@ -49,6 +49,15 @@ def build(generator: str, scratch: Path) -> Path:
     return built
 
 
+def build_sphinx(scratch: Path, **settings: str) -> Path:
+    """The handbook by Sphinx with other settings, such as a theme."""
+    project = scratch / "sphinx"
+    shutil.copytree(SITES / "sphinx", project)
+    with (project / "conf.py").open("a") as configuration:
+        configuration.writelines(f"{name} = {value!r}\n" for name, value in settings.items())
+    return _sphinx(project)
+
+
 def build_fresh(generator: str, scratch: Path, options: Mapping[str, Any] | None = None, builder: str = "html") -> Path:
     """The folder of a new site of two pages, configured as the plug-in's README says, with more options."""
     project = scratch / "fresh"

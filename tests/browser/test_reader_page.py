@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
@@ -336,6 +337,73 @@ def test_suggestions_begin_a_conversation(browser: Browser, server: Served, scri
         expect(page.locator(".question")).to_have_text("What <i>is</i> it?")
         expect(page.locator(".confidence")).to_be_visible()
         assert scripted.asked[-1].query == "What <i>is</i> it?"
+
+
+def offering(page: Page, questions: list[str], **headers: str) -> list[dict[str, list[str]]]:
+    """Has the server suggest these, and tells what it was asked for."""
+    asked: list[dict[str, list[str]]] = []
+
+    def suggest(route: Route) -> None:
+        asked.append(parse_qs(urlsplit(route.request.url).query))
+        offered = [{"question": question, "page": "p"} for question in questions[: int(asked[-1]["limit"][0])]]
+        route.fulfill(json={"suggestions": offered}, headers=headers)
+
+    page.route("**/suggestions*", suggest)
+    return asked
+
+
+def test_after_an_answer_questions_near_it_are_suggested_that_were_not_asked_yet(
+    browser: Browser, server: Served, scripted: Scripted
+) -> None:
+    with visiting(browser, server.url, "/livez") as page:
+        wanted = offering(page, ["Answer", "How?", "Why?", "What <i>is</i> it?", "When?", "Where?"])
+        page.goto(server.url)
+        ask(page, "answer")
+        following = page.locator(".turn:last-child .next")
+        offered = following.get_by_role("button")
+        expect(offered).to_have_text(["How?", "Why?", "What <i>is</i> it?"])
+        expect(following.get_by_role("heading", name="Ask next")).to_be_visible()
+        assert wanted[-1]["page"] == [SOURCE["source_url"].partition("#")[0]], "near the pages of the answer"
+        assert faults(page) == []
+        shoot(page, "45-ask-next")
+        page.get_by_label("Your question").fill("half a question")
+        offered.nth(1).click()
+        expect(page.locator(".turn:last-child .question")).to_have_text("Why?")
+        expect(offered).to_have_text(["How?", "What <i>is</i> it?", "When?"])
+        expect(page.locator(".next")).to_have_count(1)
+        expect(page.get_by_label("Your question")).to_have_value("half a question")
+        page.reload()
+        expect(offered).to_have_text(["How?", "What <i>is</i> it?", "When?"])
+        ask(page, "fail agent_unavailable")
+        expect(page.locator(".failure")).to_be_visible()
+        expect(page.locator(".next")).to_have_count(0)
+        page.get_by_role("button", name="New conversation").click()
+        begin = page.get_by_role("list", name="Questions to begin with").get_by_role("button")
+        expect(begin).to_have_text(["Answer", "How?", "Why?", "What <i>is</i> it?"])
+
+
+def test_after_an_answer_from_a_selection_nothing_is_suggested(
+    browser: Browser, server: Served, scripted: Scripted
+) -> None:
+    """A suggestion is about the book, and is asked of the book."""
+    with visiting(browser, server.url, "/livez") as page:
+        wanted = offering(page, ["How?"])
+        page.goto(f"{server.url}/read/{LONG_PAGE.page_id}")
+        page.get_by_role("button", name="Ask about the section Part 2").click()
+        offered = page.get_by_role("list", name="Questions to begin with").get_by_role("button")
+        expect(offered).to_have_text(["How?"])
+        answer_with(page, *(event for event in EVENTS if event["type"] != "retrieved"))
+        ask(page, "What does it say?")
+        expect(page.locator(".confidence")).to_be_visible()
+        page.wait_for_load_state("networkidle")
+        expect(page.locator(".next")).to_have_count(0)
+        assert len(wanted) == 1
+        page.unroute("**/chat/stream")
+        page.get_by_role("button", name="New conversation").click()
+        page.get_by_role("button", name="Ask about the section Part 2").click()
+        offered.first.click()
+        expect(page.locator(".turn .tools")).to_be_visible()
+        assert (scripted.asked[-1].query, scripted.asked[-1].mode) == ("How?", "general")
 
 
 @pytest.mark.parametrize("body", [{"suggestions": []}, None])

@@ -423,6 +423,7 @@ SUGGESTED = {"suggestions": [{"question": "What <i>is</i> it?", "page": "p"}, {"
         ("", ["What <i>is</i> it?", "How?"]),
         ('data-target="main"', ["What <i>is</i> it?", "How?"]),
         ('data-suggestions="Why?"', ["Why?"]),
+        ('data-book="guide" data-version="2"', ["What <i>is</i> it?", "How?"]),
         ('data-module="intro"', []),
         ('data-prefix="/"', []),
     ],
@@ -447,10 +448,16 @@ def test_the_servers_suggestions_are_offered_where_the_site_has_none(
         shown = page.get_by_role("list", name="Questions to begin with").get_by_role("button")
         expect(shown).to_have_text(offered)
         assert len(asked) == int(len(offered) == 2)
+        assert all(("book=guide&version=2" in url) == ("book" in tag) for url in asked)
         if offered:
             shown.first.click()
             expect(page.locator(".question")).to_have_text(offered[0])
             assert scripted.asked[-1].query == offered[0]
+            left = [one["question"] for one in SUGGESTED["suggestions"] if one["question"] != offered[0]]
+            expect(page.locator(".next button")).to_have_text(left)
+            assert "page=" in asked[-1], "near the answer"
+            page.locator(".next button").last.click()
+            expect(page.locator(".question").last).to_have_text(left[-1])
 
 
 def test_what_cannot_be_used_is_not(browser: Browser, site: Host, server: Served) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from chapterverse.config import Settings
-from chapterverse.evaluation.gaps import find_gaps, grouped, trouble_of
+from chapterverse.evaluation.gaps import find_gaps, grouped, reconsidered, trouble_of
 from chapterverse.turns import AskedQuestion
 from chapterverse.wiring import open_engines
 
@@ -52,6 +52,29 @@ def test_what_needs_the_authors_attention() -> None:
     assert trouble_of(replace(well, confidence=0.3)) == "low"
     assert trouble_of(replace(well, confidence=0.3, rating="up")) is None
     assert trouble_of(replace(asked("?"), mode="selected_text")) is None, "says nothing of the book"
+
+
+@pytest.mark.slow
+async def test_an_answer_to_what_the_book_more_likely_does_not_answer_is_in_doubt(example_home: Path) -> None:
+    """Its confidence was raised, because it is in the book's own words."""
+    football, topic = "Who won the football world cup of 1998?", "What is a topic in ROS 2?"
+    turns = [
+        asked(football, 0, status="answered", confidence=0.6),
+        asked(topic, 1, status="answered", confidence=0.6),
+        asked(football, 2, status="answered", confidence=0.61),
+        asked(football, 3, status="answered", confidence=0.6, rating="up"),
+        asked(football, 4),
+        replace(asked(football, 5, status="answered", confidence=0.6), mode="selected_text"),
+    ]
+    turns = [replace(turn, turn_id=str(number)) for number, turn in enumerate(turns)]
+    async with open_engines(Settings.load(chapterverse_home=example_home)) as engines:
+        read = await reconsidered(turns, engines)
+        gaps = await find_gaps(read[:2], engines)
+    assert [trouble_of(turn) for turn in read] == ["low", None, None, None, "refused", None]
+    chance = read[0].confidence
+    assert chance is not None and 0 < chance < 0.5
+    assert [turn.confidence for turn in (read[1], read[2], read[5])] == [0.6, 0.61, 0.6], "they stay as they were"
+    assert [(gap.name, gap.troubles) for gap in gaps] == [(football, {"low": 1})]
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from chapterverse.api.errors import path_of
-from chapterverse.book import Manifest
+from chapterverse.book import Manifest, Page
 from chapterverse.editions import scope_of
 from chapterverse.models import SearchFilters
 
@@ -68,3 +68,8 @@ class EditionView:
         named = scope_of(manifest.shelf, books, versions)
         held = named if versions else [edition for edition in manifest.shelf if edition.book in books]
         return replace(manifest, editions=tuple(held))
+
+    async def pages(self) -> list[Page]:
+        """Those of these editions."""
+        keys = {edition.key for edition in (await self.manifest()).shelf}
+        return [page for page in await self._inside.pages() if page.edition in keys]

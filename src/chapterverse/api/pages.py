@@ -56,17 +56,16 @@ class Contents:
 
     def __init__(self) -> None:
         self._generation = ""
-        self._pages: list[Page] = []
         self._listed: dict[tuple[str, ...], PageList] = {}  # by the keys of editions
 
     async def read(self, index: Index, filters: SearchFilters | None = None) -> PageList:
         """The pages of the editions that are meant, in reading order, without their text."""
         generation = (await index.manifest()).generation
         if generation != self._generation:
-            self._pages, self._listed, self._generation = await index.pages(), {}, generation
+            self._listed, self._generation = {}, generation
         keys = tuple(edition.key for edition in await editions_in(filters, index))
         if keys not in self._listed:
-            pages = [PageSummary(**_fields(page)) for page in self._pages if page.edition in keys]
+            pages = [PageSummary(**_fields(page)) for page in await index.pages() if page.edition in keys]
             self._listed[keys] = PageList(pages=pages, total_pages=len(pages))
         return self._listed[keys]
 

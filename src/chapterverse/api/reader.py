@@ -39,6 +39,7 @@ NAME: Final = "Chapterverse"  # of a book that has none of its own
 _PATIENCE: Final = 0.1  # seconds that the page waits for the book; the scripts ask for what is missing
 _MANY: Final = 60  # pages from which on only the open page's module is unfolded
 _LISTED: Final = 8  # pages of a chapter that the title page names
+_NAMED: Final = 3  # books that the name of a server with several lists
 _DESCRIPTION: Final = 240  # characters
 _PLACE: Final = re.compile(r"\{\{(\w+)\}\}")
 _HTML: Final[dict[str, Any]] = {
@@ -145,7 +146,12 @@ class _Shell:
         own = self.held[0].title if len(self.held) == 1 else ""
         given = self.settings.book_title
         named = own or given if edition_of(self.request.scope) else given or own
-        return named or (_name_of(self.pages) if len(self.held) == 1 else "")
+        return named or _in_words([self.title_of(book.name) for book in self.held])
+
+    def title_of(self, book: str) -> str:
+        """The title of a book; the place of its pages says it, where it has none."""
+        given = next((one.title for one in self.held if one.name == book), "")
+        return given or _name_of([one for one in self.pages if one.book == book])
 
     def shelf(self, book: str, version: str | None = None) -> str:
         """Where a book is read: its latest version, or the one that is named."""
@@ -218,12 +224,11 @@ class _Shell:
 
     def listed(self) -> list[tuple[str, str, list[PageSummary]]]:
         """The editions that are shown, each with its key, its name for readers and its pages."""
-        titles = {book.name: book.title for book in self.held}
         editions: dict[tuple[str, str], list[PageSummary]] = {}
         for one in self.pages:
             editions.setdefault((one.book, one.version), []).append(one)
         return [
-            (edition_key(book, version), edition_label(titles.get(book, book), version) or _name_of(pages), pages)
+            (edition_key(book, version), edition_label(self.title_of(book), version), pages)
             for (book, version), pages in editions.items()
         ]
 
@@ -258,6 +263,12 @@ def _name_of(pages: list[PageSummary]) -> str:
     host."""
     address = pages[0].url if pages else ""
     return urlsplit(address).netloc or title_of_path(address.partition("/")[0])
+
+
+def _in_words(titles: list[str]) -> str:
+    """The titles of several books as the name of them all."""
+    shown = titles if len(titles) <= _NAMED else [*titles[: _NAMED - 1], f"{len(titles) - _NAMED + 1} more"]
+    return " and ".join(filter(None, (", ".join(shown[:-1]), *shown[-1:])))
 
 
 def _no_book(failure: InvalidFilterError) -> list[Node]:

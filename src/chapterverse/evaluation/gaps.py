@@ -1,19 +1,21 @@
-"""What the book lacks: questions that were refused, answered with low confidence or rated down, in groups.
+"""What the book lacks: questions that were refused, answered in doubt or rated down, in groups.
 
 Grouping needs no language model. Two questions belong together when they are nearer to each other than to the book:
 see `docs/decisions/0035-groups-of-gaps.md`. With a model, the groups get names.
 """
 
+import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from chapterverse.answering.confidence import level_of
+from chapterverse.answering.confidence import ReaderSigns, level_of, probability
+from chapterverse.answering.reading import read_book
 from chapterverse.answering.refusals import nearest_sections
 from chapterverse.errors import InvalidFilterError
 from chapterverse.fields import MAX_QUERY_CHARS
@@ -23,12 +25,14 @@ from chapterverse.models import Frozen, Reason, RetrievalRequest, RetrievedPassa
 from chapterverse.retrieval import editions_in, retrieve_with_retry
 from chapterverse.services import Engines
 from chapterverse.topic import shorten
+from chapterverse.trained import shared_reader
 from chapterverse.turns import AskedQuestion
 
 Trouble = Literal["refused", "low", "rated_down"]
 Namer = Callable[[Sequence[str]], Awaitable[str]]  # questions → the name of their subject, empty if there is none
 
-MOST_QUESTIONS: Final = 1000  # distinct ones that are grouped, the last asked; each costs a search
+MOST_QUESTIONS: Final = 1000  # distinct ones that are read again or grouped, the last asked; each costs a search
+EVEN: Final = 0.5  # chance that the book answers, below which it more likely does not
 NEAREST: Final = 3  # sections that a group names
 NAMED: Final = 20  # groups that a model names, the largest
 NAME_CHARS: Final = 120
@@ -87,6 +91,30 @@ def trouble_of(turn: AskedQuestion) -> Trouble | None:
         return "refused"
     low = turn.confidence is not None and level_of(turn.confidence) == "low"
     return "low" if low and turn.rating != "up" else None
+
+
+async def reconsidered(asked: Sequence[AskedQuestion], engines: Engines) -> list[AskedQuestion]:
+    """The questions, those answered in doubt with the chance that the book answers them.
+
+    An answer in the book's own words is never called low, however unsure it is: its confidence is raised to the least
+    that is not low. The author is to know better. What was answered so is read again, in the book as it is now; if the
+    book more likely does not answer it than does, that chance is the confidence."""
+    chances: dict[str, float] = {}
+    for one in _distinct(turn for turn in asked if _was_raised(turn))[-MOST_QUESTIONS:]:
+        filters = await _still_there(one.filters, engines.index)
+        request = RetrievalRequest(query=one.text, filters=filters)
+        scope = await read_book(one.text, (), request, engines, shared_reader())
+        chance = probability("answerable", ReaderSigns.of(scope, one.text))
+        if chance < EVEN:
+            chances |= dict.fromkeys((turn.turn_id for turn in one.turns), round(chance, 4))
+    return [replace(turn, confidence=chances.get(turn.turn_id, turn.confidence)) for turn in asked]
+
+
+def _was_raised(turn: AskedQuestion) -> bool:
+    """Whether an answer has the least confidence that is not low."""
+    if turn.mode != "general" or turn.status == "refused" or turn.confidence is None:
+        return False
+    return level_of(turn.confidence) != "low" and level_of(math.nextafter(turn.confidence, 0.0)) == "low"
 
 
 async def find_gaps(asked: Sequence[AskedQuestion], engines: Engines, namer: Namer | None = None) -> list[Gap]:

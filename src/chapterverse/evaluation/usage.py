@@ -11,7 +11,7 @@ from typing import Final
 from pydantic import Field
 
 from chapterverse.book import edition_names
-from chapterverse.evaluation.gaps import Gap, Namer, find_gaps, trouble_of
+from chapterverse.evaluation.gaps import Gap, Namer, find_gaps, reconsidered, trouble_of
 from chapterverse.models import Frozen, Reason
 from chapterverse.services import Engines
 from chapterverse.turns import AskedQuestion
@@ -73,6 +73,7 @@ async def make_usage_report(
 ) -> UsageReport:
     """The report on the questions of a time. Times are told in UTC."""
     manifest = await engines.index.manifest()
+    asked = await reconsidered(asked, engines)
     return UsageReport(
         made_at=until,
         since=since,

@@ -67,9 +67,10 @@ export class Api {
   }
 
   /** Questions that the book answers; none where the server has none. The reader is not asked for a key for them. */
-  async suggestions(limit) {
+  async suggestions({ limit, book = [], version = [], page = [] }) {
+    const named = Object.entries({ book, version, page }).flatMap(([name, values]) => [values].flat().map((value) => [name, value]));
     try {
-      const answer = await this.once("GET", `suggestions?limit=${limit}`);
+      const answer = await this.once("GET", `suggestions?${new URLSearchParams([["limit", limit], ...named])}`);
       return answer.ok ? ((await answer.json()).suggestions ?? []).map(({ question }) => question) : [];
     } catch {
       return [];

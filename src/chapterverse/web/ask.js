@@ -12,25 +12,29 @@ const PAST = "chapterverse.conversations";
 const KEPT = 20; // turns that are shown again on the next page
 const MOST_PAST = 20; // conversations
 const MOST_SUGGESTED = 4;
+const MOST_NEXT = 3; // suggested after an answer
+const MOST_PAGES = 8; // that these are near to
 const LONGEST_QUESTION = 2000; // characters, as the server has it
 export const LONGEST_SELECTION = 10_000;
 
 export class AskBox {
   /**
    * @param {{place: Element, api: import("./api.js").Api, hrefOf: (source: object) => string|null, title?: string,
-   *   shortcut?: string, filters?: object|null, name?: string, suggestions?: string[], remembers?: boolean,
+   *   shortcut?: string, filters?: object|null, name?: string, suggestions?: string[], offers?: object|null, remembers?: boolean,
    *   shareOf?: (query: string) => string, closing?: () => void}} parts
    *   `hrefOf`: where a source can be read; `shortcut`: the key that leads here; `filters`: the part of the book that is asked;
-   *   `name`: under which the conversation is kept in this tab; `suggestions`: questions to begin with; `remembers`: keeps past
-   *   conversations in this browser and asks the server for suggestions; `shareOf`: an address at which a question is asked;
-   *   `closing`: puts the box away
+   *   `name`: under which the conversation is kept in this tab; `suggestions`: questions to begin with; `offers`: of which edition
+   *   the server suggests questions, null: of none; `remembers`: keeps past conversations in this browser; `shareOf`: an address at
+   *   which a question is asked; `closing`: puts the box away
    */
-  constructor({ place, api, hrefOf, title = "Ask the book", shortcut = null, filters = null, name = SESSION, suggestions = [], remembers = false, shareOf = null, closing = null }) {
-    Object.assign(this, { api, hrefOf, title, filters, name, remembers, shareOf });
+  constructor({ place, api, hrefOf, title = "Ask the book", shortcut = null, filters = null, name = SESSION, suggestions = [], offers = {}, remembers = false, shareOf = null, closing = null }) {
+    Object.assign(this, { api, hrefOf, title, filters, name, offers, remembers, shareOf });
     this.session = memory.get(name);
     this.kept = [];
     this.selection = null;
     this.running = null; // AbortController of the answer under way
+    this.last = null; // the answer after which the reader may go on
+    this.next = null; // the questions that are suggested after it
     this.build(place, shortcut, closing);
     this.suggest(suggestions);
     if (this.session) this.recall(JSON.parse(memory.get(`${name}.turns`) ?? "[]"));
@@ -67,6 +71,8 @@ export class AskBox {
     query = query.trim();
     if (!query || this.running) return;
     this.showPast(false);
+    this.last = null;
+    this.next?.remove();
     const turn = this.turn(query, selection);
     this.turns.append(turn.element);
     this.turns.scrollTop = turn.element.offsetTop;
@@ -117,10 +123,12 @@ export class AskBox {
       if (this.running === running) this.running = null;
       this.showState();
     }
+    if (this.last?.turn === turn) await this.offer();
   }
 
   finish(event, turn, asked) {
     this.keep(event.session_id, [...this.kept, asked]);
+    this.last = lastOf(turn, asked);
     const told = event.status === "refused" ? "Refused" : `Answered. Confidence ${event.confidence_level}, ${turn.sources.length} sources`;
     this.say(`${told}.`);
   }
@@ -157,11 +165,13 @@ export class AskBox {
     this.running?.abort();
     this.showPast(false);
     this.keep(null, []);
+    this.last = null;
     this.select(null);
     this.turns.replaceChildren(this.hint);
     this.hint.hidden = false;
     this.say("A new conversation.");
     this.focus();
+    this.offer();
   }
 
   async erase() {
@@ -186,6 +196,7 @@ export class AskBox {
       const turn = this.turn(query, selection, rated);
       events.forEach((event) => turn.show(event));
       this.turns.append(turn.element);
+      this.last = lastOf(turn, { selection, events });
     }
     this.showLast();
     this.showState();
@@ -208,6 +219,7 @@ export class AskBox {
     this.begin();
     this.keep(id, turns);
     this.recall(turns);
+    this.offer();
   }
 
   showLast() {
@@ -231,14 +243,32 @@ export class AskBox {
     this.history.hidden = !this.remembers || !this.past.length;
   }
 
-  /** Suggests what the server does. */
+  /** Suggests what the server does: questions to begin with or, after an answer, those near it that were not asked yet. */
   async offer() {
-    this.suggest((await this.api.suggestions(MOST_SUGGESTED)).slice(0, MOST_SUGGESTED));
+    const { last } = this;
+    if (!this.offers || (last ? this.next?.isConnected : this.suggested.childElementCount)) return;
+    const asked = new Set(this.kept.map(({ query }) => bareQuestion(query)));
+    const most = last ? MOST_NEXT : MOST_SUGGESTED;
+    const found = await this.api.suggestions({ limit: most + asked.size, ...this.offers, page: last?.pages ?? [] });
+    if (last !== this.last || this.running) return; // the reader has gone on meanwhile
+    const fresh = found.filter((query) => !asked.has(bareQuestion(query))).slice(0, most);
+    if (!last) this.suggest(fresh);
+    else if (fresh.length) {
+      this.next?.remove();
+      this.next = element("div", { class: "next" }, element("h4", {}, "Ask next"), this.fill(element("ul", { class: "suggestions" }), fresh));
+      last.turn.element.append(this.next);
+    }
   }
 
   suggest(questions) {
     this.suggested.hidden = !questions.length;
-    this.suggested.replaceChildren(...questions.map((query) => element("li", {}, element("button", { type: "button", onclick: () => this.ask(query) }, query))));
+    this.fill(this.suggested, questions);
+  }
+
+  /** Suggestions are about the book, whatever is selected. */
+  fill(list, questions) {
+    list.replaceChildren(...questions.map((query) => element("li", {}, element("button", { type: "button", onclick: () => this.ask(query, null) }, query))));
+    return list;
   }
 
   build(place, shortcut, closing) {
@@ -304,6 +334,19 @@ export class AskBox {
 /** A button with a sign and a short word; its whole name is heard. */
 function tool(sign, word, label, onclick) {
   return element("button", { type: "button", class: "tool", "aria-label": label, title: label, onclick }, icon(sign), word);
+}
+
+/** An answer of the book, and the pages that it is about or, where it was refused, that come nearest. */
+function lastOf(turn, { selection, events }) {
+  const done = events.find(({ type }) => type === "done");
+  if (!done || selection !== null) return null;
+  const sources = events.find(({ type }) => type === "sources")?.sources ?? [];
+  const urls = [...sources, ...(done.nearest ?? [])].map(({ source_url: url }) => url.split("#")[0]);
+  return { turn, pages: [...new Set(urls)].slice(0, MOST_PAGES) };
+}
+
+function bareQuestion(query) {
+  return query.toLowerCase().replace(/[\s?!.…]+$/, "");
 }
 
 /** A turn without what only the first showing needs. */

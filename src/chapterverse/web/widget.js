@@ -32,7 +32,6 @@ class Widget {
     this.host.attachShadow({ mode: "open" }).append(this.root);
     const filters = { ...(module && { module }), ...(prefix && { source_url_prefix: new URL(prefix, location.href).href }), ...(book && { book }), ...(version && { version }) };
     const questions = suggestions.split("|").map((each) => each.trim()).filter(Boolean);
-    this.offers = !questions.length && !Object.keys(filters).length;
     this.ask = new AskBox({
       place: this.panel,
       api: new Api(BASE, async () => null),
@@ -42,6 +41,7 @@ class Widget {
       name: this.name,
       closing: target ? null : () => this.close(),
       suggestions: questions,
+      offers: module || prefix ? null : { ...(book && { book }), ...(version && { version }) }, // they were not tried on a part of a book
     });
     if (logo) this.panel.querySelector(".ask-head h2").prepend(picture(logo));
     this.selection = new SelectionButton({
@@ -53,7 +53,7 @@ class Widget {
     this.keepInPlace();
     this.keepInTune();
     if (!target && memory.get(`${this.name}.open`) && !NARROW.matches) this.show(true);
-    if (target) this.offer();
+    if (target) this.ask.offer();
     this.rest();
   }
 
@@ -132,13 +132,7 @@ class Widget {
     this.launcher.setAttribute("aria-expanded", String(open));
     memory.set(`${this.name}.open`, open ? "yes" : null);
     if (open) this.ask.showLast();
-    if (open) this.offer();
-  }
-
-  /** What the server suggests, once the panel is seen, unless the site has questions of its own or asks a part of the book. */
-  offer() {
-    if (this.offers) this.ask.offer();
-    this.offers = false;
+    if (open) this.ask.offer(); // not before the panel is seen
   }
 
   askAbout(text) {
