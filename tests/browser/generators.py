@@ -5,6 +5,7 @@ needs another docutils than the product. Docusaurus is some 1,200 packages and t
 `make test-docusaurus` (`python -m tests.browser.generators`); where it is not, its tests are skipped.
 """
 
+import fcntl
 import hashlib
 import json
 import os
@@ -142,10 +143,18 @@ def _docusaurus(project: Path, plugin: Path | None = None) -> Path:
 
 
 def _python() -> str:
-    """The interpreter of the environment with both Python generators."""
+    """The interpreter of the environment with both Python generators. Tests run side by side, and one installs it."""
     wanted = SITES / "requirements.txt"
     place = _CACHE / f"generators-{_digest(wanted)}"
     python = place / "bin" / "python"
+    _CACHE.mkdir(exist_ok=True)
+    with (_CACHE / "generators.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _install(python, place, wanted)
+    return str(python)
+
+
+def _install(python: Path, place: Path, wanted: Path) -> None:
     if not (place / ".ready").exists():
         shutil.rmtree(place, ignore_errors=True)
         _run([sys.executable, "-m", "venv", "--without-pip", str(place)], SITES)
@@ -154,7 +163,6 @@ def _python() -> str:
         if done.returncode:
             pytest.skip(f"no site generators: pip could not install {wanted.relative_to(_CACHE.parent)}")
         (place / ".ready").touch()
-    return str(python)
 
 
 def _docusaurus_home() -> Path:
