@@ -170,6 +170,7 @@ def test_without_the_extra_a_warning_names_it(
     assert "chapterverse[otel]" in caplog.text
 
 
+@pytest.mark.slow
 def test_a_server_without_a_collector_imports_none_of_it() -> None:
     code = (
         "import sys; from chapterverse.main import create_app; from chapterverse.config import Settings; "

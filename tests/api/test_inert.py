@@ -54,6 +54,7 @@ def active(text: str) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 @settings(max_examples=1500, derandomize=True, deadline=None)
 @given(st.lists(st.sampled_from(TOKENS), max_size=14), st.lists(st.integers(0, 40), max_size=4))
 @example(["- ```\n", "![", "](", "http://e.example/x", ")", "\n", "```"], [])

@@ -26,12 +26,10 @@ def nodes() -> Iterator[QdrantCluster]:
         yield running
 
 
-@pytest.mark.parametrize("node", [0, 2])  # the whole service loses node 1 below
-async def test_a_node_is_killed_while_questions_are_asked_and_in_the_middle_of_an_ingest(
-    nodes: QdrantCluster, node: int
-) -> None:
-    """No question fails, no page is lost, and the node is a whole member again after it was started."""
-    index = QdrantIndex(url=",".join(nodes.urls), collection=f"book{node}", spread=Spread(shards=3, replicas=2))
+async def test_a_node_is_killed_while_questions_are_asked_and_in_the_middle_of_an_ingest(nodes: QdrantCluster) -> None:
+    """No question fails, no page is lost, and the node is a whole member again after it was started. It is the one that
+    made the cluster and that is asked first; the whole service loses another one below."""
+    index = QdrantIndex(url=",".join(nodes.urls), collection="book", spread=Spread(shards=3, replicas=2))
     async with index.writer() as writer:
         for number in range(PAGES):
             await write_page(f"p{number}.html", [f"text {number}"]).put(writer)
@@ -45,13 +43,13 @@ async def test_a_node_is_killed_while_questions_are_asked_and_in_the_middle_of_a
             started = time.monotonic()
             assert len(await index.search(ask("text"))) == ask("text").limit
             answered, slowest = answered + 1, max(slowest, time.monotonic() - started)
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.05)
 
     readers = [asyncio.create_task(keep_asking()) for _ in range(4)]
     async with index.writer() as writer:
         for number in range(PAGES, 2 * PAGES):
             if number == PAGES + PAGES // 2:
-                await asyncio.to_thread(nodes.kill, node)
+                await asyncio.to_thread(nodes.kill, 0)
             await write_page(f"p{number}.html", [f"text {number}"]).put(writer)
         published = await writer.publish(manifest())
     after = answered
@@ -61,12 +59,12 @@ async def test_a_node_is_killed_while_questions_are_asked_and_in_the_middle_of_a
     assert published.pages == 2 * PAGES
     assert {page.url for page in await index.pages()} == {f"{SITE}/p{number}.html" for number in range(2 * PAGES)}
 
-    await asyncio.to_thread(nodes.start, node)
-    await asyncio.to_thread(_wait_until_whole, nodes, f"book{node}__{published.generation}")
+    await asyncio.to_thread(nodes.start, 0)
+    await asyncio.to_thread(_wait_until_whole, nodes, f"book__{published.generation}")
     over.set()
     await asyncio.gather(*readers)
     assert {page.url for page in await index.pages()} == {f"{SITE}/p{number}.html" for number in range(2 * PAGES)}
-    print(f"node {node}: {answered} searches, slowest {slowest:.2f} s")
+    print(f"{answered} searches, slowest {slowest:.2f} s")
     await index.close()
 
 

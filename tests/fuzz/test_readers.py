@@ -179,6 +179,7 @@ def damaged(draw: st.DrawFn) -> tuple[Format, bytes]:
     return kind, data
 
 
+@pytest.mark.slow
 @settings(max_examples=400, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 @given(damaged())
 def test_damaged_documents_are_read_or_refused(document: tuple[Format, bytes]) -> None:

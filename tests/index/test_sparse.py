@@ -50,6 +50,7 @@ def test_any_text_can_be_weighed(parameters: dict[str, object]) -> None:
         weights.question(text)
 
 
+@pytest.mark.slow
 def test_a_server_needs_nothing_of_the_embedded_engine() -> None:
     """Also where its index was made: a book is written to a server and asked there."""
     code = "import sys, chapterverse.index.server, chapterverse.index.server_writer as writer\n"

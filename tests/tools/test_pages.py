@@ -93,6 +93,7 @@ def test_the_check_names_what_is_untrue(tree: Path) -> None:
     assert "results of index" not in told
 
 
+@pytest.mark.slow
 def test_the_real_pages_have_digests_and_reach_what_they_must() -> None:
     _forget()
     for page, reached in ((pages.SCOREBOARD, "answering/story.py"), (pages.RELIABILITY, "index/edge_process.py")):

@@ -275,6 +275,7 @@ def test_includes_cannot_multiply(tmp_path: Path) -> None:
     assert time.process_time() - start < 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

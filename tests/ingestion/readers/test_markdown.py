@@ -406,6 +406,7 @@ def test_footnotes_definitions_and_math() -> None:
 # What must not break
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format_", ["markdown", "mdx"])
 @pytest.mark.parametrize(
     "text",

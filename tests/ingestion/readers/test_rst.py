@@ -523,6 +523,7 @@ def test_mistakes_in_the_markup_cost_only_themselves() -> None:
     assert ("paragraph", "after") in _parts("Title\n==\n\n*open\n\n.. note::\n\n:bad:`x\n\n=====\n\nafter\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [
