@@ -1,10 +1,10 @@
-"""The contract at the edges: what the doors take and give, word for word as the specification names it.
+"""The contract at the edges: what every interface takes and gives, word for word as the specification names it.
 
 Pydantic types of requests, answers, events, errors, health and conversations, without behaviour beyond validation. What
 flows inside is in `book.py`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -188,6 +188,11 @@ class SearchResult(Frozen):
     )
     editions: list[EditionName] = Field(default_factory=list, description="What was searched.")
 
+    def with_results(self, chunks: Sequence[ChunkResult]) -> Self:
+        """The same search with these passages, ranked in this order."""
+        ranked = [chunk.model_copy(update={"rank": rank}) for rank, chunk in enumerate(chunks, start=1)]
+        return self.model_copy(update={"results": ranked, "total_results": len(ranked)})
+
 
 # ── asking ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -284,6 +289,11 @@ class RetrievedPassage(Place):
     """A passage about to be read, named for the page that waits."""
 
     score: Score
+
+    @classmethod
+    def of(cls, chunk: ChunkResult) -> Self:
+        """A passage as it is named to a reader."""
+        return cls(**chunk.model_dump(include=set(Place.model_fields)), score=chunk.relevance_score)
 
 
 class AnswerMetadata(Frozen):

@@ -41,7 +41,7 @@ async def test_nothing_unsupported_is_shown(judged: bool) -> None:
         check(answer, await prove(answer.text, evidence(), right(TRUTHS) if judged else None))
 
 
-async def test_a_lie_costs_its_neighbour_nothing() -> None:
+async def test_a_false_statement_does_not_remove_a_true_one_beside_it() -> None:
     mixed = [answer for answer in ALL if answer.true]
     kept = 0
     for answer in mixed:

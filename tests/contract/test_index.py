@@ -335,7 +335,7 @@ async def test_readers_never_see_half_a_book(open_index: OpenIndex) -> None:
     async def write() -> None:
         for number in (1, 2):
             await publish(writer, *state(number), note=str(number))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await last.wait()
         done.set()
 

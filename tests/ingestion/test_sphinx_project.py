@@ -8,7 +8,7 @@ from chapterverse.ingestion.chunking import cut
 from chapterverse.ingestion.composing import compose
 from chapterverse.ingestion.document import Document, Fetched, NothingToRead, Reference, Skipped
 from chapterverse.ingestion.folder import Folder
-from chapterverse.ingestion.navigation import Entry, entries, navigation
+from chapterverse.ingestion.navigation import NavigationEntry, entries, navigation
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.readers import read
 from chapterverse.ingestion.sphinx_project import Project, doc_key, plain_title, read_project
@@ -56,12 +56,12 @@ BOOK = {
 
 def test_the_navigation_of_a_project(tmp_path: Path) -> None:
     assert _project(tmp_path, BOOK).navigation() == [
-        Entry("index.rst", "The Name"),
-        Entry("zebra.rst", "Zebra", ("Start",)),
-        Entry("more/index.rst", "Other title", ("Start",)),
-        Entry("more/inner.md", "Inner", ("Start", "Other title")),
-        Entry("parts/b.rst", "B"),
-        Entry("parts/a.rst", "A"),
+        NavigationEntry("index.rst", "The Name"),
+        NavigationEntry("zebra.rst", "Zebra", ("Start",)),
+        NavigationEntry("more/index.rst", "Other title", ("Start",)),
+        NavigationEntry("more/inner.md", "Inner", ("Start", "Other title")),
+        NavigationEntry("parts/b.rst", "B"),
+        NavigationEntry("parts/a.rst", "A"),
     ]
     assert navigation(tmp_path, "plain") == []
     assert list(entries(tmp_path, "sphinx")).index("parts/a.rst") == 5

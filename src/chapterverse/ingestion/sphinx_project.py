@@ -18,7 +18,7 @@ from chapterverse.ingestion.c_names import IDENTIFIER
 from chapterverse.ingestion.document import Document, Reference, Tree, Unreadable
 from chapterverse.ingestion.inclusion import Inclusion
 from chapterverse.ingestion.inline import remove_private
-from chapterverse.ingestion.navigation import Entry
+from chapterverse.ingestion.navigation import NavigationEntry
 from chapterverse.ingestion.readers.cleaning import decode
 from chapterverse.ingestion.sphinx_configuration import configuration
 from chapterverse.ingestion.sphinx_objects import C_DOMAINS, KINDS, NAMESPACE, OBJECT, Objects, object_names, sphinx_id
@@ -74,7 +74,7 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A folder of reStructuredText and MyST files, as far as they speak of each other."""
+    """A folder of reStructuredText and MyST files, as far as they refer to each other."""
 
     root: Path
     settings: Mapping[str, Any]
@@ -82,25 +82,25 @@ class Project:
     documents: Mapping[str, str]  # path without ending → path
     references: Mapping[str, Reference]  # `label:…`, `doc:…`, `KIND:…`
 
-    def navigation(self) -> list[Entry]:
+    def navigation(self) -> list[NavigationEntry]:
         """The pages in the order of the `toctree`s, from the root document on."""
         named = [self.settings.get("root_doc"), self.settings.get("master_doc"), "index", "contents"]
         start = next((name for name in named if isinstance(name, str) and name in self.documents), None)
         if start is None:
             return []
-        entries: dict[str, Entry] = {}
+        entries: dict[str, NavigationEntry] = {}
         for entry in self._below(start, "", (), entries, 0):
             entries.setdefault(entry.path, entry)
         return list(entries.values()) if len(entries) > 1 else []
 
     def _below(
-        self, name: str, title: str, parents: tuple[str, ...], seen: dict[str, Entry], depth: int
-    ) -> Iterator[Entry]:
+        self, name: str, title: str, parents: tuple[str, ...], seen: dict[str, NavigationEntry], depth: int
+    ) -> Iterator[NavigationEntry]:
         path = self.documents[name]
         if path in seen or depth > MAX_DEPTH:
             return
         found = self.files[path]
-        yield Entry(path, title or found.title, parents)
+        yield NavigationEntry(path, title or found.title, parents)
         above = (*parents, title or found.title) if depth else parents
         for tree in found.toctrees:
             for shown, target in self._entries(tree, name):
@@ -132,7 +132,7 @@ class Project:
         for name, path in self.documents.items():
             for tree in self.files[path].toctrees:
                 for number, (_, target) in enumerate(self._entries(tree, name), 1) if tree.numbered else ():
-                    below: dict[str, Entry] = {}
+                    below: dict[str, NavigationEntry] = {}
                     for entry in self._below(target, "", (), below, 0):
                         below[entry.path] = entry
                         found.setdefault(entry.path, number)
@@ -190,7 +190,7 @@ class Project:
         return references, settings, digest.hexdigest()
 
 
-def navigation(root: Path) -> list[Entry]:
+def navigation(root: Path) -> list[NavigationEntry]:
     """The pages of a Sphinx project in the order of its `toctree`s."""
     return read_project(str(root)).navigation()
 

@@ -6,7 +6,7 @@ needs to understand them. The statements are the book's own words, so they are p
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from typing import Final
 
 from chapterverse.evidence.citations import Proven
@@ -14,8 +14,7 @@ from chapterverse.evidence.passages import IssuedPassage
 from chapterverse.evidence.statement import Statement
 from chapterverse.language import stems
 from chapterverse.trained import shared_reader
-from chapterverse.turns import Turn
-from chapterverse.writing import Finished, Reading, Task, WriterEvent
+from chapterverse.writing import Finished, Reading, Task, Writer, WriterEvent
 from chapterverse.writing.cutting import cut_excerpt, near_duplicates
 
 NAME: Final = "excerpt"
@@ -28,7 +27,7 @@ TIED: Final = 1.0  # logits below it that another one may lie to be as good an a
 _PARTS = re.compile(r"\b(?:and|or|vs|versus|between|compared?|differ|differences?|both)\b|[?;].*\?", re.IGNORECASE)
 
 
-class ExcerptWriter:
+class ExcerptWriter(Writer):
     """Answers with the book's own words."""
 
     name = NAME
@@ -42,14 +41,6 @@ class ExcerptWriter:
                 yield Proven(Statement(f"From “{place}”:"), "frame")
             yield excerpt
         yield Finished()
-
-    async def rewrite(self, question: str, history: Sequence[Turn]) -> tuple[str, Finished]:
-        """It has no words of its own."""
-        return "", Finished()
-
-    async def name_subject(self, questions: Sequence[str]) -> str:
-        """It has no words of its own."""
-        return ""
 
     async def probe(self) -> None:
         """Load the reader."""

@@ -204,7 +204,7 @@ def test_formulas_and_captions() -> None:
         "<textarea>SECRET</textarea>",
     ],
 )
-def test_what_nobody_sees_is_not_read(hidden: str) -> None:
+def test_hidden_text_is_not_read(hidden: str) -> None:
     page = f"<style>.ghost, #gone {{ display: none }}</style><main><p>Seen.</p>{hidden}<p>Also.</p></main>"
     assert said(page) == [("paragraph", "Seen."), ("paragraph", "Also.")]
 

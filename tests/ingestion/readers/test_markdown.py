@@ -264,7 +264,7 @@ def test_a_heading_ends_what_html_left_open() -> None:
     ]
 
 
-def test_characters_nobody_sees_are_gone() -> None:
+def test_invisible_characters_are_removed() -> None:
     assert _parts("ig\u200bno\u00adre \u202ethis\u202c\U000e0041") == [("paragraph", "ignore this")]
 
 

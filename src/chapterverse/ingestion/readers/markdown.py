@@ -339,7 +339,7 @@ class _Reading:
         else:
             self._to.close_quote()
 
-    def _mark(self, mark: marks.Mark) -> None:
+    def _mark(self, mark: marks.LineMark) -> None:
         if mark.kind == "end":
             if self._open and self._open.pop() == "admonition":
                 self._to.close_admonition()
@@ -402,9 +402,11 @@ class _Reading:
         elif name in marks.ADMONITIONS or name == "admonition":
             named = name == "admonition"  # others begin with their text
             look = given.get("class", "").split(" ")[0]
-            self._mark(marks.Mark("admonition", argument, "", look) if named else marks.opening(name, begins=argument))
+            self._mark(
+                marks.LineMark("admonition", argument, "", look) if named else marks.opening(name, begins=argument)
+            )
             self._walk(body)
-            self._mark(marks.Mark("end"))
+            self._mark(marks.LineMark("end"))
         elif name not in _UNREAD:
             if name in _LABELLED and argument:
                 self._to.paragraph(f"{self._title(argument)}:")

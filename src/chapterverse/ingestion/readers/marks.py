@@ -60,7 +60,7 @@ ADMONITIONS |= _VERSIONS
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class LineMark:
     """What begins or ends at a line: an admonition, a plain block, the innermost of both, or a label."""
 
     kind: MarkKind
@@ -73,22 +73,22 @@ class Mark:
         return SENTINEL + SENTINEL.join((self.kind, *words))
 
 
-def opening(name: str, title: str = "", begins: str = "") -> Mark:
+def opening(name: str, title: str = "", begins: str = "") -> LineMark:
     """The mark that opens an admonition, or a plain block when the name is none of theirs. A title takes the place of
     the label; what the block `begins` with is its text."""
     name, title = name.lower(), title.strip()
     if name in _VERSIONS:
         version, _, begins = (title or begins).strip().partition(" ")
-        return Mark("admonition", f"{_VERSIONS[name]} {version}".rstrip(), begins, name)
+        return LineMark("admonition", f"{_VERSIONS[name]} {version}".rstrip(), begins, name)
     if name not in ADMONITIONS:
-        return Mark("plain", title or begins)
-    return Mark("admonition", title or ADMONITIONS[name], begins, name)
+        return LineMark("plain", title or begins)
+    return LineMark("admonition", title or ADMONITIONS[name], begins, name)
 
 
-def parse(line: str) -> Mark:
+def parse(line: str) -> LineMark:
     """A mark from its line."""
     kind, label, begins, name = line.strip().removeprefix(SENTINEL).split(SENTINEL)
-    return Mark(cast(MarkKind, kind), label, begins, name)
+    return LineMark(cast(MarkKind, kind), label, begins, name)
 
 
 def unmarked(text: str) -> str:

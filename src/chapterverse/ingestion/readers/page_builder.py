@@ -64,7 +64,7 @@ class PageBuilder:
         self._parts: list[Part] = []
         self._stack: list[_Container] = [_Container("page")]
         self._rows: list[list[Cell]] = []
-        self._heads: int | None = None  # rows of the table that are its header; None: nobody has said
+        self._heads: int | None = None  # rows of the table that are its header; None: unknown
         self._table_caption = ""
         self._tables = 0  # tables open at this place; inner ones dissolve into the cell that holds them
 
@@ -193,7 +193,7 @@ class PageBuilder:
             self._flush_lines(top)
 
     def open_admonition(self, label: str, kind: str = "") -> None:
-        """A note, a warning or the like begins. The label is shown; the kind ("note") is for whoever renders it."""
+        """A note, a warning or the like begins. The label is shown; the kind ("note") is for rendering."""
         self._open(_Container("admonition", clean_inline(label), kind or plain(label).casefold()))
 
     def close_admonition(self) -> None:

@@ -68,7 +68,7 @@ def read_text(text: str, document: Document | None = None) -> tuple[Part, ...]:
         return _Reading(around).read(_parse(text, around))
     except RecursionError as error:
         raise Unreadable("nested too deeply") from error
-    except Exception as error:  # docutils fails in many ways on markup that nobody would write
+    except Exception as error:  # docutils fails in many ways on malformed markup
         raise Unreadable(f"cannot be parsed as reStructuredText ({type(error).__name__}: {error})"[:200]) from error
 
 

@@ -1,4 +1,4 @@
-"""The roles of Sphinx and its extensions, as docutils must see them. Names that nobody knows keep their text."""
+"""The roles of Sphinx and its extensions, as docutils must see them. Unknown roles keep their text."""
 
 import html
 import re
