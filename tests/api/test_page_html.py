@@ -1,11 +1,13 @@
 """A page as HTML. A browser test compares it with what the scripts make (`tests/browser/test_reader_page.py`)."""
 
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from chapterverse.api.page_html import render
 from chapterverse.api.pages import render_page
+from chapterverse.index import Index
 from chapterverse.ingestion.composing import compose
 from chapterverse.ingestion.document import Document, Format
 from chapterverse.ingestion.readers import read
@@ -44,5 +46,5 @@ pytestmark = pytest.mark.asyncio
 async def test_what_the_source_says_is_shown(form: Format, text: str, html: str) -> None:
     document = Document("https://b.test/x", "x", "book", form, text.encode())
     page = compose(document, read(document)[0])
-    rendered = await render_page(page.page_id, Shelf([page]), Path("no-home"))
+    rendered = await render_page(page.page_id, cast(Index, Shelf([page])), Path("no-home"))
     assert html in "".join(node.html() for node in render(rendered, lambda _: None, ""))

@@ -353,7 +353,7 @@ class _Rendering:
 
     def _says_note(self, span: _Span) -> bool:
         """Whether the text of a footnote stands where it is cited."""
-        return bool(span.mark) and self._text[span.start : span.end] not in ("", f"[{span.mark.target}]")
+        return span.mark is not None and self._text[span.start : span.end] not in ("", f"[{span.mark.target}]")
 
     def _element(self, span: _Span) -> Node:
         if span.kind == "math":
