@@ -66,8 +66,8 @@ def facts_of(page: Page) -> PageFacts:
         if block.info == CONTENTS:
             continue
         text = page.text[block.start : block.end]
-        said.append(block.caption)
         if block.kind == "code":
+            said.append(block.caption)  # that of other blocks is a part of the text
             facts.code.append("\n".join(text.split("\n")[1:-1]))
         elif block.kind == "table":
             table = [cells_of(line) for number, line in enumerate(text.split("\n")) if number != 1]

@@ -234,8 +234,8 @@ def test_anchors_of_other_languages(tmp_path: Path) -> None:
     )
     objects = _project(tmp_path, {"conf.py": "", "index.rst": text}).files["index.rst"].objects
     assert objects["directive:one:deep"] == "directive-option-one-deep"
-    assert (objects["object:Data"], objects["object:Data.a"]) == ("c.Data", "c.Data.a")
-    assert objects["object:start"] == ""  # mangled in Sphinx: the page is all that is known
+    assert (objects["c:Data"], objects["c:Data.a"]) == ("c.Data", "c.Data.a")
+    assert objects["cpp:start"] == "_CPPv45starti"
 
 
 def test_settings_may_be_put_together_of_what_is_written(tmp_path: Path) -> None:

@@ -365,7 +365,7 @@ def test_myst_roles_targets_and_directives() -> None:
     draft = _draft(text, anchors="sphinx")
     assert draft.parts[0] == Part("heading", "Head", level=2, anchor="head-a-name-x-a")  # as Sphinx makes it
     assert [(part.kind, plain(part.text)) for part in draft.parts[1:]] == [
-        ("paragraph", "See the guide and ray.data.Dataset."),
+        ("paragraph", "See the guide and `Dataset`."),
         ("code", "x = 1"),
         ("paragraph", "One:"),
         ("admonition", "Tip: Inner."),

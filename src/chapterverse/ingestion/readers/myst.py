@@ -11,8 +11,8 @@ from chapterverse.ingestion.sphinx_objects import C_DOMAINS, KINDS, OBJECT, obje
 from chapterverse.ingestion.sphinx_project import doc_key, normal_name
 
 _TITLED = re.compile(r"(.+?)(?<!\s)\s*+<([^<>]*+)>", re.DOTALL)
-_OPTION_LINE = re.compile(r"[ \t]*:([\w-]+):[ \t]*(.*)")
-_YAML_LINE = re.compile(r"[ \t]*([\w-]+):[ \t]*(.*)")
+_OPTION_LINE = re.compile(r"[ \t]{0,40}:([\w-]{1,60}):(.*)")
+_YAML_LINE = re.compile(r"[ \t]{0,40}([\w-]{1,60}):(.*)")
 _NOT_SHOWN = re.compile(r"^(?:%.*|\+\+\+.*)$", re.MULTILINE)  # comments, and breaks between blocks
 _WORDS: Final = ("ref", "numref", "doc", "term", "any", "abbr", "download", "eq")
 
