@@ -6,7 +6,7 @@ needs to understand them. The statements are the book's own words, so they are p
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Collection
+from collections.abc import AsyncGenerator
 from typing import Final
 
 from chapterverse.evidence.citations import Proven
@@ -91,15 +91,17 @@ async def _cut(task: Task, passage: IssuedPassage, reading: Reading) -> Proven |
     seen = {unit.start for unit in passage.units if any(unit.text in turn.response for turn in task.history)}
     fresh = {start: score for start, score in scores.items() if start not in reading.told}
     for known in (scores, fresh):
-        # Of a selection, which the reader has before them, only what answers is shown.
-        excerpt = cut_excerpt(passage, known, task.question, heading, fill=chunk is not None, seen=seen)
-        if excerpt is None or not _repeats(task, excerpt, seen):
-            return excerpt
+        whole = cut_excerpt(passage, known, task.question, heading, fill=chunk is not None, seen=seen)
+        if whole is None or any(unit.start not in seen for unit in whole.units):
+            return whole
+        # Of what the reader has seen, only what answers is shown.
+        brief = cut_excerpt(passage, known, task.question, heading, fill=False, seen=seen)
+        if brief is None or not _repeats(task, brief):
+            return brief
     return None
 
 
-def _repeats(task: Task, excerpt: Proven, seen: Collection[int]) -> bool:
-    """Whether an excerpt would be the last answer again: it marks nothing else and shows nothing new."""
+def _repeats(task: Task, excerpt: Proven) -> bool:
+    """Whether an excerpt would be the last answer again: it marks nothing else."""
     told = frozenset[int]().union(*(reading.told for reading in task.readings))
-    marked = {unit.start for unit in excerpt.highlights}
-    return marked <= told and all(unit.start in seen for unit in excerpt.units)
+    return {unit.start for unit in excerpt.highlights} <= told
