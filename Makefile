@@ -53,7 +53,8 @@ test-docusaurus: $(TOOLS) ## Install Docusaurus (minutes, 240 MB below .cache) a
 	$(BIN)/python -m tests.browser.generators
 	$(CLEAN_ENV) $(BIN)/python -m pytest -q tests/browser/test_widget_sites.py tests/browser/test_plugins.py -k docusaurus
 
-quick: $(TOOLS) ## Run the fast tests
+quick: TESTERS = 2
+quick: $(TOOLS) ## Run the fast tests (each process loads all of them, so two are faster than three)
 	$(CLEAN_ENV) $(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not slow and not browser"
 
 check: $(TOOLS) ## Format, lint, types, layers, audit of the dependencies, pages of the code as it is: what CI checks

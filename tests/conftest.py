@@ -4,6 +4,7 @@ import asyncio
 import fcntl
 import logging
 import os
+import re
 import shutil
 import signal
 from collections import Counter, defaultdict
@@ -15,11 +16,13 @@ import pytest
 from bench import editions
 from chapterverse import SyncBook
 from chapterverse.config import Settings
+from chapterverse.embeddings import onnx_models
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.pipeline import Workshop, ingest
 from chapterverse.ingestion.sources import open_source
 from chapterverse.trained import Passage, Read, SectionReader, shared_reader
 from chapterverse.wiring import open_engines
+from tests.model_memory import sitecustomize
 from tests.served import Served, serve
 
 pytest_plugins = ["tests.postgres_fixture"]
@@ -30,6 +33,16 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 ROOT = Path(__file__).parent.parent
 EXAMPLE_BOOK = ROOT / "examples" / "book"
 SMALL_BOOK = ROOT / "tests" / "faults" / "book"
+
+
+ALL_SLOW = re.compile(r"^pytestmark = (?:\[\n)?.*mark\.slow", re.MULTILINE)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Without slow tests, a file that has no other is not even loaded: loading all takes longer than most tests."""
+    if "not slow" not in config.option.markexpr or collection_path.suffix != ".py":
+        return None
+    return True if ALL_SLOW.search(collection_path.read_text("utf-8")) else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -50,6 +63,21 @@ def no_settings_of_this_machine() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name in Settings.model_fields:
             patch.delenv(name.upper(), raising=False)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def models_are_remembered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What a model said is not computed again in this run, neither in this process nor in those that it starts."""
+    folder = of_the_run(tmp_path_factory) / "model-memory"
+    folder.mkdir(exist_ok=True)
+    opened, run = sitecustomize.remembering(onnx_models, str(folder))
+    paths = (sitecustomize.__file__.rpartition("/")[0], os.environ.get("PYTHONPATH", ""))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(onnx_models.Model, "__init__", opened)
+        patch.setattr(onnx_models.Model, "run", run)
+        patch.setenv("MODEL_MEMORY", str(folder))
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
         yield
 
 
@@ -115,8 +143,7 @@ def home_with(book: Path, folders: pytest.TempPathFactory) -> Path:
 
 def prepared_home(name: str, folders: pytest.TempPathFactory, fill: Callable[[Path], Path]) -> Path:
     """A home of this process, which the first process of the run that needs it fills for all."""
-    folder = folders.getbasetemp()
-    prepared = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / f"prepared-{name}"
+    prepared = of_the_run(folders) / f"prepared-{name}"
     home = folders.mktemp("home") / "home"
     with prepared.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -124,6 +151,12 @@ def prepared_home(name: str, folders: pytest.TempPathFactory, fill: Callable[[Pa
             fill(home).rename(prepared)
     shutil.copytree(prepared, home, ignore=shutil.ignore_patterns("readers", "*.lock"))
     return home
+
+
+def of_the_run(folders: pytest.TempPathFactory) -> Path:
+    """A folder that all processes of the run share."""
+    folder = folders.getbasetemp()
+    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
 
 
 def filled(home: Path, book: Path) -> Path:

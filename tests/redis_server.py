@@ -34,7 +34,7 @@ class RedisServer:
         assert executable
         arguments = [executable, "--port", str(self.port), "--save", "", "--appendonly", "no", "--bind", "127.0.0.1"]
         self._process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while not self._answers():
             assert time.monotonic() < deadline, "Redis did not start"
             time.sleep(0.02)

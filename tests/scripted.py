@@ -1,4 +1,4 @@
-"""A way to answer that does what the question says, for tests of the door: its words and pauses are known.
+"""An answering module that does what the question says, for tests of the HTTP interface.
 
 answer                          three sentences and their sources
 pause SECONDS                   the same, with a pause before the first sentence
@@ -124,7 +124,7 @@ def without_engines(**services: Any) -> Callable[[Settings], Any]:
     return opening
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     """Wait for a state that another thread brings about."""
     deadline = time.monotonic() + seconds
     while not condition():

@@ -16,6 +16,8 @@ from chapterverse.api.wire import BoundedHttp
 from chapterverse.config import Settings
 from chapterverse.main import create_app
 
+Health = dict[str, Any]
+
 
 @dataclass(frozen=True)
 class Served:
@@ -23,6 +25,23 @@ class Served:
 
     url: str
     http: httpx2.Client
+
+    def health(self, wanted: Callable[[Health], bool], seconds: float = 60.0) -> Health:
+        """What `/health` says, asked again, as an orchestrator does, until it is what is wanted: on a busy machine a
+        probe may be late, and what it asked is down for a moment."""
+        deadline = time.monotonic() + seconds
+        while True:
+            answer = self.http.get("/health")
+            said: Health = answer.json()
+            assert (answer.status_code == 503) == (said["status"] == "unhealthy"), answer.text
+            if wanted(said):
+                return said
+            assert time.monotonic() < deadline, f"/health does not say what is wanted, but: {answer.text}"
+            time.sleep(0.1)
+
+    def service(self, name: str, status: str) -> Health:
+        """What `/health` says once it says this of a service."""
+        return self.health(lambda said: said["services"][name]["status"] == status)
 
 
 def free_port() -> int:
@@ -57,7 +76,7 @@ def serve(
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while not server.started:
         assert thread.is_alive() and time.monotonic() < deadline, "the server did not start"
         time.sleep(0.01)

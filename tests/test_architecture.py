@@ -16,7 +16,15 @@ FILE_LINES = 600
 FUNCTION_LINES = 60
 PARAMETERS = 6
 
-each_file = pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT / "src" / "chapterverse")))
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT / "src" / "chapterverse"))
+
+
+@pytest.fixture(scope="module")
+def modules() -> dict[str, ast.Module]:
+    """Every module of the package, parsed."""
+    return {name_of(path): ast.parse(path.read_text("utf-8")) for path in SOURCES}
 
 
 def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -31,45 +39,56 @@ def is_command(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return "main.command" in names
 
 
-@each_file
-def test_a_file_stays_small_enough_to_read(path: Path) -> None:
-    assert len(path.read_text("utf-8").splitlines()) <= FILE_LINES
+def test_a_file_stays_small_enough_to_read() -> None:
+    lines = {name_of(path): len(path.read_text("utf-8").splitlines()) for path in SOURCES}
+    assert lines
+    assert {name: count for name, count in lines.items() if count > FILE_LINES} == {}
 
 
-@each_file
-def test_a_function_stays_small_enough_to_read(path: Path) -> None:
-    for function in functions(ast.parse(path.read_text("utf-8"))):
-        assert function.end_lineno is not None
-        lines = function.end_lineno - function.lineno + 1
-        assert lines <= FUNCTION_LINES, f"{function.name} has {lines} lines"
+def test_a_function_stays_small_enough_to_read(modules: dict[str, ast.Module]) -> None:
+    lines = {
+        f"{name}:{function.lineno} {function.name}": (function.end_lineno or 0) - function.lineno + 1
+        for name, module in modules.items()
+        for function in functions(module)
+    }
+    assert {where: count for where, count in lines.items() if count > FUNCTION_LINES} == {}
 
 
-@each_file
-def test_a_function_takes_few_parameters(path: Path) -> None:
-    for function in functions(ast.parse(path.read_text("utf-8"))):
-        named = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
-        count = len([argument for argument in named if argument.arg not in ("self", "cls")])
-        assert count <= PARAMETERS or is_command(function), f"{function.name} takes {count} parameters"
+def test_a_function_takes_few_parameters(modules: dict[str, ast.Module]) -> None:
+    many = {
+        f"{name}:{function.lineno} {function.name}": count
+        for name, module in modules.items()
+        for function in functions(module)
+        if (count := parameters(function)) > PARAMETERS and not is_command(function)
+    }
+    assert many == {}
 
 
-@each_file
-def test_a_module_says_what_it_owns(path: Path) -> None:
-    docstring = ast.get_docstring(ast.parse(path.read_text("utf-8")))
-    assert docstring, "every module starts with a docstring"
+def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    named = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+    return len([argument for argument in named if argument.arg not in ("self", "cls")])
 
 
-@each_file
-def test_no_module_is_a_drawer(path: Path) -> None:
-    assert path.stem not in DRAWERS
+def test_a_module_has_a_docstring(modules: dict[str, ast.Module]) -> None:
+    assert [name for name, module in modules.items() if not ast.get_docstring(module)] == []
 
 
-@each_file
-def test_nothing_connects_or_reads_settings_at_import(path: Path) -> None:
-    for node in ast.parse(path.read_text("utf-8")).body:
-        called = [ast.unparse(call.func) for call in ast.walk(node) if isinstance(call, ast.Call)]
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            assert "Settings.load" not in called
-            assert "os.environ.get" not in called
+def test_a_class_name_means_one_thing(modules: dict[str, ast.Module]) -> None:
+    names = [node.name for module in modules.values() for node in module.body if isinstance(node, ast.ClassDef)]
+    twice = {name for name in names if names.count(name) > 1 and not name.startswith("_")}
+    assert twice <= {"Book"}, "of the library, and as the scope of a question"
+
+
+def test_no_module_is_called_utils_or_the_like() -> None:
+    assert [name_of(path) for path in SOURCES if path.stem in DRAWERS] == []
+
+
+def test_nothing_connects_or_reads_settings_at_import(modules: dict[str, ast.Module]) -> None:
+    for name, module in modules.items():
+        for node in module.body:
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                called = {ast.unparse(call.func) for call in ast.walk(node) if isinstance(call, ast.Call)}
+                assert not called & {"Settings.load", "os.environ.get"}, name
 
 
 def test_no_path_of_a_machine_and_no_registry_is_named() -> None:

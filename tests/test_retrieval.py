@@ -173,7 +173,7 @@ async def test_a_hung_engine_ends_with_the_time_limit() -> None:
     started = time.monotonic()
     with pytest.raises(QdrantTimeoutError, match="longer than"):
         await retrieve_with_retry(RetrievalRequest(query="x"), EMBEDDER, index, seconds=0.1)
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 4
 
 
 async def test_retries_never_outlive_the_time_limit() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from bench.answers.recorded import Recording
-from chapterverse.evidence.judge import Case, JudgeFailed, JudgeUsage, Verdict
+from chapterverse.evidence.judge import JudgeFailed, JudgeRequest, JudgeUsage, Verdict
 
 NAMES: Final = ("right", "noisy", "gullible", "late", "malformed", "half", "obeys")
 NOISE: Final = 0.1
@@ -29,7 +29,7 @@ class LabelJudge:
     wrong: list[str] = field(default_factory=list)  # false claims that it passed
     name: str = "labels"
 
-    async def verdicts(self, case: Case, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
+    async def verdicts(self, case: JudgeRequest, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
         usage.calls += 1
         usage.tokens += (len(case.message()) + 40 * len(case.claims)) // 4
         await asyncio.sleep(LATE_SECONDS if self.kind == "late" else 0)
@@ -44,7 +44,7 @@ class LabelJudge:
             if self.kind != "half" or number % 2:
                 yield Verdict(number, said, self._units(claim, case) if said else ())
 
-    def _units(self, claim: str, case: Case) -> tuple[str, ...]:
+    def _units(self, claim: str, case: JudgeRequest) -> tuple[str, ...]:
         kinds = {one.statement.text: one.kind for one in self.recording.statements}
         if kinds.get(claim) in ("absence", "frame"):
             return ()

@@ -13,7 +13,7 @@ from chapterverse.index.edge import EdgeIndex
 from chapterverse.ingestion import pipeline
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.sources import open_source
-from chapterverse.models import ChatRequest, ChatResponse
+from chapterverse.models import ChatRequest, ChatResponse, ChunkResult, SourceCitation
 from chapterverse.services import Services
 from chapterverse.turns import Turn
 from chapterverse.wiring import open_services
@@ -30,6 +30,7 @@ class Asked:
     signs: ReaderSigns
     search: tuple[str, ...] = field(default=())  # texts of the passages read, best first
     standalone: str = ""  # the question as it was searched for
+    evidence: tuple[str, ...] = ()  # ids of the passages that the answer quotes
 
     @property
     def answered(self) -> bool:
@@ -61,8 +62,15 @@ async def ask(services: Services, question: Question, turns: Sequence[Turn] = ()
         request = ChatRequest(query=question.text)
     prepared = await answering.prepare(request, services, told=turns)
     response = await answering.fold(answering.stream(prepared, services))
-    found = tuple(chunk.chunk_text for chunk in prepared.found.results) if prepared.found else ()
-    return Asked(question, response, ReaderSigns.of(prepared.scope, prepared.asked), found, prepared.question)
+    chunks = prepared.found.results if prepared.found else []
+    signs = ReaderSigns.of(prepared.scope, prepared.asked)
+    quoted = tuple(chunk.chunk_id for chunk in chunks if any(_quotes(source, chunk) for source in response.sources))
+    return Asked(question, response, signs, tuple(one.chunk_text for one in chunks), prepared.question, quoted)
+
+
+def _quotes(source: SourceCitation, chunk: ChunkResult) -> bool:
+    within = source.quote_start < chunk.char_end and chunk.char_start < source.quote_end
+    return source.page_id == chunk.page_id and within
 
 
 async def converse(services: Services, dialogue: Sequence[Question]) -> list[Asked]:
@@ -80,6 +88,7 @@ async def converse(services: Services, dialogue: Sequence[Question]) -> list[Ask
                 sources=tuple(source.model_dump(mode="json") for source in one.response.sources),
                 status=one.response.status,
                 standalone_query=one.standalone,
+                evidence=one.evidence,
             )
         )
     return asked

@@ -138,7 +138,8 @@ async def measure_load(server: Server, results: Results, asked: Sequence[str], s
 
 
 async def measure_realistic(server: Server, results: Results, asked: Sequence[str], most: int) -> None:
-    """With a model of a real one's pace, four at once, streamed."""
+    """With a model of a real one's pace, four at once, streamed; long enough that they are not in step any more, as
+    real readers never are."""
     await pace(**REALISTIC)
     await ask(AUX_PORT, "/admin/reset", {})
     load, figures = await _run_load(server, "/chat/stream", asked, 4, 60.0, most=most)

@@ -16,7 +16,7 @@ from bench.memory import MemoryIndex, Vectors, WordIndex
 from bench.retrieval.vectors import VectorCache
 from chapterverse.book import Chunk
 from chapterverse.embeddings.wordpiece import count_tokens
-from chapterverse.evaluation.cases import Case, Citation, Passage
+from chapterverse.evaluation.cases import Case, Citation, FoundPassage
 from chapterverse.evaluation.questions import Question
 from chapterverse.ingestion.chunking import cut
 from chapterverse.language import sentences
@@ -90,7 +90,7 @@ def _case(
 ) -> Case:
     chunk = found[0][0] if found else None
     passages = tuple(
-        Passage(
+        FoundPassage(
             source_url=one.source_url,
             page_title=one.page_title,
             section_heading=one.section_heading,

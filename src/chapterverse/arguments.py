@@ -1,4 +1,4 @@
-"""From what a caller gave by name to a checked request: for the doors that have no JSON to parse."""
+"""From what a caller gave by name to a checked request: for the interfaces that have no JSON to parse."""
 
 from typing import TYPE_CHECKING, Any, TypeVar
 

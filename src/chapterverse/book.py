@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 BlockKind = Literal["heading", "paragraph", "list", "field", "code", "table", "quote", "admonition", "image"]
-MarkKind = Literal["emphasis", "strong", "code", "link", "image", "sub", "sup", "footnote"]
+MarkKind = Literal["emphasis", "strong", "code", "math", "link", "image", "sub", "sup", "footnote"]
 UnitKind = Literal["sentence", "item", "row", "field", "code"]
 
-RECIPE: Final = "5"  # raise it when readers or chunking give other pages or chunks for the same document
+RECIPE: Final = "6"  # raise it when readers or chunking give other pages or chunks for the same document
 OLDEST_RECIPE: Final = "4"  # of an index that can still be asked; its pages are read again by the next ingest
 
-CAPTION: Final = "caption"  # `Block.info` of a paragraph that belongs to the image above it
+CAPTION: Final = "caption"  # `Block.info` of a paragraph that belongs to the image above it or to the table below it
 CONTENTS: Final = "contents"  # of a list of pages, which is shown but neither searched nor cited
 
 _NAMESPACE = uuid.UUID("6f0c9a52-6b0e-5f0a-9d57-0c4a8f1f7a11")  # ours, for UUIDv5 ids of pages and chunks
@@ -49,14 +49,14 @@ class Block:
     end: int
     section: int  # index into Page.sections of the section that holds it
     info: str = ""  # language of code, kind of an admonition ("note"), address of an image; CAPTION, CONTENTS
-    caption: str = ""  # of code: its file name or title, not part of the text
+    caption: str = ""  # of code: its file name or title, not part of the text; of an admonition: its label
     inside: int = 0  # list items, admonitions, quotes and fields around it: blocks before it began them
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
     """How a stretch of a page's text looks or where it leads. An image and a reference to a footnote have no text of
-    their own: start equals end."""
+    their own: start equals end. A formula has its dollar signs, two at either end where it is a line of its own."""
 
     kind: MarkKind
     start: int

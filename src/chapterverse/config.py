@@ -99,6 +99,10 @@ class Settings(BaseSettings):
     qdrant_replicas: int = Field(1, ge=1, le=16, description="Copies of each shard on a Qdrant cluster.")
 
     database_url: SecretStr | None = Field(None, description="Postgres for conversations instead of the embedded one.")
+    pg_bin: Path | None = Field(
+        None,
+        description="Folder of postgres, initdb and pg_ctl that the embedded server runs instead of the package's.",
+    )
     redis_url: SecretStr | None = Field(None, description="Shares rate limits and servers' states between workers.")
 
     api_rate_limit: int = Field(60, ge=1, description="Requests a minute per client.")
@@ -177,6 +181,13 @@ class Settings(BaseSettings):
     def _prompt(cls, value: Path | None) -> Path | None:
         if value is not None and not (value.is_file() and value.read_text("utf-8", "replace").strip()):
             raise ValueError(f"{value} must be a text file that is not empty")
+        return value
+
+    @field_validator("pg_bin")
+    @classmethod
+    def _programs(cls, value: Path | None) -> Path | None:
+        if value is not None and not (value / "postgres").is_file():
+            raise ValueError(f"{value} must be the folder with the programs postgres, initdb and pg_ctl")
         return value
 
     @field_validator("book_logo")

@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 UNIT_SECONDS = 5.0  # one unit of work, connecting included (SPEC 7)
-JOB_SECONDS = 60.0  # a clean-up, which nobody waits for
+JOB_SECONDS = 60.0  # a clean-up, for which no request waits
 RETRIES = 2  # on a new connection, when one was lost
 REST_SECONDS = 3.0  # after a failure, so that not every question waits for a database that is gone
 POOL_SIZE = 5  # units are short; the embedded server takes 50 connections of all workers together
@@ -48,7 +48,7 @@ _LOST = (
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,
 )
-# How asyncpg trips over a connection that was closed under way, and over a server that does not speak as Postgres does.
+# How asyncpg trips over a connection that was closed under way, and over a server that is not Postgres.
 _CONFUSED = (AttributeError, LookupError, ValueError)
 
 
@@ -63,7 +63,9 @@ class Conversations:
         self, address: str | Callable[[], Awaitable[str]], lost: Callable[[], str | None] = lambda: None
     ) -> None:
         self._address = address
-        self._lost = lost  # why what is stored now would not last; an embedded server lives on without its files
+        self._lost = (
+            lost  # says why what is stored now would be lost: an embedded server keeps running without its files
+        )
         self._opening: asyncio.Task[Any] | None = None
         self._closed = False
         self._rests_until = 0.0  # 0 while all is well
@@ -125,7 +127,7 @@ class Conversations:
         return [_turn(row) for row in reversed(await self._unit(fetch, JOB_SECONDS))]
 
     async def archive_idle(self, after: timedelta = timedelta(hours=1)) -> int:
-        """Archive the threads in which nobody spoke for so long; how many. One worker at a time does it."""
+        """Archive the threads without a turn for so long; returns how many. One worker at a time does it."""
         return await self._job(_ARCHIVE_LOCK, after, _ARCHIVE)
 
     async def purge(self, older_than: timedelta) -> int:
@@ -209,7 +211,7 @@ class Conversations:
                         opening = self._open()
                 return await _attempt(opening, work)
         except TimeoutError:
-            self._forget(opening)  # whoever does not answer on one connection is not waited for on the others
+            self._forget(opening)  # a server that does not answer on one connection is not asked on the others
             raise
 
     def _open(self) -> "asyncio.Task[Any]":

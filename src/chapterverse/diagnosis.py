@@ -95,7 +95,7 @@ async def _book(services: Services) -> Finding:
 
 
 def _fixes(settings: Settings) -> dict[str, str]:
-    """What helps when a part is down, as it is set up: nobody is sent to a setting that is not set."""
+    """What to do when a part is down. Names only settings that are in use."""
     without = "Questions are answered without it."
     return {
         "qdrant": "Check QDRANT_URL and QDRANT_API_KEY, or unset QDRANT_URL for the embedded engine."
@@ -110,6 +110,6 @@ def _fixes(settings: Settings) -> dict[str, str]:
         else "Check key, model and address of the language model, which judges, too.",
         "database": f"Check DATABASE_URL, or unset it for the embedded Postgres. {without}"
         if settings.database_url
-        else f"Set DATABASE_URL to a Postgres of yours, or mend what the message says. {without}",
+        else f"Set DATABASE_URL to a Postgres of yours, or fix what the message names. {without}",
         "redis": f"Check REDIS_URL, or unset it: then each worker counts requests alone. {without}",
     }

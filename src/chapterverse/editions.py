@@ -5,7 +5,7 @@ latest version of every book.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from chapterverse.book import Edition
@@ -73,13 +73,17 @@ def scope_of(shelf: Iterable[Edition], books: Sequence[str] = (), versions: Sequ
     met = {one.version for editions in found.values() for one in editions}
     unknown = [version for version in versions if version not in met and version != LATEST]
     if unknown or any(not found[name] for name in books):
-        known = {name: [one.version or "(no version)" for one in editions] for name, editions in chosen.items()}
-        told = "; ".join(f"{name or NAMELESS}: {', '.join(each)}" for name, each in known.items())
-        raise InvalidFilterError(
-            f"There is no version {', '.join(unknown or versions)} of {_listed(chosen)}. The versions are: {told}.",
-            details={"versions": {name: [one.version for one in editions] for name, editions in chosen.items()}},
-        )
+        raise _no_such_version(unknown or versions, chosen)
     return list({one.key: one for editions in found.values() for one in editions}.values())
+
+
+def _no_such_version(wanted: Sequence[str], books: Mapping[str, Sequence[Edition]]) -> InvalidFilterError:
+    held = {name: [one.version for one in editions] for name, editions in books.items()}
+    known = (f"{name or NAMELESS}: {', '.join(one or '(no version)' for one in each)}" for name, each in held.items())
+    return InvalidFilterError(
+        f"There is no version {', '.join(wanted)} of {_listed(books)}. The versions are: {'; '.join(known)}.",
+        details={"versions": held},
+    )
 
 
 def _named(editions: Sequence[Edition], version: str) -> list[Edition]:

@@ -26,7 +26,7 @@ _PLACE: Final = re.compile(
     r"|(?<=\bat )[\w-]{1,63}(?:\.[\w-]{1,63})+|(?<![\w.-])[\w.-]{1,253}:\d{2,5}\b"
 )
 
-# Together below 5 s, after which the answer tells the truth about anything that changed (SPEC 2.3).
+# Together below 5 s: after that a change must be visible (SPEC 2.3).
 PROBE_SECONDS: Final = 2.5  # a dependency that does not answer by then is down
 REMEMBER_SECONDS: Final = 1.5  # so that a busy orchestrator's questions cost nothing
 
@@ -37,7 +37,7 @@ FAILURE_COUNTS_SECONDS: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """A server that other hosts use as well, and how it is asked: whoever has the same finds the same."""
+    """A server that other hosts use as well, and how it is asked. Two that are equal have the same state."""
 
     url: str = field(repr=False)  # perhaps with a password
     key: str = field(default="", repr=False)
@@ -55,7 +55,7 @@ class Dependency:
     vital: bool
     also_as: str = ""  # the vendor's name, which the seeds use
     remote: Remote | None = None  # None: of this host or process alone
-    public: str = ""  # the engine without addresses and paths, for callers that nobody knows; empty: the same
+    public: str = ""  # the engine without addresses and paths, for callers without a key; empty: the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +184,8 @@ async def _probe(dependency: Dependency, patience: float) -> ServiceStatus:
     except ChapterverseError as failure:
         return ServiceStatus(status="down", engine=dependency.engine, message=failure.message)
     except Exception:  # one probe with a fault of its own must not hide how the others do
-        log.exception("the probe of %s failed in a way nobody foresaw", dependency.name)
-        return ServiceStatus(status="down", engine=dependency.engine, message="failed in a way nobody foresaw")
+        log.exception("the probe of %s failed with an unexpected error", dependency.name)
+        return ServiceStatus(status="down", engine=dependency.engine, message="failed with an unexpected error")
     latency = round((time.perf_counter() - started) * 1000, 3)
     if degraded:
         return ServiceStatus(status="degraded", engine=dependency.engine, latency_ms=latency, message=degraded)

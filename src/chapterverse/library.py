@@ -61,7 +61,7 @@ class Search(TypedDict, total=False):
     filters: SearchFilters | Mapping[str, str | list[str]]
 
 
-class Asking(Search, total=False):
+class AskOptions(Search, total=False):
     """How a question is asked: in a session, or about a text of the reader's alone."""
 
     session_id: str
@@ -107,12 +107,12 @@ class Book:
         services = await self._open()
         return await find_passages(request, services.embedder, services.index)
 
-    async def ask(self, question: str, **asking: Unpack[Asking]) -> ChatResponse:
+    async def ask(self, question: str, **asking: Unpack[AskOptions]) -> ChatResponse:
         """A verified answer with its sources, or a refusal. Raises the error that the answer ends in."""
         async with aclosing(self.stream(question, **asking)) as events:
             return await answering.fold(events)
 
-    async def stream(self, question: str, **asking: Unpack[Asking]) -> AsyncGenerator[Event, None]:
+    async def stream(self, question: str, **asking: Unpack[AskOptions]) -> AsyncGenerator[Event, None]:
         """The answer as events, each sentence when it has been verified; the last one is `done` or `error`.
 
         Raises what fails before the first of them. Closing the generator cancels the model's run."""
@@ -183,11 +183,11 @@ class SyncBook:
         """As `Book.search`."""
         return self._run(self._book.search(query, **wanted))
 
-    def ask(self, question: str, **asking: Unpack[Asking]) -> ChatResponse:
+    def ask(self, question: str, **asking: Unpack[AskOptions]) -> ChatResponse:
         """As `Book.ask`."""
         return self._run(self._book.ask(question, **asking))
 
-    def stream(self, question: str, **asking: Unpack[Asking]) -> Generator[Event, None, None]:
+    def stream(self, question: str, **asking: Unpack[AskOptions]) -> Generator[Event, None, None]:
         """As `Book.stream`. The answer is written on while the caller looks at an event."""
         events: SimpleQueue[Event | None] = SimpleQueue()
 
@@ -244,7 +244,7 @@ class SyncBook:
 
 
 class _LoopThread:
-    """An event loop on a thread of its own. The thread ends with the program, if nobody ended it before."""
+    """An event loop on a thread of its own. The thread ends with the program, at the latest."""
 
     def __init__(self) -> None:
         self._loop: Future[asyncio.AbstractEventLoop] = Future()

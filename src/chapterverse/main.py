@@ -36,7 +36,7 @@ from chapterverse.api import (
     widget,
 )
 from chapterverse.api.edition_paths import EditionPaths
-from chapterverse.api.gate import Gate
+from chapterverse.api.gate import SlotQueue
 from chapterverse.api.headers import SafeHeaders
 from chapterverse.api.hosts import AllowedHosts
 from chapterverse.api.limits import BodyLimit, Guard
@@ -96,7 +96,7 @@ def create_app(
         _end_with_supervisor()
     telemetry = Telemetry(os.environ.get(SHARED_COUNTS, "") if serves else "")
     tracing = open_tracing(_model_provider(settings)) if serves else None
-    gate = Gate(settings.max_concurrent_requests)
+    gate = SlotQueue(settings.max_concurrent_requests)
     rates = RateLimits(telemetry, settings.redis_url.get_secret_value() if settings.redis_url else None)
     telemetry.watch(telemetry.queue, lambda: gate.waiting)
     telemetry.watch(telemetry.running, lambda: gate.running)

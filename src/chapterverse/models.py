@@ -1,10 +1,10 @@
-"""The contract at the edges: what the doors take and give, word for word as the specification names it.
+"""The contract at the edges: what every interface takes and gives, word for word as the specification names it.
 
 Pydantic types of requests, answers, events, errors, health and conversations, without behaviour beyond validation. What
 flows inside is in `book.py`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -188,6 +188,11 @@ class SearchResult(Frozen):
     )
     editions: list[EditionName] = Field(default_factory=list, description="What was searched.")
 
+    def with_results(self, chunks: Sequence[ChunkResult]) -> Self:
+        """The same search with these passages, ranked in this order."""
+        ranked = [chunk.model_copy(update={"rank": rank}) for rank, chunk in enumerate(chunks, start=1)]
+        return self.model_copy(update={"results": ranked, "total_results": len(ranked)})
+
 
 # ── asking ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -284,6 +289,11 @@ class RetrievedPassage(Place):
     """A passage about to be read, named for the page that waits."""
 
     score: Score
+
+    @classmethod
+    def of(cls, chunk: ChunkResult) -> Self:
+        """A passage as it is named to a reader."""
+        return cls(**chunk.model_dump(include=set(Place.model_fields)), score=chunk.relevance_score)
 
 
 class AnswerMetadata(Frozen):
@@ -511,8 +521,11 @@ class PageBlock(Frozen):
     kind: str = Field(description="heading, paragraph, list, field, code, table, quote, admonition or image")
     start: int
     end: int
-    info: str = Field("", description="Language of code, kind of an admonition, address of an image.")
-    caption: str = ""
+    info: str = Field(
+        "",
+        description="Language of code, kind of an admonition, address of an image; `caption` of such a paragraph.",
+    )
+    caption: str = Field("", description="Title of code; label of an admonition, as in its text.")
     inside: int = Field(
         0, description="List items, admonitions, quotes and fields of earlier blocks that it stands in."
     )
@@ -522,7 +535,7 @@ class PageBlock(Frozen):
 class PageMark(Frozen):
     """How a stretch of a page's text looks or where it leads."""
 
-    kind: str = Field(description="emphasis, strong, code, link, image, sub, sup or footnote")
+    kind: str = Field(description="emphasis, strong, code, math, link, image, sub, sup or footnote")
     start: int
     end: int
     target: str = Field("", description="Address of a link or an image; label of a footnote.")

@@ -72,7 +72,7 @@ def cells_of(line: str) -> list[str]:
 
 
 def blocks_of_text(text: str) -> tuple[Block, ...]:
-    """The blocks of a text that nobody has parsed: fenced code, tables, lists, headings and paragraphs."""
+    """The blocks of a text that is not parsed yet: fenced code, tables, lists, headings and paragraphs."""
     blocks: list[Block] = []
     kind: BlockKind | None = None
     start = end = section = 0

@@ -230,9 +230,10 @@ def choose_conversations(settings: Settings, closing: AsyncExitStack) -> "tuple[
         return Conversations(settings.database_url.get_secret_value()), "Postgres", "DATABASE_URL is set"
     from chapterverse.postgres import EmbeddedPostgres
 
-    postgres = EmbeddedPostgres(settings.chapterverse_home / "postgres")
+    postgres = EmbeddedPostgres(settings.chapterverse_home / "postgres", programs=settings.pg_bin)
     closing.push_async_callback(postgres.stop)
-    return Conversations(postgres.start, postgres.lost), "Postgres, embedded", "DATABASE_URL is not set"
+    why = "PG_BIN is set, and DATABASE_URL is not" if settings.pg_bin else "DATABASE_URL is not set"
+    return Conversations(postgres.start, postgres.lost), "Postgres, embedded", why
 
 
 # ── which server each engine asks, where it is one that other hosts ask as well ──────────────────────────────────────

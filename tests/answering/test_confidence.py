@@ -1,9 +1,13 @@
 """When to answer without a key, and how sure to be: curves that were fitted, read from one file."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
+from typing import get_args
 
 import pytest
 
+import chapterverse
 from chapterverse.answering.confidence import (
     ReaderSigns,
     answers,
@@ -14,7 +18,9 @@ from chapterverse.answering.confidence import (
     threshold,
 )
 from chapterverse.answering.scope import Book, Selection
-from chapterverse.models import SearchResult
+from chapterverse.api.seed_names import _WORDS
+from chapterverse.evaluation.report import LEVELS
+from chapterverse.models import ConfidenceLevel, SearchResult
 from chapterverse.writing import Reading
 
 NOTHING = SearchResult(results=[], total_results=0, query="", latency_ms=0.0)
@@ -60,3 +66,11 @@ def test_a_clear_lead_raises_the_confidence() -> None:
 def test_the_file_says_what_it_was_fitted_on() -> None:
     assert fitted()["fitted_on"]
     assert fitted()["commit"]
+
+
+def test_every_level_has_its_word_in_each_list_of_levels() -> None:
+    levels = set(get_args(ConfidenceLevel))
+    script = (Path(chapterverse.__file__).parent / "web" / "turn.js").read_text("utf-8")
+    (shown,) = re.findall(r"const LEVELS = \{(.*?)\n\};", script, re.DOTALL)
+    assert set(re.findall(r"^\s*(\w+):", shown, re.MULTILINE)) == set(_WORDS) == levels
+    assert set(LEVELS) == levels - {"insufficient"}

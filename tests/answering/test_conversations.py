@@ -215,6 +215,12 @@ async def test_a_question_that_stands_alone_brings_no_old_evidence(keyless: Serv
     assert len(prepared.found.results) == 5
 
 
+async def test_who_asks_the_same_again_gets_the_same_answer(keyless: Services) -> None:
+    session = str(uuid4())
+    answers = [(await ask(keyless, "What does tf2 keep track of?", session_id=session)).answer for _ in range(2)]
+    assert answers[0] == answers[1]
+
+
 async def test_a_turn_is_stored_with_all_that_it_was(keyless: Services) -> None:
     session = str(uuid4())
     await ask(keyless, "What does tf2 keep track of?", session_id=session)

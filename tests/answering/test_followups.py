@@ -13,12 +13,12 @@ def turn(query: str, standalone: str | None = None) -> Turn:
 
 
 @pytest.mark.parametrize("query", ["yes", "Yes, please!", "sure", "ok go ahead", "please do", "Yeah, search it"])
-def test_who_takes_up_an_offer(query: str) -> None:
+def test_replies_that_accept_an_offer(query: str) -> None:
     assert accepts(query)
 
 
 @pytest.mark.parametrize("query", ["yesterday's news?", "Is that so?", "no", "What is Gazebo?", ""])
-def test_who_does_not(query: str) -> None:
+def test_other_replies_do_not_accept_an_offer(query: str) -> None:
     assert not accepts(query)
 
 

@@ -1,4 +1,4 @@
-"""Whatever a model writes, no door shows what the book does not say. The lies are scripted: each is known."""
+"""Whatever a model writes, no interface shows what the book does not say. The lies are scripted: each is known."""
 
 import asyncio
 import json

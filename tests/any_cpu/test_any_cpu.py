@@ -14,6 +14,8 @@ import pytest
 from tests.any_cpu.reference import REFERENCE, computed
 from tools import without_vnni
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 VECTOR, SCORE = 5e-5, 1e-3  # the most that a number of a vector and a score may differ
 

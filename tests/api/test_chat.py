@@ -199,22 +199,22 @@ def test_a_client_that_goes_away_ends_its_answer(server: Served, script: Scripte
     connection = post_raw(server, body)
     wait_until(lambda: body["query"] in script.opened)
     connection.close()
-    wait_until(lambda: body["query"] in script.closed, seconds=3)
+    wait_until(lambda: body["query"] in script.closed, seconds=15)
 
 
 def test_a_client_that_goes_away_before_the_first_byte(server: Served, script: Scripted) -> None:
     connection = post_raw(server, {"query": "prepare pause 33", "stream": True})
     wait_until(lambda: script.asked[-1].query == "prepare pause 33")
     connection.close()
-    wait_until(lambda: "prepare pause 33" in script.closed, seconds=3)
+    wait_until(lambda: "prepare pause 33" in script.closed, seconds=15)
     assert "prepare pause 33" not in script.opened
 
 
-def test_a_reader_that_does_not_read_holds_nobody(server: Served) -> None:
+def test_a_client_that_does_not_read_blocks_no_other(server: Served) -> None:
     idle = [post_raw(server, {"query": "answer", "stream": True}) for _ in range(20)]
     started = time.perf_counter()
     assert stream(server, "answer")[-1]["type"] == "done"
-    assert time.perf_counter() - started < 5
+    assert time.perf_counter() - started < 20
     for connection in idle:
         connection.close()
 
@@ -264,7 +264,7 @@ def test_an_answer_that_waits_for_the_model_holds_no_slot() -> None:
 
 
 def test_too_many_open_answers_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate.Gate.__init__, "__defaults__", (200, 25.0, 2))
+    monkeypatch.setattr(gate.SlotQueue.__init__, "__defaults__", (200, 25.0, 2))
     script = Scripted()
     with serve(Settings.load(), opening=without_engines(), answering=script) as server, ThreadPoolExecutor(2) as pool:
         waiting = [pool.submit(server.http.post, "/chat", json={"query": "pause 1"}) for _ in range(2)]
@@ -275,7 +275,7 @@ def test_too_many_open_answers_are_refused(monkeypatch: pytest.MonkeyPatch) -> N
         assert server.http.post("/chat", json={"query": "answer"}).status_code == 200
 
 
-def test_the_real_answer_through_every_door(example_server: Served) -> None:
+def test_the_real_answer_through_every_interface(example_server: Served) -> None:
     http = example_server.http
     body = http.post("/chat", json={"query": "What is ROS 2?"}).json()
     assert (body["status"], body["metadata"]["stored"]) == ("answered", True)

@@ -8,7 +8,7 @@
 | `rate_limited` | `test_limits::test_sixty_of_seventy_are_taken` |
 | `overloaded` | `test_limits::test_a_full_queue_is_overloaded` |
 | `retrieval_unavailable`: unreachable, timed out | `test_dependencies::test_what_fails_and_what_does_not` |
-| `retrieval_unavailable`: collection missing | `test_edge_cases::test_no_book_is_said_at_every_door` |
+| `retrieval_unavailable`: collection missing | `test_edge_cases::test_every_interface_reports_a_missing_book` |
 | `embedding_failed` | `test_edge_cases::test_the_embedding_service_fails`, `test_dependencies` as above |
 | `agent_unavailable` | `test_edge_cases::test_the_language_model_fails`, `test_dependencies` as above |
 | `internal_error` | `test_errors::test_a_bug_becomes_an_internal_error_without_a_trace` |
@@ -149,7 +149,7 @@ def test_nothing_found_is_said_in_the_seeds_words(example_server: Served) -> Non
 # ── what the engines do ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_no_book_is_said_at_every_door(tmp_path: Path) -> None:
+def test_every_interface_reports_a_missing_book(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
         for path in (*ASKING, "/search"):
             body = refused(server.http.post(path, json=QUESTION), 503, "retrieval_unavailable")
@@ -163,7 +163,7 @@ def test_qdrant_unreachable(tmp_path: Path) -> None:
         for path in ASKING:
             started = time.monotonic()
             body = refused(server.http.post(path, json=QUESTION), 503, "retrieval_unavailable")
-            assert time.monotonic() - started < 5
+            assert time.monotonic() - started < 15
             assert "Qdrant" in body["message"] and "Traceback" not in json.dumps(body)
         assert server.http.post("/chat", json=SELECTION).json()["status"] == "answered"
 
@@ -234,5 +234,4 @@ def test_without_a_database_answers_say_so(example_home: Path) -> None:
             answer = server.http.post("/chat", json=body).json()
             assert (answer["status"], answer["metadata"]["stored"]) == ("answered", False)
         refused(server.http.get(f"/sessions/{uuid4()}"), 503, "conversations_unavailable")
-        health = server.http.get("/health")
-        assert (health.status_code, health.json()["status"]) == (200, "degraded")
+        server.health(lambda said: said["status"] == "degraded")

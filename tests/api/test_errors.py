@@ -81,10 +81,9 @@ def test_no_book_yet(tmp_path: Path) -> None:
         assert "chapterverse ingest" in body["message"]
         refused(server.http.get("/readyz"), 503, "retrieval_unavailable")
         assert server.http.get("/livez").status_code == 200
-        health = server.http.get("/health")
-        assert health.status_code == 503
-        assert health.json()["services"]["qdrant"]["status"] == "down"
-        assert health.json()["services"]["embeddings"]["status"] == "up"
+        health = server.service("embeddings", "up")
+        assert health["status"] == "unhealthy"
+        assert health["services"]["qdrant"]["status"] == "down"
 
 
 def test_a_bug_becomes_an_internal_error_without_a_trace(example_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

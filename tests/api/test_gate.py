@@ -5,14 +5,14 @@ from contextlib import suppress
 
 import pytest
 
-from chapterverse.api.gate import Gate
+from chapterverse.api.gate import SlotQueue
 from chapterverse.errors import Overloaded
 
 
 class Crowd:
     """Clients before a gate, whose order of entering is kept."""
 
-    def __init__(self, gate: Gate) -> None:
+    def __init__(self, gate: SlotQueue) -> None:
         self.gate = gate
         self.entered: list[str] = []
         self.refused: list[str] = []
@@ -49,7 +49,7 @@ async def settle() -> None:
 
 
 async def test_clients_take_turns() -> None:
-    crowd = Crowd(Gate(slots=1))
+    crowd = Crowd(SlotQueue(slots=1))
     await crowd.come("a1", "a2", "a3", "a4", "b1", "c1", "b2")
     assert (crowd.entered, crowd.gate.running, crowd.gate.waiting) == (["a1"], 1, 6)
     await crowd.finish()
@@ -57,8 +57,8 @@ async def test_clients_take_turns() -> None:
     assert (crowd.gate.running, crowd.gate.waiting) == (0, 0)
 
 
-async def test_who_gives_its_slot_back_for_a_while_is_next() -> None:
-    gate = Gate(slots=1, queue=2)
+async def test_a_request_that_gave_its_slot_back_is_next() -> None:
+    gate = SlotQueue(slots=1, queue=2)
     crowd = Crowd(gate)
     waited = asyncio.Event()
 
@@ -86,7 +86,7 @@ async def test_who_gives_its_slot_back_for_a_while_is_next() -> None:
 
 
 async def test_a_slot_is_given_back_once() -> None:
-    gate = Gate(slots=2)
+    gate = SlotQueue(slots=2)
     async with gate.slot("a"):
         async with gate.slot("b") as slot:
             slot.give_back()
@@ -97,7 +97,7 @@ async def test_a_slot_is_given_back_once() -> None:
 
 
 async def test_one_client_cannot_have_the_queue_for_itself() -> None:
-    crowd = Crowd(Gate(slots=1, queue=4))
+    crowd = Crowd(SlotQueue(slots=1, queue=4))
     await crowd.come("a1", "a2", "a3", "a4", "a5", "a6")
     assert crowd.refused == ["a6"]
     await crowd.come("b1", "c1", "b2")  # each makes the greediest give up its newest
@@ -108,8 +108,8 @@ async def test_one_client_cannot_have_the_queue_for_itself() -> None:
     assert crowd.entered == ["a1", "a2", "b1", "c1", "d1"]
 
 
-async def test_who_waits_too_long_is_refused() -> None:
-    crowd = Crowd(Gate(slots=1, patience=0.01))
+async def test_a_request_that_waits_too_long_is_refused() -> None:
+    crowd = Crowd(SlotQueue(slots=1, patience=0.01))
     await crowd.come("a1", "b1")
     await crowd.tasks["b1"]
     assert crowd.refused == ["b1"]
@@ -118,8 +118,8 @@ async def test_who_waits_too_long_is_refused() -> None:
 
 
 @pytest.mark.parametrize("moment", ["waiting", "called", "running"])
-async def test_who_goes_away_leaves_no_gap(moment: str) -> None:
-    crowd = Crowd(Gate(slots=1))
+async def test_a_cancelled_request_frees_its_slot(moment: str) -> None:
+    crowd = Crowd(SlotQueue(slots=1))
     await crowd.come("a1", "b1", "c1")
     if moment == "waiting":
         crowd.tasks["b1"].cancel()
@@ -139,7 +139,7 @@ async def test_who_goes_away_leaves_no_gap(moment: str) -> None:
 
 
 async def test_the_wait_told_grows_with_the_queue() -> None:
-    crowd = Crowd(Gate(slots=1, queue=10))
+    crowd = Crowd(SlotQueue(slots=1, queue=10))
     await crowd.come(*(f"{client}1" for client in "abcdefghijk"))
     with pytest.raises(Overloaded) as caught:
         async with crowd.gate.slot("z"):

@@ -135,7 +135,7 @@ def test_an_endless_body_is_refused_while_it_is_sent() -> None:
 
 
 def test_a_full_queue_is_overloaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate.Gate.__init__, "__defaults__", (1, 25.0, 500))
+    monkeypatch.setattr(gate.SlotQueue.__init__, "__defaults__", (1, 25.0, 500))
     script = Scripted()
     with serving(script, max_concurrent_requests=1) as server, ThreadPoolExecutor(2) as pool:
         running = pool.submit(ask, server, "prepare pause 1.0", "/chat/stream")

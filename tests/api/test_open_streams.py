@@ -7,7 +7,7 @@ import pytest
 from bench.open_streams import open_streams, paced_server
 
 from chapterverse.api.chat import ConsiderateWriter
-from chapterverse.api.gate import Gate
+from chapterverse.api.gate import SlotQueue
 from chapterverse.config import Settings
 from chapterverse.turns import Turn
 from chapterverse.writing import Finished
@@ -26,7 +26,7 @@ def test_open_streams_finish(example_home: Path, postgres_url: str) -> None:
 
 
 async def test_a_follow_up_is_rephrased_without_a_slot() -> None:
-    gate = Gate(slots=1)
+    gate = SlotQueue(slots=1)
     seen: list[int] = []
 
     class Slow(ExcerptWriter):

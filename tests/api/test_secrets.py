@@ -61,7 +61,7 @@ def test_no_secret_gets_out(tmp_path: Path) -> None:
 
 
 def talk(url: str, server: "subprocess.Popen[bytes]") -> list[bytes]:
-    """What every door says, with the key, without it, and with a wrong one."""
+    """What every route answers, with the key, without it, and with a wrong one."""
     with httpx2.Client(base_url=url, timeout=60, trust_env=False) as http:
         deadline = time.monotonic() + 90
         while True:

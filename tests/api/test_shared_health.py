@@ -131,7 +131,7 @@ async def test_a_prober_that_died_is_replaced(redis: RedisServer, monkeypatch: p
 
 
 @pytest.mark.parametrize("milliseconds", [None, 10**9], ids=["for ever", "from before the clock was set back"])
-async def test_a_lock_that_nobody_set_holds_nobody(redis: RedisServer, milliseconds: int | None) -> None:
+async def test_a_lock_with_a_wrong_expiry_is_ignored(redis: RedisServer, milliseconds: int | None) -> None:
     probe = Probe()
     async with workers(redis, probe, 1) as healths:
         with Redis.from_url(redis.url) as client:

@@ -11,7 +11,7 @@ import pytest
 from chapterverse.book import Fingerprint, Manifest, Page
 from chapterverse.config import Settings
 from chapterverse.evaluation.suggesting import Suggestion
-from chapterverse.evaluation.suggestions import Kept, Shelf
+from chapterverse.evaluation.suggestions import Shelf, StoredSuggestions
 from chapterverse.ingestion.composing import compose
 from chapterverse.ingestion.document import Document
 from chapterverse.ingestion.readers import read
@@ -48,7 +48,7 @@ def server(tmp_path: Path) -> Iterator[Served]:
 
 
 def keep(home: Path, offered: list[Suggestion]) -> None:
-    Shelf(home).write(Kept(book="g", model="m", made_at=datetime.now(UTC), suggestions=offered))
+    Shelf(home).write(StoredSuggestions(book="g", model="m", made_at=datetime.now(UTC), suggestions=offered))
 
 
 def test_what_is_kept_is_offered_and_seen_anew_when_it_changes(server: Served, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from bench.eval_llm import Outcome, figures
 from bench.llm.recording import Recorder, serving_records
 
-from chapterverse.evaluation.cases import Case, Citation, Passage
+from chapterverse.evaluation.cases import Case, Citation, FoundPassage
 from chapterverse.evaluation.questions import Question
 from tests.llm_stub import Says, serving_llm
 
@@ -55,7 +55,7 @@ def test_whole_answers_are_read_too(tmp_path: Path) -> None:
 
 def outcome(answer: str, written: tuple[str, ...], quote: str, passage: str = "") -> Outcome:
     cited = Citation(source_url="a", page_title="Winch", section_heading="Winch", quote=quote)
-    found = Passage(source_url="a", page_title="Winch", section_heading="Winch", text=passage, similarity=0.5)
+    found = FoundPassage(source_url="a", page_title="Winch", section_heading="Winch", text=passage, similarity=0.5)
     question = Question(id="q", question="How much?")
     case = Case(question=question, status="answered", answer=answer, citations=[cited], passages=[found], withheld=1)
     return Outcome(case, written, seconds=30.0, first=2.0)

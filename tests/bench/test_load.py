@@ -1,4 +1,4 @@
-"""The load generator, and what it shows of the door: turns among clients, honest waits, slow readers, open streams."""
+"""The load generator and what it shows of a server: turns among clients, `Retry-After`, slow readers, open streams."""
 
 import asyncio
 import itertools
@@ -81,7 +81,7 @@ def asked(query: str, client: str = "", *, stream: bool = False) -> Request:
 
 
 @pytest.mark.slow
-async def test_a_greedy_client_starves_nobody() -> None:
+async def test_one_client_with_many_requests_does_not_delay_the_others() -> None:
     """One has a hundred requests waiting when another comes with five: they are among the next, turn by turn."""
     script = Held()
     with serving(script, max_concurrent_requests=2) as server:
@@ -99,8 +99,8 @@ async def test_a_greedy_client_starves_nobody() -> None:
 
 
 @pytest.mark.slow
-async def test_who_waits_as_told_gets_through(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate.Gate.__init__, "__defaults__", (2, 25.0, gate.OPEN_ANSWERS))  # a queue of two
+async def test_clients_that_honour_retry_after_are_all_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate.SlotQueue.__init__, "__defaults__", (2, 25.0, gate.OPEN_ANSWERS))  # a queue of two
     monkeypatch.setattr(RateLimits.__init__, "__defaults__", (None, 2))  # a window of two seconds
     with serving(Scripted(), api_rate_limit=8, max_concurrent_requests=1) as server:
         async with loading(server.url, 8) as load:
@@ -111,7 +111,7 @@ async def test_who_waits_as_told_gets_through(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.slow
-async def test_slow_readers_hold_nobody() -> None:
+async def test_slow_readers_block_no_other_request() -> None:
     """More of them than there are slots, each taking a byte a second."""
     with serving(Scripted(), max_concurrent_requests=2) as server:
         readers = [slow_reader(server) for _ in range(10)]

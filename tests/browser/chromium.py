@@ -96,7 +96,9 @@ def ask(page: Page, question: str) -> None:
 
 
 def shoot(page: Page, name: str) -> None:
-    """Keep a picture of the state, to be looked at."""
+    """Keep a picture of the state, where somebody wants to look at it: `SCREENSHOTS=1`."""
+    if not os.environ.get("SCREENSHOTS"):
+        return
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     page.screenshot(path=SCREENSHOTS / f"{name}.png")
 

@@ -14,7 +14,7 @@ from chapterverse.api.examples import EVENTS, SOURCE, SUMMARY
 from chapterverse.api.web import asset_path
 from chapterverse.book import Page as BookPage
 from chapterverse.ingestion.composing import compose
-from chapterverse.ingestion.document import Document
+from chapterverse.ingestion.document import Document, Format
 from chapterverse.ingestion.readers import read
 from tests.browser.chromium import ask, in_view, shoot, visiting
 from tests.browser.shelf import Shelf, odd_page, scripted_server
@@ -41,13 +41,27 @@ no language
 x = 1
 ```
 """
+NOTES = """= Notes
+
+A word,footnote:[Said *here*.] 2^80^, the 1^st^ and stem:[n]; 🤖 stem:[a + b].
+
+.Mind: the `gap`
+WARNING: Hot.
+
+.The *sizes*
+|===
+|a
+|===
+
+.The arm
+image::arm.png[An arm]
+"""
 NARROW = {"width": 360, "height": 740}
 
 
-def written(name: str, text: str, category: str = "") -> BookPage:
-    document = Document(
-        f"the-book/{name}", name, "the-book", "markdown", text.encode(), chapters=(category,) if category else ()
-    )
+def written(name: str, text: str, category: str = "", form: Format = "markdown") -> BookPage:
+    chapters = (category,) if category else ()
+    document = Document(f"the-book/{name}", name, "the-book", form, text.encode(), chapters=chapters)
     return compose(document, read(document)[0])
 
 
@@ -56,6 +70,7 @@ PAGES = [
     written("parts/code.md", CODE, "The parts"),
     written("everything.md", FIRST),
     written("nested.md", NESTED),
+    written("notes.adoc", NOTES, form="asciidoc"),
     odd_page(),
 ]
 LONG_PAGE, CODE_PAGE = PAGES[:2]

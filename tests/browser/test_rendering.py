@@ -21,11 +21,18 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 FIRST = """# Everything 🤖
 
 A *slanted* and **strong** word, H<sub>2</sub>O, `code`, [the `second` page](second.md#part-two), [elsewhere](https://else.test/x),
-[nowhere](javascript:alert(1)) and a picture ![dot](dot.svg) in the line.[^n] Maths: $x_1 = \\frac{a}{b}$.
+[nowhere](javascript:alert(1)) and a picture ![dot](dot.svg) in the line.[^n] Maths: $x_1 = \\frac{a}{b}$ and $n$.
 
 ![A drawing](dot.svg)
 
 ![Of another site](https://else.test/a.png)
+
+<figure><img src="dot.svg" alt="A captioned drawing"><figcaption>The <b>captioned</b> drawing</figcaption></figure>
+
+<table><caption>The sizes</caption><tr><th>Size</th></tr><tr><td>XL</td></tr></table>
+
+!!! tip "Is `this` a title?"
+    It is.
 
 !!! danger
     Do **not** touch:
@@ -131,12 +138,18 @@ def test_words_look_as_the_source_says(page: Page) -> None:
     assert first.locator("strong").all_text_contents() == ["strong"]
     assert first.locator("sub").all_text_contents() == ["2"]
     assert first.locator("code").all_text_contents() == ["code", "second"]
-    assert first.locator(".math").all_text_contents() == ["x_1 = \\frac{a}{b}"]
+    assert first.locator(".math").all_text_contents() == ["x_1 = \\frac{a}{b}", "n"]
+    assert "$" not in (first.text_content() or "")
     assert first.locator("sup.footnote").all_text_contents() == ["n"]
     expect(page.locator(".aside.tone-danger .label")).to_have_text("Danger")
+    titled = page.locator(".aside.tone-tip")
+    assert titled.locator("p").all_text_contents() == ["Is this a title?", "It is."]
+    expect(titled.locator(".label code")).to_have_text("this")
+    expect(page.locator("figure > figcaption strong")).to_have_text("captioned")
+    expect(page.locator("table > caption")).to_have_text("The sizes")
     assert page.locator(".aside.tone-danger li").all_text_contents() == ["hot", "sharp"]
     expect(page.locator("ol > li").first.locator("ul > li > em")).to_have_text("one")
-    assert page.locator("td").all_text_contents() == ["a | b", "c", "words", "d"]
+    assert page.locator("td").all_text_contents() == ["XL", "a | b", "c", "words", "d"]
     expect(page.locator("dl.definition dt code")).to_have_text("Term")
     expect(page.locator("dl.definition dd em")).to_have_text("means")
     expect(page.locator(".code .caption")).to_have_text("main.py")
@@ -182,11 +195,11 @@ def test_links_inside_the_book_are_opened_in_place(page: Page, pages: list[BookP
 
 def test_images_of_the_book_are_shown_and_others_are_named(page: Page) -> None:
     shown = page.locator("main img")
-    expect(shown).to_have_count(3)
+    expect(shown).to_have_count(4)
     expect(page.locator("main td img")).to_have_attribute("alt", "in a cell")
-    for number in range(3):
+    for number in range(4):
         assert shown.nth(number).evaluate("image => image.decode().then(() => image.naturalWidth)") == 20
-    expect(page.locator("main figure img")).to_have_attribute("alt", "A drawing")
+    expect(page.locator("main figure img").first).to_have_attribute("alt", "A drawing")
     expect(page.locator("main figure a .picture")).to_have_text("Of another site")  # `visiting` fails on a request
 
 

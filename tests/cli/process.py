@@ -15,6 +15,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.cli.forking import run_forked
+
+SECONDS = 100  # for one command
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
 # A terminal controls a session only if the session asks for it; then Ctrl-C reaches the whole process group.
 _ON_A_TERMINAL = """
@@ -25,18 +28,13 @@ main(prog_name="chapterverse")
 """
 
 
-def chapterverse(
-    home: Path, *arguments: str, fed: str | None = None, **environment: str
-) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-m", "chapterverse.cli", *arguments],
-        env=os.environ | {"CHAPTERVERSE_HOME": str(home)} | environment,
-        input=fed if fed is not None else "",
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
+def chapterverse(home: Path, *arguments: str, fed: str = "", **environment: str) -> "subprocess.CompletedProcess[str]":
+    """Run a command to its end, in a process of its own."""
+    whole = os.environ | {"CHAPTERVERSE_HOME": str(home)} | environment
+    if not any(name.startswith("PYTHON") for name in environment):
+        return run_forked(arguments, whole, fed, SECONDS)
+    command = [sys.executable, "-m", "chapterverse.cli", *arguments]
+    return subprocess.run(command, env=whole, input=fed, capture_output=True, text=True, timeout=SECONDS, check=False)
 
 
 def assert_refused(home: Path, arguments: list[str], code: int, told: str) -> None:
@@ -76,7 +74,7 @@ class Terminal:
         self.process.wait()
         os.close(self._ours)
 
-    def until(self, text: str, seconds: float = 30) -> str:
+    def until(self, text: str, seconds: float = 60) -> str:
         """What was shown since the last look, up to and with the text."""
         deadline = time.monotonic() + seconds
         while (found := self.screen.find(text, self._seen)) < 0:

@@ -99,7 +99,7 @@ def test_ingest_beside_a_running_server_is_taken_up(tmp_path: Path) -> None:
         assert server.http.get("/pages").json()["total_pages"] == 1
         (book / "b.md").write_text("# Bananas\n\nBananas are yellow.")
         assert chapterverse(home, "ingest", str(book)).returncode == 0
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while server.http.get("/pages").json()["total_pages"] == 1:
             assert time.monotonic() < deadline, "the server did not take up the new book"
             time.sleep(0.1)

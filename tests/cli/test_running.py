@@ -35,7 +35,7 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids="-".join)
-def test_help_teaches(command: list[str]) -> None:
+def test_help_has_examples(command: list[str]) -> None:
     shown = CliRunner().invoke(main, [*command, "--help"]).output
     assert "Usage:" in shown
     if command not in (["serve"], ["doctor"]):
@@ -46,6 +46,18 @@ def test_help_loads_no_engine() -> None:
     script = "import sys, chapterverse.cli; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
     assert not {"numpy", "pydantic", "rich", "openai", "asyncpg", "fastapi"} & set(loaded)
+
+
+def test_a_search_loads_no_reader() -> None:
+    """They took a quarter of its time."""
+    script = "import sys, chapterverse.retrieval, chapterverse.terminal.book; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert "chapterverse.terminal.book" in loaded
+    assert not {
+        "chapterverse.ingestion.pipeline",
+        "chapterverse.ingestion.readers",
+        "chapterverse.ingestion.crawl",
+    } & set(loaded)
 
 
 @pytest.mark.slow
@@ -113,10 +125,15 @@ def test_doctor_tells_what_is_down_and_sends_nobody_to_a_setting_that_is_not_set
 
 @pytest.mark.slow
 def test_doctor_on_embedded_engines_that_do_not_work(tmp_path: Path) -> None:
+    for name in ("postgres", "initdb", "pg_ctl"):
+        (tmp_path / name).write_text("#!/bin/sh\necho no room left\nexit 1\n")
+        (tmp_path / name).chmod(0o755)
+    tmp_path.chmod(0o755)
     shown = chapterverse(tmp_path, "doctor", "--json", PG_BIN=str(tmp_path))
     findings = {finding["part"]: finding for finding in json.loads(shown.stdout)["findings"]}
     assert findings["qdrant"]["fix"] == findings["book"]["fix"] == "chapterverse ingest <folder, file or URL>"
-    assert "PG_BIN" in findings["database"]["message"]
+    assert findings["database"]["why"] == "PG_BIN is set, and DATABASE_URL is not"
+    assert "embedded Postgres" in findings["database"]["message"]
     assert findings["database"]["fix"].startswith("Set DATABASE_URL")
 
 

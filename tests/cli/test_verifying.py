@@ -17,13 +17,14 @@ BATTERY = "The battery of Heron lasts nine hours in calm water."
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def project(tmp_path_factory: pytest.TempPathFactory, postgres_url: str) -> Path:
     """A folder with docs, a home, and the proof of an answer."""
     folder = tmp_path_factory.mktemp("proof")
     (folder / "docs").mkdir()
     write(folder, HERON, KESTREL)
     asked = "How long does the battery of Heron last?"
-    shown = chapterverse(folder / "home", "ask", asked, "--proof", str(folder / "answer.json"))
+    saved = ["--proof", str(folder / "answer.json")]
+    shown = chapterverse(folder / "home", "ask", asked, *saved, DATABASE_URL=postgres_url)
     assert shown.returncode == 0, shown.stderr
     assert "proof: " in shown.stderr
     return folder

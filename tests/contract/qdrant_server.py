@@ -160,7 +160,7 @@ def _free_ports(count: int) -> tuple[int, ...]:
 
 
 def _wait_until_ready(server: "subprocess.Popen[bytes]", url: str, log: Path) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 90
     while time.monotonic() < deadline:
         assert server.poll() is None, log.read_text()
         with contextlib.suppress(urllib.error.URLError, ConnectionError), urllib.request.urlopen(url, timeout=1):

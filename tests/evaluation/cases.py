@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from chapterverse.evaluation.cases import Case, Citation, Passage
+from chapterverse.evaluation.cases import Case, Citation, FoundPassage
 from chapterverse.evaluation.questions import Question
 from chapterverse.evaluation.report import Run
 
@@ -19,8 +19,8 @@ def unanswerable(**fields: Any) -> Question:
     return Question.model_validate({"id": "u1", "question": "Who built Tern?", "answerable": False} | fields)
 
 
-def passage(page: str = "intro/tern.md", section: str = "Tern", anchor: str = "tern") -> Passage:
-    return Passage(
+def passage(page: str = "intro/tern.md", section: str = "Tern", anchor: str = "tern") -> FoundPassage:
+    return FoundPassage(
         source_url=f"https://book.example/{page}#{anchor}",
         page_title="The robot",
         section_heading=section,

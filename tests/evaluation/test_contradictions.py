@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from chapterverse.evaluation.cases import Case, Citation, Mark, Passage
+from chapterverse.evaluation.cases import Case, Citation, FoundPassage, MarkedStretch
 from chapterverse.evaluation.contradictions import conflicts_of, other_numbers
 from chapterverse.evidence import judge as judging
 from tests.evaluation.cases import answered, question, refused
@@ -41,9 +41,9 @@ def case(other: str, url: str = "https://book.example/b.md#b") -> Case:
         section_heading="Server",
         quote=f"Read this. {SAID}",
         page_id="a",
-        marks=(Mark(start=11, end=11 + len(SAID), text=SAID),),
+        marks=(MarkedStretch(start=11, end=11 + len(SAID), text=SAID),),
     )
-    passage = Passage(source_url=url, page_title="B", section_heading="Server", text=other, similarity=0.8)
+    passage = FoundPassage(source_url=url, page_title="B", section_heading="Server", text=other, similarity=0.8)
     return answered(question(question=ASKED, sentence=(), answer=()), citations=(citation,), passages=(passage,))
 
 
@@ -79,9 +79,11 @@ class Judge:
 
     def __init__(self, supported: bool | None) -> None:
         self.supported = supported
-        self.asked: list[judging.Case] = []
+        self.asked: list[judging.JudgeRequest] = []
 
-    async def verdicts(self, case: judging.Case, usage: judging.JudgeUsage) -> AsyncGenerator[judging.Verdict, None]:
+    async def verdicts(
+        self, case: judging.JudgeRequest, usage: judging.JudgeUsage
+    ) -> AsyncGenerator[judging.Verdict, None]:
         self.asked.append(case)
         if self.supported is None:
             raise judging.JudgeFailed("away")

@@ -67,7 +67,7 @@ def test_nothing_from_outside_becomes_markup() -> None:
     assert read.text.count(HOSTILE) == 22
 
 
-def test_the_page_asks_nobody_for_anything() -> None:
+def test_the_page_makes_no_request_to_other_hosts() -> None:
     page = hostile_page()
     for _, attributes in Reader(page).tags:
         assert not {"src", "href", "srcset", "action", "data", "style"} & set(attributes)

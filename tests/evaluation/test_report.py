@@ -34,7 +34,7 @@ def test_every_measure_comes_with_an_interval_that_holds_it() -> None:
         assert one.low <= one.value <= one.high, one
 
 
-def test_confidence_is_held_to_its_word() -> None:
+def test_the_report_compares_confidence_with_what_was_right() -> None:
     report = make_report(run(), CASES)
     assert [(one.label, one.answers, one.right) for one in report.levels] == [("high", 1, 1.0), ("low", 2, 0.0)]
     assert [(one.label, one.answers) for one in report.reliability] == [("0.6–0.7", 2), ("0.9–1.0", 1)]

@@ -157,7 +157,7 @@ def test_the_interval_of_the_calibration_error() -> None:
     assert 0.23 < low < 0.9 - kept.mean() < high < 0.37
 
 
-def test_a_told_truth_has_almost_no_calibration_error() -> None:
+def test_a_calibrated_forecast_has_almost_no_calibration_error() -> None:
     chance = np.random.default_rng(6)
     told = chance.uniform(0, 1, 20_000)
     kept = (chance.uniform(0, 1, 20_000) < told).astype(float)

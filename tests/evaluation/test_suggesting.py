@@ -11,8 +11,8 @@ import pytest
 from chapterverse.answering import fold, prepare, stream
 from chapterverse.book import Block, Page, Section
 from chapterverse.config import Settings
-from chapterverse.evaluation.suggesting import Usage, book_candidates, make_suggestions, popular
-from chapterverse.evaluation.suggestions import Kept, Shelf, keeping_suggestions, refresh, up_to_date
+from chapterverse.evaluation.suggesting import WordUsage, book_candidates, make_suggestions, popular
+from chapterverse.evaluation.suggestions import Shelf, StoredSuggestions, keeping_suggestions, refresh, up_to_date
 from chapterverse.models import ChatRequest
 from chapterverse.turns import AskedQuestion
 from chapterverse.wiring import open_services
@@ -69,7 +69,7 @@ def test_a_heading_becomes_a_question_that_a_person_would_ask(heading: str, ques
 
 
 def test_a_word_keeps_the_capital_that_the_book_gives_it() -> None:
-    usage = Usage([page("x")])
+    usage = WordUsage([page("x")])
     assert usage.as_asked("Helm Client On A Network") == "Helm client On a network"
 
 
@@ -99,7 +99,7 @@ def test_a_home_that_does_not_exist_yet_is_made_and_one_maker_is_alone_in_it(tmp
     assert shelf.read() is None
     with shelf.alone() as first, other.alone() as second:
         assert (first, second) == (True, False)
-    kept = Kept(book="g", model="m", made_at=datetime(2026, 11, 1, tzinfo=UTC), suggestions=[])
+    kept = StoredSuggestions(book="g", model="m", made_at=datetime(2026, 11, 1, tzinfo=UTC), suggestions=[])
     Shelf(tmp_path / "another").write(kept)
     assert Shelf(tmp_path / "another").read() == kept
 

@@ -75,7 +75,7 @@ class Tags(HTMLParser):
         self.loads += [name for name, _ in attrs if name in ("src", "href", "onclick", "xlink:href")]
 
 
-def test_the_page_has_its_plots_and_asks_nobody() -> None:
+def test_the_page_has_its_plots_and_makes_no_request() -> None:
     page = make_usage_page(report())
     seen = Tags()
     seen.feed(page)
@@ -88,7 +88,7 @@ def test_the_page_has_its_plots_and_asks_nobody() -> None:
     assert all(float(height) > 0 for _, height in drawn)
 
 
-def test_the_page_of_a_book_that_nobody_asked() -> None:
+def test_the_page_of_a_book_without_questions() -> None:
     page = make_usage_page(report(questions=0, gaps=[], spans=[], reasons={}))
     assert "<svg" not in page and "No question was refused" in page
     assert UsageReport.model_validate_json(report().model_dump_json()) == report()

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Collection
 from dataclasses import dataclass, field
 
-from chapterverse.evidence.judge import Case, JudgeFailed, JudgeUsage, Verdict
+from chapterverse.evidence.judge import JudgeFailed, JudgeRequest, JudgeUsage, Verdict
 
 
 def plain(text: str) -> str:
@@ -20,9 +20,9 @@ class ScriptedJudge:
     units: tuple[str, ...] = ()
     seconds: float = 0.0
     name: str = "scripted"
-    cases: list[Case] = field(default_factory=list)
+    cases: list[JudgeRequest] = field(default_factory=list)
 
-    async def verdicts(self, case: Case, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
+    async def verdicts(self, case: JudgeRequest, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
         self.cases.append(case)
         usage.calls += 1
         usage.tokens += len(case.message()) // 4
@@ -53,7 +53,7 @@ class FailingJudge:
     calls: int = 0
     retryable: bool = True
 
-    async def verdicts(self, case: Case, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
+    async def verdicts(self, case: JudgeRequest, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
         self.calls += 1
         usage.calls += 1
         raise JudgeFailed("it is down", retryable=self.retryable)

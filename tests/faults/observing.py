@@ -1,4 +1,4 @@
-"""Servers of which one dependency can be made to fail, and what is seen at their doors while it does.
+"""Servers of which one dependency can be made to fail, and what clients see while it does.
 
 The order of one observation: cause the fault, ask at every interface at once, read `/health` until it reports the
 fault, end the fault, wait until all is well again. The table in `test_dependencies` judges.
@@ -19,7 +19,7 @@ from tests.faults.readers import QUESTION, in_other_letters
 
 _NUMBERS = itertools.count(1)
 SELECTION = "A node is a process that performs computation. Nodes talk over topics."
-PATIENCE = 40.0  # seconds: more than any request may take
+PATIENCE = 75.0  # seconds: more than any request may take
 WELL_PATIENCE = 180.0  # seconds until all is well at last; how long it took is judged by who asked
 
 Step = Callable[[], Awaitable[None]]
@@ -50,7 +50,7 @@ class World:
 
 @dataclass
 class Observation:
-    """What was seen at the doors: what came of a request, and after how many seconds."""
+    """What clients saw: the outcome of each request, and after how many seconds."""
 
     outcomes: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class Observation:
     down: list[str] = field(default_factory=list)  # according to it
     message: str = ""
     tries: int | None = None
-    again: float = 0.0  # seconds that the next question took
+    again: float = 0.0  # seconds that the fastest of the next three questions took
     back: float = 0.0  # seconds from the healing until `/health` was healthy and a question was answered and stored
 
     def __str__(self) -> str:
@@ -146,9 +146,7 @@ async def _observe(world: World, fault: Fault, doors: Doors) -> Observation:
             await getattr(doors, world.counted[1])()
             seen.tries = world.tries() - before
         if world.rests and fault.shows:
-            began = time.monotonic()
-            await doors.chat()
-            seen.again = time.monotonic() - began
+            seen.again = min([await _seconds(doors.chat()) for _ in range(3)])
     finally:
         await fault.heal()
     healed = time.monotonic()
@@ -163,16 +161,25 @@ async def _ask(doors: Doors, door: str, seen: Observation) -> None:
     seen.seconds[door] = time.monotonic() - began
 
 
+async def _seconds(work: Awaitable[object]) -> float:
+    began = time.monotonic()
+    await work
+    return time.monotonic() - began
+
+
 async def _read_health(world: World, doors: Doors, seen: Observation, began: float) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while (body := await doors.health())["services"][world.dependency]["status"] == "up":  # noqa: ASYNC110
-            await asyncio.sleep(0.05)
-    seen.told = time.monotonic() - began
-    seen.status, seen.message = body["status"], body["services"][world.dependency]["message"]
+    """Until it names the dependency; then until it names no other: on a busy machine any probe may be late once."""
     also = {"cohere", "gemini", "judge"}  # other names for the same; and the language model judges, too
-    seen.down = sorted(
-        name for name, service in body["services"].items() if service["status"] != "up" and name not in also
-    )
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            body = await doors.health()
+            seen.down = [name for name, it in body["services"].items() if it["status"] != "up" and name not in also]
+            if world.dependency in seen.down:
+                seen.told = seen.told or time.monotonic() - began
+                seen.status, seen.message = body["status"], body["services"][world.dependency]["message"]
+                if len(seen.down) == 1 or time.monotonic() - began > PATIENCE / 2:
+                    return
+            await asyncio.sleep(0.05)
 
 
 async def _until_well(doors: Doors) -> None:

@@ -15,7 +15,7 @@ from uuid import uuid4
 import httpx2
 
 QUESTION = "What is a node in ROS 2?"
-PATIENCE = 45.0  # seconds: more than any request may take
+PATIENCE = 75.0  # seconds: more than any request may take
 PAUSE = 0.05  # seconds between two questions of a reader
 CONNECTION_LOST = "connection lost"
 REFUSED = "connection refused"

@@ -20,8 +20,8 @@ from tests.faults.worlds import copied_book
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 REQUEST = 30.0  # seconds (SPEC 7)
-MARGIN = 8.0  # seconds, for a machine that does much else
-RECOVERY = 60.0
+MARGIN = 30.0  # seconds, for a machine that does much else
+RECOVERY = 120.0
 LEAST = 2.0  # seconds that a fault lasts
 READERS = 4
 

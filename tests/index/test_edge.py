@@ -92,7 +92,7 @@ def run(script: str, directory: Path) -> Iterator[tuple["subprocess.Popen[str]",
 
 
 async def until_gone(pid: int) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while Path(f"/proc/{pid}").exists():  # noqa: ASYNC110, ASYNC240 - another process ends: nothing tells us
             await asyncio.sleep(0.01)
 
@@ -150,7 +150,7 @@ async def test_a_child_that_cannot_be_started_is_said(index: EdgeIndex, monkeypa
 
 
 async def test_a_hung_child_costs_one_timeout(directory: Path) -> None:
-    index = EdgeIndex(directory, timeout=2.0)
+    index = EdgeIndex(directory, timeout=3.0)
     await publish(index, "first")
     await index.probe()
     (pid,) = children(directory)
@@ -158,7 +158,7 @@ async def test_a_hung_child_costs_one_timeout(directory: Path) -> None:
     start = time.monotonic()
     with pytest.raises(QdrantTimeoutError):
         await index.search(ask("text"))
-    assert 2.0 <= time.monotonic() - start < 3.9, "less than two"
+    assert 3.0 <= time.monotonic() - start < 5.9, "less than two"
     await until_gone(pid)
     async with asyncio.timeout(60):
         while True:
@@ -185,7 +185,7 @@ async def test_a_new_state_is_taken_up_while_searches_go_on(index: EdgeIndex, di
     await index.probe()
     old = children(directory)
     await publish(EdgeIndex(directory), "second")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while len(await index.search(ask("text"))) != 4:
             pass
     for pid in old:

@@ -77,7 +77,7 @@ def test_ranks_are_total_and_scores_bounded(
 
 
 @given(dense=st.dictionaries(IDS, COSINES, min_size=2), sparse=st.dictionaries(IDS, SCORES), weight=st.floats(0, 1))
-def test_who_is_behind_in_nothing_is_not_behind(
+def test_a_passage_that_is_better_in_both_branches_ranks_first(
     dense: dict[str, float], sparse: dict[str, float], weight: float
 ) -> None:
     words = {id_: score for id_, score in sparse.items() if id_ in dense}

@@ -1,8 +1,21 @@
-from chapterverse.index.sparse import DEFAULTS, WordWeights
+"""Word weights of both engines: one contract for the embedded engine's and for those on a server."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from chapterverse.index import server_words, sparse
+from chapterverse.index.server_words import weights_of
+
+ROOT = Path(__file__).parents[2]
+both = pytest.mark.parametrize("parameters", [sparse.DEFAULTS, server_words.DEFAULTS], ids=["embedded", "server"])
 
 
-def test_words_meet_whatever_their_form_and_case() -> None:
-    weights = WordWeights(DEFAULTS)
+@both
+def test_words_meet_whatever_their_form_and_case(parameters: dict[str, object]) -> None:
+    weights = weights_of(parameters)
     question = weights.question("Which FERRETS were running?")
     document = weights.document("A ferret runs.")
     assert question is not None
@@ -11,24 +24,48 @@ def test_words_meet_whatever_their_form_and_case() -> None:
     assert len(document.indices) == 2
 
 
-def test_a_text_without_words_has_no_weights() -> None:
-    weights = WordWeights(DEFAULTS)
+@both
+def test_a_text_without_words_has_no_weights(parameters: dict[str, object]) -> None:
+    weights = weights_of(parameters)
     for text in ("", "   ", "?!…", "the of and"):
         assert weights.question(text) is None
         assert weights.document(text) is None
 
 
-def test_parameters_make_the_weights() -> None:
+@both
+def test_parameters_make_the_weights(parameters: dict[str, object]) -> None:
     text = "otter " * 5 + "and a burrow of many other words"
-    plain, steep = WordWeights(DEFAULTS).document(text), WordWeights({**DEFAULTS, "k": 3.0}).document(text)
+    plain, steep = weights_of(parameters).document(text), weights_of({**parameters, "k": 3.0}).document(text)
     assert plain is not None
     assert steep is not None
     assert plain.indices == steep.indices
     assert max(steep.values) > max(plain.values)
 
 
-def test_any_text_can_be_weighed() -> None:
-    weights = WordWeights(DEFAULTS)
+@both
+def test_any_text_can_be_weighed(parameters: dict[str, object]) -> None:
+    weights = weights_of(parameters)
     for text in ("naïve façade 日本語 \U0001f600", "a\x00b", "x" * 100_000, "\n\t"):
         weights.document(text)
         weights.question(text)
+
+
+def test_a_server_needs_nothing_of_the_embedded_engine() -> None:
+    """Also where its index was made: a book is written to a server and asked there."""
+    code = "import sys, chapterverse.index.server, chapterverse.index.server_writer as writer\n"
+    code += "assert writer.weights_of(writer.DEFAULTS).document('a robot')\nassert 'qdrant_edge' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_both_weigh_the_pages_of_a_book_alike() -> None:
+    """Ids differ; the weights of a passage do not, but for words that two stemmers cut differently."""
+    own, embedded = weights_of(server_words.DEFAULTS), weights_of(sparse.DEFAULTS)
+    pages = sorted((ROOT / "examples" / "book").rglob("*.md"))
+    paragraphs = [text for page in pages for text in page.read_text("utf-8").split("\n\n")]
+    same = 0
+    for text in paragraphs:
+        found = [weights.document(text) for weights in (own, embedded)]
+        values = [sorted(one.values) if one else [] for one in found]
+        same += values[0] == pytest.approx(values[1], rel=1e-5) if len(values[0]) == len(values[1]) else 0
+    assert len(paragraphs) > 500
+    assert same >= 0.99 * len(paragraphs)

@@ -2,7 +2,9 @@
 
 import asyncio
 import time
+from hashlib import sha256
 from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 
@@ -67,6 +69,21 @@ LOOPS = {
         "a.md": "# T\n\nStart.\n\n<!--@include: ./b.md-->\n",
         "b.md": "Middle.\n\n<!--@include: ./a.md-->\n",
     },
+    "Docusaurus": {
+        "docusaurus.config.js": "",
+        "docs/a.mdx": "import B from './_b.mdx';\n\n# T\n\nStart.\n\n<B />\n",
+        "docs/_b.mdx": "import A from './a.mdx';\nimport B from './_b.mdx';\n\nMiddle.\n\n<A />\n\n<B />\n",
+    },
+    "Hugo": {
+        "hugo.toml": "",
+        "content/a.md": '# T\n\nStart.\n\n{{% include "b.md" %}}\n',
+        "content/b.md": 'Middle.\n\n{{% include "a.md" %}}\n',
+    },
+    "MyST": {
+        "conf.py": "extensions = ['myst_parser']\n",
+        "index.md": "# T\n\nStart.\n\n```{include} b.md\n```\n",
+        "b.md": "Middle.\n\n```{include} index.md\n```\n",
+    },
 }
 
 
@@ -96,6 +113,22 @@ LEAVING = {
         "book.toml": "",
         "src/SUMMARY.md": "- [T](a.md)\n",
         "src/a.md": "# T\n\nStart.\n\n{{#include ../../secret.txt}}\n",
+    },
+    "VitePress": {
+        ".vitepress/config.js": "",
+        "a.md": "# T\n\nStart.\n\n<<< ../secret.txt\n\n<!--@include: ../secret.txt-->\n",
+    },
+    "Docusaurus": {
+        "docusaurus.config.js": "",
+        "docs/a.mdx": (
+            "import B from '../../secret.txt';\nimport c from '!!raw-loader!../../secret.txt';\n\n"
+            "# T\n\nStart.\n\n<B />\n\n<CodeBlock>{c}</CodeBlock>\n"
+        ),
+    },
+    "Hugo": {"hugo.toml": "", "content/a.md": '# T\n\nStart.\n\n{{< readfile file="../../secret.txt" >}}\n'},
+    "MyST": {
+        "conf.py": "__import__('pathlib').Path(__file__).with_name('ran').touch()\n",
+        "index.md": "# T\n\nStart.\n\n```{include} ../secret.txt\n```\n\n```{literalinclude} ../secret.txt\n```\n",
     },
 }
 
@@ -133,6 +166,45 @@ def test_a_table_that_lies_in_a_file_of_50_megabytes_is_left_out(tmp_path: Path)
     assert time.process_time() - started < SECONDS
 
 
+@pytest.mark.parametrize("form", ["docx", "epub", "ipynb"])
+def test_a_table_of_50_megabytes_inside_a_document_ends_within_its_limits(tmp_path: Path, form: str) -> None:
+    row = (
+        "<tr><td>{0}</td><td>{0}</td></tr>"
+        if form == "epub"
+        else "<w:tr><w:tc><w:p><w:r><w:t>{0}</w:t></w:r></w:p></w:tc></w:tr>"
+    )
+    if form == "ipynb":
+        row = "| {0} | {0} |\\n"
+    cells = [sha256(bytes([number])).hexdigest() for number in range(200)]
+    table = "".join(row.format(cell) for cell in cells)
+    table *= 50_000_000 // len(table)
+    folder = write(tmp_path / "book", {"index.md": "# T\n\nStart.\n"})
+    place = folder / f"large.{form}"
+    if form == "ipynb":
+        place.write_text('{"cells": [{"cell_type": "markdown", "source": "| a | b |\\n| - | - |\\n' + table + '"}]}')
+    else:
+        with ZipFile(place, "w", ZIP_DEFLATED, compresslevel=1) as archive:
+            for name, text in DOCUMENTS[form].items():
+                archive.writestr(name, text.format(table))
+    started = time.process_time()
+    said, why = ingest(folder)
+    assert said == "# T\n\nStart."
+    assert len(why) == 1
+    assert time.process_time() - started < SECONDS
+
+
+DOCUMENTS = {
+    "docx": {
+        "word/document.xml": '<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main">'
+        "<w:body><w:tbl>{}</w:tbl></w:body></w:document>"
+    },
+    "epub": {
+        "META-INF/container.xml": '<container><rootfiles><rootfile full-path="b.opf"/></rootfiles></container>',
+        "b.opf": '<package><manifest><item id="a" href="a.xhtml" media-type="application/xhtml+xml"/></manifest>'
+        '<spine><itemref idref="a"/></spine></package>',
+        "a.xhtml": "<html><body><table>{}</table></body></html>",
+    },
+}
 BROKEN = {
     "t.md": "- a\n      - b\n    ```\n> - c\n:::note\n!!! tip\n    - d\n</div><div><li>e<table><td>f\n",
     "t.rst": "T\n=\n\n* a\n    * b\n  .. note::\n c\n\n   - d\n\n+--+\n| e\n+==\n\n.. list-table::\n\n   * - f\n",

@@ -177,7 +177,7 @@ def test_tokens_around_every_text_are_counted_once() -> None:
     assert [chunk.text for chunk in framed] == [chunk.text for chunk in cut(page, count, 200)]
 
 
-def test_a_word_without_end_is_cut() -> None:
+def test_a_very_long_word_is_cut() -> None:
     page = page_of(("paragraph", "x" * 100_000))  # one token for the counter, as for WordPiece
     chunks = cut(page, count, 240)
     check(page, chunks, 240)

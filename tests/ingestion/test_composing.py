@@ -196,6 +196,16 @@ def test_places_are_consistent_whatever_the_document(text: str, format_: Any) ->
         assert_consistent(compose(document, draft))
 
 
+def test_the_caption_of_a_table_is_text_above_it() -> None:
+    draft = Draft("Robots", (Part("table", "| a |\n| --- |\n| 1 |", caption="The sizes", inside=2),))
+    page = compose(Document("https://b.test/x", "x.md", "s", "markdown", b""), draft)
+    assert page.text == "# Robots\n\nThe sizes\n\n| a |\n| --- |\n| 1 |"
+    assert [(block.kind, block.info, block.caption, block.inside) for block in page.blocks[1:]] == [
+        ("paragraph", "caption", "", 2),
+        ("table", "", "", 2),
+    ]
+
+
 def test_the_caption_of_an_image_is_text_below_it() -> None:
     caption = f"The arm, see {styled('link', 'its joints', 'https://b.test/joints')}."
     draft = Draft("Robots", (Part("image", "An arm", info="a.png", caption=caption), Part("paragraph", "More.")))

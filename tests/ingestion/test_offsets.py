@@ -100,6 +100,7 @@ def test_every_passage_of_every_format_lies_at_its_offsets(form: Format, parts: 
             assert chunk.section_heading == section.heading
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["markdown", "rst", "asciidoc", "html"])
 def test_a_page_with_ten_thousand_headings(form: Format) -> None:
     parts: Sections = [(f"Heading {number}", ["A sentence."]) for number in range(10_000)]

@@ -26,6 +26,8 @@ from chapterverse.ingestion.sources import open_source
 from chapterverse.testing import HashEmbedder
 from tests.conftest import EXAMPLE_BOOK, ROOT
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass
 class Shelf:
@@ -272,7 +274,6 @@ async def test_every_chunk_of_the_example_book_lies_at_its_offsets(workshop: Wor
                 assert page.text[hit.chunk.start : hit.chunk.end] == hit.chunk.text
 
 
-@pytest.mark.slow
 def test_ctrl_c_on_the_command_line_leaves_the_book_as_it_was(tmp_path: Path) -> None:
     book = tmp_path / "pages"
     book.mkdir()

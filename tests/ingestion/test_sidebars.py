@@ -6,7 +6,7 @@ import pytest
 
 from chapterverse.ingestion.document import Generator
 from chapterverse.ingestion.folder import Folder
-from chapterverse.ingestion.navigation import Entry, navigation
+from chapterverse.ingestion.navigation import NavigationEntry, navigation
 from chapterverse.ingestion.options import SourceOptions
 from tests.ingestion.site import collect
 from tests.ingestion.test_folder import write
@@ -24,10 +24,10 @@ def test_mkdocs_nav(tmp_path: Path) -> None:
         "markdown_extensions:\n  - x: !!python/name:material.y ''\n  - y: !ENV [A, b]\n"
     )
     assert navigation(tmp_path / "docs", "mkdocs") == [
-        Entry("index.md"),
-        Entry("z.md", "Zebra"),
-        Entry("guide/index.md", "", ("Guide",)),
-        Entry("guide/b.md", "Bee", ("Guide",)),
+        NavigationEntry("index.md"),
+        NavigationEntry("z.md", "Zebra"),
+        NavigationEntry("guide/index.md", "", ("Guide",)),
+        NavigationEntry("guide/b.md", "Bee", ("Guide",)),
     ]
 
 
@@ -59,7 +59,7 @@ def test_mkdocs_without_nav_goes_by_file_names(tmp_path: Path) -> None:
 def test_a_broken_configuration_gives_no_order(tmp_path: Path, text: str) -> None:
     write(tmp_path / "docs", "index.md")
     (tmp_path / "mkdocs.yml").write_text(text)
-    assert navigation(tmp_path / "docs", "mkdocs") in ([], [Entry("index.md")])
+    assert navigation(tmp_path / "docs", "mkdocs") in ([], [NavigationEntry("index.md")])
 
 
 def test_mdbook_summary(tmp_path: Path) -> None:
@@ -69,11 +69,11 @@ def test_mdbook_summary(tmp_path: Path) -> None:
         "    - [Draft]()\n- [A](a.md)\n\n---\n\n[The end](end.md)\n"
     )
     assert navigation(tmp_path / "src", "mdbook") == [
-        Entry("intro.md", "Introduction"),
-        Entry("b/README.md", "Bee", ("Part I",)),
-        Entry("b/two.md", "Two", ("Part I", "Bee")),
-        Entry("a.md", "A", ("Part I",)),
-        Entry("end.md", "The end"),  # a chapter after the numbered ones stands in no part
+        NavigationEntry("intro.md", "Introduction"),
+        NavigationEntry("b/README.md", "Bee", ("Part I",)),
+        NavigationEntry("b/two.md", "Two", ("Part I", "Bee")),
+        NavigationEntry("a.md", "A", ("Part I",)),
+        NavigationEntry("end.md", "The end"),  # a chapter after the numbered ones stands in no part
     ]
 
 

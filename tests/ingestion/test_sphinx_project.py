@@ -8,7 +8,7 @@ from chapterverse.ingestion.chunking import cut
 from chapterverse.ingestion.composing import compose
 from chapterverse.ingestion.document import Document, Fetched, NothingToRead, Reference, Skipped
 from chapterverse.ingestion.folder import Folder
-from chapterverse.ingestion.navigation import Entry, entries, navigation
+from chapterverse.ingestion.navigation import NavigationEntry, entries, navigation
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.readers import read
 from chapterverse.ingestion.sphinx_project import Project, doc_key, plain_title, read_project
@@ -56,12 +56,12 @@ BOOK = {
 
 def test_the_navigation_of_a_project(tmp_path: Path) -> None:
     assert _project(tmp_path, BOOK).navigation() == [
-        Entry("index.rst", "The Name"),
-        Entry("zebra.rst", "Zebra", ("Start",)),
-        Entry("more/index.rst", "Other title", ("Start",)),
-        Entry("more/inner.md", "Inner", ("Start", "Other title")),
-        Entry("parts/b.rst", "B"),
-        Entry("parts/a.rst", "A"),
+        NavigationEntry("index.rst", "The Name"),
+        NavigationEntry("zebra.rst", "Zebra", ("Start",)),
+        NavigationEntry("more/index.rst", "Other title", ("Start",)),
+        NavigationEntry("more/inner.md", "Inner", ("Start", "Other title")),
+        NavigationEntry("parts/b.rst", "B"),
+        NavigationEntry("parts/a.rst", "A"),
     ]
     assert navigation(tmp_path, "plain") == []
     assert list(entries(tmp_path, "sphinx")).index("parts/a.rst") == 5
@@ -348,3 +348,32 @@ def test_a_list_of_pages_is_shown_but_neither_searched_nor_cited(tmp_path: Path)
     assert chunk.text == "# Book\n\nWords."
     with pytest.raises(NothingToRead):
         read(found["b.rst"])
+
+
+def test_myst_shows_what_sphinx_shows(tmp_path: Path) -> None:
+    (tmp_path / "conf.py").write_text("extensions = ['myst_parser']\n")
+    (tmp_path / "index.md").write_text("# Home\n\nWords.\n")
+    (tmp_path / "code.py").write_text("a = 1\nb = 2\n")
+    (tmp_path / "part.md").write_text("Included *words*.\n")
+    (tmp_path / "guide.md").write_text(
+        "(lab)=\n# Guide\n\n"
+        "See {ref}`lab`, {ref}`this <lab>`, {doc}`index`, [](#lab), {math}`n`, {py:func}`~rover.drive`.[^a]\n\n"
+        "% a comment\n\n+++\n\n"
+        "```{literalinclude} code.py\n:language: python\n:lines: 2\n```\n\n```{include} part.md\n```\n\n"
+        "```{figure} arm.png\n:alt: An arm\n\nThe *arm*.\n```\n\n"
+        "```{list-table} Sizes\n:header-rows: 1\n\n* - A\n  - B\n* - 1\n  - `2`\n```\n\n"
+        "```{glossary}\nnode\ngraph node\n  A process.\n```\n\n"
+        "```{py:function} rover.drive(speed)\n\nDrives.[^a]\n```\n\n"
+        "```{code-block} md\n% kept\n```\n\n[^a]: A note.\n"
+    )
+    (guide,) = (one for one in _documents(tmp_path) if isinstance(one, Document) and one.path == "guide.md")
+    page = compose(guide, read(guide)[0])
+    assert page.text == (
+        "# Guide\n\nSee Guide, this, Home, Guide, $n$, `drive`.\n\n```python\nb = 2\n```\n\nIncluded words.\n\n"
+        "[Image: An arm]\n\nThe arm.\n\nSizes\n\n| A | B |\n| --- | --- |\n| 1 | `2` |\n\n"
+        "`node, graph node`\nA process.\n\n`rover.drive(speed)`\nDrives.\n\n```md\n% kept\n```\n\nA note."
+    )
+    links = [(page.text[mark.start : mark.end], mark.target) for mark in page.marks if mark.kind == "link"]
+    here = "https://b.test/guide.html#guide"
+    assert links == [("Guide", here), ("this", here), ("Home", "https://b.test/index.html"), ("Guide", here)]
+    assert [mark.target for mark in page.marks if mark.kind == "footnote"] == ["a", "a", "a"]

@@ -60,6 +60,7 @@ def good_pages(ledger: Ledger) -> set[str]:
     return {row.url for row in ledger if row.outcome == "added" and "-good" in row.url}
 
 
+@pytest.mark.slow
 async def test_files_that_crashed_a_reader_are_rows_of_the_ledger(tmp_path: Path) -> None:
     shelve(tmp_path / "book", *CRASHING)
     ledger = await run(tmp_path / "book", tmp_path)
@@ -163,6 +164,7 @@ async def test_workers_get_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
         await reader.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [nested_sitemap, wide_sitemap])
 def test_a_sitemap_with_millions_of_elements_is_refused(make: object) -> None:
     assert callable(make)

@@ -77,7 +77,7 @@ HOSTILE: dict[str, tuple[str, bytes]] = {
 @pytest.fixture(scope="module")
 def server(small_home: Path, tmp_path_factory: pytest.TempPathFactory, postgres_url: str) -> Iterator[Server]:
     home = copied_book(small_home, tmp_path_factory.mktemp("attacked"))
-    with serving(home, database_url=postgres_url) as running:
+    with serving(home, database_url=postgres_url, model_memory="") as running:
         running.wait_until_ready()
         httpx2.post(f"{running.url}/chat", json={"query": "What is ROS 2?"}, timeout=60, trust_env=False)
         yield running

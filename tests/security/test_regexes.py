@@ -19,6 +19,7 @@ def test_every_pattern_is_fast_on_hostile_strings() -> None:
     assert not slow
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pattern", "method"),
     [

@@ -53,8 +53,8 @@ def test_the_response(world: World) -> None:
     assert datetime.fromisoformat(told["timestamp"])
 
 
-def test_the_footer_of_sources_in_a_terminal(example_home: Path) -> None:
-    shown = chapterverse(example_home, "ask", "What is ROS 2?")
+def test_the_footer_of_sources_in_a_terminal(example_home: Path, postgres_url: str) -> None:
+    shown = chapterverse(example_home, "ask", "What is ROS 2?", DATABASE_URL=postgres_url)
     answer, _, footer = shown.stdout.partition("\n\n[1]")
     assert "[1]" in answer
     assert "book/ros2/what-is-ros2.md" in footer

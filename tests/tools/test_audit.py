@@ -51,7 +51,7 @@ def test_known_advisories_are_told_with_their_repair_and_those_not_asked_counted
     assert audit.advisories(json.dumps(report)) == (["bad 2.0: PYSEC-1, repaired in 2.1"], 2, 1)
 
 
-def test_nobody_to_ask_is_not_a_finding_but_drift_is(
+def test_an_unreachable_advisory_server_passes_and_a_drifted_lock_does_not(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(audit, "ask_advisories", lambda: None)

@@ -507,8 +507,8 @@ class TestTriedAgain:
     ) -> None:
         gemini_stub.usual = gemini_busy("17.5s")
         started = time.monotonic()
-        limited = await failure(ask(seconds=5), gemini)
-        assert time.monotonic() - started < 2
+        limited = await failure(ask(seconds=15), gemini)
+        assert time.monotonic() - started < 10
         assert limited.retry_after == 17.5
         assert len(gemini_stub.requests) == 1
 
@@ -522,13 +522,13 @@ class TestDeadline:
         stub.usual = Hangs()
         started = time.monotonic()
         late = await failure(ask(seconds=0.3), model)
-        assert 0.2 < time.monotonic() - started < 2
+        assert 0.2 < time.monotonic() - started < 10
         assert "in time" in late.message
         assert await asyncio.to_thread(stub.wait_disconnect)
 
     async def test_what_was_written_by_then_is_kept(self, stub: LlmStub, model: AgentWriter) -> None:
         stub.usual = Hangs(after="The first sentence [1]. The first half ")
-        happened = await events(ask(seconds=0.5), model)
+        happened = await events(ask(seconds=2), model)
         assert text_of(happened) == "The first sentence [1]."
         assert happened[-1] == Finished(llm_calls=1, stopped="length")
         assert await asyncio.to_thread(stub.wait_disconnect)
@@ -546,7 +546,7 @@ class TestClosingEarly:
         left = asyncio.all_tasks() - before
         assert not left or not (await asyncio.wait(left, timeout=5))[1]
 
-    async def test_so_does_cancelling_whoever_reads(self, stub: LlmStub, model: AgentWriter) -> None:
+    async def test_cancelling_the_reader_ends_it_too(self, stub: LlmStub, model: AgentWriter) -> None:
         stub.usual = Hangs()
         task = asyncio.create_task(events(ask(), model))
         assert await asyncio.to_thread(stub.wait_asked)

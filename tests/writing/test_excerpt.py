@@ -1,6 +1,7 @@
 """The excerpt writer: the best passages are told in the book's words, each under a line that says where it is from."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from chapterverse.evidence.citations import Proven
 from chapterverse.evidence.passages import Evidence
@@ -75,14 +76,42 @@ async def test_the_last_answer_is_not_told_again() -> None:
     assert await shown(repeated) == []
 
 
-async def test_of_what_the_last_answer_showed_only_what_answers_is_told() -> None:
+def after(text: str, shown_before: str, units: Mapping[str, float], told: Sequence[str] = ()) -> Task:
+    """A follow-up on a text of which some was shown before, with logits of units by how they begin."""
+    given = task("with a card?", [(chunk("Gazebo", text), 3.0)], history=(Turn("", "What is it?", shown_before),))
+    scores = {unit.start: units.get(unit.text.split()[0], -5.0) for unit in given.passages[0].units}
+    reading = Reading(3.0, 3.0, scores, frozenset(text.index(one) for one in told))
+    return replace(given, readings=(reading,))
+
+
+async def quotes(given: Task) -> list[str]:
+    return [one.statement.text for one in await shown(given) if one.kind == "quoted"]
+
+
+async def test_of_what_was_shown_before_only_what_answers_now_is_told() -> None:
     text = "Gazebo is a simulator for robots. Graphics cards are not needed."
-    given = task("with a card?", [(chunk("Gazebo", text), 3.0)], history=(Turn("", "What is Gazebo?", text),))
-    told, fresh = sorted(given.readings[0].units)
-    reading = Reading(3.0, 3.0, {told: -5.0, fresh: 3.0}, frozenset({told}))
-    again = Task(given.question, given.evidence, given.passages, "", 1.0, history=given.history, readings=(reading,))
-    quoted = [one.statement.text for one in await shown(again) if one.kind == "quoted"]
-    assert quoted == ["Graphics cards are not needed."]
+    assert await quotes(after(text, text, {"Graphics": 3.0}, told=["Gazebo"])) == ["Graphics cards are not needed."]
+
+
+async def test_a_follow_up_is_filled_with_what_was_not_shown_before() -> None:
+    seen, new = (
+        "Gazebo is a simulator for robots. Graphics cards are not needed.",
+        "Two cores are enough. Disks are small.",
+    )
+    given = after(f"{seen} {new}", f"From “Gazebo”:\n\n{seen} [1]", {"Graphics": 3.0}, told=["Gazebo"])
+    assert await quotes(given) == [f"Graphics cards are not needed. {new}"]
+
+
+async def test_what_is_new_does_not_draw_an_excerpt_away_from_what_answers() -> None:
+    seen, new = f"Cards are needed. Long {'words ' * 110}end here.", " ".join(f"New{at} is said." for at in range(24))
+    (told,) = await quotes(after(f"{seen} {new}", seen, {"Cards": -2.0}))
+    assert "Cards are needed." in told
+
+
+async def test_a_follow_up_is_answered_in_two_ways_that_are_nearly_as_likely() -> None:
+    both = [(chunk("Gazebo", GAZEBO), 3.0), (chunk("Unity", UNITY), 1.0)]
+    assert await quotes(task("why?", both)) == [GAZEBO]
+    assert await quotes(task("why?", both, history=(Turn("", "What is Gazebo?", "A simulator."),))) == [GAZEBO, UNITY]
 
 
 async def test_without_readings_nothing_is_told() -> None:

@@ -142,7 +142,7 @@ def test_what_is_a_unit_number(said: str, text: str, named: str) -> None:
     assert told(said) == [("paragraph", text, named)]
 
 
-def test_numbers_alone_say_nothing() -> None:
+def test_unit_numbers_without_text_are_no_statement() -> None:
     assert told("[1] [2][3]\n\n[4, 5] 【6】 [7-9]\n\n- [1]\n\n***\n\n##\n") == []
 
 

@@ -1,6 +1,6 @@
-"""The prompts: checked when they are loaded."""
+"""The prompts that ship."""
 
-from pathlib import Path
+import re
 
 import pytest
 
@@ -25,12 +25,11 @@ def test_a_selection_knows_of_no_tool() -> None:
     assert "search" not in prompts.SELECTION
 
 
-@pytest.mark.parametrize("text", ["", "no place", "{refusal} {refusal}", "{refusal} {other}"])
-def test_a_broken_file_is_refused_when_it_is_loaded(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "answer.md").write_text(text, "utf-8")
-    monkeypatch.setattr(prompts, "_FOLDER", tmp_path)
-    with pytest.raises(ValueError, match=r"answer\.md"):
-        prompts._read("answer.md", "refusal")
+@pytest.mark.parametrize("name", ["ANSWER", "SELECTION", "SEARCH_TOOL", "STANDALONE", "SUBJECT"])
+def test_a_prompt_has_text_and_only_the_places_that_are_filled(name: str) -> None:
+    prompt = getattr(prompts, name)
+    assert len(prompt) > 50
+    assert re.findall(r"\{\w+\}", prompt) == (["{refusal}"] if name in ("ANSWER", "SELECTION") else [])
 
 
 def test_the_tool_offers_every_filter_but_those_that_the_reader_chooses() -> None:

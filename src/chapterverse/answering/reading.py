@@ -66,11 +66,8 @@ def _better(whole: Book, sides: Sequence[Book]) -> Book:
     if whole.readings and whole.readings[0].score >= least:
         return whole
     best = {side.found.results[0].content_hash: side for side in sides}.values()
-    chunks = [side.found.results[0].model_copy(update={"rank": rank}) for rank, side in enumerate(best, start=1)]
     readings = tuple(replace(side.readings[0], answers=least, score=least) for side in best)
-    return Book(
-        whole.found.model_copy(update={"results": chunks, "total_results": len(chunks)}), readings, whole.missing
-    )
+    return Book(whole.found.with_results([side.found.results[0] for side in best]), readings, whole.missing)
 
 
 async def _read_whole(
@@ -83,9 +80,7 @@ async def _read_whole(
     chunks = found.results
     readings = await read_passages(question, turns, chunks, reader)
     order = sorted(range(len(chunks)), key=lambda at: (-readings[at].score, at))[: request.top_k]
-    ranked = [chunks[at].model_copy(update={"rank": rank}) for rank, at in enumerate(order, start=1)]
-    result = found.model_copy(update={"results": ranked, "total_results": len(ranked)})
-    return Book(result, tuple(readings[at] for at in order), tuple(missing))
+    return Book(found.with_results([chunks[at] for at in order]), tuple(readings[at] for at in order), tuple(missing))
 
 
 async def read_passages(
@@ -136,9 +131,9 @@ async def candidates(question: str, turns: Sequence[Turn], request: RetrievalReq
         *(retrieve_with_retry(one, engines.embedder, engines.index, also) for one in searches)
     )
     rows = zip_longest(*(found.results for found in results))
-    merged = list({chunk.content_hash: chunk for row in rows for chunk in row if chunk is not None}.values())
+    merged = {chunk.content_hash: chunk for row in rows for chunk in row if chunk is not None}
     query = joined if leans(question) else question
-    return results[0].model_copy(update={"results": merged, "total_results": len(merged), "query": query})
+    return results[0].with_results([*merged.values()]).model_copy(update={"query": query})
 
 
 def _passage(chunk: ChunkResult) -> Passage:

@@ -6,7 +6,7 @@ from typing import Final
 
 from chapterverse.answering.scope import Scope, Selection
 from chapterverse.language import content_words, stem, stems
-from chapterverse.models import ChunkResult, Place, RetrievedPassage, SearchResult
+from chapterverse.models import RetrievedPassage, SearchResult
 from chapterverse.topic import shorten
 
 NOT_FOUND: Final = "I couldn't find relevant information in the documentation for your question."
@@ -41,15 +41,11 @@ def is_refusal(sentence: str) -> bool:
     return _REFUSAL.fullmatch(sentence.strip(" *_")) is not None
 
 
-def announce(chunk: ChunkResult) -> RetrievedPassage:
-    """A passage as it is named to a reader."""
-    return RetrievedPassage(**chunk.model_dump(include=set(Place.model_fields)), score=chunk.relevance_score)
-
-
 def nearest_sections(found: SearchResult) -> list[RetrievedPassage]:
     """The sections that come nearest to a question, each once, best first."""
     best = {chunk.source_url: chunk for chunk in reversed(found.results)}
-    return [announce(best[url]) for url in list(dict.fromkeys(chunk.source_url for chunk in found.results))[:NEAREST]]
+    urls = list(dict.fromkeys(chunk.source_url for chunk in found.results))[:NEAREST]
+    return [RetrievedPassage.of(best[url]) for url in urls]
 
 
 def advise(question: str, scope: Scope, nearest: Sequence[RetrievedPassage]) -> str:

@@ -27,10 +27,9 @@ from chapterverse.errors import (
     ValidationFailed,
     error_named,
 )
-from chapterverse.evidence.citations import Proven, Renderer
+from chapterverse.evidence.citations import Renderer
 from chapterverse.evidence.gate import Gate
 from chapterverse.evidence.passages import Evidence, IssuedPassage
-from chapterverse.evidence.statement import Statement
 from chapterverse.fields import MAX_QUERY_CHARS
 from chapterverse.models import (
     NO_SELECTION,
@@ -148,9 +147,9 @@ async def _read(prepared: Prepared, services: Services) -> Prepared:
     """Search, and let the section reader rank what was found."""
     searching = time.perf_counter()
     asked = prepared.asked
-    # Who asks the same again wants the same answer.
-    again = any(asked.casefold() == turn.query.casefold() for turn in prepared.turns)
-    turns = () if again else prepared.turns
+    if any(asked.casefold() == turn.query.casefold() for turn in prepared.turns):
+        prepared = replace(prepared, turns=())  # the same question again gets the same answer, not a follow-up's
+    turns = prepared.turns
     scope = await read_book(asked, turns, _search_request(prepared, services), services, services.reader)
     question = together(turns, asked) if turns and leans(asked) else prepared.question
     return replace(prepared, question=question, scope=scope, retrieval_ms=_since(searching))
@@ -208,27 +207,28 @@ class _Answer:
             is_refusal=refusals.is_refusal,
         )
         self.text: list[str] = []
-        self.searches: list[SearchRecord] = []
-        self.finished: Finished | None = None
+        self.searches = [_record(prepared.found, prepared.filters)] if prepared.found else []
         self.generation_ms = 0.0
 
     async def events(self) -> AsyncGenerator[Event, None]:
         """The events of the answer, in order."""
-        scope = self.prepared.scope
-        if isinstance(scope, Book):
-            self.searches.append(_record(scope.found, self.prepared.filters))
-            yield RetrievedEvent(passages=[refusals.announce(chunk) for chunk in scope.found.results])
         refusal = await self._refusal_before_writing()
-        if refusal is None:
-            started = time.perf_counter()
-            try:
-                async with aclosing(self.gate.prove(self._drafts())) as shown:
+        started = time.perf_counter()
+        # The model is asked before the reader is told what was found: to tell it takes time, and so does the model.
+        shown = self.gate.prove(self.services.writer.write(self._task())) if refusal is None else None
+        try:
+            if found := self.prepared.found:
+                yield RetrievedEvent(passages=[RetrievedPassage.of(chunk) for chunk in found.results])
+            if shown is not None:
+                async with aclosing(shown):
                     async for proven in shown:
                         piece = self.renderer.write(proven)
                         self.text.append(piece.content)
                         yield piece
-            finally:
-                self.generation_ms = _since(started)
+        finally:
+            await self.gate.close()
+            self.generation_ms = _since(started) if shown is not None else 0.0
+        if refusal is None:
             refusal = None if self.gate.counts.shown else self._refusal()
             if (versions := self.renderer.versions_told()) is not None:
                 self.text.append(versions.content)
@@ -239,27 +239,18 @@ class _Answer:
         yield SourcesEvent(sources=list(self.renderer.sources))
         yield await self._done(refused=refusal is not None)
 
-    async def _drafts(self) -> AsyncGenerator[Statement | Proven, None]:
-        async with aclosing(self.services.writer.write(self._task())) as events:
-            async for event in events:
-                if isinstance(event, Finished):
-                    self.finished = event
-                else:
-                    yield event
-
     def _task(self) -> Task:
         prepared, scope = self.prepared, self.prepared.scope
         context = self.services.settings.max_conversation_history // 2  # turns, of two messages each
         history = prepared.turns[-context:] if context else ()
-        task = Task(prepared.question, self.evidence, (), self._refusal(), self.seconds, history)
+        task = Task(prepared.question, self.evidence, (), self._refusal(), self.seconds, history, None, scope.readings)
         if isinstance(scope, Selection):
-            return replace(task, passages=(self.evidence.issue_text(scope.text),), readings=scope.readings)
+            return replace(task, passages=(self.evidence.issue_text(scope.text),))
         return replace(
             task,
             question=prepared.asked if scope.readings else prepared.question,
             passages=tuple(self.evidence.issue(scope.found.results)),
             search=self._search_again,
-            readings=scope.readings,
             page=self.services.index.page,
         )
 
@@ -307,7 +298,7 @@ class _Answer:
     async def _done(self, *, refused: bool) -> DoneEvent:
         prepared, counts, usage = self.prepared, self.gate.counts, self.gate.usage
         # A run that a limit cut off cannot tell what it took: each search of the model's own was one call more.
-        took = self.finished or Finished(llm_calls=max(1, len(self.searches)) if self.generation_ms else 0)
+        took = self.gate.finished or Finished(llm_calls=max(1, len(self.searches)) if self.generation_ms else 0)
         cut_short = took.stopped or self.gate.truncated
         status: Status = "refused" if refused else "truncated" if cut_short else "answered"
         value = 0.0 if refused else self._confidence()

@@ -1,1 +1,1 @@
-"""The HTTP door: routes, errors, and nothing that decides what an answer says."""
+"""The HTTP interface: routes, errors, and nothing that decides what an answer says."""

@@ -1,4 +1,4 @@
-"""Who asks: the client's address, seen through trusted proxies only, or the API key it sent.
+"""Identifies the client: its address, from trusted proxies only, or the API key it sent.
 
 Keys are not kept: only digests are compared, stored and passed on.
 """

@@ -1,4 +1,4 @@
-"""OpenAI's chat completions as this server speaks them: requests, answers, chunks, errors.
+"""OpenAI's chat completions as this server offers them: requests, answers, chunks, errors.
 
 Names and nesting are OpenAI's; `citations` in an answer and `chapterverse` in a request are ours. Other fields that
 OpenAI's clients send are accepted and ignored.

@@ -147,7 +147,7 @@ async def _gone(_: Request, __: Exception) -> Response:
 
 
 class Unexpected:
-    """Answers what nobody foresaw, inside of all other wrappers, so that this answer has their headers, too."""
+    """Answers unexpected errors: the innermost middleware, so that the answer has the headers of the others."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

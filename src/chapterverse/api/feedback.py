@@ -18,7 +18,7 @@ async def give_feedback(body: FeedbackRequest, services: ServicesOf) -> Feedback
 
 
 async def keep_feedback(body: FeedbackRequest, services: Services) -> FeedbackKept:
-    """Keep feedback, whichever door it came through."""
+    """Store feedback, from HTTP, MCP or Python."""
     kept: FeedbackKept | None = await services.conversations.rate(body)
     if kept is None:
         of_session = f" in session {body.session_id}" if body.session_id else ""

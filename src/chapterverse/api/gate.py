@@ -25,7 +25,7 @@ OPEN_ANSWERS: Final = 500  # that may be under way, those included that wait: ea
 class Slot:
     """The right to work, of one request. It can be given back for a while, or for good."""
 
-    def __init__(self, gate: "Gate", client: str) -> None:
+    def __init__(self, gate: "SlotQueue", client: str) -> None:
         self._gate = gate
         self._client = client
         self._since: float | None = None  # when it was taken; None: it is not held
@@ -49,7 +49,7 @@ class Slot:
         await self.take(again=True)
 
 
-class Gate:
+class SlotQueue:
     """Slots, and the queue for them."""
 
     def __init__(
@@ -96,7 +96,7 @@ class Gate:
 
     async def enter(self, client: str, *, again: bool = False) -> None:
         """Take a slot in turn; `again`: before all others, and whatever the length of the queue."""
-        if self.running < self._slots:  # then nobody waits
+        if self.running < self._slots:  # then no request waits
             self.running += 1
             return
         if self.waiting >= self._queue and not again:
@@ -130,7 +130,7 @@ class Gate:
         self._leave()
 
     def _leave(self) -> None:
-        """Hand the slot to the next client in turn, who goes to the end of the round if it has more waiting."""
+        """Give the slot to the next client in turn. It goes to the end of the round if it has more requests waiting."""
         while self._turns:
             client, line = self._turns.popitem(last=False)
             turn = line.popleft()

@@ -111,7 +111,7 @@ def _joined(pieces: Iterable[str]) -> str:
 
 
 def link_to(url: str) -> str:
-    """An address of ours, which renderers make a link of. One that is not of the web is text."""
+    """An address as Markdown, which renderers turn into a link. Without http or https it stays text."""
     if not url.lower().startswith(("http://", "https://")):
         return inert_line(url)
     return quote(url, safe="/:?#@!$&'*+,;=%~-._")  # encodes blanks, brackets and the like, which end an address

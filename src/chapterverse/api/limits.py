@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from chapterverse.api.clients import Client, Clients
 from chapterverse.api.errors import error_response, path_of
-from chapterverse.api.gate import Gate, Slot
+from chapterverse.api.gate import Slot, SlotQueue
 from chapterverse.api.rates import RateLimits
 from chapterverse.api.request_log import note, started_at
 from chapterverse.config import REQUEST_SECONDS, Settings
@@ -102,12 +102,12 @@ class Guard:
     async def _admit(self, scope: Scope) -> Client:
         path = path_of(scope)
         address = self._clients.by_address(scope)
-        if (door := _under(path, _KEYED)) is None:
+        if (route := _under(path, _KEYED)) is None:
             if path == "/health" and self._clients.sends_key(scope):
                 with suppress(Unauthorized):
                     scope["chapterverse.keyed"] = await self._keyed(scope, address) is not None
             return address
-        scope["chapterverse.door"] = door  # for the log of a request that reaches no route
+        scope["chapterverse.route"] = route  # for the log of a request that reaches no route
         note(scope, client=pseudonym(address.name))
         client = await self._keyed(scope, address) or address
         if _under(path, _COUNTED):
@@ -116,7 +116,7 @@ class Guard:
         return client
 
     async def _keyed(self, scope: Scope, address: Client) -> Client | None:
-        """The client by its key; a wrong key is counted, so that nobody can guess for long."""
+        """The client by its key; a wrong key is counted, so that keys cannot be guessed."""
         try:
             return self._clients.by_key(scope)
         except Unauthorized:
@@ -142,7 +142,7 @@ def deadline_of(request: Request) -> float:
 @asynccontextmanager
 async def admitted(request: Request) -> AsyncIterator[Slot]:
     """Hold one of the slots for requests that work at once, waiting for it in turn."""
-    gate: Gate = request.app.state.gate
+    gate: SlotQueue = request.app.state.gate
     client: Client = request.scope["chapterverse.client"]
     async with gate.slot(client.name) as slot:
         yield slot
@@ -150,7 +150,7 @@ async def admitted(request: Request) -> AsyncIterator[Slot]:
 
 def open_answer(request: Request) -> AbstractAsyncContextManager[None]:
     """Be one of the answers that may be under way at once."""
-    gate: Gate = request.app.state.gate
+    gate: SlotQueue = request.app.state.gate
     return gate.answer()
 
 
@@ -164,5 +164,5 @@ async def in_time(request: Request) -> AsyncIterator[None]:
         raise AgentUnavailable(f"The answer took longer than {REQUEST_SECONDS:g} seconds. Ask again.") from None
 
 
-def _under(path: str, doors: tuple[str, ...]) -> str | None:
-    return next((door for door in doors if path == door or path.startswith(door + "/")), None)
+def _under(path: str, routes: tuple[str, ...]) -> str | None:
+    return next((route for route in routes if path == route or path.startswith(route + "/")), None)

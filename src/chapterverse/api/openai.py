@@ -136,7 +136,7 @@ def _turns(messages: Sequence[ChatMessage]) -> Iterator[Turn]:
 
 
 def _without_notes(text: str) -> str:
-    """An answer of this door as it was before its markers became footnotes."""
+    """An answer of this API as it was before its markers became footnotes."""
     lines = text.split("\n")
     end = next((number for number, line in enumerate(lines) if _NOTES.match(line)), len(lines))
     return _NOTE.sub(r"[\1]", unescaped("\n".join(lines[:end]))).strip()

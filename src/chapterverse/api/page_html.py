@@ -11,6 +11,7 @@ from html import escape
 from itertools import count, pairwise
 from typing import Final
 
+from chapterverse.book import CAPTION
 from chapterverse.models import PageBlock, PageMark, RenderedPage
 
 Attributes = dict[str, str | None]
@@ -20,10 +21,9 @@ _EMPTY: Final = {"img", "br", "input"}  # elements without an end tag
 _ITEM: Final = re.compile(r"( *)(?:[-*+•] |(\d+)\. )")
 _RULE: Final = re.compile(r"\|(?: *:?-+:? *\|)+")
 _CODE: Final = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
-_MATH: Final = re.compile(
-    r"\$\$[^$]+\$\$|(?<![\w$\\])\$(?=[^\s$])[^$\n]{0,300}?[\\^_={][^$\n]{0,300}?(?<=[^\s$])\$(?![\w$])", re.A
-)
-_TAGS: Final = {"emphasis": "em", "strong": "strong", "code": "code", "sub": "sub", "sup": "sup"}
+_TAGS: Final = {
+    "emphasis": "em", "strong": "strong", "code": "code", "sub": "sub", "sup": "sup", "footnote": "small"
+}  # fmt: skip
 _TONES: Final = {
     "note": "note info abstract seealso example quote",
     "tip": "tip hint success question",
@@ -75,7 +75,7 @@ class _Line:
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """A mark, or code and maths that are marked in the text itself: then `ticks` at either end are not shown."""
+    """A mark, or code that is marked in the text itself. `ticks` at either end of code and formulas are not shown."""
 
     kind: str
     start: int
@@ -100,6 +100,8 @@ class _Rendering:
         self._lists: dict[int, _List] = {}  # by the identity of its last item
         self._next_mark = 0
         self._in_table = False
+        self._figure_above: Node | None = None  # that the next block may be the caption of
+        self._caption: Node | None = None  # of the table that follows
         self._notes: set[str] = set()
         self._kinds: dict[str, Callable[[PageBlock, int], Node | None]] = {
             "heading": self._heading,
@@ -116,8 +118,8 @@ class _Rendering:
         nodes: list[Node] = []
         for block in self._page.blocks:
             inside = min(block.inside, len(self._around))
-            make = self._kinds.get(block.kind)
-            made = make(block, inside) if make else self._paragraph(block.start, block.end)
+            made = self._kinds.get(block.kind, self._prose)(block, inside)
+            self._figure_above = made if block.kind == "image" else None
             if made is not None and inside:
                 self._around[inside - 1].add(made)
             elif made is not None:
@@ -154,7 +156,8 @@ class _Rendering:
         head = node("thead", node("tr", *self._cells(rows[0], "th"))) if named else None
         body = node("tbody", *(node("tr", *self._cells(line, "td")) for line in rows[2 if ruled else 0 :]))
         self._in_table = False
-        table = node("table", head, body, dir="auto")
+        caption, self._caption = self._caption, None
+        table = node("table", caption, head, body, dir="auto")
         return node("div", table, class_="table", tabindex="0", role="group", aria_label="Table")
 
     def _cells(self, line: _Line, tag: str) -> Iterator[Node]:
@@ -232,9 +235,9 @@ class _Rendering:
         kind = block.info.split(" ")[0]
         tone = next((tone for tone, kinds in _TONES.items() if kind in kinds.split()), "note")
         made = node("div", class_=f"aside tone-{tone}", role="note", dir="auto")
-        label = re.match(r"([^\n:]{1,80}):(?: |$)", self._text[block.start : block.end])
+        label = re.match(rf"({re.escape(block.caption)}):?(?:\s|$)", self._text[block.start : block.end])
         if label:
-            made.add(node("p", label[1], class_="label"))
+            made.add(self._inline(node("p", class_="label"), block.start, block.start + label.end(1)))
         self._flow(made, block.start + (label.end() if label else 0), block.end)
         self._begun = [made]
         return made
@@ -270,13 +273,24 @@ class _Rendering:
         named = re.fullmatch(r"\[Image: (.*)\]", self._text[block.start : block.end], re.DOTALL)
         shown = self._picture(block.source, named[1] if named else "")
         attributes = None if block.source else self._leading(block.info)
-        caption = node("figcaption", block.caption, dir="auto") if block.caption else None
-        return node("figure", Node("a", attributes).add(shown) if attributes else shown, caption)
+        return node("figure", Node("a", attributes).add(shown) if attributes else shown)
 
     def _picture(self, source: str, title: str) -> Node:
         if not source:
             return node("span", title or "image", class_="picture", dir="auto")
         return node("img", src=self._root + source, alt=title, loading="lazy")
+
+    def _prose(self, block: PageBlock, _: int) -> Node | None:
+        """A paragraph, or the caption of the image above it or of the table below it."""
+        if block.info != CAPTION:
+            return self._paragraph(block.start, block.end)
+        caption = node("figcaption" if self._figure_above else "caption", dir="auto")
+        self._inline(caption, block.start, block.end)
+        if self._figure_above:
+            self._figure_above.add(caption)
+        else:
+            self._caption = caption
+        return None
 
     def _paragraph(self, start: int, end: int) -> Node:
         return self._inline(node("p", dir="auto"), start, end)
@@ -289,7 +303,7 @@ class _Rendering:
             start = stop + 1
 
     def _inline(self, parent: Node, start: int, end: int, begin: int | None = None) -> Node:
-        """Text with its marks, and `code` and maths. Blocks come in order, and so do marks."""
+        """Text with its marks, and `code`. Blocks come in order, and so do marks."""
         marks = self._page.marks
         while self._next_mark < len(marks) and marks[self._next_mark].start < (start if begin is None else begin):
             self._next_mark += 1
@@ -299,13 +313,10 @@ class _Rendering:
                 break
             mark = marks[index]
             if mark.end <= end:
-                spans.append(_Span(mark.kind, max(mark.start, start), max(mark.end, start), mark))
+                signs = (2 if self._text.startswith("$$", mark.start) else 1) if mark.kind == "math" else None
+                spans.append(_Span(mark.kind, max(mark.start, start), max(mark.end, start), mark, signs))
         text = self._text[start:end]
         spans += (_Span("code", start + m.start(), start + m.end(), ticks=len(m[1])) for m in _CODE.finditer(text))
-        spans += (
-            _Span("math", start + m.start(), start + m.end(), ticks=2 if m[0].startswith("$$") else 1)
-            for m in _MATH.finditer(text)
-        )
         spans.sort(key=lambda span: (span.start, -span.end))
         self._nest(parent, start, end, spans)
         return parent
@@ -327,7 +338,7 @@ class _Rendering:
     def _span(self, parent: Node, span: _Span, inner: Iterable[_Span]) -> None:
         if span.kind == "image" and span.mark:
             parent.add(self._picture(span.mark.source, span.mark.title))
-        elif span.kind == "footnote" and span.mark:
+        elif span.kind == "footnote" and span.mark and not self._says_note(span):
             label = span.mark.target
             first = f"Footnote {label}" if label not in self._notes else None
             self._notes.add(label)
@@ -336,8 +347,13 @@ class _Rendering:
             made = self._element(span)
             parent.add(made)
             quiet = span.ticks or 0
+            power = span.kind == "sup" and self._text.startswith("^", span.start)  # it is raised instead
             within = [one for one in inner if span.ticks is None or one.ticks is None]
-            self._nest(made, span.start + quiet, span.end - quiet, within)
+            self._nest(made, span.start + (1 if power else quiet), span.end - quiet, within)
+
+    def _says_note(self, span: _Span) -> bool:
+        """Whether the text of a footnote stands where it is cited."""
+        return span.mark is not None and self._text[span.start : span.end] not in ("", f"[{span.mark.target}]")
 
     def _element(self, span: _Span) -> Node:
         if span.kind == "math":

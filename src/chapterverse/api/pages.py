@@ -1,4 +1,4 @@
-"""Pages as the doors give them: what is stored, in the types of the contract. Never formats HTTP."""
+"""Pages in the types of the API, for HTTP, MCP and the reader page."""
 
 from collections.abc import Iterable
 from pathlib import Path

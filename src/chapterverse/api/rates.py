@@ -40,7 +40,7 @@ class RateLimits:
 
     @property
     def redis(self) -> "RedisWindow | None":
-        """The way to Redis, for whoever keeps something else there."""
+        """The connection to Redis, for other users of it."""
         return self._shared
 
     async def take(self, client: str, allowed: int) -> None:
@@ -84,7 +84,7 @@ class OwnWindow:
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._clients: OrderedDict[str, deque[float]] = OrderedDict()  # who came last is last
+        self._clients: OrderedDict[str, deque[float]] = OrderedDict()  # the most recent client is last
 
     def __len__(self) -> int:
         return len(self._clients)

@@ -129,7 +129,7 @@ class _Shell:
         return len(self.editions) > 1
 
     async def open(self, services: Services) -> PageList:
-        """The book's pages. Where a key is needed they are not for everybody."""
+        """The book's pages. Where an API key is needed, the pages need it, too."""
         if self.settings.api_keys:
             raise RetrievalUnavailable("The page is sent without the book.")
         whole: Services = self.request.app.state.services  # also under the address of one edition

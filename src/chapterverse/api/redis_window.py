@@ -1,4 +1,4 @@
-"""The moving window in Redis, for all workers together: one call counts everybody who asks at the same moment.
+"""The moving window in Redis, for all workers together: one call counts all requests of the same moment.
 
 `shared_health` calls Redis through it as well. Time is Redis's own, so that hosts whose clocks differ count alike.
 Every failure is an `InternalError`; `rates` decides who counts then. Imported only where `REDIS_URL` is set.
@@ -47,7 +47,7 @@ _Asked = tuple[str, int, "asyncio.Future[float]"]
 
 
 class RedisWindow:
-    """Counts in Redis. Who comes while a call is under way shares the next one."""
+    """Counts in Redis. Requests that arrive during a call share the next one."""
 
     def __init__(self, url: str, seconds: int) -> None:
         self._window = seconds * 1000
@@ -97,7 +97,7 @@ class RedisWindow:
                 try:
                     waits = await self._count(batch)
                 except InternalError as failure:
-                    # Those who still wait would wait in vain.
+                    # The requests that still wait would fail, too.
                     for *_, answer in (*batch, *self._waiting):
                         if not answer.done():
                             answer.set_exception(failure)

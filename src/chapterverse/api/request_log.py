@@ -16,7 +16,7 @@ from chapterverse.telemetry import Telemetry
 
 log = logging.getLogger("chapterverse.requests")
 
-CLIENT_GONE = 499  # as proxies log it: nobody was there to take the answer
+CLIENT_GONE = 499  # as proxies log it: the client closed the connection
 _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}  # others would multiply the metrics
 _QUIET = {"/livez", "/readyz", "/health", "/metrics"}  # asked every few seconds by machines
 
@@ -73,4 +73,4 @@ def started_at(scope: Scope) -> float:
 
 def _route(scope: Scope) -> str:
     """The template, so that ids do not multiply the metrics; whatever matches no route is one kind."""
-    return str(getattr(scope.get("route"), "path", None) or scope.get("chapterverse.door") or "unmatched")
+    return str(getattr(scope.get("route"), "path", None) or scope.get("chapterverse.route") or "unmatched")

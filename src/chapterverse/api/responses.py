@@ -196,7 +196,7 @@ class ResponseForm(Footnotes):
         return self._whole(answer.answer, answer.sources, answer.status == "truncated", answer.metadata)
 
     def write(self, event: Event) -> bytes:
-        """The events that one of ours becomes."""
+        """The events of the Responses API for one event of an answer."""
         match event:
             case RetrievedEvent():
                 return self._begin()

@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 SECONDS: Final = 0.2  # for one call, which takes a millisecond
 RETRY_SECONDS: Final = 5.0  # after a failure Redis is left alone for so long
-LOCK_SECONDS: Final = PROBE_SECONDS + 0.5  # then whoever probes is taken for dead
+LOCK_SECONDS: Final = PROBE_SECONDS + 0.5  # then the worker that probes is taken for dead
 LOOK_SECONDS: Final = 0.05  # between two looks at what another worker is about to tell
 MOST: Final = 1000  # characters of a message
 _THIS_HOST: Final = ("", "localhost", "host.docker.internal")

@@ -77,7 +77,7 @@ class EventStream(Response):
         async for event in self._events:
             last = isinstance(event, DoneEvent | ErrorEvent)
             await self._send(send, self._write(event), last=last)
-            self._ended = last  # not before: whoever waits for a slow reader has sent nothing yet
+            self._ended = last  # not before: while a slow reader is waited for, nothing has been sent yet
 
     async def _part(self, send: Send, reason: ChapterverseError) -> None:
         """End the stream as every stream ends."""

@@ -4,7 +4,7 @@ They are in `web/` beside this package and are read once. No other file of the d
 
 A file is served at `/assets/VERSION/NAME`, where the version is a hash of them all: a browser keeps it for good and
 never asks again, and a new release has new addresses. A script or style is served with those it imports written before
-it, so that it takes one request (`joined`). Whoever needs the address of a file asks `asset_path(name)`; a new file is
+it, so that it takes one request (`joined`). `asset_path(name)` gives the address of a file; a new file is
 added to `ASSETS`, or to `RELEASED` where others made it.
 """
 
@@ -52,7 +52,7 @@ RELEASED: Final[dict[str, tuple[str, str]]] = {
         for font in ("inter", "inter-ext", "source-serif", "source-serif-ext", "source-serif-italic")
     },
 }
-# Nothing from elsewhere, nothing inline, in nobody's frame.
+# Nothing from other hosts, nothing inline, no frames.
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; connect-src 'self'; "
     "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

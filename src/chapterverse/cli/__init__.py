@@ -51,7 +51,7 @@ def main(verbose: bool) -> None:
       chapterverse key                     an API key for a client, and its digest for the server
       chapterverse doctor                  which engine each part uses, why, and how it does
     """
-    # What a reader must know is printed by the commands themselves; the log repeats it for whoever looks for a cause.
+    # What a reader must know is printed by the commands themselves; the log repeats it for debugging.
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     logging.getLogger("chapterverse").setLevel(logging.INFO if verbose else logging.CRITICAL)
     for stream in (sys.stdin, sys.stdout, sys.stderr):

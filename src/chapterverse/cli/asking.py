@@ -82,7 +82,7 @@ async def ask(
 
 
 async def _save_proof(question: str, answer: "ChatResponse", services: "Services", path: Path) -> None:
-    from chapterverse.evidence.proofs import make_proof, save_proof
+    from chapterverse.evaluation.proofs import make_proof, save_proof
     from chapterverse.terminal import show_note
 
     save_proof(await make_proof(question, answer, services.index), path)
@@ -125,7 +125,7 @@ async def _database_starting(services: "Services") -> AsyncGenerator[None, None]
 
 
 async def start_conversations(services: "Services") -> None:
-    """Start the database, unless there is no book: whoever looks in the wrong folder wants no home made there. What
+    """Start the database, unless there is no book: in a wrong folder no home must be made. What
     fails is told when it is needed."""
     with contextlib.suppress(ChapterverseError):
         await services.index.manifest()

@@ -73,7 +73,7 @@ class Background:
                 loop.call_soon_threadsafe(cancel)
 
     async def _live(self) -> None:
-        """Keep the services open until this is cancelled; what fails in opening is told to whoever wants them."""
+        """Keep the services open until this is cancelled; an error in opening them is raised where they are used."""
         async with contextlib.AsyncExitStack() as closing:
             self._main = cast("asyncio.Task[None]", asyncio.current_task())
             self._opened = asyncio.create_task(closing.enter_async_context(self._opening()))

@@ -15,8 +15,8 @@ from chapterverse.editions import NAMELESS
 from chapterverse.errors import NotFound, ValidationFailed
 
 if TYPE_CHECKING:
-    from chapterverse.answering.refusal_rate import RefusalRate
     from chapterverse.book import Edition
+    from chapterverse.evaluation.refusal_rate import RefusalRate
     from chapterverse.index import Index
     from chapterverse.models import SearchFilters
     from chapterverse.services import Engines
@@ -284,8 +284,8 @@ async def calibrate(false_answers: float | None, book: tuple[str, ...], version:
       chapterverse calibrate
       chapterverse calibrate --false-answers 0.05
     """
-    from chapterverse.answering.refusal_rate import refusal_rate
     from chapterverse.config import Settings
+    from chapterverse.evaluation.refusal_rate import refusal_rate
     from chapterverse.ingestion.pipeline import Workshop, recalibrate
     from chapterverse.retrieval import calibration_of, editions_in, false_answers_in
     from chapterverse.terminal.book import show_calibration, show_refusal_rate
@@ -310,6 +310,6 @@ async def calibrate(false_answers: float | None, book: tuple[str, ...], version:
 
 
 async def _rate(engines: "Engines", edition: "Edition") -> "RefusalRate":
-    from chapterverse.answering.refusal_rate import refusal_rate
+    from chapterverse.evaluation.refusal_rate import refusal_rate
 
     return await refusal_rate(engines, edition_filters((edition.book,), (edition.version,)))

@@ -11,7 +11,7 @@ from chapterverse.cli.command import WORSE, command
 from chapterverse.errors import ValidationFailed
 
 if TYPE_CHECKING:
-    from chapterverse.evaluation.checking import Baseline, Finding
+    from chapterverse.evaluation.checking import Baseline, CheckFinding
     from chapterverse.evaluation.questions import Question
     from chapterverse.services import Services
 
@@ -78,7 +78,7 @@ async def check(
 
 async def _findings(
     questions: "list[Question]", known: "Baseline | None", services: "Services", concurrency: int
-) -> "list[Finding]":
+) -> "list[CheckFinding]":
     from chapterverse.evaluation.checking import compare_case
     from chapterverse.evaluation.running import ask_all
     from chapterverse.terminal.evaluation import EvaluationProgress
@@ -95,7 +95,7 @@ async def _findings(
     return [findings[question.id] for question in questions]
 
 
-async def _baseline(findings: "list[Finding]", services: "Services") -> "Baseline":
+async def _baseline(findings: "list[CheckFinding]", services: "Services") -> "Baseline":
     from chapterverse.evaluation.checking import Baseline
 
     manifest = await services.index.manifest()

@@ -42,7 +42,7 @@ def reported(run: Callable[P, int]) -> Callable[P, None]:
 
 
 def hint_for(failure: ChapterverseError) -> str:
-    """What helps after an error of ours; empty where its message says it all."""
+    """A hint after an error; empty if the message is enough."""
     if isinstance(failure, InternalError):
         return "Run `chapterverse -v …` to see the cause."
     if isinstance(failure, CollectionNotFoundError):

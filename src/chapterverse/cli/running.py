@@ -63,7 +63,7 @@ def serve(host: str, port: int, workers: int) -> int:
 
 @contextmanager
 def _counting_together(workers: int) -> Iterator[None]:
-    """A folder in which several workers count, so that each can tell the sum to whoever asks for metrics."""
+    """A folder in which several workers count, so that each can answer `/metrics` with the sum."""
     from chapterverse.telemetry import SHARED_COUNTS
 
     if workers == 1 or SHARED_COUNTS in os.environ:

@@ -22,7 +22,7 @@ async def verify(proof: Path, as_json: bool) -> int:
       chapterverse verify answer.json
     """
     from chapterverse.config import Settings
-    from chapterverse.evidence.proofs import load_proof, verify_proof
+    from chapterverse.evaluation.proofs import load_proof, verify_proof
     from chapterverse.terminal.proofs import show_checks
     from chapterverse.wiring import open_engines
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from chapterverse.book import Fingerprint
 from chapterverse.embeddings import Vectors
-from chapterverse.embeddings.remote import DEFAULT_LIMITS, Limits, Purpose, Remote, Service, Wire
+from chapterverse.embeddings.remote import DEFAULT_LIMITS, EmbeddingService, Limits, Purpose, RemoteEmbedder, Wire
 from chapterverse.errors import ConfigurationError
 
 # Models of one fixed size. Later ones are asked for a size with every request.
@@ -38,7 +38,7 @@ class CohereEmbedder:
         dimension = dimension or _DIMENSIONS.get(model)
         if dimension is None or dimension != _FIXED.get(model, dimension):
             raise ConfigurationError(f"COHERE_MODEL must be one of {', '.join(_DIMENSIONS)}.")
-        service = Service("cohere", "Cohere", base_url, model, dimension, api_key)
+        service = EmbeddingService("cohere", "Cohere", base_url, model, dimension, api_key)
         wire = Wire(
             path="v2/embed",
             request=self._request,
@@ -47,7 +47,7 @@ class CohereEmbedder:
             text_bytes=64 * self.window,  # far more than the window holds; the API cuts at the token
             call_bytes=1_000_000,
         )
-        self._remote = Remote(service, wire, limits)
+        self._remote = RemoteEmbedder(service, wire, limits)
 
     @property
     def fingerprint(self) -> Fingerprint:

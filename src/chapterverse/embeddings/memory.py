@@ -1,4 +1,4 @@
-"""An embedder that remembers: a question is embedded once for its search, its sentences and whoever asks it again.
+"""Wraps an embedder and caches its vectors: a question is embedded once, also when it is asked again.
 
 For answering only: an ingest embeds each passage once and keeps a journal.
 """

@@ -1,4 +1,4 @@
-"""Embeddings by OpenAI or by any server that speaks its API: Ollama, vLLM, TEI, llama.cpp.
+"""Embeddings by OpenAI or by any server with its API: Ollama, vLLM, TEI, llama.cpp.
 
 Batches, retries and the translation of errors are in `remote`.
 """
@@ -11,7 +11,7 @@ import numpy as np
 
 from chapterverse.book import Fingerprint
 from chapterverse.embeddings import Vectors
-from chapterverse.embeddings.remote import DEFAULT_LIMITS, Limits, Purpose, Remote, Service, Wire
+from chapterverse.embeddings.remote import DEFAULT_LIMITS, EmbeddingService, Limits, Purpose, RemoteEmbedder, Wire
 
 
 class OpenAIEmbedder:
@@ -28,7 +28,7 @@ class OpenAIEmbedder:
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         name = "OpenAI" if base_url.startswith("https://api.openai.com/") else "the embedding server"
-        service = Service("openai", name, base_url, model, dimension, api_key)
+        service = EmbeddingService("openai", name, base_url, model, dimension, api_key)
         wire = Wire(
             path="embeddings",
             request=self._request,
@@ -38,7 +38,7 @@ class OpenAIEmbedder:
             text_bytes=self.window,
             call_bytes=300_000,  # the API's limit, in tokens
         )
-        self._remote = Remote(service, wire, limits)
+        self._remote = RemoteEmbedder(service, wire, limits)
 
     @property
     def fingerprint(self) -> Fingerprint:

@@ -58,8 +58,8 @@ DEFAULT_LIMITS = Limits()
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
-    """Who is asked, for which model, with which key."""
+class EmbeddingService:
+    """The service, its model and its key."""
 
     provider: str  # "cohere"
     name: str  # what people call it
@@ -110,10 +110,10 @@ class Wire:
     call_bytes: int  # of all texts of a call
 
 
-class Remote:
+class RemoteEmbedder:
     """Asks one service. Engines hold one of these; they do not inherit from it."""
 
-    def __init__(self, service: Service, wire: Wire, limits: Limits) -> None:
+    def __init__(self, service: EmbeddingService, wire: Wire, limits: Limits) -> None:
         self.service = service
         self._wire = wire
         self._limits = limits
@@ -230,7 +230,7 @@ def batches(texts: Sequence[str], wire: Wire) -> Iterator[list[str]]:
         yield batch
 
 
-def translate(service: Service, fault: Exception) -> EmbeddingError:
+def translate(service: EmbeddingService, fault: Exception) -> EmbeddingError:
     """What it means for us that the HTTP client raised `fault`."""
     if isinstance(fault, TimeoutError | httpx2.TimeoutException):
         return service.error(f"{service.name} did not answer in time.", retryable=True)
@@ -241,7 +241,7 @@ def translate(service: Service, fault: Exception) -> EmbeddingError:
     return service.error(f"{service.name} cannot be reached.", retryable=True)
 
 
-def refusal(service: Service, answer: httpx2.Response) -> EmbeddingError:
+def refusal(service: EmbeddingService, answer: httpx2.Response) -> EmbeddingError:
     """What it means for us that the service answered with anything but success."""
     status = answer.status_code
     message, retryable = explain_status(status, service.name, service.key_variable, service.model)

@@ -8,7 +8,7 @@ from chapterverse.models import ConfidenceLevel, Frozen
 Ending = Literal["answered", "refused", "truncated", "failed"]
 
 
-class Passage(Frozen):
+class FoundPassage(Frozen):
     """A passage that was found, in the order of the search."""
 
     source_url: str
@@ -20,7 +20,7 @@ class Passage(Frozen):
     version: str = ""
 
 
-class Mark(Frozen):
+class MarkedStretch(Frozen):
     """A stretch that answers: `page_text[start:end] == text`."""
 
     start: int
@@ -38,7 +38,7 @@ class Citation(Frozen):
     page_id: str = ""
     book: str = ""
     version: str = ""
-    marks: tuple[Mark, ...] = ()  # of the quote, what answers
+    marks: tuple[MarkedStretch, ...] = ()  # of the quote, what answers
 
 
 class Case(Frozen):
@@ -46,9 +46,9 @@ class Case(Frozen):
 
     question: Question
     searched: str = ""  # the question as it stood alone
-    passages: tuple[Passage, ...] = ()
-    alone: tuple[Passage, ...] = ()  # of a follow-up: what its own words find
-    rewritten: tuple[Passage, ...] = ()  # and what a person's rewrite of it finds
+    passages: tuple[FoundPassage, ...] = ()
+    alone: tuple[FoundPassage, ...] = ()  # of a follow-up: what its own words find
+    rewritten: tuple[FoundPassage, ...] = ()  # and what a person's rewrite of it finds
     status: Ending
     answer: str = ""
     citations: tuple[Citation, ...] = ()

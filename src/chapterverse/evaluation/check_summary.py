@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from chapterverse.evaluation.checking import Baseline, Evidence, Finding, Verdict
-from chapterverse.evaluation.contradictions import Place
+from chapterverse.evaluation.checking import AnsweringQuote, Baseline, CheckFinding, Verdict
+from chapterverse.evaluation.contradictions import QuotedPlace
 from chapterverse.topic import shorten
 
 SHOWN: Final = 25  # of each sort; the rest is counted
@@ -29,7 +29,7 @@ _LOST: Final = {
 }
 
 
-def headline(findings: Sequence[Finding]) -> str:
+def headline(findings: Sequence[CheckFinding]) -> str:
     """The findings in a line: `2 broken, 1 fixed, 54 as before`."""
     names: dict[Verdict, str] = {"changed": "answered in another way", "failed": "not asked", "same": "as before"}
     order: list[Verdict] = [*(verdict for verdict, _ in SORTS), "same"]
@@ -37,7 +37,7 @@ def headline(findings: Sequence[Finding]) -> str:
     return ", ".join(f"{count} {name}" for count, name in counts if count)
 
 
-def make_summary(findings: Sequence[Finding], baseline: Baseline, book: str) -> str:
+def make_summary(findings: Sequence[CheckFinding], baseline: Baseline, book: str) -> str:
     """All findings, the worst first."""
     lines = [
         f"## Questions to the book: {headline(findings)}",
@@ -53,7 +53,7 @@ def make_summary(findings: Sequence[Finding], baseline: Baseline, book: str) -> 
     return "\n".join([*lines, ""])
 
 
-def told(finding: Finding) -> list[str]:
+def told(finding: CheckFinding) -> list[str]:
     """What happened to a question, in a sentence or two, for people."""
     before, now = finding.before, finding.now
     if finding.verdict == "failed":
@@ -68,7 +68,7 @@ def told(finding: Finding) -> list[str]:
     return [said, *([_LOST[finding.lost]] if finding.lost else [])]
 
 
-def _item(finding: Finding) -> list[str]:
+def _item(finding: CheckFinding) -> list[str]:
     now, before = finding.now, finding.before
     lines = [f"- {_code(now.question)} ({_code(now.id)}): {' '.join(map(_words, told(finding)))}"]
     if finding.verdict == "contradictory":
@@ -82,12 +82,12 @@ def _item(finding: Finding) -> list[str]:
     return lines
 
 
-def _place(label: str, place: Place | Evidence) -> str:
+def _place(label: str, place: QuotedPlace | AnsweringQuote) -> str:
     return f"  - {label}: {_code(place.head)}: {_code(place.text)}"
 
 
 def _words(text: str) -> str:
-    """A sentence of ours is shown as it is; an error may hold anything."""
+    """Our own sentences are shown as they are; the text of an error is escaped."""
     return text if re.fullmatch(r"[\w .,;']+", text) else _code(text)
 
 

@@ -14,9 +14,9 @@ from pydantic import ValidationError
 from chapterverse.book import edition_key
 from chapterverse.errors import ValidationFailed
 from chapterverse.evaluation.cases import Case, Ending
-from chapterverse.evaluation.contradictions import Conflict, Place, conflicts_of
+from chapterverse.evaluation.contradictions import Conflict, QuotedPlace, conflicts_of
 from chapterverse.evaluation.measures import LEAST_WORDS, contains, is_evidence, right, words_of
-from chapterverse.evidence.standing import Quote, State, locate
+from chapterverse.evaluation.quotes import Quote, State, locate
 from chapterverse.models import Frozen
 from chapterverse.services import Services
 
@@ -24,7 +24,7 @@ Verdict = Literal["broken", "contradictory", "changed", "fixed", "failed", "new"
 FORMAT: Final = 1  # of the baseline; raise it when older ones cannot be read
 
 
-class Evidence(Place):
+class AnsweringQuote(QuotedPlace):
     """A stretch that answered a question: `page_text[start:end] == text`, as the page was then."""
 
     page_id: str
@@ -39,7 +39,7 @@ class Outcome(Frozen):
     question: str
     status: Ending
     right: bool | None = None  # as far as the set says it
-    evidence: tuple[Evidence, ...] = ()
+    evidence: tuple[AnsweringQuote, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
 
     @property
@@ -59,7 +59,7 @@ class Baseline(Frozen):
     outcomes: tuple[Outcome, ...]
 
 
-class Finding(Frozen):
+class CheckFinding(Frozen):
     """A question, and what became of it since the baseline."""
 
     verdict: Verdict
@@ -73,7 +73,7 @@ class Finding(Frozen):
 def outcome_of(case: Case, conflicts: Sequence[Conflict] = ()) -> Outcome:
     """What a baseline holds of a case."""
     evidence = [
-        Evidence(
+        AnsweringQuote(
             source_url=citation.source_url,
             page_title=citation.page_title,
             section_heading=citation.section_heading,
@@ -96,25 +96,25 @@ def outcome_of(case: Case, conflicts: Sequence[Conflict] = ()) -> Outcome:
     )
 
 
-async def compare_case(case: Case, before: Outcome | None, services: Services) -> Finding:
+async def compare_case(case: Case, before: Outcome | None, services: Services) -> CheckFinding:
     """What became of one question."""
     now = outcome_of(case, await conflicts_of(case, services.judge))
     if case.status == "failed":
-        return Finding(verdict="failed", before=before, now=now, error=case.error)
+        return CheckFinding(verdict="failed", before=before, now=now, error=case.error)
     if before is None or before.status == "failed":
-        return Finding(verdict="new", before=before, now=now)
+        return CheckFinding(verdict="new", before=before, now=now)
     if _told_anew(before, now):
-        return Finding(verdict="contradictory", before=before, now=now)
+        return CheckFinding(verdict="contradictory", before=before, now=now)
     if case.question.answerable and before.answered and now.answered:
         return await _both_answered(case, before, now, services)
-    ending = Finding(verdict=_ending(case, before), before=before, now=now)
+    ending = CheckFinding(verdict=_ending(case, before), before=before, now=now)
     return ending if now.answered else await _with_loss(ending, before.evidence, services)
 
 
-async def _both_answered(case: Case, before: Outcome, now: Outcome, services: Services) -> Finding:
+async def _both_answered(case: Case, before: Outcome, now: Outcome, services: Services) -> CheckFinding:
     """What became of a question that was and is answered."""
     lost = [one for one in before.evidence if not _shown(one, case)]
-    same = Finding(verdict="same", before=before, now=now)
+    same = CheckFinding(verdict="same", before=before, now=now)
     if before.right is False and now.right:
         return same.model_copy(update={"verdict": "fixed"})
     if not lost:
@@ -135,7 +135,7 @@ def _ending(case: Case, before: Outcome) -> Verdict:
     return "broken"
 
 
-async def _with_loss(finding: Finding, evidence: Sequence[Evidence], services: Services) -> Finding:
+async def _with_loss(finding: CheckFinding, evidence: Sequence[AnsweringQuote], services: Services) -> CheckFinding:
     """The finding with what became of evidence that is no longer shown: the worst of it."""
     order: tuple[State, ...] = ("gone", "changed", "moved", "stands")
     found: list[tuple[State, str]] = []
@@ -151,7 +151,7 @@ async def _with_loss(finding: Finding, evidence: Sequence[Evidence], services: S
     return finding.model_copy(update={"lost": state, "there": there})
 
 
-def _shown(evidence: Evidence, case: Case, *, anywhere: bool = False) -> bool:
+def _shown(evidence: AnsweringQuote, case: Case, *, anywhere: bool = False) -> bool:
     """Whether an answer still shows a stretch, from the same page or from anywhere."""
     alone = anywhere and len(words_of(evidence.text)) >= LEAST_WORDS
     quotes = [one.quote for one in case.citations if alone or one.page_id == evidence.page_id]

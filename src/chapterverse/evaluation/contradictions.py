@@ -10,7 +10,7 @@ from contextlib import aclosing
 from typing import Final
 
 from chapterverse.editions import edition_label
-from chapterverse.evaluation.cases import Case, Citation, Passage
+from chapterverse.evaluation.cases import Case, Citation, FoundPassage
 from chapterverse.evidence import judge as judging
 from chapterverse.language import stems
 from chapterverse.models import Frozen
@@ -21,7 +21,7 @@ _NAMES: Final = {"source_url", "page_title", "section_heading", "book", "version
 _CLAIM: Final = "Passages 1 and {} answer the question differently: they cannot both be right."
 
 
-class Place(Frozen):
+class QuotedPlace(Frozen):
     """A stretch of the book and where it stands."""
 
     source_url: str
@@ -41,8 +41,8 @@ class Place(Frozen):
 class Conflict(Frozen):
     """What an answer rests on, and what says otherwise."""
 
-    said: Place
-    otherwise: Place
+    said: QuotedPlace
+    otherwise: QuotedPlace
 
 
 async def conflicts_of(case: Case, judge: judging.Judge | None) -> tuple[Conflict, ...]:
@@ -69,7 +69,7 @@ def other_numbers(question: str, one: str, two: str) -> bool:
     return differ and 2 * len(words[0] & words[1]) > len(words[0] | words[1])
 
 
-def _rival(case: Case, citation: Citation, passage: Passage) -> Conflict | None:
+def _rival(case: Case, citation: Citation, passage: FoundPassage) -> Conflict | None:
     """What another section says of what was asked, as far as the answer's own words say it; None if nothing. That a
     version of a book says otherwise than another is no contradiction."""
     if passage.book == citation.book and passage.version != citation.version:
@@ -84,8 +84,8 @@ def _rival(case: Case, citation: Citation, passage: Passage) -> Conflict | None:
     if not asked or not speaking:
         return None
     best = max(speaking, key=lambda text: len(told & stems(text)))
-    here = Place(text=said, **citation.model_dump(include=_NAMES))
-    there = Place(text=best, **passage.model_dump(include=_NAMES))
+    here = QuotedPlace(text=said, **citation.model_dump(include=_NAMES))
+    there = QuotedPlace(text=best, **passage.model_dump(include=_NAMES))
     return Conflict(said=here, otherwise=there)
 
 
@@ -97,12 +97,12 @@ async def _judged(case: Case, rivals: Sequence[Conflict], judge: judging.Judge) 
         places = [said, *(rival.otherwise for rival in against)]
         evidence = [line for number, place in enumerate(places, start=1) for line in _lines(number, place)]
         claims = [_CLAIM.format(number) for number in range(2, len(places) + 1)]
-        asked = judging.Case(evidence, claims, case.question.question)
+        asked = judging.JudgeRequest(evidence, claims, case.question.question)
         async with aclosing(judge.verdicts(asked, judging.JudgeUsage())) as verdicts:
             upheld = {verdict.claim async for verdict in verdicts if verdict.supported}
         found += [rival for number, rival in enumerate(against, start=1) if number in upheld]
     return tuple(found)
 
 
-def _lines(number: int, place: Place) -> tuple[str, str]:
+def _lines(number: int, place: QuotedPlace) -> tuple[str, str]:
     return f"Passage {number}: {place.head}", f"[{number}.1] {' '.join(place.text.split())}"

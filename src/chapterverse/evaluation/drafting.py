@@ -31,7 +31,7 @@ _NO_TERM: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class DraftedQuestion:
     """A question with what it is about, as far as that can be put into another question."""
 
     question: Question
@@ -68,9 +68,9 @@ def to_line(question: Question) -> str:
     return question.model_dump_json(exclude=empty)
 
 
-def _drafts(page: Page) -> Iterator[Draft]:
+def _drafts(page: Page) -> Iterator[DraftedQuestion]:
     """The drafts of a page: what sentences answer plainly, then what headings ask or name."""
-    headings: list[Draft] = []
+    headings: list[DraftedQuestion] = []
     for section in page.sections:
         spoken = list(_prose(page, section))
         for sentence in spoken:
@@ -95,7 +95,7 @@ def _prose(page: Page, section: Section) -> Iterator[str]:
 
 def _from_sentence(
     page: Page, section: Section, sentence: str, inside: Callable[[str], str] | None = None
-) -> Draft | None:
+) -> DraftedQuestion | None:
     inside = inside or (lambda text: _as_inside(text, page))
     asks = (
         (_DEFINITION, "What {verb} {named}?"),
@@ -109,12 +109,12 @@ def _from_sentence(
             named = (found["article"] or "").lower() + term
             question = _question(page, section, sentence, asked.format(verb=found["verb"], named=named))
             answer = {"answer": (found["rest"].rstrip(". "),)}
-            return Draft(question.model_copy(update=answer), term.strip("`"), named)
+            return DraftedQuestion(question.model_copy(update=answer), term.strip("`"), named)
     found = _REASON.match(sentence)
     if found and not _POINTS_BACK.search(found["clause"]):
         asked = f"Why is it that {_as_inside(found['clause'], page)}?"
         answer = {"answer": (found["reason"].rstrip(". "),)}
-        return Draft(_question(page, section, sentence, asked).model_copy(update=answer), is_reason=True)
+        return DraftedQuestion(_question(page, section, sentence, asked).model_copy(update=answer), is_reason=True)
     return None
 
 
@@ -130,10 +130,10 @@ def _as_inside(text: str, page: Page) -> str:
     return small + text[len(first) :] if re.search(rf"[a-z,] {re.escape(small)}(?!\w)", page.text) else text
 
 
-def _from_heading(page: Page, section: Section, sentence: str) -> Draft:
+def _from_heading(page: Page, section: Section, sentence: str) -> DraftedQuestion:
     heading = section.heading
     asked = heading if heading.endswith("?") else f"What does the book say about “{heading}” ({page.title})?"
-    return Draft(_question(page, section, sentence, asked))
+    return DraftedQuestion(_question(page, section, sentence, asked))
 
 
 def _question(page: Page, section: Section, sentence: str, asked: str) -> Question:
@@ -141,8 +141,8 @@ def _question(page: Page, section: Section, sentence: str, asked: str) -> Questi
     return Question(id="draft", question=asked, page=(page.url,), section=where, sentence=(sentence,))
 
 
-def _swapped(drafts: Sequence[Draft], pages: Sequence[Page]) -> Iterator[Question]:
-    """Questions about things that no page speaks of together: reasons with another term put in, then pairs."""
+def _swapped(drafts: Sequence[DraftedQuestion], pages: Sequence[Page]) -> Iterator[Question]:
+    """Questions that combine things of different pages: reasons with another term put in, then pairs."""
     terms = {draft.term: draft.named for draft in drafts if draft.term}
     texts = [page.text.lower() for page in pages]
     taken: set[str] = set()

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from chapterverse.evidence.judge import Case, Judge, JudgeFailed, JudgeUsage
+from chapterverse.evidence.judge import Judge, JudgeFailed, JudgeRequest, JudgeUsage
 
 CLAIMS: Final = Path(__file__).with_name("judge_claims.jsonl")
 TOGETHER: Final = 4  # claims of one call, about as many as an answer's statements are judged together
@@ -117,7 +117,7 @@ async def check_judge(judge: Judge, claims: Sequence[Claim]) -> JudgeReport:
 
 async def _asked(judge: Judge, batch: Sequence[Claim], usage: JudgeUsage) -> dict[str, bool]:
     evidence = [line for number, claim in enumerate(batch, start=1) for line in _lines(number, claim)]
-    case = Case(evidence, [claim.claim for claim in batch])
+    case = JudgeRequest(evidence, [claim.claim for claim in batch])
     found: dict[str, bool] = {}
     for _ in range(2):
         try:

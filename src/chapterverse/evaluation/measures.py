@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from chapterverse.evaluation.cases import Case, Citation, Passage
+from chapterverse.evaluation.cases import Case, Citation, FoundPassage
 from chapterverse.evaluation.questions import Question
 from chapterverse.evaluation.ranking import hit, ndcg
 from chapterverse.language import sentences
@@ -57,12 +57,12 @@ def same_page(page: str, url: str, title: str) -> bool:
     return words_of(page) == words_of(title) or (bool(wanted) and found[-len(wanted) :] == wanted)
 
 
-def on_page(question: Question, item: Passage | Citation) -> bool:
+def on_page(question: Question, item: FoundPassage | Citation) -> bool:
     """Whether a passage is from a page that answers."""
     return any(same_page(page, item.source_url, item.page_title) for page in question.page)
 
 
-def in_place(question: Question, item: Passage | Citation) -> bool:
+def in_place(question: Question, item: FoundPassage | Citation) -> bool:
     """Whether a passage is from the section, or at least a page, that answers."""
     if not on_page(question, item):
         return False
@@ -154,12 +154,12 @@ def _searched(case: Case) -> bool:
     return _of_answerable(case) and bool(case.question.page) and case.question.selection is None
 
 
-def _places(question: Question, passages: Sequence[Passage]) -> list[str]:
+def _places(question: Question, passages: Sequence[FoundPassage]) -> list[str]:
     """Where the passages are from, each place once; those that answer by the number of their page."""
     return list(dict.fromkeys(_place(question, one) for one in passages))
 
 
-def _place(question: Question, passage: Passage) -> str:
+def _place(question: Question, passage: FoundPassage) -> str:
     if in_place(question, passage):
         for number, page in enumerate(question.page):
             if same_page(page, passage.source_url, passage.page_title):
@@ -175,7 +175,7 @@ def _page_found(case: Case) -> float | None:
     return float(any(on_page(case.question, one) for one in case.passages[:DEPTH])) if _searched(case) else None
 
 
-def found_well(case: Case, passages: Sequence[Passage]) -> float | None:
+def found_well(case: Case, passages: Sequence[FoundPassage]) -> float | None:
     """nDCG of passages that another way of asking found."""
     return ndcg(_places(case.question, passages), _grades(case.question), DEPTH) if _searched(case) else None
 

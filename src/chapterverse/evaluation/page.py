@@ -1,4 +1,4 @@
-"""A report as one page of HTML that needs nothing else and asks nobody for anything.
+"""A report as one page of HTML that needs no other file and makes no request.
 
 All text from outside is escaped; the page forbids itself every request.
 """
@@ -8,7 +8,7 @@ from html import escape
 from typing import Final
 
 from chapterverse.evaluation import plots
-from chapterverse.evaluation.cases import Case, Citation, Passage
+from chapterverse.evaluation.cases import Case, Citation, FoundPassage
 from chapterverse.evaluation.measures import in_place, is_evidence
 from chapterverse.evaluation.report import Bin, Estimate, Report, Sort, failing, trade_off
 
@@ -230,7 +230,7 @@ def _read(case: Case) -> str:
     return f"<details{shown}><summary>{len(parts)} passages were read</summary>{''.join(parts)}</details>"
 
 
-def _place(item: Passage | Citation, before: str = "", similarity: float | None = None) -> str:
+def _place(item: FoundPassage | Citation, before: str = "", similarity: float | None = None) -> str:
     place = " › ".join(dict.fromkeys(filter(None, (item.page_title, item.section_heading))))
     near = f" · similarity {similarity:.2f}" if similarity is not None else ""
     return f'<p class="dim">{escape(f"{before}{place} · {item.source_url}{near}")}</p>'

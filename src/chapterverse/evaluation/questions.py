@@ -52,7 +52,7 @@ class Question(Strict):
     filters: SearchFilters | None = None
     group: str = Field("", description="Document or conversation; questions of one are not independent.")
     kind: str = Field("", description="A sort of question, counted apart.")
-    why: str = Field("", description="A note of whoever wrote the question.")
+    why: str = Field("", description="A note of the author.")
     check: str = Field("", description="What the author of the book should look at in a draft; to be deleted.")
 
     @model_validator(mode="after")

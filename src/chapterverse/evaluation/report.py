@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 import numpy as np
 from pydantic import Field, ValidationError
@@ -25,10 +25,10 @@ from chapterverse.evaluation.statistics import (
     statistic_interval,
     wilson_interval,
 )
-from chapterverse.models import Frozen
+from chapterverse.models import ConfidenceLevel, Frozen
 
 BINS: Final = 10
-LEVELS: Final = ("high", "medium", "low")
+LEVELS: Final = tuple(level for level in get_args(ConfidenceLevel) if level != "insufficient")  # of answers
 Kind = Literal["share", "mean", "ms", "count", "money"]
 
 

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Sequence
 
 from chapterverse.answering import Prepared, fold, prepare, stream
 from chapterverse.errors import ChapterverseError
-from chapterverse.evaluation.cases import Case, Citation, Mark, Passage
+from chapterverse.evaluation.cases import Case, Citation, FoundPassage, MarkedStretch
 from chapterverse.evaluation.questions import Question
 from chapterverse.models import ChatRequest, ChatResponse, ChunkResult, RetrievalRequest, SourceCitation
 from chapterverse.retrieval import retrieve_with_retry
@@ -49,7 +49,7 @@ async def ask(question: Question, services: Services) -> Case:
     return _case(question, prepared, answer).model_copy(update=ways)
 
 
-async def _other_ways(question: Question, services: Services) -> dict[str, tuple[Passage, ...]]:
+async def _other_ways(question: Question, services: Services) -> dict[str, tuple[FoundPassage, ...]]:
     """What a follow-up finds in other words, where it is known what should be found."""
     if not question.history or not question.page:
         return {}
@@ -58,7 +58,7 @@ async def _other_ways(question: Question, services: Services) -> dict[str, tuple
     return {name: await _found(request, services) for name, request in wanted.items()}
 
 
-async def _found(request: RetrievalRequest, services: Services) -> tuple[Passage, ...]:
+async def _found(request: RetrievalRequest, services: Services) -> tuple[FoundPassage, ...]:
     found = await retrieve_with_retry(request, services.embedder, services.index)
     return tuple(_passage(chunk) for chunk in found.results)
 
@@ -73,8 +73,8 @@ def _turns(question: Question) -> list[Turn]:
     return [Turn(session_id="", query=asked, response=said) for asked, said in question.history]
 
 
-def _passage(chunk: ChunkResult) -> Passage:
-    return Passage(
+def _passage(chunk: ChunkResult) -> FoundPassage:
+    return FoundPassage(
         source_url=chunk.source_url,
         page_title=chunk.page_title,
         section_heading=chunk.section_heading,
@@ -88,7 +88,7 @@ def _passage(chunk: ChunkResult) -> Passage:
 def _citation(source: SourceCitation) -> Citation:
     at = source.quote_start
     marks = [
-        Mark(start=one.start, end=one.end, text=source.quote[one.start - at : one.end - at])
+        MarkedStretch(start=one.start, end=one.end, text=source.quote[one.start - at : one.end - at])
         for one in source.highlights
     ]
     return Citation(

@@ -25,7 +25,7 @@ from chapterverse.turns import AskedQuestion
 
 MOST_PAGES: Final = 300  # that are looked at, spread over the book
 TRIES: Final = 5  # questions that are asked for each one that is wanted, at most
-SESSIONS: Final = 3  # in which a question was asked before others see it: one reader's words are nobody else's
+SESSIONS: Final = 3  # in which a question was asked before other readers see it, for privacy
 SINCE: Final = timedelta(days=90)
 WAIT_SECONDS: Final = 0.5  # between two looks at whether others are still busy
 LONGEST: Final = 9  # words of a heading
@@ -91,7 +91,7 @@ async def _of_edition(
     for candidate in candidates[: wanted * TRIES]:
         if len(found) == wanted:
             break
-        while busy():  # noqa: ASYNC110 - nobody waits for this
+        while busy():  # noqa: ASYNC110 - a background task
             await asyncio.sleep(WAIT_SECONDS)
         about = stems(candidate.question)
         if about not in found and (page := await _tried(candidate, edition, services)):
@@ -108,7 +108,7 @@ async def _tried(candidate: Candidate, edition: Edition, services: Services) -> 
     prepared = await prepare(request, services, told=())
     async with aclosing(stream(prepared, services)) as events:
         answer = await fold(events)
-    if answer.status != "answered" or answer.confidence_level not in ("high", "medium"):
+    if answer.status != "answered" or answer.confidence_level == "low":
         return ""
     for source in answer.sources:
         own = source.page_id == candidate.page_id and source.section_heading == candidate.section
@@ -158,7 +158,7 @@ async def _of_book(services: Services, edition: Edition) -> list[Candidate]:
 
 def book_candidates(pages: Sequence[Page]) -> list[Candidate]:
     """The questions that pages offer: one of each page in turn, and the modules of the book in turn."""
-    usage = Usage(pages)
+    usage = WordUsage(pages)
     modules: dict[str, list[list[Candidate]]] = {}
     for page in pages:
         modules.setdefault(page.module, []).append(list(_of_page(page, usage)))
@@ -173,14 +173,14 @@ def _by_turns(rows: Sequence[Sequence[Candidate]]) -> list[Candidate]:
     return [one for row in zip_longest(*rows) for one in row if one is not None]
 
 
-def _of_page(page: Page, usage: "Usage") -> Iterator[Candidate]:
+def _of_page(page: Page, usage: "WordUsage") -> Iterator[Candidate]:
     """What the sections of a page answer, as far as their headings say it."""
     for section in page.sections:
         if question := _question(section, page, usage):
             yield Candidate(question, page.page_id, section.heading)
 
 
-def _question(section: Section, page: Page, usage: "Usage") -> str:
+def _question(section: Section, page: Page, usage: "WordUsage") -> str:
     """The question that a section answers, as a person would ask it; empty if its heading does not give one."""
     heading = _NUMBERING.sub("", " ".join(section.heading.split()))
     if not _HEADING.fullmatch(heading) or len(heading.split()) > LONGEST:
@@ -193,7 +193,7 @@ def _question(section: Section, page: Page, usage: "Usage") -> str:
     return next((asked for asked, term in defined if stems(term) and stems(term) <= about), "")
 
 
-def _asked_by(heading: str, usage: "Usage") -> str:
+def _asked_by(heading: str, usage: "WordUsage") -> str:
     """A heading that is a question, or nearly one: "How to install Helm"."""
     first, _, rest = heading.rstrip("?. ").partition(" ")
     if found := _HOW_TO.match(heading):
@@ -202,7 +202,7 @@ def _asked_by(heading: str, usage: "Usage") -> str:
     return f"{first} {usage.as_asked(rest)}?" if heading.endswith("?") or _ASKS.match(heading) else ""
 
 
-def _told_by(heading: str, usage: "Usage") -> str:
+def _told_by(heading: str, usage: "WordUsage") -> str:
     """A heading that tells what is done, "Install Helm" or "Installing Helm", as a question."""
     first, _, rest = heading.partition(" ")
     verb = "" if _ASKED.match(heading) else usage.verb(first)
@@ -213,7 +213,7 @@ def _told_by(heading: str, usage: "Usage") -> str:
     return f"How do I {verb} {usage.as_asked(rest)}?"
 
 
-class Usage:
+class WordUsage:
     """How a book uses its words."""
 
     def __init__(self, pages: Iterable[Page]) -> None:

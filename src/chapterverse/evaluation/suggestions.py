@@ -28,7 +28,7 @@ LOOK_SECONDS: Final = 5.0  # between two looks at whether the book has changed
 AGAIN_SECONDS: Final = 600.0  # after a failure
 
 
-class Kept(Frozen):
+class StoredSuggestions(Frozen):
     """The suggestions of one state of the book."""
 
     format: Literal[1] = FORMAT
@@ -45,20 +45,20 @@ class Shelf:
         self._file = home / "suggestions.json"
         self._lock = home / "suggestions.lock"
         self._seen = 0
-        self._kept: Kept | None = None
+        self._kept: StoredSuggestions | None = None
 
-    def read(self) -> Kept | None:
+    def read(self) -> StoredSuggestions | None:
         """What is kept; None if there is nothing that can be used."""
         try:
             changed = self._file.stat().st_mtime_ns
             if changed != self._seen:
-                self._kept, self._seen = Kept.model_validate_json(self._file.read_bytes()), changed
+                self._kept, self._seen = StoredSuggestions.model_validate_json(self._file.read_bytes()), changed
         except (OSError, ValidationError):
             return None
         return self._kept
 
-    def write(self, kept: Kept) -> None:
-        """Keep these, in one step for whoever reads."""
+    def write(self, kept: StoredSuggestions) -> None:
+        """Replace the file in one step, so that no reader sees half of it."""
         self._file.parent.mkdir(parents=True, exist_ok=True)  # with a Qdrant server there may be no home yet
         new = self._file.with_suffix(".new")
         new.write_text(kept.model_dump_json(indent=1) + "\n", "utf-8")
@@ -66,7 +66,7 @@ class Shelf:
 
     @contextmanager
     def alone(self) -> Iterator[bool]:
-        """Whether nobody else is making suggestions; nobody else does while it lasts."""
+        """Hold the lock under which suggestions are made; false if another worker holds it."""
         self._lock.parent.mkdir(parents=True, exist_ok=True)
         with self._lock.open("w") as lock:
             try:
@@ -77,18 +77,18 @@ class Shelf:
                 yield True
 
 
-async def up_to_date(shelf: Shelf, services: Services) -> Kept | None:
+async def up_to_date(shelf: Shelf, services: Services) -> StoredSuggestions | None:
     """The suggestions, if they are those of the book and the model as they are now."""
     kept = await asyncio.to_thread(shelf.read)
     book = (await services.index.manifest()).generation
     return kept if kept and (kept.book, kept.model) == (book, services.writer.name) else None
 
 
-async def refresh(shelf: Shelf, services: Services, busy: Callable[[], bool] = lambda: False) -> Kept:
+async def refresh(shelf: Shelf, services: Services, busy: Callable[[], bool] = lambda: False) -> StoredSuggestions:
     """Make the suggestions of the book as it is, while nobody waits for an answer, and keep them."""
     book = (await services.index.manifest()).generation
     made = await make_suggestions(services, services.settings.suggestions, busy)
-    kept = Kept(book=book, model=services.writer.name, made_at=datetime.now(UTC), suggestions=made)
+    kept = StoredSuggestions(book=book, model=services.writer.name, made_at=datetime.now(UTC), suggestions=made)
     await asyncio.to_thread(shelf.write, kept)
     return kept
 

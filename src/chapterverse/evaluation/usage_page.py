@@ -1,4 +1,4 @@
-"""The report on what readers asked, as one page of HTML that needs nothing else and asks nobody for anything.
+"""The report on what readers asked, as one page of HTML that needs no other file and makes no request.
 
 All text from outside is escaped; the page forbids itself every request.
 """

@@ -12,20 +12,19 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import accumulate
 from typing import Final
 
 from chapterverse.evidence.assembly import Assembly, points_back, without_mark
 from chapterverse.evidence.citations import Proven
 from chapterverse.evidence.exact import Known, missing, proven_code, units_with_code
-from chapterverse.evidence.judge import Case, Judge, JudgeFailed, JudgeUsage, Verdict
-from chapterverse.evidence.passages import Evidence, IssuedUnit
-from chapterverse.evidence.statement import Shape, Statement, UnitRef
+from chapterverse.evidence.judge import Judge, JudgeFailed, JudgeRequest, JudgeUsage, Verdict
+from chapterverse.evidence.passages import Evidence, IssuedUnit, fitting
+from chapterverse.evidence.statement import Finished, Shape, Statement, UnitRef
 from chapterverse.language import stems
 
 log = logging.getLogger(__name__)
 
-Drafts = AsyncGenerator[Statement | Proven, None]
+Drafts = AsyncGenerator[Statement | Proven | Finished, None]
 
 MAX_STATEMENTS: Final = 200  # looked at, shown or not
 MAX_SHOWN: Final = 60
@@ -39,6 +38,8 @@ AT_ONCE: Final = 3  # calls to the judge; at the end as many more, among which t
 QUOTED_UNITS: Final = 3  # that may stand for one statement
 QUOTED_CHARS: Final = 700
 NEAREST_SHARE: Final = 0.2  # of a supported statement's words, in the unit that is cited where the judge names none
+
+_LEAVING: Final[set[asyncio.Task[None]]] = set()  # calls to the judge that end after their answer
 
 _WORD = re.compile(r"\w+")
 # What a statement has that says what is not there, or that it must be looked for elsewhere.
@@ -102,6 +103,7 @@ class Gate:
         self.counts = Counts()
         self.usage = JudgeUsage()
         self.truncated = False  # a limit ended the answer
+        self.finished: Finished | None = None  # what writing took, once the writer has said so
         self._evidence = evidence
         self._court = Court(judge, evidence, deadline, self.usage) if judge else None
         self._is_refusal = is_refusal
@@ -109,32 +111,47 @@ class Gate:
         self._said: set[str] = set()
         self._shown: set[UnitRef] = set()  # units whose words the reader has seen
         self._chars = self._statements = self._repeats = 0
+        self._pumping: asyncio.Task[None] | None = None  # from the writer
         # Made anew when there are more passages.
         self._known = lru_cache(lambda passages: Known(evidence))
         self._quotable = lru_cache(lambda passages: _by_words(evidence.all_units()))
 
-    async def prove(self, drafts: Drafts) -> AsyncGenerator[Proven, None]:
-        """What may be shown of the drafts, in order. An error of the writer is raised after what was proven before."""
+    def prove(self, drafts: Drafts) -> AsyncGenerator[Proven, None]:
+        """What may be shown of the drafts, in order. The writer begins at once, before anybody asks for the first; an
+        error of it is raised after what was proven before. Whoever may not read to the end must `close`."""
         queue: asyncio.Queue[_Entry | None] = asyncio.Queue()
-        pump = asyncio.create_task(self._pump(drafts, queue))
+        self._pumping = asyncio.create_task(self._pump(drafts, queue))
+        return self._proven(queue, self._pumping)
+
+    async def close(self) -> None:
+        """Cancel the writer and the judge's calls."""
+        if self._pumping:
+            self._pumping.cancel()
+            await asyncio.gather(self._pumping, return_exceptions=True)
+        if self._court:
+            await self._court.close()
+
+    async def _proven(
+        self, queue: "asyncio.Queue[_Entry | None]", pumping: "asyncio.Task[None]"
+    ) -> AsyncGenerator[Proven, None]:
         try:
             while (entry := await queue.get()) is not None:
                 for proven in await self._decide(entry):
                     yield proven
-            await pump
+            await pumping
             for proven in self._assembly.finish():
                 yield proven
         finally:
-            pump.cancel()
-            await asyncio.gather(pump, return_exceptions=True)
-            if self._court:
-                await self._court.close()
+            await self.close()
 
     async def _pump(self, drafts: Drafts, queue: "asyncio.Queue[_Entry | None]") -> None:
         """Take what the writer writes, and have it judged, while earlier statements wait for their verdicts."""
         try:
             async with aclosing(drafts):
                 async for draft in drafts:
+                    if isinstance(draft, Finished):
+                        self.finished = draft
+                        continue
                     queue.put_nowait(self._examine(draft))
                     if self.truncated:
                         break
@@ -258,20 +275,26 @@ class Court:
         self._claims: asyncio.Queue[_Claim] = asyncio.Queue()
         self._most = MAX_CLAIMS  # of one call
         self._workers: list[asyncio.Task[None]] = []
+        self._calling: set[asyncio.Task[None]] = set()  # those whose call is under way
+        self._undecided: set[asyncio.Future[Proven | None]] = set()
+        self._closed = False
         self._before = ""  # the statement written last
         self._lead = ""  # the line that introduces the list or table that is being written
 
     def ask(self, statement: Statement) -> "asyncio.Future[Proven | None]":
         """The proof of a statement, once the judge has spoken; None if it is not proven."""
         named = self._evidence.units_of(statement.named)
-        everything = not named or speaks_of_absence(statement.text)
-        shown = self._bounded() if everything else self._evidence.around(named)
+        shown: Sequence[IssuedUnit] = self._evidence.around(named)
+        if not named or speaks_of_absence(statement.text):  # the judge sees all units; the best passages come first
+            shown = fitting(self._evidence.all_units(), lambda unit: len(unit.told), MAX_EVIDENCE_CHARS)
         if statement.shape not in ("item", "row"):
             self._lead = ""
         context = " ".join(filter(None, dict.fromkeys((self._lead, self._before))))
         claim = _Claim(statement, named, shown, context, asyncio.get_running_loop().create_future())
         self._before = statement.text
         self._lead = statement.text if statement.leads and statement.shape != "heading" else self._lead
+        self._undecided.add(claim.proof)
+        claim.proof.add_done_callback(self._undecided.discard)
         self._claims.put_nowait(claim)
         if len(self._workers) < AT_ONCE:
             self._hire(1)
@@ -283,10 +306,17 @@ class Court:
         self._hire(min(AT_ONCE, self._claims.qsize()))
 
     async def close(self) -> None:
-        """Cancel the calls that are under way."""
-        for worker in self._workers:
+        """Cancel the calls that are under way. Where all is decided, they may end by themselves: a reply that was read
+        to its end leaves a connection for the next answer."""
+        self._closed = True
+        leaving = set() if self._undecided else self._calling & set(self._workers)
+        for worker in leaving:
+            _LEAVING.add(worker)
+            worker.add_done_callback(_LEAVING.discard)
+        stopped = [worker for worker in self._workers if worker not in leaving]
+        for worker in stopped:
             worker.cancel()
-        await asyncio.gather(*self._workers, return_exceptions=True)
+        await asyncio.gather(*stopped, return_exceptions=True)
 
     def _hire(self, workers: int) -> None:
         self._workers += [asyncio.create_task(self._work()) for _ in range(workers)]
@@ -294,33 +324,31 @@ class Court:
     async def _work(self) -> None:
         """Ask about what waits, as much as one call takes, again and again. A call that fails is made a second time;
         whatever is not answered then is not proven."""
-        while True:
+        while not self._closed:
             batch = [await self._claims.get()]
             while len(batch) < self._most and not self._claims.empty():
                 batch.append(self._claims.get_nowait())
+            worker = asyncio.current_task()
+            assert worker is not None, "work is done in a task"
+            self._calling.add(worker)
             try:
                 async with asyncio.timeout_at(self._deadline):
                     if not await self._asked(batch) and (left := [one for one in batch if not one.proof.done()]):
                         await self._asked(left)
             except TimeoutError:
                 log.info("the judge did not answer before the answer was due")
-            except Exception:  # a fault of ours must not leave the reader waiting
+            except Exception:  # an error of ours must not leave the reader waiting
                 log.exception("a call to the judge failed")
             finally:
+                self._calling.discard(worker)
                 for claim in batch:
                     if not claim.proof.done():
                         claim.proof.set_result(None)
 
-    def _bounded(self) -> list[IssuedUnit]:
-        """All units, as many as a judge is shown; the best passages come first."""
-        units = self._evidence.all_units()
-        sizes = accumulate(len(unit.told) for unit in units)
-        return [unit for unit, size in zip(units, sizes, strict=True) if size <= MAX_EVIDENCE_CHARS] or units[:1]
-
     async def _asked(self, batch: "Sequence[_Claim]") -> bool:
         """Whether the judge need not be asked again."""
         units = {unit.ref: unit for claim in batch for unit in claim.shown}
-        case = Case(
+        case = JudgeRequest(
             evidence=list(self._evidence.lines(units.values())),
             claims=[claim.statement.text for claim in batch],
             question=self._evidence.question,

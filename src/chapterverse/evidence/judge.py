@@ -60,7 +60,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class JudgeRequest:
     """What one call asks: claims, the evidence for them, and what the reader was told before."""
 
     evidence: Sequence[str]  # lines `[2.3] text` under their breadcrumbs
@@ -91,7 +91,7 @@ class Judge(Protocol):
     def name(self) -> str:
         """The model, for people."""
 
-    def verdicts(self, case: Case, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
+    def verdicts(self, case: JudgeRequest, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
         """The verdicts as they arrive, in any order, each perhaps without its units at first. A claim that is left out
         is not proven. Raises `JudgeFailed`, also where there is no verdict at all."""
 
@@ -124,40 +124,35 @@ class ModelJudge:
         """Its last call is watched from the start."""
         self._last = LastCall(self._ask_server)
 
-    async def verdicts(self, case: Case, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
+    async def verdicts(self, case: JudgeRequest, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
         """Ask once; without `response_format` if the model refuses it."""
+        usage.calls += 1
         answered = False
         try:
-            async with aclosing(self._ask(case, usage)) as verdicts:
-                async for verdict in verdicts:
-                    answered = True
-                    self._last.worked()
-                    yield verdict
-            if not answered:
-                raise JudgeFailed("the judge gave no verdict that can be read")
-        except JudgeFailed as failure:
-            self._last.failed(f"The last check of an answer failed: {failure}.")
-            raise
-
-    async def _ask(self, case: Case, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
-        usage.calls += 1
-        try:
             async with asyncio.timeout(self.seconds), AsyncExitStack() as open_calls:
-                response = await open_calls.enter_async_context(self._call(case))
-                if self._structured and response.status_code in _FORMAT_REFUSED:
-                    log.info("%s takes no response_format; it is asked in words from now on", self.name)
-                    self._structured = False
-                    response = await open_calls.enter_async_context(self._call(case))
-                if (status := response.status_code) != 200:
-                    retryable = status in (408, 409, 429) or status >= 500
-                    raise JudgeFailed(f"the judge answered HTTP {status}", retryable=retryable)
+                response = await self._reply(case, open_calls)
                 async with aclosing(_content(response, usage, case)) as texts:
                     async for verdict in read_verdicts(texts, len(case.claims)):
+                        answered = True
+                        self._last.worked()
                         yield verdict
-        except TimeoutError:
-            raise JudgeFailed("the judge did not answer in time") from None
-        except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as fault:
-            raise JudgeFailed(f"the judge cannot be reached: {type(fault).__name__}") from fault
+            if not answered:
+                raise JudgeFailed("the judge gave no verdict that can be read")
+        except (JudgeFailed, TimeoutError, httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as fault:
+            failure = _translated(fault)
+            self._last.failed(f"The last check of an answer failed: {failure}.")
+            raise failure from (fault.__cause__ if failure is fault else fault)
+
+    async def _reply(self, case: JudgeRequest, open_calls: AsyncExitStack) -> httpx2.Response:
+        response = await open_calls.enter_async_context(self._call(case))
+        if self._structured and response.status_code in _FORMAT_REFUSED:
+            log.info("%s takes no response_format; it is asked in words from now on", self.name)
+            self._structured = False
+            response = await open_calls.enter_async_context(self._call(case))
+        if (status := response.status_code) != 200:
+            retryable = status in (408, 409, 429) or status >= 500
+            raise JudgeFailed(f"the judge answered HTTP {status}", retryable=retryable)
+        return response
 
     async def probe(self) -> None:
         """Raise `AgentUnavailable` if the server cannot be used now, or else if the last call failed."""
@@ -192,7 +187,7 @@ class ModelJudge:
             )
         return self._client
 
-    def _call(self, case: Case) -> AbstractAsyncContextManager[httpx2.Response]:
+    def _call(self, case: JudgeRequest) -> AbstractAsyncContextManager[httpx2.Response]:
         body: dict[str, Any] = {
             "model": self.name,
             "messages": [{"role": "system", "content": PROMPT}, {"role": "user", "content": case.message()}],
@@ -204,6 +199,14 @@ class ModelJudge:
         }
         sent = {name: value for name, value in body.items() if value is not None}
         return self._connected().stream("POST", f"{self.base_url.rstrip('/')}/chat/completions", json=sent)
+
+
+def _translated(fault: Exception) -> JudgeFailed:
+    if isinstance(fault, JudgeFailed):
+        return fault
+    if isinstance(fault, TimeoutError):
+        return JudgeFailed("the judge did not answer in time")
+    return JudgeFailed(f"the judge cannot be reached: {type(fault).__name__}")
 
 
 async def read_verdicts(texts: AsyncIterator[str], claims: int) -> AsyncGenerator[Verdict, None]:
@@ -242,20 +245,21 @@ def _verdict(value: dict[str, Any]) -> Verdict | None:
     return Verdict(claim, supported, named, str(value.get("reason") or "")[:300])
 
 
-async def _content(response: httpx2.Response, usage: JudgeUsage, case: Case) -> AsyncGenerator[str, None]:
-    """The text of a reply as it arrives. Tokens that the server has not counted when we leave are estimated."""
-    size = written = counted = 0
-    try:
-        async with aclosing(_bodies(response)) as bodies:
-            async for body in bodies:
-                size += len(body)
-                if size > MAX_REPLY_BYTES:
-                    raise JudgeFailed("the judge's reply is too long")
-                text, tokens = _read(body)
-                written, counted = written + len(text), tokens or counted
-                yield text
-    finally:
-        usage.tokens += counted or (len(PROMPT) + len(case.message()) + written) // 4
+async def _content(response: httpx2.Response, usage: JudgeUsage, case: JudgeRequest) -> AsyncGenerator[str, None]:
+    """The text of a reply as it arrives. Tokens are estimated until the server has counted them."""
+    size, chars, counted = 0, len(PROMPT) + len(case.message()), 0
+    told = chars // 4  # of this call, in `usage`
+    usage.tokens += told
+    async with aclosing(_bodies(response)) as bodies:
+        async for body in bodies:
+            size += len(body)
+            if size > MAX_REPLY_BYTES:
+                raise JudgeFailed("the judge's reply is too long")
+            text, tokens = _read(body)
+            chars, counted = chars + len(text), tokens or counted
+            usage.tokens += (counted or chars // 4) - told
+            told = counted or chars // 4
+            yield text
 
 
 async def _bodies(response: httpx2.Response) -> AsyncGenerator[str, None]:
@@ -287,5 +291,5 @@ def _read(body: str) -> tuple[str, int]:
 
 
 def _line(text: str) -> str:
-    """A text on one line, so that nothing in it can pass for a line of ours."""
+    """A text on one line, so that nothing in it can pass for a line of the prompt."""
     return " ".join(text.split())

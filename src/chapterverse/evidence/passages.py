@@ -4,9 +4,10 @@ Numbers are issued per answer. A passage that is found again keeps its number; a
 nothing. Text that addresses the assistant is left out: no model sees it, and nothing is proven with it.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from itertools import accumulate
+from typing import Final, TypeVar
 
 from chapterverse.book import Page, Unit, UnitKind
 from chapterverse.editions import edition_label
@@ -16,6 +17,7 @@ from chapterverse.models import ChunkResult, PassageUnit
 from chapterverse.units import blocks_of_text, cut_units, row_text
 
 OMITTED: Final = "(…)"  # stands for what a breadcrumb says to the model
+_Item = TypeVar("_Item")
 _CONTINUED: Final = "\n    "  # lines of a unit after its first: only numbers and places begin a line
 
 
@@ -130,6 +132,12 @@ class Evidence:
         for passage in self.passages:
             if wanted := [unit for unit in shown if unit.ref.passage == passage.number]:
                 yield from passage.lines(wanted)
+
+
+def fitting(items: Sequence[_Item], size: Callable[[_Item], int], budget: int) -> Sequence[_Item]:
+    """The first items that fit into a budget together; one at least."""
+    sizes = accumulate(map(size, items))
+    return [item for item, used in zip(items, sizes, strict=True) if used <= budget] or items[:1]
 
 
 def units_in(chunk: ChunkResult) -> Sequence[Unit | PassageUnit]:

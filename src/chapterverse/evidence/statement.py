@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 Shape = Literal["paragraph", "heading", "item", "row", "code", "excerpt"]
+Stopped = Literal["", "max_calls", "length"]
 
 
 class UnitRef(NamedTuple):
@@ -39,3 +40,13 @@ class Statement:
         return self.shape == "heading" or (
             self.shape in ("paragraph", "item") and self.text.rstrip("*_ ").endswith((":", "："))
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The writer is done, and what it took. `stopped` says which limit ended it."""
+
+    tokens_used: int = 0
+    tokens_written: int = 0
+    llm_calls: int = 0
+    stopped: Stopped = ""

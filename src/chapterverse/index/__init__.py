@@ -123,7 +123,7 @@ class Index(Protocol):
         ...
 
     async def verify(self) -> str | None:
-        """What is damaged in what is stored, and how to mend it; None if nothing is, or if nobody can tell."""
+        """What is damaged in what is stored, and how to repair it; None if nothing is, or if that cannot be told."""
         ...
 
     def writer(self, *, fresh: bool = False) -> AbstractAsyncContextManager[IndexWriter]:

@@ -113,7 +113,7 @@ class EdgeIndex:
         return None
 
     async def verify(self) -> str | None:
-        """What is damaged on disk, and how to mend it; None if nothing is."""
+        """What is damaged on disk, and how to repair it; None if nothing is."""
         damage = await asyncio.to_thread(damage_of_current, self._directory)
         return refusal(damage) if damage else None
 

@@ -97,13 +97,13 @@ class EdgeChild:
             self._pending.pop(id_, None)
 
     async def close(self) -> None:
-        """End the process once nobody uses it."""
+        """End the process once it is not used any more."""
         await self._unused.wait()
         await _end(self._process, _EXIT_TIMEOUT)
         await self._listener
 
     async def _listen(self) -> None:
-        """Hand each answer to who waits for it, until the process ends."""
+        """Give each answer to its caller, until the process ends."""
         assert self._process.stdout is not None
         try:
             while True:
@@ -111,7 +111,7 @@ class EdgeChild:
                 self._heard = time.monotonic()
                 answer = self._pending.get(message["id"])
                 if answer is None or answer.done():
-                    continue  # whoever asked has left
+                    continue  # the caller has left
                 if "error" in message:
                     answer.set_exception(_error(message["error"]))
                 else:

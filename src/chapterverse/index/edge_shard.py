@@ -23,7 +23,7 @@ _ALL_VALUES = 10_000_000  # a facet's limit that no book reaches
 
 @contextlib.contextmanager
 def engine_errors(kind: type[ChapterverseError] = RetrievalUnavailable) -> Iterator[None]:
-    """Turn the failures of engine and disk into one of ours. The engine raises plain `Exception`: nothing narrower
+    """Translate the errors of engine and disk. The engine raises plain `Exception`: nothing narrower
     can be caught."""
     try:
         yield

@@ -55,7 +55,7 @@ PointId = int | str | UUID
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CollectionPage:
     """A page in the list of contents: all addresses that differ by their anchor alone."""
 
     title: str
@@ -64,13 +64,13 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class CollectionContents:
     """What a collection holds, as far as it is known without reading its texts."""
 
     points: int
     vector: str | None  # its name, if vectors have names
     names: Mapping[str, str]  # of the payload, by what they mean
-    pages: Mapping[str, Entry]  # by address without anchor
+    pages: Mapping[str, CollectionPage]  # by address without anchor
 
     @property
     def generation(self) -> str:
@@ -100,14 +100,14 @@ class ForeignCollection:
         self._name = collection
         self._fingerprint = fingerprint  # of the configured embedder; the collection does not say what made its vectors
         self._flags_of = flags_of
-        self._contents: Contents | None = None
-        self._reading: asyncio.Task[Contents] | None = None
+        self._contents: CollectionContents | None = None
+        self._reading: asyncio.Task[CollectionContents] | None = None
         self._look_at = 0.0
         self._pages: OrderedDict[tuple[str, str], ReadPage] = OrderedDict()
 
     # ── what the collection holds ────────────────────────────────────────────────────────────────────────────────────
 
-    async def contents(self) -> Contents:
+    async def contents(self) -> CollectionContents:
         """What the collection holds; read once, and again in the background after it changed."""
         now = time.monotonic()
         if self._contents is not None:
@@ -121,13 +121,13 @@ class ForeignCollection:
         except TimeoutError:
             raise QdrantTimeoutError(f"The contents of the collection {self._name} are still being read") from None
 
-    def _read_again(self) -> "asyncio.Task[Contents]":
+    def _read_again(self) -> "asyncio.Task[CollectionContents]":
         if self._reading is None or self._reading.done():
             self._reading = asyncio.create_task(self._read_contents())
             self._reading.add_done_callback(lambda task: task.cancelled() or task.exception())
         return self._reading
 
-    async def _read_contents(self) -> Contents:
+    async def _read_contents(self) -> CollectionContents:
         with server_errors(self._name):
             info = await self._client.get_collection(self._name)
             known = self._contents
@@ -136,7 +136,7 @@ class ForeignCollection:
             vector = self._vector_in(info.config.params.vectors)
             names = await self._learn_names()
             pages = await self._list_pages(names)
-        self._contents = Contents(info.points_count or 0, vector, names, pages)
+        self._contents = CollectionContents(info.points_count or 0, vector, names, pages)
         self._look_at = time.monotonic() + _LOOK_EVERY
         return self._contents
 
@@ -172,7 +172,7 @@ class ForeignCollection:
             raise self._refused(f"its payload has {wanted}; it has: {found}")
         return names
 
-    async def _list_pages(self, names: Mapping[str, str]) -> dict[str, Entry]:
+    async def _list_pages(self, names: Mapping[str, str]) -> dict[str, CollectionPage]:
         wanted = [names[meaning] for meaning in ("url", "title", "module") if meaning in names]
         urls: dict[str, dict[str, None]] = defaultdict(dict)
         about: dict[str, tuple[str, str]] = {}
@@ -182,7 +182,7 @@ class ForeignCollection:
                 page = url.partition("#")[0]
                 urls[page][url] = None
                 about.setdefault(page, (_text(payload, names, "title") or page, _text(payload, names, "module")))
-        return {page: Entry(*about[page], tuple(all_)) for page, all_ in urls.items()}
+        return {page: CollectionPage(*about[page], tuple(all_)) for page, all_ in urls.items()}
 
     async def _scroll(self, filter_: models.Filter | None, payload: Any) -> AsyncIterator[models.Record]:
         offset: Any = None
@@ -244,7 +244,7 @@ class ForeignCollection:
         return None if url is None else (await self._read_page(url, contents)).page
 
     async def _find(
-        self, contents: Contents, vector: Vectors, filter_: models.Filter, limit: int, with_vectors: bool
+        self, contents: CollectionContents, vector: Vectors, filter_: models.Filter, limit: int, with_vectors: bool
     ) -> list[Hit]:
         with server_errors(self._name):
             found = await self._client.query_points(
@@ -267,7 +267,7 @@ class ForeignCollection:
                 hits.setdefault(chunk.content_hash, Hit(chunk, cosine, point.score, _dense(point, contents.vector)))
         return list(hits.values())[:limit]
 
-    async def _read_page(self, url: str, contents: Contents) -> ReadPage:
+    async def _read_page(self, url: str, contents: CollectionContents) -> ReadPage:
         key = contents.generation, url
         if key not in self._pages:
             entry = contents.pages[url]
@@ -281,7 +281,9 @@ class ForeignCollection:
         self._pages.move_to_end(key)
         return self._pages[key]
 
-    def _compose(self, url: str, entry: Entry, records: Iterable[models.Record], names: Mapping[str, str]) -> ReadPage:
+    def _compose(
+        self, url: str, entry: CollectionPage, records: Iterable[models.Record], names: Mapping[str, str]
+    ) -> ReadPage:
         """The page that the passages make: one after the other, with a blank line between two."""
         passages = [(record.id, record.payload or {}) for record in records]
         if "index" in names:
@@ -335,11 +337,11 @@ class ForeignCollection:
         )
         return ReadPage(page, chunks)
 
-    def _page_of(self, url: str, entry: Entry) -> Page:
+    def _page_of(self, url: str, entry: CollectionPage) -> Page:
         return Page(page_id_for(url), url, entry.title, entry.module, self._name, "", (), (), order=url)
 
 
-def _filter(filters: Filters, contents: Contents) -> models.Filter | None:
+def _filter(filters: Filters, contents: CollectionContents) -> models.Filter | None:
     """A filter in the collection's own names; None if nothing can match."""
     must: list[models.Condition] = []
     for meaning, values in (
@@ -378,7 +380,7 @@ def _dense(point: models.ScoredPoint, name: str | None) -> tuple[float, ...] | N
 
 
 class ServerIndex:
-    """The collection on a server, whoever made it: ours is read and written, another tool's is read."""
+    """The collection on a server: our own is read and written, that of another tool is only read."""
 
     def __init__(self, own: QdrantIndex, foreign: ForeignCollection) -> None:
         self._own = own
@@ -399,7 +401,7 @@ class ServerIndex:
         return await (await self._reader()).recall(chunk_ids, vector)
 
     async def missing(self, words: Sequence[str], editions: Sequence[str] = ()) -> list[str]:
-        """Those of the words that stand in no chunk; of another tool's collection nobody can tell."""
+        """Those of the words that stand in no chunk; of another tool's collection that is unknown."""
         return await self._own.missing(words, editions) if await self._reader() is self._own else []
 
     async def manifest(self) -> Manifest:

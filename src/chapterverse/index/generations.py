@@ -8,7 +8,7 @@ Does not import the engine, so it can be used before one is loaded.
     <directory>/readers/<id>/       a reader's private copy, because loading a shard writes to it
     <directory>/writer.lock         held by the one writer
 
-Whoever removes a generation first renames it. So a copy is whole if its source still has its name afterwards.
+A generation is renamed before it is removed. So a copy is complete if its source still has its name afterwards.
 """
 
 import contextlib
@@ -146,8 +146,8 @@ def private_copy(directory: Path) -> Iterator[Copy]:
     except OSError as error:
         raise RetrievalUnavailable(f"There is no room for a copy of the index: {error}") from error
     place = readers / f"{os.getpid()}-{secrets.token_hex(4)}"
-    with (readers / ".lock").open("w") as door:  # nobody may find our directory before it is locked
-        fcntl.flock(door, fcntl.LOCK_EX)
+    with (readers / ".lock").open("w") as guard:  # no other process may find our directory before it is locked
+        fcntl.flock(guard, fcntl.LOCK_EX)
         _sweep_readers(readers)
         place.mkdir()
         lock = (place / "lock").open("w")
@@ -253,7 +253,7 @@ def _copy_sparse(from_: str, to: str) -> None:
 
 
 def _remove(path: Path) -> None:
-    """Take a directory away under another name first, so that nobody mistakes a half-removed one for whole."""
+    """Rename a directory before it is removed, so that one that is half removed is never taken for complete."""
     if path.is_file():
         path.unlink(missing_ok=True)
         return

@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from qdrant_client import AsyncQdrantClient, models
 
@@ -31,7 +31,10 @@ from chapterverse.index.points import (
 )
 from chapterverse.index.server_errors import server_errors
 from chapterverse.index.server_nodes import ClusterTransport, nodes_of
-from chapterverse.index.sparse import WordWeights
+from chapterverse.index.server_words import ServerWords, weights_of
+
+if TYPE_CHECKING:
+    from chapterverse.index.sparse import WordWeights
 
 _KNOWN_FOR = 1.0  # seconds a manifest is taken as current; the state before stays readable for longer than that
 _ALL_VALUES = 1_000_000  # a facet's limit that no book reaches
@@ -74,7 +77,7 @@ class QdrantIndex:
         self.client = self._client = self._connect(timeout)
         self._known: tuple[float, Manifest] | None = None  # until when, what
         self._modules: dict[tuple[str, ...], list[str]] = {}  # by generation and editions
-        self._weights: tuple[Mapping[str, Any], WordWeights] | None = None
+        self._weights: tuple[Mapping[str, Any], ServerWords | WordWeights] | None = None
 
     @property
     def engine(self) -> str:
@@ -286,9 +289,9 @@ class QdrantIndex:
         words = self._word_weights(manifest).question(query.text)
         return None if words is None else models.SparseVector(indices=words.indices, values=words.values)
 
-    def _word_weights(self, manifest: Manifest) -> WordWeights:
+    def _word_weights(self, manifest: Manifest) -> "ServerWords | WordWeights":
         if self._weights is None or self._weights[0] != manifest.bm25:
-            self._weights = manifest.bm25, WordWeights(manifest.bm25)
+            self._weights = manifest.bm25, weights_of(manifest.bm25)
         return self._weights[1]
 
     @staticmethod
@@ -299,7 +302,7 @@ class QdrantIndex:
         filter_: models.Filter | None,
         words: models.SparseVector | None,
     ) -> dict[str, models.QueryRequest]:
-        """The searches of one batch by branch. Payloads come along: no dearer than a second request, and no wait."""
+        """The searches of one batch by branch. They return payloads, which saves a second request."""
         by_meaning = models.NearestQuery(nearest=query.vector.tolist())
         requests: dict[str, models.QueryRequest] = {}
         if weight > 0:

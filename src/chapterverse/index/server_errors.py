@@ -32,7 +32,7 @@ def server_errors(collection: str) -> Iterator[None]:
 
 
 def translate(error: Exception, collection: str) -> ChapterverseError:
-    """The error of ours that says what went wrong."""
+    """Our error for it."""
     if isinstance(error, TimeoutError):
         return QdrantTimeoutError("The Qdrant server did not answer in time")
     if isinstance(error, ResourceExhaustedResponse):

@@ -8,7 +8,7 @@ import httpx
 
 _ROUNDS: Final = 4  # through all nodes; a cluster that lost its leader needs seconds to choose another
 _FIRST_PAUSE: Final = 0.2  # seconds after the first round; doubled after each
-# The node is gone, or went away with the request. All requests of ours can be made twice: points have their own ids.
+# The node is gone, or went away with the request. All our requests can be repeated: points have fixed ids.
 _LOST: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)
 
 

@@ -26,7 +26,7 @@ from chapterverse.index.checks import check_dimension, check_page, check_vectors
 from chapterverse.index.generations import new_name
 from chapterverse.index.server import Spread, collection_of, dense_of, of_kind
 from chapterverse.index.server_errors import server_errors
-from chapterverse.index.sparse import DEFAULTS, WordWeights
+from chapterverse.index.server_words import DEFAULTS, weights_of
 
 _BATCH = 256  # points of one request: about 2 MB
 _GENERATION = r"\d{8}T\d{6}-[0-9a-f]{8}"  # what `new_name` makes
@@ -76,7 +76,7 @@ class QdrantWriter:
         self._records: dict[str, PageRecord] = {}
         self._present: set[str] = set()  # ids of the pages in the state being built
         self._bm25 = DEFAULTS
-        self._weights = WordWeights(DEFAULTS)
+        self._weights = weights_of(DEFAULTS)
         self._turn = asyncio.Lock()  # changes are made one after the other
 
     @property
@@ -101,7 +101,7 @@ class QdrantWriter:
         self._manifest = manifest
         self._dimension = manifest.fingerprint.dimension
         self._bm25 = manifest.bm25  # old and new passages must be weighed alike
-        self._weights = WordWeights(manifest.bm25)
+        self._weights = weights_of(manifest.bm25)
 
     async def put(self, page: Page, record: PageRecord, chunks: Sequence[Chunk], vectors: Vectors) -> None:
         """Add a page, or replace the one with the same id."""
@@ -261,7 +261,7 @@ class _Lock:
         self._shown = 0.0
 
     async def take(self) -> None:
-        """Become the one writer; `IngestionError` if somebody else is."""
+        """Take the lock; `IngestionError` if another process holds it."""
         if not await self._create():
             held = await self._held()
             if time.time() - held.get("at", time.time()) < _STALE and not _ended(str(held.get("owner", ""))):
@@ -279,12 +279,12 @@ class _Lock:
             self._shown = time.monotonic()
 
     async def release(self) -> None:
-        """Let the next one write, unless this lock was broken and somebody else holds it."""
+        """Release the lock, unless it was broken and another process holds it."""
         if (await self._held()).get("owner") == self._owner:
             await self._client.delete_collection(self._name)
 
     async def _held(self) -> dict[str, Any]:
-        """Who holds the lock and when it last showed life; empty if nobody does, or has not said so yet."""
+        """The holder of the lock and when it last renewed it; empty if there is none, or none yet."""
         if not await self._client.collection_exists(self._name):
             return {}
         found = await self._client.retrieve(self._name, [_LOCK_ID])

@@ -1,4 +1,4 @@
-"""Word weights: BM25 as sparse vectors, computed here for every engine; the engine adds the IDF."""
+"""Word weights of the embedded index: BM25 as sparse vectors; the engine adds the IDF."""
 
 from collections.abc import Mapping
 from typing import Any

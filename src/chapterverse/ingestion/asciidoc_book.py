@@ -19,9 +19,9 @@ import yaml
 
 from chapterverse.ingestion.document import Document, Unreadable
 from chapterverse.ingestion.inclusion import MAX_BYTES, Inclusion
-from chapterverse.ingestion.navigation import Entry
+from chapterverse.ingestion.navigation import NavigationEntry
 from chapterverse.ingestion.readers.asciidoc_blocks import attributes_of
-from chapterverse.ingestion.readers.asciidoc_source import Attributes, Source, resolve
+from chapterverse.ingestion.readers.asciidoc_source import AsciidocSource, Attributes, resolve
 from chapterverse.ingestion.readers.asciidoc_text import Inline
 from chapterverse.ingestion.readers.cleaning import decode
 
@@ -64,7 +64,7 @@ class Scan:
 
 
 @dataclass(slots=True)
-class Book:
+class AsciidocBook:
     """The AsciiDoc files of one folder."""
 
     root: Path
@@ -109,7 +109,7 @@ class Book:
                 result.clear()
                 result.update(attributes)
 
-        source = Source(self.text, found, keep_out=self.is_chapter, met=met)
+        source = AsciidocSource(self.text, found, keep_out=self.is_chapter, met=met)
         try:
             source.lines(self.text(parent) or "", parent)
         except Unreadable:
@@ -194,9 +194,9 @@ class Book:
         page = self.page_of(path)
         return f"included in {page}" if page else "partial"
 
-    def order(self) -> list[Entry]:
+    def order(self) -> list[NavigationEntry]:
         """The pages that stand in a book or a navigation, as they are meant to be read."""
-        entries: list[Entry] = []
+        entries: list[NavigationEntry] = []
         seen: set[str] = set()
         for path in sorted(self.scans):
             if self.is_page(path) and path not in self.parents and self.children.get(path):
@@ -205,17 +205,17 @@ class Book:
             entries += [one for one in self._navigation(folder, described) if one.path not in seen]
         return entries
 
-    def _below(self, path: str, above: tuple[str, ...], seen: set[str]) -> Iterator[Entry]:
+    def _below(self, path: str, above: tuple[str, ...], seen: set[str]) -> Iterator[NavigationEntry]:
         if path in seen or len(above) > 20:
             return
         seen.add(path)
         title = self.title(path)
         inside = above if path not in self.parents else (*above, title)  # the book's own title names no chapter
-        yield Entry(path, title, above, module=inside[0] if inside else "")
+        yield NavigationEntry(path, title, above, module=inside[0] if inside else "")
         for child in self.children.get(path, ()):
             yield from self._below(child, inside, seen)
 
-    def _navigation(self, folder: str, described: dict[str, object]) -> Iterator[Entry]:
+    def _navigation(self, folder: str, described: dict[str, object]) -> Iterator[NavigationEntry]:
         """The pages that an Antora component's navigation files list."""
         files = described.get("nav")
         for name in files if isinstance(files, list) else ():
@@ -224,7 +224,7 @@ class Book:
                 continue
             yield from self._nav_entries(text, path)
 
-    def _nav_entries(self, text: str, path: str) -> Iterator[Entry]:
+    def _nav_entries(self, text: str, path: str) -> Iterator[NavigationEntry]:
         head = ""  # the title of the list
         above: list[str] = []  # entries around this place
         for line in text.split("\n"):
@@ -239,11 +239,11 @@ class Book:
             above = [*above[:depth], *[""] * (depth - len(above))]
             parents = tuple(filter(None, (head, *above)))
             if target in self.scans:
-                yield Entry(target, title, parents, module=parents[0] if parents else title)
+                yield NavigationEntry(target, title, parents, module=parents[0] if parents else title)
             above.append(title)
 
 
-def source_of(document: Document) -> Source:
+def source_of(document: Document) -> AsciidocSource:
     """Reads the lines of a document, with what its book gives to it."""
     inclusion = Inclusion(document)
 
@@ -253,8 +253,8 @@ def source_of(document: Document) -> Source:
 
     book = _book(document)
     if book is None:
-        return Source(fetch)
-    return Source(fetch, book.context(document.path), keep_out=book.is_chapter)
+        return AsciidocSource(fetch)
+    return AsciidocSource(fetch, book.context(document.path), keep_out=book.is_chapter)
 
 
 def reference(document: Document, path: str, anchor: str, attributes: Attributes) -> tuple[str, str] | None:
@@ -302,12 +302,12 @@ def image_path(target: str, from_path: str) -> str:
     return posixpath.normpath("/".join((*parts[: at + 1], module or parts[at + 1], "images", name)))
 
 
-def navigation(root: Path) -> list[Entry]:
+def navigation(root: Path) -> list[NavigationEntry]:
     """The pages of the AsciiDoc books below a folder, as they are meant to be read."""
     return book_of(str(root.absolute())).order()
 
 
-def book_of(root: str) -> Book:
+def book_of(root: str) -> AsciidocBook:
     """The AsciiDoc files below a folder. Kept until `forget`."""
     return _scanned(root)
 
@@ -317,14 +317,14 @@ def forget() -> None:
     _scanned.cache_clear()
 
 
-def _book(document: Document) -> Book | None:
+def _book(document: Document) -> AsciidocBook | None:
     if document.tree is None or document.tree.alone:
         return None
     book = book_of(document.tree.root)
     return book if document.path in book.scans else None
 
 
-def _file(book: Book, path: str, from_path: str) -> str:
+def _file(book: AsciidocBook, path: str, from_path: str) -> str:
     for wanted in (antora_page(path, from_path), resolve(path, from_path)):
         for ending in ("", *ENDINGS):
             if wanted and f"{wanted}{ending}" in book.scans:
@@ -336,8 +336,8 @@ def _file(book: Book, path: str, from_path: str) -> str:
 
 
 @lru_cache(maxsize=4)
-def _scanned(root: str) -> Book:
-    book = Book(Path(root))
+def _scanned(root: str) -> AsciidocBook:
+    book = AsciidocBook(Path(root))
     for path in _paths(book.root):
         if path.endswith("antora.yml"):
             book.components[path.removesuffix("antora.yml")] = _described(book.root / path)
@@ -363,7 +363,7 @@ def _scanned(root: str) -> Book:
     return book
 
 
-def _break_loops(book: Book) -> None:
+def _break_loops(book: AsciidocBook) -> None:
     for path in list(book.parents):
         above, seen = path, {path}
         while parent := book.parents.get(above):
@@ -483,7 +483,7 @@ def _heading(lines: list[str], number: int) -> tuple[int, str] | None:
     return None
 
 
-def _included(book: Book, path: str) -> Iterator[tuple[str, bool]]:
+def _included(book: AsciidocBook, path: str) -> Iterator[tuple[str, bool]]:
     """The files of the book that a file includes, and whether each may be a page there."""
     attributes = Attributes()
     steps = 0
@@ -518,7 +518,7 @@ def _is_master(scan_of: Scan, included: list[tuple[str, bool]]) -> bool:
     return chapters > 0 and own <= max(2, chapters)
 
 
-def _is_fragment(book: Book, path: str, included: list[tuple[str, bool]] | None, masters: set[str]) -> bool:
+def _is_fragment(book: AsciidocBook, path: str, included: list[tuple[str, bool]] | None, masters: set[str]) -> bool:
     parts = PurePosixPath(path).parts
     if any(path.startswith(folder) for folder in book.components):
         return "pages" not in parts[:-1] or parts[-1].startswith("_")
@@ -528,6 +528,6 @@ def _is_fragment(book: Book, path: str, included: list[tuple[str, bool]] | None,
         return False
     if _FRAGMENT_FOLDERS & set(parts[:-1]):
         return True
-    if book.scans[path].level == 1:  # a document of its own, whoever includes it
+    if book.scans[path].level == 1:  # a document of its own, even if another one includes it
         return False
     return not any(as_page and by in masters for by, as_page in included)

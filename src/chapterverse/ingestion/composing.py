@@ -91,11 +91,15 @@ class _Layout:
 
     def add(self, part: Part) -> None:
         self._write("\n\n")
-        if part.kind == "image" and part.caption:  # what is said below an image is text like any other
-            self._put(replace(part, caption=""))
-            self._write("\n\n")
-            part = Part("paragraph", part.caption, info=CAPTION, inside=part.inside)
-        self._put(part)
+        if part.kind not in ("image", "table") or not part.caption:
+            self._put(part)
+            return
+        caption = Part("paragraph", part.caption, info=CAPTION, inside=part.inside)  # text like any other
+        bare = replace(part, caption="")
+        first, second = (bare, caption) if part.kind == "image" else (caption, bare)
+        self._put(first)
+        self._write("\n\n")
+        self._put(second)
 
     def finish(self) -> tuple[str, tuple[Section, ...], tuple[Block, ...], tuple[Mark, ...]]:
         ends = [section.start for section in self._sections[1:]] + [self._length]

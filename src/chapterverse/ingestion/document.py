@@ -96,7 +96,7 @@ class Part:
     `text` is clean: no inline markup but `code` in backticks; emphasis, links and images are marks (`inline.py`). A
     heading's text is the bare heading; code is the bare code; a table is pipe-table lines, where a cell that spans
     several rows or columns is repeated in each; a list has its `- ` or `1. ` markers and two-space indents; an
-    admonition starts with its kind (`Note: …`). A field is a parameter, option or defined term with everything that
+    admonition starts with its label (`Note: …`). A field is a parameter, option or defined term with everything that
     belongs to it, one fact a line and no blank line: the name in backticks, then type, default and description. The
     text of an image is its alternative text."""
 
@@ -105,7 +105,9 @@ class Part:
     level: int = 0  # of a heading, 1–6
     anchor: str = ""  # given explicitly by the author or the page; empty: by the anchor style; or NO_ANCHOR
     info: str = ""  # language of code, kind of an admonition ("note"), address of an image
-    caption: str = ""  # of code or an image; that of an image becomes a paragraph below it
+    caption: str = (
+        ""  # of code, an image, a table (a paragraph below the one and above the other); an admonition's label
+    )
     inside: int = 0  # list items, admonitions, quotes and fields around it, which earlier parts began
 
 

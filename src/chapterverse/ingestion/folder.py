@@ -23,7 +23,7 @@ from chapterverse.ingestion.formats import format_of_file, readable_extensions
 from chapterverse.ingestion.generators import anchors_of, lay_out
 from chapterverse.ingestion.images import find_image
 from chapterverse.ingestion.inline import remove_private
-from chapterverse.ingestion.navigation import Entry, entries
+from chapterverse.ingestion.navigation import NavigationEntry, entries
 from chapterverse.ingestion.options import SourceOptions, too_large
 from chapterverse.ingestion.ordering import number_of
 from chapterverse.ingestion.readers import frontmatter
@@ -50,7 +50,7 @@ class Folder:
         self._layout = lay_out(place.parent if self._file else place, options.generator)
         self._folders: dict[PurePosixPath, _About] = {}
         self._surroundings = ""
-        self._entries: dict[str, Entry] = {}  # of the navigation, by path
+        self._entries: dict[str, NavigationEntry] = {}  # of the navigation, by path
         self._places: dict[str, int] = {}  # of pages in it
         self.complete = False
         self.expected: int | None = None

@@ -20,12 +20,22 @@ _SAFE = "/:#?&=@!$'()*+,;~"  # of an address; quoted are white space and the bar
 _TOKEN = re.compile(
     f"{_OPEN}(?P<kind>\\w*){_NEXT}(?P<target>[^{_OPEN}-{_CLOSE}]*){_NEXT}(?P<title>[^{_OPEN}-{_CLOSE}]*){_TEXT}|{_CLOSE}"
 )
+_POWER = re.compile(r"\s*+(?:[+−-]?\d+|[a-z])\s*+")
 _GAP = re.compile(f"(?<!\\s)\\s++({_OPEN}image{_NEXT}[^{_TEXT}{_OPEN}]*+{_TEXT}{_CLOSE})(?=\\s|\\Z)")
 
 
 def styled(kind: MarkKind, text: str, target: str = "") -> str:
-    """The text with a mark around it; an empty text stays empty."""
+    """The text with a mark around it; an empty text stays empty. A power is written with a caret, because 2 to the
+    power of 80 is not 280."""
+    if kind == "sup" and _POWER.fullmatch(text):
+        text = f"^{text.strip()}"
     return f"{_OPEN}{kind}{_NEXT}{_quoted(target)}{_NEXT}{_TEXT}{text}{_CLOSE}" if text.strip() else text
+
+
+def formula(tex: str, block: bool = False) -> str:
+    """A formula between dollar signs; as a block of its own between two of them."""
+    signs = "$$" if block else "$"
+    return styled("math", f"{signs}{tex}{signs}") if tex.strip() else ""
 
 
 def picture(target: str, alternative: str = "") -> str:

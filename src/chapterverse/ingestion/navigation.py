@@ -14,7 +14,7 @@ from chapterverse.ingestion.document import Generator
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class NavigationEntry:
     """One page of a navigation."""
 
     path: str  # of its file, relative to the root, with its ending
@@ -26,7 +26,7 @@ class Entry:
 class Navigation(Protocol):
     """Reads a navigation: every page once, in the order in which a reader would turn them."""
 
-    def __call__(self, root: Path) -> list[Entry]:
+    def __call__(self, root: Path) -> list[NavigationEntry]:
         """The pages below a source's root."""
 
 
@@ -42,7 +42,7 @@ _READERS: dict[Generator, str] = {  # modules of this package and their function
 }
 
 
-def navigation(root: Path, generator: Generator) -> list[Entry]:
+def navigation(root: Path, generator: Generator) -> list[NavigationEntry]:
     """The navigation of a source; empty where there is none."""
     if generator not in _READERS:
         return []
@@ -50,9 +50,9 @@ def navigation(root: Path, generator: Generator) -> list[Entry]:
     return cast(Navigation, getattr(import_module(f"{__package__}.{module}"), name))(root)
 
 
-def entries(root: Path, generator: Generator) -> dict[str, Entry]:
+def entries(root: Path, generator: Generator) -> dict[str, NavigationEntry]:
     """Every page of the navigation by its path, in order."""
-    found: dict[str, Entry] = {}
+    found: dict[str, NavigationEntry] = {}
     for entry in navigation(root, generator):
         found.setdefault(entry.path, entry)
     return found

@@ -1,4 +1,4 @@
-"""The guarded door to the network: an HTTP client whose connections go only where a crawl may go.
+"""An HTTP client whose connections go only where a crawl may go.
 
 Resolves names and checks every address before a connection is made. Follows no redirect, and takes no proxy or password
 from the environment.

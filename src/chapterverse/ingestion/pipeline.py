@@ -37,7 +37,7 @@ BATCH: Final = 64  # passages embedded together: some seconds of work, so that l
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a run is, for whoever watches."""
+    """How far a run has come, for progress bars."""
 
     pages: int  # decided so far
     expected: int | None  # pages in all, once that is known

@@ -19,7 +19,7 @@ from chapterverse.ingestion.document import Tree
 from chapterverse.ingestion.formats import format_of_file
 from chapterverse.ingestion.generators import address_of
 from chapterverse.ingestion.links import find_file
-from chapterverse.ingestion.navigation import Entry
+from chapterverse.ingestion.navigation import NavigationEntry
 from chapterverse.ingestion.ordering import order_of
 
 _MAX_BYTES: Final = 500_000
@@ -50,13 +50,15 @@ class _Bracket:
     label: str = ""
 
 
-def mkdocs(root: Path) -> list[Entry]:
+def mkdocs(root: Path) -> list[NavigationEntry]:
     """`nav` of `mkdocs.yml`, else every page by the name of its file."""
     text = _beside(root, ("mkdocs.yml", "mkdocs.yaml"))
     found = _load_yaml(text) if "nav:" in text else None
     nav = found.get("nav") if isinstance(found, dict) else None
     entries = list(_nav_entries(nav, root, ()))[:_MAX_ENTRIES]
-    return entries or ([Entry(path) for path in sorted(_pages(root), key=_mkdocs_place)] if text and not nav else [])
+    return entries or (
+        [NavigationEntry(path) for path in sorted(_pages(root), key=_mkdocs_place)] if text and not nav else []
+    )
 
 
 def _mkdocs_place(path: str) -> list[tuple[int, int, str]]:
@@ -66,7 +68,7 @@ def _mkdocs_place(path: str) -> list[tuple[int, int, str]]:
     return [*((1, 0, folder) for folder in folders), (0, first, name)]
 
 
-def _nav_entries(items: Any, root: Path, parents: tuple[str, ...]) -> Iterator[Entry]:
+def _nav_entries(items: Any, root: Path, parents: tuple[str, ...]) -> Iterator[NavigationEntry]:
     if len(parents) > _MAX_DEPTH or not isinstance(items, list):
         return
     for item in items:
@@ -75,12 +77,12 @@ def _nav_entries(items: Any, root: Path, parents: tuple[str, ...]) -> Iterator[E
             if isinstance(target, list):
                 yield from _nav_entries(target, root, (*parents, str(title)))
             elif isinstance(target, str) and (path := _page_at(root, target)):
-                yield Entry(path, str(title or ""), parents)
+                yield NavigationEntry(path, str(title or ""), parents)
 
 
-def mdbook(root: Path) -> list[Entry]:
+def mdbook(root: Path) -> list[NavigationEntry]:
     """`SUMMARY.md`, whose indented links are chapters of the one above."""
-    entries: list[Entry] = []
+    entries: list[NavigationEntry] = []
     above: list[tuple[int, str]] = []
     part: tuple[str, ...] = ()
     titled = False
@@ -96,31 +98,31 @@ def mdbook(root: Path) -> list[Entry]:
         while above and above[-1][0] >= depth:
             above.pop()
         if target and (path := _page_at(root, target.partition("#")[0])):
-            entries.append(Entry(path, title, (*part, *(name for _, name in above))))
+            entries.append(NavigationEntry(path, title, (*part, *(name for _, name in above))))
         above.append((depth, title))
     return entries[:_MAX_ENTRIES]
 
 
-def docusaurus(root: Path) -> list[Entry]:
+def docusaurus(root: Path) -> list[NavigationEntry]:
     """`sidebars.js`, where pages are named by their ids."""
     text = _beside(root, tuple(f"sidebars.{ending}" for ending in _SCRIPTS))
     return _of_script(text, root, _docusaurus_ids(root)) if text else []
 
 
-def vitepress(root: Path) -> list[Entry]:
+def vitepress(root: Path) -> list[NavigationEntry]:
     """`sidebar` of `.vitepress/config`."""
     text = _beside(root, tuple(f".vitepress/config.{ending}" for ending in _SCRIPTS))
     return _of_script(text[text.find("sidebar") :], root, {}) if "sidebar" in text else []
 
 
-def starlight(root: Path) -> list[Entry]:
+def starlight(root: Path) -> list[NavigationEntry]:
     """`sidebar` of `astro.config`."""
     text = _beside(root, tuple(f"astro.config.{ending}" for ending in _SCRIPTS), levels=4)
     return _of_script(text[text.find("sidebar") :], root, {}) if "sidebar" in text else []
 
 
-def _of_script(text: str, root: Path, ids: dict[str, str]) -> list[Entry]:
-    entries: dict[str, Entry] = {}
+def _of_script(text: str, root: Path, ids: dict[str, str]) -> list[NavigationEntry]:
+    entries: dict[str, NavigationEntry] = {}
     around: list[_Bracket] = []
     for found in _TOKEN.finditer(_COMMENT.sub("", text)):
         key = (found["key"] or "").strip("'\"")
@@ -132,7 +134,7 @@ def _of_script(text: str, root: Path, ids: dict[str, str]) -> list[Entry]:
             if key in _LABEL_KEYS and around:
                 around[-1].label = said
             for path in _named_pages(root, key, said, ids):
-                entries.setdefault(path, Entry(path, "", _chapters(around[:_MAX_BRACKETS])))
+                entries.setdefault(path, NavigationEntry(path, "", _chapters(around[:_MAX_BRACKETS])))
         if len(entries) >= _MAX_ENTRIES:
             break
     return list(entries.values())

@@ -14,23 +14,19 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
+from chapterverse.ingestion.c_names import IDENTIFIER
 from chapterverse.ingestion.document import Document, Reference, Tree, Unreadable
 from chapterverse.ingestion.inclusion import Inclusion
 from chapterverse.ingestion.inline import remove_private
-from chapterverse.ingestion.navigation import Entry
+from chapterverse.ingestion.navigation import NavigationEntry
 from chapterverse.ingestion.readers.cleaning import decode
 from chapterverse.ingestion.sphinx_configuration import configuration
+from chapterverse.ingestion.sphinx_objects import C_DOMAINS, KINDS, NAMESPACE, OBJECT, Objects, object_names, sphinx_id
 
 MAX_FILE: Final = 5_000_000  # bytes of a page that is searched for labels
 MAX_DEPTH: Final = 50  # of a navigation
 _ENDINGS = (".rst", ".md", ".txt")
 _HIDDEN = ("_build", "_static", "_templates", "node_modules", "__pycache__")
-_OBJECTS = re.compile(
-    r"(?:(?:py|c|cpp|js|rst|std):)?(?:function|class|method|classmethod|staticmethod|attribute|property|exception|data|"
-    r"decorator|decoratormethod|module|type|member|macro|struct|union|enum|enumerator|var|namespace|concept|directive|"
-    r"directive:option|role|confval|option|cmdoption|envvar|event|describe|object)"
-)
-_DOMAIN = re.compile(r"^(?:py|c|cpp|js|rst|std):")
 _DIRECTIVE = re.compile(r"(\s*)\.\.[ \t]+([A-Za-z][\w:.+-]*)::(?:[ \t]+(.*))?$")
 _LABEL = re.compile(r"\s*\.\.[ \t]+_(?:`([^`]+)`|((?:[^:\\`]|\\.|:(?!\s|$))+)):[ \t]*$")
 _ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1*[ \t]*$")
@@ -47,14 +43,12 @@ _INCLUDE = re.compile(r"^[ \t]*\.\.[ \t]+(literal)?include::[ \t]+(\S+)[ \t]*$|^
 _MARKUP = re.compile(r":[\w:.+-]{1,80}:(?=`)|`{1,2}|(?<![\w*\\])(\*{1,2})(?=\S)([^*]{1,200}?)(?<=\S)\1(?![\w*])|\\(.)")
 _REPLACED = re.compile(r"^[ \t]*\.\.[ \t]+\|([^|\n]+)\|[ \t]+replace::[ \t]+(.*)$", re.MULTILINE)
 _NAMED = re.compile(r"\|[^|\n]{1,80}\|")
-_UNSAFE_ID = re.compile(r"[^a-zA-Z0-9._]+")
 _CAPTIONED: Final = {  # directives that may have a caption, and what Sphinx counts them as
     **dict.fromkeys(("figure",), "figure"),
     **dict.fromkeys(("table", "list-table", "csv-table"), "table"),
     **dict.fromkeys(("code-block", "sourcecode", "literalinclude"), "code-block"),
 }
 _NUMBERS: Final = {"figure": "Fig. %s", "table": "Table %s", "code-block": "Listing %s"}  # unless conf.py says other
-KINDS: Final = ("object", "confval", "envvar", "event", "directive", "role", "option")  # of described things
 
 
 @dataclass(slots=True)
@@ -80,7 +74,7 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A folder of reStructuredText and MyST files, as far as they speak of each other."""
+    """A folder of reStructuredText and MyST files, as far as they refer to each other."""
 
     root: Path
     settings: Mapping[str, Any]
@@ -88,25 +82,25 @@ class Project:
     documents: Mapping[str, str]  # path without ending → path
     references: Mapping[str, Reference]  # `label:…`, `doc:…`, `KIND:…`
 
-    def navigation(self) -> list[Entry]:
+    def navigation(self) -> list[NavigationEntry]:
         """The pages in the order of the `toctree`s, from the root document on."""
         named = [self.settings.get("root_doc"), self.settings.get("master_doc"), "index", "contents"]
         start = next((name for name in named if isinstance(name, str) and name in self.documents), None)
         if start is None:
             return []
-        entries: dict[str, Entry] = {}
+        entries: dict[str, NavigationEntry] = {}
         for entry in self._below(start, "", (), entries, 0):
             entries.setdefault(entry.path, entry)
         return list(entries.values()) if len(entries) > 1 else []
 
     def _below(
-        self, name: str, title: str, parents: tuple[str, ...], seen: dict[str, Entry], depth: int
-    ) -> Iterator[Entry]:
+        self, name: str, title: str, parents: tuple[str, ...], seen: dict[str, NavigationEntry], depth: int
+    ) -> Iterator[NavigationEntry]:
         path = self.documents[name]
         if path in seen or depth > MAX_DEPTH:
             return
         found = self.files[path]
-        yield Entry(path, title or found.title, parents)
+        yield NavigationEntry(path, title or found.title, parents)
         above = (*parents, title or found.title) if depth else parents
         for tree in found.toctrees:
             for shown, target in self._entries(tree, name):
@@ -138,7 +132,7 @@ class Project:
         for name, path in self.documents.items():
             for tree in self.files[path].toctrees:
                 for number, (_, target) in enumerate(self._entries(tree, name), 1) if tree.numbered else ():
-                    below: dict[str, Entry] = {}
+                    below: dict[str, NavigationEntry] = {}
                     for entry in self._below(target, "", (), below, 0):
                         below[entry.path] = entry
                         found.setdefault(entry.path, number)
@@ -196,7 +190,7 @@ class Project:
         return references, settings, digest.hexdigest()
 
 
-def navigation(root: Path) -> list[Entry]:
+def navigation(root: Path) -> list[NavigationEntry]:
     """The pages of a Sphinx project in the order of its `toctree`s."""
     return read_project(str(root)).navigation()
 
@@ -259,6 +253,9 @@ def keys_in(text: str, path: str) -> Iterator[str]:
         for name in object_names(target):
             for kind in KINDS:
                 yield f"{kind}:{name}"
+        for name in {*object_names(target), *IDENTIFIER.findall(target)}:
+            for domain in C_DOMAINS:
+                yield f"{domain}:{name}"
 
 
 def doc_key(target: str, folder: str) -> str:
@@ -271,22 +268,6 @@ def doc_key(target: str, folder: str) -> str:
 def normal_name(name: str) -> str:
     """A label as docutils compares it."""
     return " ".join(name.lower().split())
-
-
-def object_name(name: str) -> str:
-    """A described object as references name it: no arguments, no sign in front."""
-    return name.strip().lstrip("~!.").partition("(")[0].strip().rstrip(":")
-
-
-def object_names(target: str) -> tuple[str, ...]:
-    """How the object that a role means may be called: as it is, without its program, without its package."""
-    last = target.rsplit(maxsplit=1)[-1] if target.split() else ""
-    return tuple(dict.fromkeys(filter(None, (target, object_name(target), object_name(last), last))))
-
-
-def sphinx_id(kind: str, name: str) -> str:
-    """An anchor as Sphinx makes it for an object: letters keep their case."""
-    return _UNSAFE_ID.sub("-", " ".join(f"{kind}-{name}".split())).strip("-")
 
 
 def make_id(text: str) -> str:
@@ -400,10 +381,7 @@ class _Search(ABC):
 class _RstSearch(_Search):
     def __init__(self) -> None:
         super().__init__()
-        self._module = ""
-        self._program = ""
-        self._domain = ""  # of the object that is being described, with a colon
-        self._classes: list[tuple[int, str]] = []  # indent and name of the classes around this place
+        self._objects = Objects(self.found.objects)
 
     def run(self, lines: list[str]) -> _Found:
         place = 0
@@ -441,12 +419,14 @@ class _RstSearch(_Search):
         if name == "glossary":
             end = _end_of_body(lines, place + 1, indent)
             self._glossary(lines[place + 1 : end])
-        elif _OBJECTS.fullmatch(name):
+        elif OBJECT.fullmatch(name):
             self._object(name, argument, indent, lines, place)
         elif name in ("currentmodule", "py:currentmodule", "module", "py:module"):
-            self._module = "" if argument == "None" else argument
+            self._objects.module = "" if argument == "None" else argument
         elif name == "program":
-            self._program = argument
+            self._objects.program = argument
+        elif NAMESPACE.fullmatch(name):
+            self._objects.enter(name, argument)
         elif name in _CAPTIONED:
             caption, named = self._caption(name, argument, lines, place, indent)
             self._pending += [named] if named else []
@@ -455,7 +435,7 @@ class _RstSearch(_Search):
             self._name(caption)
         if _LITERAL.fullmatch(name):
             return _end_of_body(lines, place + 1, indent)
-        if name not in ("index", "redirect-from") and not _OBJECTS.fullmatch(name):
+        if name not in ("index", "redirect-from") and not OBJECT.fullmatch(name):
             self._name("")
         return place + 1
 
@@ -470,64 +450,20 @@ class _RstSearch(_Search):
         return caption, label
 
     def _object(self, kind: str, argument: str, indent: int, lines: list[str], place: int) -> None:
-        if kind.endswith("module"):
-            self._module = argument
-        while self._classes and self._classes[-1][0] >= indent:
-            self._classes.pop()
         signatures = [argument]
         for line in lines[place + 1 : place + 20]:
             if not line.strip() or _indent(line) <= indent:
                 break
             if re.match(r"\s+:no-?index:", line):
                 return
-            if not line.lstrip().startswith(":"):
+            if signatures[-1].endswith("\\"):
+                signatures[-1] = f"{signatures[-1][:-1].rstrip()} {line.strip()}"
+            elif not line.lstrip().startswith(":"):
                 signatures.append(line.strip())
-        self._domain = (_DOMAIN.match(kind) or [""])[0]
-        for signature in signatures:
-            self._describe(_DOMAIN.sub("", kind), signature, indent)
+        self._objects.describe(kind, signatures, indent)
         for label in self._pending:
             self.found.labels.setdefault(normal_name(label), (make_id(label), ""))
         self._pending.clear()
-
-    def _describe(self, kind: str, signature: str, indent: int) -> None:
-        name = object_name(signature)
-        if kind in ("option", "cmdoption"):
-            self._option(signature)
-        elif kind == "directive:option" and self._classes:
-            name = name.strip(":").partition(":")[0]
-            self._put("directive", f"{self._classes[-1][1]}:{name}", f"directive-option-{self._classes[-1][1]}-{name}")
-        elif kind in ("directive", "role"):
-            name = name.removeprefix("..").partition("::")[0].strip().strip(":").partition(" ")[0]
-            self._put(kind, name, f"{kind}-{name}")
-            if not self._classes or self._classes[-1][0] < indent:  # options belong to the first name
-                self._classes.append((indent, name))
-        elif kind in KINDS:
-            self._put(kind, name.partition(" ")[0], f"{kind}-{name.partition(' ')[0]}")
-        else:
-            self._of_language(kind, name, indent)
-
-    def _option(self, signature: str) -> None:
-        """A command line option with its other spellings, which all have the anchor of the first."""
-        names = [re.split(r"[ =\[]", option.strip(), maxsplit=1)[0] for option in signature.split(", ")]
-        anchor = f"cmdoption-{self._program}-{names[0]}" if self._program else f"cmdoption-{names[0]}"
-        for name in filter(None, names):
-            self._put("option", f"{self._program} {name}".strip(), anchor)
-            self._put("option", name, anchor)
-
-    def _of_language(self, kind: str, name: str, indent: int) -> None:
-        """A function, class or the like of a programming language. Sphinx mangles the anchors of C++."""
-        bare = name.rsplit(maxsplit=1)[-1].lstrip("*&") if name.split() else ""
-        inside = f"{self._classes[-1][1]}." if self._classes else f"{self._module}." if self._module else ""
-        full = bare if bare.startswith(inside) or kind == "module" else f"{inside}{bare}"
-        if kind in ("class", "exception", "struct", "union", "enum"):
-            self._classes.append((indent, full))
-        prefix = "module-" if kind == "module" else "c." if self._domain == "c:" else ""
-        for known in (full, ".".join(full.split(".")[-2:]), bare):
-            self.found.objects.setdefault(f"object:{known}", "" if self._domain == "cpp:" else f"{prefix}{full}")
-
-    def _put(self, kind: str, name: str, anchor: str) -> None:
-        if name:
-            self.found.objects.setdefault(f"{kind}:{name}", sphinx_id("", anchor))
 
     def _glossary(self, lines: list[str]) -> None:
         filled = [line for line in lines if line.strip() and not line.lstrip().startswith((":sorted:", ".. "))]

@@ -37,7 +37,7 @@ def main() -> None:
     handle: Callable[[Any], Any]
     if sys.argv[1] == "read":
         limits = ReadLimits(*map(int, sys.argv[2:]))
-        handle = Reading(limits).handle
+        handle = LimitedReader(limits).handle
     else:
         handle = Embedding().handle
     try:
@@ -50,7 +50,7 @@ def main() -> None:
     os._exit(0)
 
 
-class Reading:
+class LimitedReader:
     """Reads documents, one at a time, within limits."""
 
     def __init__(self, limits: ReadLimits) -> None:

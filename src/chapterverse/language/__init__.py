@@ -1,4 +1,4 @@
-"""One reading of text for everybody: sentences with their places, words, stop words and stems."""
+"""Parses text: sentences with their offsets, words, stop words and stems. Every other module uses this one."""
 
 from chapterverse.language.sentences import INLINE_CODE, sentences
 from chapterverse.language.words import EMPTY_WORDS, content_words, stem, stems, word_set

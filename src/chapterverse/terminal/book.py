@@ -12,13 +12,13 @@ from chapterverse.api.pages import BookList
 from chapterverse.confidence import Calibration
 from chapterverse.editions import NAMELESS, edition_label
 from chapterverse.ingestion.ledger import OUTCOMES, Ledger
-from chapterverse.ingestion.pipeline import Progress
 from chapterverse.models import ChunkResult, SearchResult
 from chapterverse.terminal import err, out, printable
 from chapterverse.terminal.bars import WithBar
 
 if TYPE_CHECKING:
-    from chapterverse.answering.refusal_rate import RefusalRate
+    from chapterverse.evaluation.refusal_rate import RefusalRate
+    from chapterverse.ingestion.pipeline import Progress  # and with it every reader, for a mere search
 
 PLAIN_EVERY: Final = 5.0  # seconds between two progress lines where there is no terminal
 SHOWN_REASONS: Final = 12  # of pages skipped or failed; the ledger file has all
@@ -47,7 +47,7 @@ class IngestProgress(WithBar):
             )
             self._task = self._bar.add_task("reading", total=None, passages=0, rate=0.0)
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: "Progress") -> None:
         """Show where the run is."""
         now = self._clock()
         rate = progress.passages / max(now - self._started, 1e-6)
@@ -59,7 +59,7 @@ class IngestProgress(WithBar):
             self._said = now
             err.print(self._line(progress, rate, now))
 
-    def _line(self, progress: Progress, rate: float, now: float) -> str:
+    def _line(self, progress: "Progress", rate: float, now: float) -> str:
         pages = f"{progress.pages:,}" + (f" of {progress.expected:,}" if progress.expected else "")
         left = ""
         if progress.expected and progress.pages:

@@ -6,7 +6,7 @@ from rich.text import Text
 
 from chapterverse.editions import edition_label
 from chapterverse.evaluation.check_summary import SORTS, headline, told
-from chapterverse.evaluation.checking import Baseline, Finding
+from chapterverse.evaluation.checking import Baseline, CheckFinding
 from chapterverse.terminal import out, printable, show_note
 from chapterverse.topic import shorten
 
@@ -14,7 +14,7 @@ _COLOURS = {"broken": "bold red", "contradictory": "bold yellow", "failed": "bol
 _QUOTED = 200  # characters
 
 
-def show_findings(findings: Sequence[Finding], baseline: Baseline, now: Baseline) -> None:
+def show_findings(findings: Sequence[CheckFinding], baseline: Baseline, now: Baseline) -> None:
     """All questions that are not as they were."""
     for name, before, after in (
         ("model", baseline.model, now.model),
@@ -34,7 +34,7 @@ def show_findings(findings: Sequence[Finding], baseline: Baseline, now: Baseline
     out.print(f"{len(findings)} questions: {headline(findings)}.")
 
 
-def _quotes(finding: Finding) -> list[tuple[str, str]]:
+def _quotes(finding: CheckFinding) -> list[tuple[str, str]]:
     if finding.verdict == "contradictory":
         conflict = finding.now.conflicts[0]
         return [

@@ -7,8 +7,8 @@ from typing import Final
 from rich.text import Text
 
 from chapterverse.editions import edition_label
-from chapterverse.evidence.proofs import Proof, QuoteCheck, unproven
-from chapterverse.evidence.standing import State
+from chapterverse.evaluation.proofs import Proof, QuoteCheck, unproven
+from chapterverse.evaluation.quotes import State
 from chapterverse.terminal import out, printable
 from chapterverse.topic import shorten
 

@@ -11,8 +11,8 @@ const ITEM = /^( *)(?:[-*+•] |(\d+)\. )/;
 const RULE = /^\|(?: *:?-+:? *\|)+$/;
 export const LABEL = /^(?:Note|Info|Tip|Hint|Important|Warning|Caution|Danger|Attention|Error|See also|Example|Success|Question)\b[^:.]{0,40}: /;
 const CODE = /(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)/gs;
-const MATH = /\$\$([^$]+)\$\$|(?<![\w$\\])\$(?=[^\s$])([^$\n]{0,300}?[\\^_={][^$\n]{0,300}?)(?<=[^\s$])\$(?![\w$])/g;
-const TAGS = { emphasis: "em", strong: "strong", code: "code", sub: "sub", sup: "sup" };
+const MATH = /\$\$[^$]+\$\$|(?<![\w$\\])\$(?=[^\s$])[^$\n]{0,300}?[\\^_={][^$\n]{0,300}?(?<=[^\s$])\$(?![\w$])/g; // in text without marks
+const TAGS = { emphasis: "em", strong: "strong", code: "code", sub: "sub", sup: "sup", footnote: "small" };
 const TONES = {
   note: "note", info: "note", abstract: "note", seealso: "note", example: "note", quote: "note",
   tip: "tip", hint: "tip", success: "tip", question: "tip", important: "warning", warning: "warning", caution: "warning",
@@ -38,7 +38,15 @@ export function plain(text) {
 
 /** An excerpt, which is a page's text without its blocks: what they are is seen in its lines. */
 export function renderExcerpt(text) {
-  return render({ text, sections: [], blocks: blocksOf(text), marks: [] }, () => null);
+  return render({ text, sections: [], blocks: blocksOf(text), marks: formulasOf(text) }, () => null);
+}
+
+/** What looks like a formula in a text that nobody has parsed. */
+function formulasOf(text) {
+  return [...text.matchAll(MATH)].map((found) => {
+    const start = lengthOf(text.slice(0, found.index));
+    return { kind: "math", start, end: start + lengthOf(found[0]) };
+  });
 }
 
 /** The blocks of a text that nobody has parsed, counted in characters as those of a page are. */
@@ -86,7 +94,7 @@ class Rendering {
   constructor({ text, sections, blocks, marks }, leading, root) {
     const units = unitsOf(text);
     const placed = (one) => ({ ...one, start: units(one.start), end: units(one.end) });
-    Object.assign(this, { text, leading, root, runs: [], inTable: false, nextMark: 0, notes: new Set() });
+    Object.assign(this, { text, leading, root, runs: [], inTable: false, figureAbove: null, caption: null, nextMark: 0, notes: new Set() });
     this.around = []; // the elements that the next block may stand in, outermost first
     this.begun = []; // those that the block under way begins
     this.headings = new Map(sections.map((section) => [units(section.start), section]));
@@ -99,6 +107,7 @@ class Rendering {
     for (const block of this.blocks) {
       const inside = Math.min(block.inside ?? 0, this.around.length);
       const made = this.block(block, inside);
+      this.figureAbove = block.kind === "image" ? made : null; // that the next block may be the caption of
       if (inside && made) this.around[inside - 1].append(made);
       else if (made) nodes.push(made);
       this.around.length = inside; // what the block begins comes after what it stands in
@@ -117,8 +126,8 @@ class Rendering {
       case "quote": return this.quote(block);
       case "admonition": return this.admonition(block);
       case "field": return this.field(block);
-      case "image": return this.figure({ target: block.info, source: block.source, title: /^\[Image: (.*)\]$/s.exec(this.text.slice(block.start, block.end))?.[1] ?? "" }, block.caption);
-      default: return this.paragraph(block.start, block.end);
+      case "image": return this.figure({ target: block.info, source: block.source, title: /^\[Image: (.*)\]$/s.exec(this.text.slice(block.start, block.end))?.[1] ?? "" });
+      default: return block.info === "caption" ? this.captioned(block) : this.paragraph(block.start, block.end);
     }
   }
 
@@ -158,7 +167,8 @@ class Rendering {
     const head = named ? element("thead", {}, row(rows[0], "th")) : null;
     const body = element("tbody", {}, ...rows.slice(ruled ? 2 : 0).map((line) => row(line, "td")));
     this.inTable = false;
-    const table = element("table", { dir: "auto" }, head, body);
+    const table = element("table", { dir: "auto" }, this.caption, head, body);
+    this.caption = null;
     return element("div", { class: "table", tabindex: "0", role: "group", "aria-label": "Table" }, table);
   }
 
@@ -219,11 +229,12 @@ class Rendering {
     return top;
   }
 
-  admonition({ start, end, info }) {
+  admonition({ start, end, info, caption }) {
     const made = element("div", { class: `aside tone-${TONES[info.split(" ")[0]] ?? "note"}`, role: "note", dir: "auto" });
-    const label = /^([^\n:]{1,80}):(?: |$)/.exec(this.text.slice(start, end));
-    if (label) this.run(made.appendChild(element("p", { class: "label" })), start, start + label[1].length);
-    this.flow(made, start + (label?.[0].length ?? 0), end);
+    const labelled = this.text.startsWith(caption, start);
+    const after = labelled ? /^:?(?:\s|$)/.exec(this.text.slice(start + caption.length, end)) : null;
+    if (after) this.inline(made.appendChild(element("p", { class: "label" })), start, start + caption.length);
+    this.flow(made, after ? start + caption.length + after[0].length : start, end);
     this.begun = [made];
     return made;
   }
@@ -254,6 +265,14 @@ class Rendering {
     return parent;
   }
 
+  /** The caption of the image above it or of the table below it. */
+  captioned({ start, end }) {
+    const caption = this.inline(element(this.figureAbove ? "figcaption" : "caption", { dir: "auto" }), start, end);
+    if (this.figureAbove) this.figureAbove.append(caption);
+    else this.caption = caption;
+    return null;
+  }
+
   paragraph(start, end) {
     return this.inline(element("p", { dir: "auto" }), start, end);
   }
@@ -269,17 +288,20 @@ class Rendering {
     return lines;
   }
 
-  /** Text with its marks, and `code` and maths, which are marked in the text itself. Blocks come in order, and so do marks. */
+  /** Text with its marks, and `code`, which is marked in the text itself. Blocks come in order, and so do marks. */
   inline(parent, start, end, from = start) {
     while (this.nextMark < this.marks.length && this.marks[this.nextMark].start < from) this.nextMark += 1;
     const spans = [];
     for (let index = this.nextMark; index < this.marks.length && this.marks[index].start <= end; index += 1) {
       const mark = this.marks[index];
-      if (mark.end <= end) spans.push({ ...mark, start: Math.max(mark.start, start), end: Math.max(mark.end, start) });
+      const ticks = mark.kind !== "math" ? undefined : this.text.startsWith("$$", mark.start) ? 2 : 1;
+      if (mark.end <= end) spans.push({ ...mark, start: Math.max(mark.start, start), end: Math.max(mark.end, start), ticks });
     }
     const text = this.text.slice(start, end);
-    for (const found of text.matchAll(CODE)) spans.push(inText("code", found, start, found[1].length));
-    for (const found of text.matchAll(MATH)) spans.push(inText("math", found, start, found[1] === undefined ? 1 : 2));
+    for (const found of text.matchAll(CODE)) {
+      const begin = start + found.index;
+      spans.push({ kind: "code", start: begin, end: begin + found[0].length, ticks: found[1].length });
+    }
     spans.sort((one, other) => one.start - other.start || other.end - one.end);
     this.nest(parent, start, end, spans);
     return parent;
@@ -304,12 +326,13 @@ class Rendering {
 
   span(parent, span, inner) {
     if (span.kind === "image") parent.append(this.picture(span));
-    else if (span.kind === "footnote") parent.append(this.note(span.target));
+    else if (span.kind === "footnote" && !this.saysNote(span)) parent.append(this.note(span.target));
     else {
       const quiet = span.ticks ?? 0; // characters at either end that are not shown
       const made = parent.appendChild(this.element(span));
       const verbatim = span.ticks !== undefined; // code and maths hold no other code or maths
-      this.nest(made, span.start + quiet, span.end - quiet, verbatim ? inner.filter((one) => one.ticks === undefined) : inner);
+      const power = span.kind === "sup" && this.text.startsWith("^", span.start); // it is raised instead
+      this.nest(made, span.start + (power ? 1 : quiet), span.end - quiet, verbatim ? inner.filter((one) => one.ticks === undefined) : inner);
     }
   }
 
@@ -317,6 +340,11 @@ class Rendering {
     if (span.kind === "math") return element("span", { class: "math", dir: "ltr" });
     const attributes = span.kind === "link" ? this.leading(span.target) : null;
     return attributes ? element("a", attributes) : element(TAGS[span.kind] ?? "span");
+  }
+
+  /** Whether the text of a footnote stands where it is cited. */
+  saysNote({ start, end, target }) {
+    return !["", `[${target}]`].includes(this.text.slice(start, end));
   }
 
   note(label) {
@@ -333,10 +361,10 @@ class Rendering {
     return image;
   }
 
-  figure(image, caption) {
+  figure(image) {
     const attributes = image.source ? null : this.leading(image.target);
     const shown = this.picture(image);
-    return element("figure", {}, attributes ? element("a", attributes, shown) : shown, caption && element("figcaption", { dir: "auto" }, caption));
+    return element("figure", {}, attributes ? element("a", attributes, shown) : shown);
   }
 
   /** A text node and its place. In a table a bar of the text is written with a backslash, which is not shown. */
@@ -358,8 +386,4 @@ class Rendering {
 function goesOn(list, number) {
   if (list.localName === "ul") return number === undefined;
   return number !== undefined && Number(number) > list.lastChild.value;
-}
-
-function inText(kind, found, start, ticks) {
-  return { kind, start: start + found.index, end: start + found.index + found[0].length, ticks };
 }

@@ -5,18 +5,19 @@ The Agents SDK is imported by `writing.agent` and `writing.failures` alone, when
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Protocol
 
 from chapterverse.book import Page
 from chapterverse.evidence.citations import Proven
 from chapterverse.evidence.passages import Evidence, IssuedPassage
-from chapterverse.evidence.statement import Statement
+from chapterverse.evidence.statement import Finished, Statement, Stopped
 from chapterverse.models import RetrievalRequest
 from chapterverse.turns import Turn
 
+__all__ = ["Finished", "Reading", "Search", "Statement", "Stopped", "Task", "Writer", "WriterEvent"]
+
 PageOf = Callable[[str], Awaitable[Page | None]]
 Search = Callable[[RetrievalRequest], Awaitable[Sequence[IssuedPassage]]]
-Stopped = Literal["", "max_calls", "length"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,21 +45,13 @@ class Task:
     page: PageOf | None = None  # a page of the book by its id
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """The writer is done, and what it took. `stopped` says which limit ended it."""
-
-    tokens_used: int = 0
-    tokens_written: int = 0
-    llm_calls: int = 0
-    stopped: Stopped = ""
-
-
 WriterEvent = Statement | Proven | Finished
 
 
 class Writer(Protocol):
-    """Turns a task into statements. What it yields as `Proven` is shown as it is; a `Statement` must be proven."""
+    """Turns a task into statements. What it yields as `Proven` is shown as it is; a `Statement` must be proven.
+
+    A writer without words of its own inherits `rewrite` and `name_subject`."""
 
     @property
     def name(self) -> str:
@@ -79,12 +72,14 @@ class Writer(Protocol):
 
     async def rewrite(self, question: str, history: Sequence[Turn]) -> tuple[str, Finished]:
         """A follow-up as a question that stands alone, empty if there is none, and what that took."""
+        return "", Finished()
 
     async def name_subject(self, questions: Sequence[str]) -> str:
         """What questions are about, in a few words; empty if it cannot say."""
+        return ""
 
     async def probe(self) -> None:
         """Raise `AgentUnavailable` if it cannot be used now. Costs no paid tokens."""
 
     async def close(self) -> None:
-        """Let go of connections and models."""
+        """Close its connections."""

@@ -6,7 +6,7 @@ comes along: the lead-in of a list or of code, the header of a table, the first 
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from chapterverse.evidence.assembly import begins_dangling
@@ -36,10 +36,17 @@ def announces(text: str) -> bool:
 
 
 def cut_excerpt(
-    passage: IssuedPassage, scores: Mapping[int, float], question: str, heading: str, *, fill: bool = True
+    passage: IssuedPassage,
+    scores: Mapping[int, float],
+    question: str,
+    heading: str,
+    *,
+    fill: bool = True,
+    seen: Collection[int] = (),
 ) -> Proven | None:
     """The excerpt of a section that answers best, by the logits of its units; None if no unit was read. It has more
-    than what answers, as far as there is room, if it is to be filled."""
+    than what answers, as far as there is room, if it is to be filled; but units that begin at `seen` places, which the
+    reader has seen, fill nothing."""
     units = passage.units
     numbers = {unit.ref.unit for unit in units}
     last = [unit.ref.unit + 1 not in numbers for unit in units]
@@ -53,7 +60,7 @@ def cut_excerpt(
     # Of the run in which no unit is left out, so many on each side at most.
     first = max((at + 1 for at in range(best) if last[at]), default=0)
     first, end = max(first, best - AROUND), min(last.index(True, best), best + AROUND) + 1
-    cutter = _Cutter(units[first:end], known[first:end], fill=fill)
+    cutter = _Cutter(units[first:end], known[first:end], seen, fill=fill)
     span = cutter.span()
     shown = tuple(cutter.units[at] for at in span)
     lit = tuple(cutter.units[at] for at in span if at in cutter.lit)
@@ -64,21 +71,28 @@ def cut_excerpt(
 class _Cutter:
     """Chooses the span of units to be shown."""
 
-    def __init__(self, units: tuple[IssuedUnit, ...], known: Sequence[float], *, fill: bool) -> None:
+    def __init__(
+        self, units: tuple[IssuedUnit, ...], known: Sequence[float], seen: Collection[int], *, fill: bool
+    ) -> None:
         self.units, self._fill = units, fill
         self._best = max(range(len(known)), key=lambda at: known[at])
         least = max(known[self._best] - BELOW_BEST, LEAST)
         lit = {at for at, score in enumerate(known) if score >= least} | {self._best}
         # Code belongs to the line that introduces it.
         self.lit = lit | {at + 1 for at in lit if self._kind(at + 1) == "code" and announces(units[at].text)}
-        self._worth = [1.0 / (1.0 + math.exp(-max(score, UNKNOWN))) for score in known]
+        # Every unit is worth something, so that there is no room left; one that was seen, only if it seems to answer.
+        self._worth = [
+            _chance(max(score, UNKNOWN)) - (_chance(UNKNOWN) if unit.start in seen else 0.0)
+            for unit, score in zip(units, known, strict=True)
+        ]
+        self._held = len(units) if seen else BEST  # news alone does not draw an excerpt away from what answers
         self._words = [0 if unit.kind == "code" else len(unit.text.split()) for unit in units]
         self._lines = [min(CODE_LINES, unit.text.count("\n") - 1) if unit.kind == "code" else 0 for unit in units]
         self._needed = [self._needed_before(at) for at in range(len(units))]
 
     def span(self) -> range:
         """The span that fits and holds most of what seems to answer; where none fits, the best unit with what it
-        needs. Every unit is worth something, so that there is no room left beside it for more."""
+        needs."""
         ends = range(len(self.units)) if self._fill else sorted(self.lit)
         tried = {self._closed(first, last) for first in ends for last in ends if first <= last}
         fitting = [span for span in tried if self._fits(span) and self._needed[span[0]] == span[0]]
@@ -88,7 +102,7 @@ class _Cutter:
         return span
 
     def _rank(self, span: range) -> tuple[float, int, int]:
-        held = BEST if self._best in span else 0.0
+        held = self._held if self._best in span else 0.0
         return sum(self._worth[at] for at in span) + held, -len(span), -span[0]
 
     def _fits(self, span: range) -> bool:
@@ -122,6 +136,10 @@ class _Cutter:
 
     def _kind(self, at: int) -> str:
         return self.units[at].kind if 0 <= at < len(self.units) else ""
+
+
+def _chance(logit: float) -> float:
+    return 1.0 / (1.0 + math.exp(-logit))
 
 
 def _told(passage: IssuedPassage, units: Sequence[IssuedUnit], question: str, heading: str) -> str:

@@ -6,7 +6,7 @@ needs to understand them. The statements are the book's own words, so they are p
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Collection
 from typing import Final
 
 from chapterverse.evidence.citations import Proven
@@ -14,21 +14,19 @@ from chapterverse.evidence.passages import IssuedPassage
 from chapterverse.evidence.statement import Statement
 from chapterverse.language import stems
 from chapterverse.trained import shared_reader
-from chapterverse.turns import Turn
-from chapterverse.writing import Finished, Reading, Task, WriterEvent
+from chapterverse.writing import Finished, Reading, Task, Writer, WriterEvent
 from chapterverse.writing.cutting import cut_excerpt, near_duplicates
 
 NAME: Final = "excerpt"
 MOST: Final = 3  # excerpts
-CLOSE: Final = 2.5  # logits below the best passage that another one may lie to answer another part
-SAME: Final = 200  # characters by which an excerpt is known again
+CLOSE: Final = 2.5  # logits below the best passage that another one may lie to answer another part, or a follow-up
 TIED: Final = 1.0  # logits below it that another one may lie to be as good an answer
 
 # A question that has parts or compares things.
 _PARTS = re.compile(r"\b(?:and|or|vs|versus|between|compared?|differ|differences?|both)\b|[?;].*\?", re.IGNORECASE)
 
 
-class ExcerptWriter:
+class ExcerptWriter(Writer):
     """Answers with the book's own words."""
 
     name = NAME
@@ -42,14 +40,6 @@ class ExcerptWriter:
                 yield Proven(Statement(f"From “{place}”:"), "frame")
             yield excerpt
         yield Finished()
-
-    async def rewrite(self, question: str, history: Sequence[Turn]) -> tuple[str, Finished]:
-        """It has no words of its own."""
-        return "", Finished()
-
-    async def name_subject(self, questions: Sequence[str]) -> str:
-        """It has no words of its own."""
-        return ""
 
     async def probe(self) -> None:
         """Load the reader."""
@@ -65,15 +55,16 @@ async def _choose(task: Task) -> list[Proven]:
     said: frozenset[str] = frozenset()
     asked, parts = stems(task.question), _PARTS.search(task.question) is not None
     best = task.readings[0].score if task.readings else 0.0
+    tied = CLOSE if task.history else TIED  # what a follow-up means is less sure
     for passage, reading in zip(task.passages, task.readings, strict=False):
-        if len(chosen) == MOST or (chosen and reading.score < best - (CLOSE if parts else TIED)):
+        if len(chosen) == MOST or (chosen and reading.score < best - (CLOSE if parts else tied)):
             break
         excerpt = await _cut(task, passage, reading)
         if excerpt is None or any(near_duplicates(excerpt.statement.text, one.statement.text) for one in chosen):
             continue
         says = stems(f"{_place(task, excerpt)} {excerpt.statement.text}")
-        tied = reading.score >= best - TIED and len(chosen) < 2
-        if not chosen or tied or (asked & says) - said:
+        as_good = reading.score >= best - tied and len(chosen) < 2
+        if not chosen or as_good or (asked & says) - said:
             chosen.append(excerpt)
             said |= says
     return chosen
@@ -97,24 +88,18 @@ async def _cut(task: Task, passage: IssuedPassage, reading: Reading) -> Proven |
                     # Its units count by as much less as it answers less.
                     less = max(0.0, reading.score - its.score)
                     scores = {**{start: score - less for start, score in its.units.items()}, **scores}
+    seen = {unit.start for unit in passage.units if any(unit.text in turn.response for turn in task.history)}
     fresh = {start: score for start, score in scores.items() if start not in reading.told}
     for known in (scores, fresh):
-        # Of what the reader has before them, a selection or the last answer, only what answers is shown.
-        whole = cut_excerpt(passage, known, task.question, heading, fill=chunk is not None)
-        brief = _seen(task, whole) and cut_excerpt(passage, known, task.question, heading, fill=False)
-        if whole is None or not brief:
-            return whole
-        if not _repeats(task, brief):
-            return brief
+        # Of a selection, which the reader has before them, only what answers is shown.
+        excerpt = cut_excerpt(passage, known, task.question, heading, fill=chunk is not None, seen=seen)
+        if excerpt is None or not _repeats(task, excerpt, seen):
+            return excerpt
     return None
 
 
-def _seen(task: Task, excerpt: Proven | None) -> bool:
-    """Whether the last answer showed an excerpt already."""
-    return excerpt is not None and bool(task.history) and excerpt.statement.text[:SAME] in task.history[-1].response
-
-
-def _repeats(task: Task, excerpt: Proven) -> bool:
-    """Whether an excerpt would be the last answer again: it marks nothing else."""
+def _repeats(task: Task, excerpt: Proven, seen: Collection[int]) -> bool:
+    """Whether an excerpt would be the last answer again: it marks nothing else and shows nothing new."""
     told = frozenset[int]().union(*(reading.told for reading in task.readings))
-    return {unit.start for unit in excerpt.highlights} <= told
+    marked = {unit.start for unit in excerpt.highlights}
+    return marked <= told and all(unit.start in seen for unit in excerpt.units)

@@ -31,7 +31,7 @@ _SPENT = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """Who is asked, in words for people, and which settings say so."""
+    """The service that is asked: its name for messages, its model, its settings."""
 
     name: str
     model: str

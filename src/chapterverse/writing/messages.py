@@ -8,10 +8,9 @@ begin a line; further lines of a unit are indented, so that nothing in a passage
 import json
 import re
 from collections.abc import Sequence
-from itertools import accumulate
 from typing import Any, Final, Literal
 
-from chapterverse.evidence.passages import IssuedPassage
+from chapterverse.evidence.passages import IssuedPassage, fitting
 from chapterverse.turns import Turn
 
 Place = Literal["tool", "message", "selection"]  # where the passages stand; the last is the reader's own, in a message
@@ -48,7 +47,7 @@ def render_question(question: str, passages: Sequence[IssuedPassage], place: Pla
     if place == "tool":
         return [{"role": "user", "content": question}, *render_search("first_search", question, passages)]
     head = "The selected text:" if place == "selection" else "Passages of the book:"
-    shown = ["\n".join(passage.lines()) for passage in fitting(passages)]
+    shown = ["\n".join(passage.lines()) for passage in _fitting(passages)]
     return [{"role": "user", "content": "\n\n".join([head, *shown, f"Question: {question}"])}]
 
 
@@ -66,7 +65,7 @@ def render_search(call_id: str, query: str, passages: Sequence[IssuedPassage]) -
 
 def tool_response(query: str, passages: Sequence[IssuedPassage]) -> str:
     """The result of a search as the tool gives it: each passage's `chunk_text` is its numbered units."""
-    results = [_result(passage, rank) for rank, passage in enumerate(fitting(passages), start=1)]
+    results = [_result(passage, rank) for rank, passage in enumerate(_fitting(passages), start=1)]
     return json.dumps({"results": results, "total_results": len(results), "query": query}, ensure_ascii=False)
 
 
@@ -75,10 +74,8 @@ def tool_error(query: str, message: str) -> str:
     return json.dumps({"error": message, "query": query}, ensure_ascii=False)
 
 
-def fitting(passages: Sequence[IssuedPassage], budget: int = PASSAGE_TOKENS) -> list[IssuedPassage]:
-    """The first passages that fit into the budget; one at least."""
-    sizes = accumulate(estimate_tokens(passage.text) for passage in passages)
-    return [one for one, size in zip(passages, sizes, strict=True) if size <= budget] or list(passages[:1])
+def _fitting(passages: Sequence[IssuedPassage]) -> Sequence[IssuedPassage]:
+    return fitting(passages, lambda passage: estimate_tokens(passage.text), PASSAGE_TOKENS)
 
 
 def _result(passage: IssuedPassage, rank: int) -> dict[str, object]:

@@ -8,7 +8,7 @@ from chapterverse.book import Page
 from chapterverse.ingestion import asciidoc_book
 from chapterverse.ingestion.composing import compose
 from chapterverse.ingestion.document import Document, Draft, NothingToRead, Part, Tree, Unreadable
-from chapterverse.ingestion.inline import plain
+from chapterverse.ingestion.inline import extract, plain
 from chapterverse.ingestion.readers import read
 
 
@@ -192,13 +192,32 @@ def test_tables() -> None:
         '[cols="1,a"]\n|===\n|k\n|* one\n* two\n\n[source]\n----\nx\n----\n|==='
     )
     assert _parts(text) == [
-        ("paragraph", "The parts"),
         ("table", "| Name | Use |\n| --- | --- |\n| a | first \\| other |\n| wide | wide |"),
         ("table", "| x | y |\n| --- | --- |\n| 1 | 2 |"),
         ("table", "|  |  |\n| --- | --- |\n| c | d |\n| 3 | 4 |"),
         ("table", "|  |  |\n| --- | --- |\n| tall | 1 |\n| tall | 2 5.1+ |\n| z | z |"),
         ("table", "|  |  |\n| --- | --- |\n| k | one two `x` |"),
     ]
+
+
+def test_titles_of_blocks_and_formulas() -> None:
+    text = (
+        ".Mind the *gap*\n[WARNING]\n====\nHot.\n====\n\n.The parts\n|===\n|a\n|===\n\n"
+        "Of stem:[n] and stem:[x^2].\n\n[stem]\n++++\na + b\n++++"
+    )
+    parts = _draft(text).parts
+    assert [(part.kind, plain(part.text), part.info, part.caption) for part in parts] == [
+        ("admonition", "Mind the gap: Hot.", "warning", "Mind the gap"),
+        ("table", "|  |\n| --- |\n| a |", "", "The parts"),
+        ("paragraph", "Of $n$ and $x^2$.", "", ""),
+        ("paragraph", "$$a + b$$", "", ""),
+    ]
+    marks = [
+        (mark.kind, said[mark.start : mark.end])
+        for said, found in map(extract, [p.text for p in parts])
+        for mark in found
+    ]
+    assert marks == [("strong", "gap"), ("math", "$n$"), ("math", "$x^2$"), ("math", "$$a + b$$")]
 
 
 def test_includes(tmp_path: Path) -> None:
@@ -244,6 +263,7 @@ def test_a_single_file_is_read_with_its_chapters(tmp_path: Path) -> None:
         _page(tmp_path, "book.adoc")
 
 
+@pytest.mark.slow
 def test_includes_cannot_multiply(tmp_path: Path) -> None:
     for number in range(12):
         (tmp_path / f"{number}.adoc").write_text("x" * 100 + f"\n\ninclude::{number + 1}.adoc[]\n\n" * 50)

@@ -101,7 +101,7 @@ def test_what_stands_behind_counts() -> None:
         ("a.mdx", f"Text.\n\n<div style={{{{color: 'red'}}}}>{SECRET}</div>\n", True),
     ],
 )
-def test_what_nobody_sees_is_not_read(path: str, page: str, seen: bool) -> None:
+def test_hidden_text_is_not_read(path: str, page: str, seen: bool) -> None:
     form = {"html": "html", "md": "markdown", "mdx": "mdx"}[path.split(".")[1]]
     (draft,) = read(Document("https://book.example/a", path, "book", form, page.encode()))
     assert (SECRET in " ".join(part.text for part in draft.parts)) == seen

@@ -4,9 +4,10 @@ import time
 
 import pytest
 
+from chapterverse.book import Mark
 from chapterverse.ingestion.composing import compose
 from chapterverse.ingestion.document import Document, Draft, NothingToRead, Unreadable
-from chapterverse.ingestion.inline import plain
+from chapterverse.ingestion.inline import extract, plain
 from chapterverse.ingestion.readers import html
 
 URL = "https://book.example/docs/nodes"
@@ -122,7 +123,7 @@ def test_mkdocs_material() -> None:
         ("paragraph", "Use winget."),
         ("code", "a = 1\nb = 2"),
         ("code", "pip install x"),
-        ("admonition", "Warning: Take care\n\nIt moves."),
+        ("admonition", "Take care: It moves."),
         ("paragraph", "More"),
         ("paragraph", "Hidden until opened."),
         ("paragraph", "Text."),
@@ -158,7 +159,6 @@ loose <b>words</b><div>block</div></main>"""
         ("list", "3. Three\n  - Inner"),
         ("code", "ls\ncd"),
         ("list", "4. Four\n  more"),
-        ("paragraph", "Sizes"),
         ("table", "| a | b |\n| --- | --- |\n| x\\|y | x\\|y |\n| 10^6 | 1st |"),
         ("paragraph", "Left."),
         ("paragraph", "Right."),
@@ -166,6 +166,20 @@ loose <b>words</b><div>block</div></main>"""
         ("image", "A robot"),
         ("paragraph", "loose words"),
         ("paragraph", "block"),
+    ]
+
+
+def test_formulas_and_captions() -> None:
+    page = (
+        '<main><p>The <span class="math">\\(x\\)</span> of <math><mi>n</mi><annotation>n^2</annotation></math>.</p>'
+        '<div class="arithmatex">\\[ a + b \\]</div>'
+        "<table><caption>Sizes</caption><tr><th>a</th></tr><tr><td>1</td></tr></table></main>"
+    )
+    parts = [(part.kind, *extract(part.text), part.caption) for part in read(page).parts]
+    assert parts == [
+        ("paragraph", "The $x$ of $n^2$ .", [Mark("math", 4, 7), Mark("math", 11, 16)], ""),
+        ("paragraph", "$$a + b$$", [Mark("math", 0, 9)], ""),
+        ("table", "| a |\n| --- |\n| 1 |", [], "Sizes"),
     ]
 
 
@@ -190,7 +204,7 @@ loose <b>words</b><div>block</div></main>"""
         "<textarea>SECRET</textarea>",
     ],
 )
-def test_what_nobody_sees_is_not_read(hidden: str) -> None:
+def test_hidden_text_is_not_read(hidden: str) -> None:
     page = f"<style>.ghost, #gone {{ display: none }}</style><main><p>Seen.</p>{hidden}<p>Also.</p></main>"
     assert said(page) == [("paragraph", "Seen."), ("paragraph", "Also.")]
 

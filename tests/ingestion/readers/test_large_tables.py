@@ -30,6 +30,7 @@ def test_rows_that_go_on_in_the_next_line() -> None:
     assert table.endswith("| c | d e |")
 
 
+@pytest.mark.slow
 def test_two_megabytes_of_table_take_seconds() -> None:
     start = time.process_time()
     text = "== ==\n" + "a  b\n" * 400_000 + "== ==\n"

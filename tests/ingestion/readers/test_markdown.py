@@ -36,14 +36,46 @@ def test_inline_markup_becomes_marks_and_code_stays() -> None:
     ]
 
 
+def test_powers_keep_their_caret() -> None:
+    text = "2<sup>80</sup>, x<sup>n</sup>, the 1<sup>st</sup> and H<sub>2</sub>O"
+    assert _parts(text) == [("paragraph", "2^80, x^n, the 1st and H2O")]
+    assert _marks(text) == [("sup", "^80", ""), ("sup", "^n", ""), ("sup", "st", ""), ("sub", "2", "")]
+
+
+def test_tasks_have_boxes() -> None:
+    assert _parts("- [x] done\n- [ ] open\n- [a] link\n\n[x] no task") == [
+        ("list", "- ☑ done\n- ☐ open\n- [a] link"),
+        ("paragraph", "[x] no task"),
+    ]
+
+
+def test_what_python_markdown_adds() -> None:
+    text = (
+        "Press ++ctrl+c++ in HTML.\n\n*[HTML]: Hyper Text\n\n"
+        '<figure markdown="span">\n  ![An arm](a.png){ width="300" }\n  <figcaption>The arm</figcaption>\n</figure>\n\n'
+        "```html\n<div markdown>\n  *x*\n</div>\n```\n\n"
+        "/// details | More\n    type: warning\n    open: True\n\nWords.\n///\n\n- item\n\n        x = 1\n"
+    )
+    parts = _draft(text, anchors="mkdocs").parts
+    assert [(part.kind, plain(part.text), plain(part.caption)) for part in parts] == [
+        ("paragraph", "Press Ctrl+C in HTML.", ""),
+        ("image", "An arm", "The arm"),
+        ("code", "<div markdown>\n  *x*\n</div>", ""),
+        ("paragraph", "More:", ""),
+        ("paragraph", "Words.", ""),
+        ("list", "- item", ""),
+        ("code", "x = 1", ""),
+    ]
+
+
 def test_marks_of_html_tags() -> None:
     text = (
         'H<sub>2</sub>O x<sup>2</sup> <a href="a.md">the <b>page</b></a> <kbd>Ctrl</kbd> <img src="i.png" alt="pic">.'
     )
-    assert _parts(text) == [("paragraph", "H2O x2 the page `Ctrl` .")]
+    assert _parts(text) == [("paragraph", "H2O x^2 the page `Ctrl` .")]
     assert _marks(text) == [
         ("sub", "2", ""),
-        ("sup", "2", ""),
+        ("sup", "^2", ""),
         ("link", "the page", "a.md"),
         ("strong", "page", ""),
         ("image", "pic", "i.png"),
@@ -85,7 +117,7 @@ def test_lists_nest_and_go_on_after_a_program() -> None:
         ("code", "ls"),
         ("paragraph", "after"),
         ("list", "3. three"),
-        ("list", "- [x] done"),
+        ("list", "- ☑ done"),
     ]
 
 
@@ -118,8 +150,9 @@ def test_admonitions_of_every_dialect(text: str) -> None:
 @pytest.mark.parametrize(
     "text", [":::tip[Save time]\nDo it.\n:::", ":::tip Save time\nDo it.\n:::", '!!! tip "Save time"\n    Do it.']
 )
-def test_admonition_titles(text: str) -> None:
-    assert _parts(text) == [("admonition", "Tip: Save time\n\nDo it.")]
+def test_the_title_of_an_admonition_is_its_label(text: str) -> None:
+    assert (_draft(text).parts[0].info, _draft(text).parts[0].caption) == ("tip", "Save time")
+    assert _parts(text) == [("admonition", "Save time: Do it.")]
 
 
 def test_admonition_in_a_list_and_program_in_an_admonition() -> None:
@@ -231,7 +264,7 @@ def test_a_heading_ends_what_html_left_open() -> None:
     ]
 
 
-def test_characters_nobody_sees_are_gone() -> None:
+def test_invisible_characters_are_removed() -> None:
     assert _parts("ig\u200bno\u00adre \u202ethis\u202c\U000e0041") == [("paragraph", "ignore this")]
 
 
@@ -288,7 +321,7 @@ Do not touch.
         ("paragraph", "Math $\\frac{a}{b}$ and `{code}` and new ."),
         ("paragraph", "inside"),
         ("paragraph", "import the robot model into Gazebo."),
-        ("admonition", "Danger: Hot\n\nDo not touch."),
+        ("admonition", "Hot: Do not touch."),
     ]
 
 
@@ -339,6 +372,25 @@ def test_myst_roles_targets_and_directives() -> None:
         ("admonition", "Note: From rst."),
         ("admonition", "My title: Body."),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "label"),
+    [
+        ('!!! note "Is `x` *so*?"\n    Yes.', "Is `x` so? Yes.", "Is `x` so?"),
+        (":::{note} Mind this.\nAnd that.\n:::", "Note: Mind this.\n\nAnd that.", "Note"),
+        ("```{versionadded} 2.1 At last.\n```", "Added in version 2.1: At last.", "Added in version 2.1"),
+        ("```{deprecated} 3.0\nUse y.\n```", "Deprecated since version 3.0: Use y.", "Deprecated since version 3.0"),
+    ],
+)
+def test_labels_of_admonitions(text: str, said: str, label: str) -> None:
+    assert [(plain(part.text), part.caption) for part in _draft(text).parts] == [(said, label)]
+
+
+def test_formulas_are_marked_and_names_of_variables_are_not() -> None:
+    text = "With $n$ or $x_1$ and $$y$$ in $HOME/$USER, US$5 and $PATH."
+    assert _parts(text) == [("paragraph", text)]
+    assert _marks(text) == [("math", "$n$", ""), ("math", "$x_1$", ""), ("math", "$$y$$", "")]
 
 
 def test_footnotes_definitions_and_math() -> None:

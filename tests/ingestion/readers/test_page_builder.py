@@ -111,7 +111,7 @@ def test_what_stands_in_a_block_does_not_end_it() -> None:
         Part("list", "- Outer\n  1. Run:"),
         Part("code", "make", inside=2),
         Part("list", "2. Then:", inside=1),
-        Part("admonition", "Note:", info="note", inside=2),
+        Part("admonition", "Note:", info="note", caption="Note", inside=2),
         Part("code", "sudo make", inside=3),
         Part("paragraph", "Or not.", inside=3),
         Part("list", "- At all", inside=3),
@@ -161,7 +161,7 @@ def test_images_stand_alone_or_are_marks() -> None:
     page.close_table()
     assert page.finish() == (
         Part("image", "An arm", info="a.png", caption="The arm."),
-        Part("admonition", f"Note: see{picture('b.png')}", info="note"),
+        Part("admonition", f"Note: see{picture('b.png')}", info="note", caption="Note"),
         Part("table", f"| {picture('c.png', 'x')} cell |\n| --- |"),
     )
 

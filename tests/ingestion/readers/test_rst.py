@@ -51,6 +51,36 @@ def test_sections_have_levels_and_the_anchors_of_sphinx() -> None:
     ]
 
 
+def test_formulas_and_escaped_spaces() -> None:
+    text = "H\\ :sub:`2`\\ O, :math:`n` and :math:`x_1`.\n\n.. math::\n   :label: sum\n\n   a + b\n"
+    assert _parts(text) == [("paragraph", "H2O, $n$ and $x_1$."), ("paragraph", "$$a + b$$")]
+    marks = _marks(text, Document("https://b.test/x", "x.rst", "book", "rst", b""))
+    assert marks == [("sub", "2", ""), ("math", "$n$", ""), ("math", "$x_1$", ""), ("math", "$$a + b$$", "")]
+
+
+def test_an_option_that_docutils_does_not_know_costs_nothing() -> None:
+    text = ".. image:: a.png\n   :alt: An arm\n   :loading: lazy\n\n.. topic:: Words\n   :icon: star\n\n   Inside.\n"
+    assert _parts(text) == [("image", "An arm"), ("paragraph", "Words"), ("paragraph", "Inside.")]
+
+
+def test_rubrics_attributions_grammars_and_captions() -> None:
+    text = (
+        ".. rubric:: Notes\n\n.. epigraph::\n\n   Said so.\n\n   -- Someone\n\n"
+        ".. productionlist:: python\n   try: a b\n      : c\n\n.. csv-table:: The *sizes*\n   :header: a\n\n   1\n\n"
+        ".. admonition:: Mind this!\n   :class: warning\n\n   Hot.\n"
+    )
+    parts = _draft(text).parts
+    assert [(part.kind, plain(part.text), plain(part.caption)) for part in parts] == [
+        ("paragraph", "Notes", ""),
+        ("quote", "Said so.\n\n— Someone", ""),
+        ("code", "try: a b\n   : c", ""),
+        ("table", "| a |\n| --- |\n| 1 |", "The sizes"),
+        ("admonition", "Mind this! Hot.", "Mind this!"),
+    ]
+    assert parts[-1].info == "warning"
+    assert extract(parts[0].text)[1][0].kind == "strong"
+
+
 def test_inline_markup_and_roles() -> None:
     text = (
         "**Bold** *it* ``code`` `link <http://x>`_ :doc:`the guide <a/b>` :doc:`/How-To/Write-Nodes` :ref:`r <s>` "

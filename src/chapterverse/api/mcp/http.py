@@ -55,7 +55,7 @@ class SharedDesk:
 
 
 class Sessions:
-    """The MCP SDK's side of the door. It is imported and opened with the first request: it takes half a second."""
+    """The part that needs the MCP SDK. It is imported and opened with the first request: it takes half a second."""
 
     def __init__(self) -> None:
         self._opening: asyncio.Task[StreamableHTTPSessionManager] | None = None

@@ -1,4 +1,4 @@
-"""What the MCP door offers: tools over the book, and its pages as resources.
+"""What is offered over MCP: tools over the book, and its pages as resources.
 
 Errors of a tool are results with `isError` and the common error body; errors of a resource are JSON-RPC errors with
 that body as their data. The transport is a `Desk`, so that the same tools serve stdio and HTTP.
@@ -88,7 +88,7 @@ class BookServer:
         return types.ListToolsResult(tools=[tool for tool, _ in _TOOLS.values()])
 
     async def call_tool(self, context: Context, call: types.CallToolRequestParams) -> types.CallToolResult:
-        """Run a tool. Whatever goes wrong in it is a result, so that the model that called it can see and mend it."""
+        """Run a tool. An error in it is a result, so that the model that called it can see and correct it."""
         if call.name not in _TOOLS:
             raise MCPError(types.INVALID_PARAMS, f"There is no tool {call.name}. There are: {', '.join(_TOOLS)}.")
         desk = self.desk_of(context.request)

@@ -24,7 +24,7 @@ from chapterverse.services import Services
 
 @dataclass(frozen=True, slots=True)
 class OwnDesk:
-    """Serves one client, who has all of it."""
+    """The one client has all slots."""
 
     services: Services
 
@@ -39,7 +39,7 @@ class OwnDesk:
             return await answering.fold(events)
 
     def failed(self, failure: ChapterverseError) -> None:
-        """The client is told; nobody else counts."""
+        """Only the client is told; nothing is counted."""
 
 
 async def serve_stdio(services: Services) -> None:

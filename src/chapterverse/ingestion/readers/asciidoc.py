@@ -10,8 +10,8 @@ from typing import Final
 
 from chapterverse.ingestion import asciidoc_book
 from chapterverse.ingestion.document import Document, Draft, Part, Unreadable
-from chapterverse.ingestion.inline import plain
-from chapterverse.ingestion.readers.asciidoc_blocks import About, Block, Item, Parser, attributes_of
+from chapterverse.ingestion.inline import formula, plain
+from chapterverse.ingestion.readers.asciidoc_blocks import About, AsciidocBlock, Item, Parser, attributes_of
 from chapterverse.ingestion.readers.asciidoc_source import Attributes, resolve
 from chapterverse.ingestion.readers.asciidoc_table import TableCell, read_table
 from chapterverse.ingestion.readers.asciidoc_text import Inline
@@ -64,7 +64,7 @@ class _Writer:
         self._known: dict[str, str] = {}  # anchor on this page → title
         self._tables = 0
 
-    def write(self, blocks: list[Block]) -> tuple[Part, ...]:
+    def write(self, blocks: list[AsciidocBlock]) -> tuple[Part, ...]:
         given = Attributes(self._attributes)
         self._collect(blocks)
         self._attributes.clear()
@@ -76,7 +76,7 @@ class _Writer:
 
     # Anchors and references
 
-    def _collect(self, blocks: list[Block]) -> None:
+    def _collect(self, blocks: list[AsciidocBlock]) -> None:
         """Names the headings and remembers what references show, before any text is written."""
         taken: set[str] = set()
         for block in _all(blocks):
@@ -136,11 +136,11 @@ class _Writer:
 
     # Blocks
 
-    def _blocks(self, blocks: list[Block]) -> None:
+    def _blocks(self, blocks: list[AsciidocBlock]) -> None:
         for block in blocks:
             self._block(block)
 
-    def _block(self, block: Block) -> None:
+    def _block(self, block: AsciidocBlock) -> None:
         match block.kind:
             case "entry":
                 self._attributes.entry(block.lines[0])
@@ -152,7 +152,7 @@ class _Writer:
                 self._structured(block)
             case "math":
                 self._caption(block.about)
-                self._to.paragraph(f"$${' '.join(block.lines)}$$")
+                self._to.paragraph(formula(" ".join(block.lines), block=True))
             case "raw":
                 RawHtml(self._to).block("\n".join(block.lines))
             case "paragraph":
@@ -164,7 +164,7 @@ class _Writer:
                     inner.about.style = "tabs"
                 self._blocks(block.blocks)
 
-    def _structured(self, block: Block) -> None:
+    def _structured(self, block: AsciidocBlock) -> None:
         match block.kind:
             case "code" | "literal":
                 self._code(block)
@@ -186,7 +186,7 @@ class _Writer:
         if about.title:
             self._to.paragraph(self._say(about.title))
 
-    def _code(self, block: Block) -> None:
+    def _code(self, block: AsciidocBlock) -> None:
         about = block.about
         text = "\n".join(block.lines)
         if steps := _steps(about.names.get("subs", "")):
@@ -195,7 +195,7 @@ class _Writer:
             text = _reindented(text, indent)
         self._to.code(text, self._language(block), caption=plain(self._say(about.title)))
 
-    def _language(self, block: Block) -> str:
+    def _language(self, block: AsciidocBlock) -> str:
         about = block.about
         if block.kind == "literal" or about.style not in ("source", ""):
             return ""
@@ -204,7 +204,7 @@ class _Writer:
             given = self._attributes.get("source-language", "")
         return given if re.fullmatch(r"[\w+#.-]{1,40}", given) else ""
 
-    def _image(self, block: Block) -> None:
+    def _image(self, block: AsciidocBlock) -> None:
         target, inside = block.lines
         given = attributes_of(self._attributes.filled(inside))
         names = {name: value for name, value in given if name}
@@ -212,7 +212,7 @@ class _Writer:
         title = self._say(block.about.title or names.get("title", ""))
         self._to.image(alternative, self._address("image", self._attributes.filled(target)), title)
 
-    def _list(self, block: Block) -> None:
+    def _list(self, block: AsciidocBlock) -> None:
         self._caption(block.about)
         ordered = block.marker[0] in ".1aAI<"
         start = block.about.names.get("start", "")
@@ -223,7 +223,7 @@ class _Writer:
             self._blocks(item.blocks)
         self._to.close_list()
 
-    def _terms(self, block: Block) -> None:
+    def _terms(self, block: AsciidocBlock) -> None:
         """Terms and what explains them are fields; the tabs of a group are named in a line of their own."""
         self._caption(block.about)
         for item in block.items:
@@ -239,13 +239,13 @@ class _Writer:
         self._to.paragraph(self._say("\n".join(item.text)))
         self._blocks(item.blocks)
 
-    def _framed(self, block: Block) -> None:
+    def _framed(self, block: AsciidocBlock) -> None:
         about = block.about
         if block.kind == "admonition":
-            self._to.open_admonition(block.marker.capitalize(), kind=block.marker.lower())
+            self._to.open_admonition(self._say(about.title) or block.marker.capitalize(), kind=block.marker.lower())
         else:
             self._to.open_quote()
-        self._caption(about)
+            self._caption(about)
         if block.marker == "verse":
             self._to.paragraph(self._say("\n".join(block.lines)))
         self._blocks(block.blocks)
@@ -256,14 +256,13 @@ class _Writer:
             self._to.paragraph(f"— {self._say(by)}")
         self._to.close_quote()
 
-    def _table(self, block: Block) -> None:
-        self._caption(block.about)
+    def _table(self, block: AsciidocBlock) -> None:
         table = read_table(block.lines, block.about, block.marker)
         rows = [
             [Cell(self._cell(cell, head=number < table.heads), cell.rows, cell.columns) for cell in row]
             for number, row in enumerate(table.rows)
         ]
-        self._to.table(rows, table.heads)
+        self._to.table(rows, table.heads, self._say(block.about.title))
 
     def _cell(self, cell: TableCell, head: bool) -> str:
         if cell.style == "l" and not head:
@@ -308,9 +307,9 @@ def generated_anchor(text: str, attributes: Attributes, taken: set[str]) -> str:
     return anchor
 
 
-def _all(blocks: list[Block]) -> list[Block]:
+def _all(blocks: list[AsciidocBlock]) -> list[AsciidocBlock]:
     """The blocks with those inside them, in the order of the page."""
-    found: list[Block] = []
+    found: list[AsciidocBlock] = []
     for block in blocks:
         found.append(block)
         found += _all(block.blocks)
@@ -319,7 +318,7 @@ def _all(blocks: list[Block]) -> list[Block]:
     return found
 
 
-def _named_places(block: Block) -> Iterator[re.Match[str]]:
+def _named_places(block: AsciidocBlock) -> Iterator[re.Match[str]]:
     """Anchors inside the text of a block."""
     if block.kind in ("code", "literal", "raw", "entry"):
         return

@@ -123,13 +123,13 @@ def attributes_of(line: str) -> list[tuple[str, str]]:
 
 
 @dataclass(slots=True)
-class Block:
+class AsciidocBlock:
     """One block. `lines` is the text of a block that holds no others."""
 
     kind: Kind
     about: About
     lines: list[str] = field(default_factory=list)
-    blocks: list["Block"] = field(default_factory=list)
+    blocks: list["AsciidocBlock"] = field(default_factory=list)
     level: int = 0  # of a heading
     marker: str = ""  # of a list: the first item's; of a table: its delimiter; of an admonition: its kind
     items: list["Item"] = field(default_factory=list)
@@ -140,7 +140,7 @@ class Item:
     """One item of a list, or one or more terms with what explains them."""
 
     text: list[str]
-    blocks: list[Block]
+    blocks: list[AsciidocBlock]
     terms: list[str] = field(default_factory=list)
 
 
@@ -152,7 +152,7 @@ class Parser:
         self.title = ""  # of the document
         self._depth = 0
 
-    def page(self, lines: Sequence[str]) -> list[Block]:
+    def page(self, lines: Sequence[str]) -> list[AsciidocBlock]:
         """The blocks below the document's header."""
         run = Lines(lines)
         self._header(run)
@@ -162,7 +162,7 @@ class Parser:
         """Takes in only the document's header."""
         self._header(Lines(lines))
 
-    def cell(self, text: str) -> list[Block]:
+    def cell(self, text: str) -> list[AsciidocBlock]:
         """The blocks of a table's cell."""
         return self._inside(text.split("\n"))
 
@@ -211,16 +211,16 @@ class Parser:
         self.attributes.entry(" ".join(parts))
         return True
 
-    def _inside(self, lines: Sequence[str]) -> list[Block]:
+    def _inside(self, lines: Sequence[str]) -> list[AsciidocBlock]:
         if self._depth >= MAX_DEPTH:
-            return [Block("paragraph", About(), [line for line in lines if line])]
+            return [AsciidocBlock("paragraph", About(), [line for line in lines if line])]
         self._depth += 1
         found = self._blocks(Lines(lines))
         self._depth -= 1
         return found
 
-    def _blocks(self, run: Lines, sections: bool = False, in_list: bool = False) -> list[Block]:
-        found: list[Block] = []
+    def _blocks(self, run: Lines, sections: bool = False, in_list: bool = False) -> list[AsciidocBlock]:
+        found: list[AsciidocBlock] = []
         about = About()
         while not run.done:
             line, at = run.line, run.at
@@ -230,7 +230,7 @@ class Parser:
                 run.delimited(line)
             elif self._entry(run):
                 values = [" ".join(one.removesuffix(" \\") for one in run.lines[at : run.at])]
-                found.append(Block("entry", About(), values))
+                found.append(AsciidocBlock("entry", About(), values))
             elif _about(line, about):
                 run.at += 1
             else:
@@ -239,24 +239,24 @@ class Parser:
                 about = About()
         return found
 
-    def _block(self, run: Lines, about: About, sections: bool, in_list: bool) -> Block | None:  # noqa: PLR0911 one way out for each kind
+    def _block(self, run: Lines, about: About, sections: bool, in_list: bool) -> AsciidocBlock | None:  # noqa: PLR0911 one way out for each kind
         discrete = about.style in ("discrete", "float")
         if (sections or discrete) and (heading := self._heading(run)):
             level, text = heading[0] + self.attributes.offset, heading[1]
             if named := _HEADING_ANCHOR.fullmatch(text):
                 text, about.id, about.label = named[1], about.id or named[2], about.label or named[3] or ""
-            return Block("heading", about, [text], level=level, marker="discrete" if discrete else "")
+            return AsciidocBlock("heading", about, [text], level=level, marker="discrete" if discrete else "")
         line = run.line
         if delimiter := DELIMITER.fullmatch(line):
             return self._delimited(run, delimiter[0], about)
         if about.style in ("source", "listing", "literal"):
-            return Block("literal" if about.style == "literal" else "code", about, run.verbatim())
+            return AsciidocBlock("literal" if about.style == "literal" else "code", about, run.verbatim())
         if _BREAK.fullmatch(line):
             run.at += 1
             return None
         if (macro := macro_of(line)) and macro[1] in ("image", "video", "audio", "toc"):
             run.at += 1
-            image = Block("image", about, [macro[2], macro[3]])
+            image = AsciidocBlock("image", about, [macro[2], macro[3]])
             return image if macro[1] == "image" else None
         if kind := list_kind(line):
             return self._list(run, about, kind)
@@ -277,64 +277,68 @@ class Parser:
             return _UNDERLINES.index(below[0]) + 1, line
         return None
 
-    def _delimited(self, run: Lines, delimiter: str, about: About) -> Block | None:  # noqa: PLR0911 one way out for each kind
+    def _delimited(self, run: Lines, delimiter: str, about: About) -> AsciidocBlock | None:  # noqa: PLR0911 one way out for each kind
         lines = run.delimited("```" if delimiter.startswith("`") else delimiter)
         mark, style = delimiter[0], about.style
         if mark in "|,:!" and len(delimiter) > 3:
-            return Block("table", about, lines, marker=mark)
+            return AsciidocBlock("table", about, lines, marker=mark)
         if mark == "/" or style == "comment":
             return None
         if mark == "`":
             about.places = ["source", delimiter[3:]]
             about.style = "source"
-            return Block("code", about, lines)
+            return AsciidocBlock("code", about, lines)
         if style in ("stem", "latexmath", "asciimath"):
-            return Block("math", about, lines)
+            return AsciidocBlock("math", about, lines)
         if mark == "+" or style == "pass":
-            return Block("raw", about, lines)
+            return AsciidocBlock("raw", about, lines)
         if style in ("source", "listing", "literal") or (mark in "-." and delimiter != "--"):
-            return Block("literal" if style == "literal" or (mark == "." and not style) else "code", about, lines)
+            return AsciidocBlock(
+                "literal" if style == "literal" or (mark == "." and not style) else "code", about, lines
+            )
         if style == "verse":
-            return Block("quote", about, lines, marker="verse")
+            return AsciidocBlock("quote", about, lines, marker="verse")
         return self._compound(lines, about, quoted=mark == "_")
 
-    def _compound(self, lines: list[str], about: About, quoted: bool = False) -> Block:
+    def _compound(self, lines: list[str], about: About, quoted: bool = False) -> AsciidocBlock:
         """A block that holds others."""
         inside = self._inside(lines)
         if about.style in KINDS:
-            return Block("admonition", about, blocks=inside, marker=about.style)
+            return AsciidocBlock("admonition", about, blocks=inside, marker=about.style)
         quoted = quoted or about.style == "quote"
-        return Block("quote" if quoted else "group", about, blocks=inside)
+        return AsciidocBlock("quote" if quoted else "group", about, blocks=inside)
 
-    def _paragraph(self, run: Lines, about: About, in_list: bool) -> Block | None:  # noqa: PLR0911 one way out for each kind
+    def _paragraph(self, run: Lines, about: About, in_list: bool) -> AsciidocBlock | None:  # noqa: PLR0911 one way out for each kind
         first, style = run.line, about.style
         lines = run.paragraph(in_list)
         if LITERAL.match(first) and style not in KINDS:
             if style != "normal":
-                return Block("literal", about, _dedented(lines))
+                return AsciidocBlock("literal", about, _dedented(lines))
             lines = [line.strip() for line in lines]
         if style == "comment" or not lines:
             return None
         if style in ("stem", "latexmath", "asciimath", "pass"):
-            return Block("raw" if style == "pass" else "math", about, lines)
+            return AsciidocBlock("raw" if style == "pass" else "math", about, lines)
         if style in ("verse", "quote"):
-            return Block("quote", about, lines, marker="verse")
+            return AsciidocBlock("quote", about, lines, marker="verse")
         if found := _ADMONITION.match(lines[0]):
             lines[0] = lines[0][found.end() :]
             about.style = found[1]
         if about.style in KINDS:
-            return Block("admonition", about, blocks=[Block("paragraph", About(), lines)], marker=about.style)
+            return AsciidocBlock(
+                "admonition", about, blocks=[AsciidocBlock("paragraph", About(), lines)], marker=about.style
+            )
         if lines[0].startswith("> ") or lines[0] == ">":
             return self._compound([re.sub(r"^> ?", "", line) for line in lines], about, quoted=True)
         if lines[0].startswith('"') and lines[-1].startswith("-- ") and lines[-2:-1] and lines[-2].endswith('"'):
             about.places = ["quote", *(one.strip() for one in lines[-1][3:].split(",", 1))]
-            return Block("quote", about, [" ".join(lines[:-1]).strip('"')], marker="verse")
-        return Block("paragraph", about, lines)
+            return AsciidocBlock("quote", about, [" ".join(lines[:-1]).strip('"')], marker="verse")
+        return AsciidocBlock("paragraph", about, lines)
 
-    def _list(self, run: Lines, about: About, kind: str) -> Block:
+    def _list(self, run: Lines, about: About, kind: str) -> AsciidocBlock:
         """A list up to the first line that is not a part of it."""
         first = marker_of(run.line, kind)
-        block = Block("terms" if kind == "term" else "list", about, marker=first)
+        block = AsciidocBlock("terms" if kind == "term" else "list", about, marker=first)
         self._depth += 1
         terms: list[str] = []
         while not run.done and list_kind(run.line) == kind and marker_of(run.line, kind) == first:

@@ -118,7 +118,7 @@ class _Condition:
 
 
 @dataclass(slots=True)
-class Source:
+class AsciidocSource:
     """Reads one page. `keep_out` says of an included file that it is a page of its own, which is not repeated here."""
 
     fetch: Fetch

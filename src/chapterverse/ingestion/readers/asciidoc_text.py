@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from chapterverse.book import MarkKind
-from chapterverse.ingestion.inline import picture, plain, styled
+from chapterverse.ingestion.inline import formula, picture, plain, styled
 from chapterverse.ingestion.readers.asciidoc_blocks import attributes_of
 from chapterverse.ingestion.readers.asciidoc_source import Attributes
 from chapterverse.ingestion.readers.page_builder import PageBuilder
@@ -184,7 +184,7 @@ class Inline:
             if found["esc"] or found["off"] or found["no"]:
                 return found[0].replace("\\", "", 1)
             if found["math"] is not None:
-                return self._keep(f"${found['math'].replace(chr(92) + ']', ']')}$")
+                return self._keep(formula(found["math"].replace("\\]", "]")))
             if found["macro"] is not None:
                 inner = found["macro"].replace("\\]", "]")
                 return self._keep(self._raw(inner) if not found[0].startswith("pass:q") else plain(self._format(inner)))
@@ -233,8 +233,6 @@ class Inline:
             return f"{before}{_TICK}{inner}{_TICK}" if "`" not in inner and _TICK not in inner else f"{before}{inner}"
         if kind in ("“”", "‘’"):
             return f"{before}{kind[0]}{inner}{kind[1]}"
-        if kind == "sup" and re.fullmatch(r"[\w+−-]+", inner):
-            return styled("sup", f"^{inner}")
         return before + (styled(_MARKS[kind], inner) if kind else inner)
 
     def _macros(self, text: str) -> str:

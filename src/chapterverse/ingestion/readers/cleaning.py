@@ -50,7 +50,7 @@ def _decode_bytes(data: bytes) -> str:
 
 
 def visible(text: str) -> str:
-    """The text without characters nobody can see; whitespace stays. For code."""
+    """The text without invisible characters; whitespace stays. For code."""
     return _HIDDEN.sub("", text)
 
 

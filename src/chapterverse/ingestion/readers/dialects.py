@@ -8,8 +8,9 @@ the length of the text.
 import html
 import re
 from collections.abc import Iterator
+from textwrap import dedent
 
-from chapterverse.ingestion.readers.marks import ADMONITIONS, Mark, opening
+from chapterverse.ingestion.readers.marks import ADMONITIONS, LineMark, opening
 
 _FENCE = re.compile(r"[\s>]*+(?:(?:[-*+]|\d+[.)])\s++)*+(`{3,}+|~{3,}+)(.*)")
 _MKDOCS_BLOCK = re.compile(r'(?:!!!|\?\?\?\+?)\s*+([\w-]++)[\s\w-]*+(?:(?<=\s)"(.*)")?\s*+')
@@ -23,7 +24,12 @@ _DEFINED = re.compile(r"^[ \t]{0,12}\[([^\[\]\n]{1,300})\]:", re.MULTILINE)
 _OBJECT = re.compile(r"(?<![\]\\!])\[(`[^`\n]{1,200}`|[^\[\]`\n]{1,200})\]\[((?:[\w-]+\.)+[\w-]+|)\](?![(\[])")
 _MKDOCS_TAB = re.compile(r'===[+!]?\s+"(.+)"\s*')
 _COLONS = re.compile(r":{3,}\s*(?:\{([\w:-]+)\}|([\w-]*))\s*(?:\[(.*)\]\s*)?(?:\{[^{}]*\}\s*)?(.*)")
-_MYST_OPTION = re.compile(r"\s*:[\w-]+:(?:\s.*)?")
+_MYST_OPTION = re.compile(r"\s{0,40}:[\w-]{1,60}:(?:\s.*)?")
+_SLASH_OPTION = re.compile(r"[ ]{4,40}[\w-]{1,60}:\s.*")
+_MD_IN_HTML = re.compile(
+    r"^[ \t]*(<(\w+)\b[^<>\n]{0,200}\smarkdown(?=[\s=>])[^<>\n]{0,200}>)\n((?:.*\n){0,100}?)[ \t]*(</\2>)", re.MULTILINE
+)
+_ABBREVIATION = re.compile(r"[ ]{0,3}\*\[[^\[\]\n]{1,200}\]:[ \t].*")
 _MYST_TARGET = re.compile(r"\s*\([^()\n]{1,200}\)=\s*")
 
 _FENCE_LINE = re.compile(r"(`{3,}+|~{3,}+)[^`]*")
@@ -55,9 +61,18 @@ def rewrite(text: str) -> str:
         text = text.replace("][^", "]\u200b[^")
     if "]:" in text:  # HTML goes on to the next blank line
         text = _AFTER_HTML.sub("\\1\n\n", text)
+    if " markdown" in text and "</" in text:
+        text = "".join(piece if fenced else _MD_IN_HTML.sub(_spaced, piece) for fenced, piece in programs(text))
     if "<!--" in text:
         text = _COMMENT_TERM.sub("\u200b\\1", text)
     return "\n".join(_rewrite_lines(text))
+
+
+def _spaced(found: re.Match[str]) -> str:
+    """Markdown inside an HTML element, apart from its tags: CommonMark would take all of it for HTML."""
+    lines = dedent(found[3]).split("\n")
+    inside = "\n".join(f"\n{line}\n" if line.startswith("<") else line for line in lines)
+    return f"{found[1]}\n\n{inside}\n\n{found[4]}\n"
 
 
 def _without_objects(line: str, defined: set[str]) -> str:
@@ -73,13 +88,13 @@ def _label(text: str) -> str:
 def _rewrite_hugo(text: str) -> str:
     for name in ("comment", "highlight", "mermaid"):
         text = _rewrite_verbatim(text, name)
-    pieces = _programs(text)
+    pieces = programs(text)
     return "".join(
         _SETTING.sub(r"{\1}", piece) if fenced else _SHORTCODE.sub(_shortcode, piece) for fenced, piece in pieces
     )
 
 
-def _programs(text: str) -> Iterator[tuple[bool, str]]:
+def programs(text: str) -> Iterator[tuple[bool, str]]:
     """The text in pieces of whole lines, and whether each is a fenced program. One without an end goes to the end."""
     fence = ""
     gathered: list[str] = []
@@ -116,12 +131,12 @@ def _shortcode(match: re.Match[str]) -> str:
     name, given = match["name"].lower(), _arguments(match["rest"])
     if name in ADMONITIONS or name in ("alert", "pageinfo"):
         kind = name if name in ADMONITIONS else "note"
-        return _own_line(match, Mark("end") if match["end"] else opening(kind, given.get("title", "")))
+        return _own_line(match, LineMark("end") if match["end"] else opening(kind, given.get("title", "")))
     if match["end"]:
         return ""
     if name in ("tab", "details", "expand", "accordion"):
         label = given.get("name") or given.get("summary") or given.get("title") or given.get("0", "")
-        return _own_line(match, Mark("label", label))
+        return _own_line(match, LineMark("label", label))
     return _SETTING.sub(r"{\1}", match[0]) if name in ("skew", "param") else _value(name, given)
 
 
@@ -164,7 +179,7 @@ def _arguments(text: str) -> dict[str, str]:
     return {name or str(place): value.replace('\\"', '"') for place, (name, value) in enumerate(found)}
 
 
-def _own_line(match: re.Match[str], sign: Mark) -> str:
+def _own_line(match: re.Match[str], sign: LineMark) -> str:
     """The mark on a line of its own, as deep in its list or quote as the shortcode was."""
     begin = match.string.rfind("\n", 0, match.start()) + 1
     before = _LINE_START.match(match.string, begin, match.start())
@@ -172,35 +187,41 @@ def _own_line(match: re.Match[str], sign: Mark) -> str:
     return f"\n{indent}{sign}\n{indent}"
 
 
+_Open = tuple[int, LineMark | None]  # an open MkDocs block: how far its body is indented, and what ends it
+
+
 def _rewrite_lines(text: str) -> Iterator[str]:
-    indented: list[tuple[int, Mark | None]] = []  # how far the body of each open MkDocs block is indented, and its end
-    fence, options, fence_depth = "", False, 0
-    defined = {_label(label) for label in _DEFINED.findall(text)} if "][" in text else set()
+    indented: list[_Open] = []
+    fence, fence_depth = "", 0
+    options: re.Pattern[str] | None = None  # what the lines that follow a block's name may be
+    defined = _defined(text)
     for raw in text.split("\n"):
         line = raw.expandtabs(4) if indented else raw
         bare = line.lstrip(" ")
         depth = len(line) - len(bare)
-        while indented and bare and depth < indented[-1][0]:
-            yield from _end_of_block(indented, " " * fence_depth + fence if fence else "")
+        if indented and bare and depth < indented[-1][0]:
+            yield from _left_blocks(indented, depth, " " * fence_depth + fence if fence else "")
             fence = ""
         line = line[4 * len(indented) :]
         if fence:
             yield line
-            closing = line.strip(" >\t")
-            if closing.startswith(fence) and not closing.strip(fence[0]) and _indent(line) < fence_depth + 4:
-                fence = ""
+            fence = "" if _closes(line, fence) and _indent(line) < fence_depth + 4 else fence
             continue
-        options = options and bool(_MYST_OPTION.fullmatch(line))
-        if options or _MYST_TARGET.fullmatch(line):
+        options = options if options and options.fullmatch(line) else None
+        if (
+            options
+            or _MYST_TARGET.fullmatch(line)
+            or (line.lstrip().startswith("*[") and _ABBREVIATION.fullmatch(line))
+        ):
             yield ""
-        elif (begin := _FENCE.fullmatch(line)) and not (begin[1][0] == "`" and "`" in begin[2]):
+        elif begin := _opens(line):
             fence, fence_depth = begin[1], begin.start(1)
             yield line
         elif sign := _block_mark(bare):
             yield line[: len(line) - len(bare)] + str(sign)
             if bare[0] not in ":/":
-                indented.append((depth + 4, None if sign.kind == "label" else Mark("end")))
-            options = bare.startswith(":::") and "{" in bare
+                indented.append((depth + 4, None if sign.kind == "label" else LineMark("end")))
+            options = _SLASH_OPTION if bare[0] == "/" else _MYST_OPTION if bare[0] == ":" and "{" in bare else None
         else:
             yield _repaired(line, defined)
     for at, end in reversed(indented):
@@ -208,13 +229,30 @@ def _rewrite_lines(text: str) -> Iterator[str]:
             yield " " * max(at - 4 * len(indented), 0) + str(end)
 
 
-def _end_of_block(indented: list[tuple[int, Mark | None]], fence: str) -> Iterator[str]:
-    """What ends with an indented block: a program in it that is never closed, and the block itself."""
-    at, end = indented.pop()
+def _opens(line: str) -> re.Match[str] | None:
+    """A line that opens a block of code. What is between backticks on one line is inline code."""
+    begin = _FENCE.fullmatch(line)
+    return begin if begin and not (begin[1][0] == "`" and "`" in begin[2]) else None
+
+
+def _closes(line: str, fence: str) -> bool:
+    bare = line.strip(" >\t")
+    return bare.startswith(fence) and not bare.strip(fence[0])
+
+
+def _left_blocks(indented: list[_Open], depth: int, fence: str) -> Iterator[str]:
+    """What ends with the indented blocks that a line leaves: a program that is never closed, and each block itself."""
     if fence:
         yield fence
-    if end:
-        yield " " * (at - 4 * len(indented) - 4) + str(end)
+    while indented and depth < indented[-1][0]:
+        at, end = indented.pop()
+        if end:
+            yield " " * (at - 4 * len(indented) - 4) + str(end)
+
+
+def _defined(text: str) -> set[str]:
+    """The labels of links that are defined, where any link may name one."""
+    return {_label(label) for label in _DEFINED.findall(text)} if "][" in text else set()
 
 
 def _repaired(line: str, defined: set[str]) -> str:
@@ -228,26 +266,26 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip(" >\t"))
 
 
-def _of_mkdocs(name: str, title: str | None) -> Mark:
+def _of_mkdocs(name: str, title: str | None) -> LineMark:
     """MkDocs makes an admonition of any name. An empty title hides the label on the site; here it stays."""
     if name.lower() in ADMONITIONS:
         return opening(name, title or "")
-    return Mark("admonition", title or name.capitalize(), name=name.lower())
+    return LineMark("admonition", title or name.capitalize(), name=name.lower())
 
 
-def _block_mark(line: str) -> Mark | None:  # noqa: PLR0911 - one line a dialect
+def _block_mark(line: str) -> LineMark | None:  # noqa: PLR0911 - one line a dialect
     """The mark that a line stands for in MkDocs, Docusaurus or MyST; None for any other line."""
     if line[:3] in ("!!!", "???") and (block := _MKDOCS_BLOCK.fullmatch(line)):
         return _of_mkdocs(block[1], block[2])
     if line.startswith("///") and (slashes := _SLASHES.fullmatch(line)):
-        return opening(slashes[1], slashes[2] or "") if slashes[1] else Mark("end")
+        return opening(slashes[1], slashes[2] or "") if slashes[1] else LineMark("end")
     if line.startswith("===") and (tab := _MKDOCS_TAB.fullmatch(line)):
-        return Mark("label", tab[1])
+        return LineMark("label", tab[1])
     if line.startswith(":::") and (colons := _COLONS.fullmatch(line)):
         name, title = colons[1] or colons[2], colons[3] or colons[4]
         if not name and not title.strip():
-            return Mark("end")
+            return LineMark("end")
         if name == "admonition":
-            return Mark("admonition", title)
-        return opening(name, title.removeprefix(".").strip())
+            return LineMark("admonition", title)
+        return opening(name, begins=title) if colons[1] else opening(name, title.removeprefix("."))
     return None

@@ -375,7 +375,5 @@ def _around(kind: str, text: str) -> str:
     if not bare:
         return text
     before, after = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
-    if kind == "sup" and re.fullmatch(r"[+−-]?\d+|[a-z]", bare):
-        bare = f"^{bare}"
     marked = {"emphasis": styled("emphasis", bare), "strong": styled("strong", bare), "sub": styled("sub", bare)}
     return f"{before}{marked.get(kind) or styled('sup', bare)}{after}"

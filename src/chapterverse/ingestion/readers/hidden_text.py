@@ -1,4 +1,4 @@
-"""Styles that keep text from a reader's eye.
+"""CSS styles that hide text.
 
 Judges one style, as HTML or JSX writes it: not displayed, transparent, tiny, clipped, moved off the screen, or in the
 colour of its background. The caller passes the background.
@@ -32,7 +32,7 @@ _NUMBER: Final = re.compile(r"[\d.]+")
 
 
 def hides(style: str, behind: Colour | None = WHITE) -> bool:
-    """Whether nobody sees what has this style; `behind` is the colour that it stands on, None when nobody knows."""
+    """Whether text with this style is invisible; `behind` is the colour of its background, None if unknown."""
     plain = _plain(style)
     if _UNSEEN.search(plain) or (_NO_ROOM.search(plain) and _CUT.search(plain)):
         return True

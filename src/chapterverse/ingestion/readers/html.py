@@ -184,7 +184,7 @@ def _tab_names(tree: LexborHTMLParser) -> dict[int, str]:
 
 
 def _drop_hidden(tree: LexborHTMLParser) -> None:
-    """What nobody sees. The panel of a tab that is not in front can be seen, and stays."""
+    """Hidden elements. The panel of a tab that is not in front can be made visible, and stays."""
     _drop(tree.css("[hidden]:not([role=tabpanel]):not([hidden=until-found]), [aria-hidden=true]"))
     _drop([node for node in tree.css("[style]") if hides(node.attributes.get("style") or "", _behind(node))])
     for style in tree.css("style"):

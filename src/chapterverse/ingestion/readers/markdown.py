@@ -3,9 +3,11 @@
 Walks from Markdown's tokens to the parts of a page. Files are included only through `inclusion.py`; nothing is run.
 """
 
+import posixpath
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from textwrap import dedent
 from typing import Any
 
 from markdown_it import MarkdownIt
@@ -19,9 +21,11 @@ from mdit_py_plugins.footnote import footnote_plugin
 from chapterverse.book import MarkKind
 from chapterverse.ingestion.document import Document, Draft, Generator, NothingToRead, Part, Unreadable
 from chapterverse.ingestion.inclusion import Inclusion
+from chapterverse.ingestion.inline import formula
 from chapterverse.ingestion.ordering import title_of_path
-from chapterverse.ingestion.readers import dialects, fences, frontmatter, includes, marks, mdx
+from chapterverse.ingestion.readers import dialects, fences, frontmatter, includes, marks, mdx, myst
 from chapterverse.ingestion.readers.cleaning import clean_inline, decode
+from chapterverse.ingestion.readers.included_lines import include_lines, literal_lines
 from chapterverse.ingestion.readers.page_builder import PageBuilder
 from chapterverse.ingestion.readers.page_contents import contents_lists
 from chapterverse.ingestion.readers.rawhtml import RawHtml
@@ -33,17 +37,18 @@ _MAX_DEPTH = 8  # of directives inside directives
 
 _HEADING_ATTRIBUTES = re.compile(r"(?<!\s)\s*+\{:?([^{}]{1,500})\}\s*+$")
 _ID = re.compile(r"""(?:^|\s)(?:#([^\s{}"']+)|id=["']?([^\s"']+))""")
-_ROLE = re.compile(r"\{[\w:.+-]+\}$")
-_ROLE_TARGET = re.compile(r"(?<!\s)\s*+<[^<>]*+>$")
+_ROLE = re.compile(r"\{([\w:.+-]+)\}$")
 _ALERT = re.compile(r"\[!(\w+)\][+-]?[ \t]*")
+_BOX = re.compile(r"\[([ xX])\]\s+")  # of a task, at the start of a list item
 _DIRECTIVE = re.compile(r"\{([\w:.-]++)\}\s*+(.*)")
 _OPTIONS = re.compile(r"---\n[\s\S]*?\n---\n|(?:[ \t]*:[\w-]+:.*\n?)+")
 _TOC = re.compile(r"\[\[?_?toc_?\]?\]|\$\{toc\}", re.IGNORECASE)
 _ATTRIBUTES = re.compile(r"\{:?(?:[.#][\w:-]++|[\w:-]++=(?:\"[^\"{}]*+\"|'[^'{}]*+'|[^\s\"'{}]++)|[ \t]++)++\}")
 _EMOJI = re.compile(r"(?<![\w:]):[a-z0-9+][a-z0-9_+-]*:(?![\w:])")  # :smile:, :material-check:
+_KEYS = re.compile(r"(?<![\w+])\+\+(\w[\w-]*(?:\+\w[\w-]*)+)\+\+(?![\w+])")  # MkDocs: ++ctrl+c++
 _WRAPPED = re.compile(r"(?<!\S)(==|\^\^|\+\+)(?=\S)([^=^+\n]{1,300}?)(?<=\S)\1")
 _PROGRAMS = {"code-block", "code", "code-cell", "sourcecode", "testcode", "testoutput", "doctest", "prompt", "mermaid"}
-_UNREAD = {"literalinclude", "toctree", "contents", "include", "raw", "button-ref", "button-link", "bibliography"}
+_UNREAD = {"toctree", "contents", "raw", "button-ref", "button-link", "bibliography"}
 _LABELLED = {"dropdown", "tab-item", "card", "grid-item-card", "tab"}
 _STRUCTURE: dict[str, Callable[[PageBuilder], None]] = {
     "bullet_list_open": PageBuilder.open_list,
@@ -123,7 +128,9 @@ def _last_definition_rule(state: StateCore) -> None:
 @cache
 def _parser(jsx: bool, generator: Generator) -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"maxNesting": 30}).enable(["table", "strikethrough"])
-    parser.use(deflist_plugin).use(footnote_plugin, inline=False).use(dollarmath_plugin, allow_digits=False)
+    parser.use(deflist_plugin).use(footnote_plugin, inline=False).use(
+        dollarmath_plugin, allow_digits=False, double_inline=True
+    )
     if generator == "mkdocs":
         from mdit_py_plugins.subscript import sub_plugin
         from mdit_py_plugins.superscript import superscript_plugin
@@ -156,7 +163,10 @@ class _Reading:
         self._alerts: list[bool] = []  # for each open quote whether it is an alert
         self._terms: list[str] = []  # of a definition that has not begun
         self._note = ""  # label of the footnote whose text has not begun
+        self._begins_item = False  # the paragraph under way is the first of a list item
         self._env: dict[str, Any] = {}  # targets of the page's reference links
+        self._references = document.references
+        self._folder = posixpath.dirname(document.path)
         self._depth = 0
 
     def read(self, text: str) -> tuple[Part, ...]:
@@ -168,7 +178,10 @@ class _Reading:
         if self._jsx:
             text = mdx.strip(text, self._inclusion)
         generator: Generator = "mkdocs" if self._mkdocs else "plain"
-        tokens = _parser(self._jsx, generator).parse(dialects.rewrite(text), self._env)
+        if self._generator == "sphinx":
+            text = "".join(piece if code else myst.without_comments(piece) for code, piece in dialects.programs(text))
+        env = self._inner_env() if self._depth else self._env
+        tokens = _parser(self._jsx, generator).parse(dialects.rewrite(text), env)
         contents = contents_lists(tokens)
         for place, token in enumerate(tokens):
             if place in contents:
@@ -178,16 +191,22 @@ class _Reading:
             elif not self._html.hiding:
                 self._token(token, tokens, place)
 
+    def _inner_env(self) -> dict[str, Any]:
+        """What a directive's own text knows of the page: its links and its notes."""
+        known = self._env.get("footnotes", {}).get("refs", {})
+        return self._env | {"footnotes": {"refs": dict.fromkeys(known, -1)}}
+
     def _token(self, token: Token, tokens: Sequence[Token], place: int) -> None:
         match token.type:
             case "inline":
+                self._begins_item = tokens[max(place - 2, 0)].type == "list_item_open"
                 self._inline(token, tokens[place - 1])
             case "fence":
                 self._fence(token)
-            case "code_block":
-                self._to.code(token.content)
+            case "code_block":  # Python-Markdown indents it by four more than its list item
+                self._to.code(dedent(token.content) if self._mkdocs and token.level else token.content)
             case "math_block" | "math_block_label":
-                self._to.paragraph(f"$${token.content}$$")
+                self._to.paragraph(formula(token.content, block=True))
             case "ordered_list_open":
                 self._to.open_list(ordered=True, start=int(token.attrGet("start") or 1))
             case "blockquote_open" | "blockquote_close":
@@ -199,7 +218,7 @@ class _Reading:
                 self._terms.clear()
             case "dd_close":
                 self._to.close_field()
-            case "footnote_open":
+            case "footnote_open" if not self._depth:  # notes stand at the end of the page
                 self._note = str(token.meta.get("label") or token.meta.get("id", 0) + 1)
             case kind if kind in _STRUCTURE:
                 _STRUCTURE[kind](self._to)
@@ -223,6 +242,8 @@ class _Reading:
         text = self._sentence(children, note=note)
         if self._alerts and self._alerts[-1] and text.startswith("[!"):
             text = _ALERT.sub("", text, count=1)
+        if self._begins_item and (box := _BOX.match(text)):
+            text = f"{'☐' if box[1] == ' ' else '☑'} {text[box.end() :]}"
         self._to.paragraph(text)
 
     def _heading(self, children: Sequence[Token], before: Token) -> None:
@@ -245,9 +266,14 @@ class _Reading:
         said = Sentence(bare)
         if note:
             said.note(note)
-        for child in children:
+        for place, child in enumerate(children):
             if child.type == "html_inline":
                 self._html.inline(child.content, said)
+            elif child.type == "link_open" and [one.type for one in children[place + 1 : place + 2]] == ["link_close"]:
+                target = str(child.attrGet("href") or "").removeprefix("#").removesuffix(".md")
+                said.say(myst.role("any", target, self._references, self._folder) if self._references else "")
+            elif not self._html.hiding and child.type.startswith("math_inline"):
+                self._say_formula(child, said, _glued(children, place))
             elif not self._html.hiding:
                 self._say(child, said, bare)
         self._html.end_sentence()
@@ -262,8 +288,6 @@ class _Reading:
                 said.image(str(child.attrGet("src") or ""), _alternative(child))
             case "softbreak" | "hardbreak":
                 said.say(" ")
-            case "math_inline" | "math_inline_double":
-                said.say(f"${child.content}$")
             case "footnote_ref":
                 said.note(str(child.meta.get("label") or child.meta.get("id", 0) + 1))
             case "text":
@@ -275,19 +299,26 @@ class _Reading:
             case _:
                 said.say(child.content)
 
+    def _say_formula(self, child: Token, said: Sentence, glued: bool) -> None:
+        double = child.type == "math_inline_double"
+        signs = "$$" if double else "$"
+        said.say(f"{signs}{child.content}{signs}" if glued else formula(child.content, block=double))
+
     def _visible(self, text: str, heading: bool) -> str:
         """Text without what is addressed to the generator: attributes of the element before, names of icons."""
         if "{" in text and not heading and not self._jsx:
             text = _ATTRIBUTES.sub("", text)
         if self._mkdocs or self._generator == "docusaurus":
             text = _EMOJI.sub("", text)
+        if self._mkdocs and "++" in text:
+            text = _KEYS.sub(lambda keys: "+".join(map(str.capitalize, keys[1].split("+"))), text)
         return _WRAPPED.sub(r"\2", text) if self._mkdocs else text
 
     def _say_code(self, code: str, said: Sentence) -> None:
         before = said.unsay()
         if not self._jsx and (role := _ROLE.search(before)):  # MyST: {ref}`text <target>`
             said.say(before[: role.start()])
-            said.say(_ROLE_TARGET.sub("", code).lstrip("~"))
+            said.say(myst.role(role[1], code, self._references, self._folder))
             return
         said.say(before)
         if self._mkdocs:  # pymdownx: `#!python print()` names the language
@@ -308,15 +339,14 @@ class _Reading:
         else:
             self._to.close_quote()
 
-    def _mark(self, mark: marks.Mark) -> None:
+    def _mark(self, mark: marks.LineMark) -> None:
         if mark.kind == "end":
             if self._open and self._open.pop() == "admonition":
                 self._to.close_admonition()
             return
         if mark.kind == "admonition":
-            self._to.open_admonition(mark.label, mark.name)
-            if mark.title.casefold() != mark.label.casefold():
-                self._to.paragraph(self._title(mark.title))
+            self._to.open_admonition(self._title(mark.label), mark.name)
+            self._to.paragraph(self._title(mark.begins))
         elif mark.label:
             self._to.paragraph(f"{self._title(mark.label)}:")
         if mark.kind != "label":
@@ -343,27 +373,71 @@ class _Reading:
         """A MyST directive written as a fence."""
         options = _OPTIONS.match(content)
         body = content[options.end() :] if options else content
+        given = myst.options_of(options[0]) if options else {}
         if name in _PROGRAMS:
-            caption = re.search(r":caption:[ \t]*(.+)", options[0]) if options else None
-            self._to.code(body, argument, caption[1] if caption else "")
+            self._to.code(body, argument, given.get("caption", ""))
         elif name == "eval-rst":
             from chapterverse.ingestion.readers.rst import read_text
 
             self._to.take(read_text(body))
         elif name == "math":
-            self._to.paragraph(f"$${body}$$")
+            self._to.paragraph(formula(body, block=True))
         elif name in ("image", "figure"):
-            alt = re.search(r":alt:(.*)", content)
-            self._to.image(alt[1] if alt else "", argument, body if name == "figure" else "")
+            self._to.image(given.get("alt", ""), argument, self._title(body) if name == "figure" else "")
+        elif name in ("include", "literalinclude"):
+            self._include(name, argument, given)
+        elif name == "list-table":
+            self._list_table(argument, given, body)
+        else:
+            self._container(name, argument, given, body)
+
+    def _container(self, name: str, argument: str, given: dict[str, str], body: str) -> None:
+        """A directive whose body is Markdown."""
+        if name == "glossary" or myst.is_object(name):
+            described = myst.glossary(body) if name == "glossary" else [([argument], body)]
+            for terms, meaning in described:
+                self._to.open_field(", ".join(self._title(term) if name == "glossary" else term for term in terms))
+                self._walk(meaning)
+                self._to.close_field()
         elif name in marks.ADMONITIONS or name == "admonition":
-            mark = marks.opening(name, argument) if name != "admonition" else marks.Mark("admonition", argument)
-            self._mark(mark)
+            named = name == "admonition"  # others begin with their text
+            look = given.get("class", "").split(" ")[0]
+            self._mark(
+                marks.LineMark("admonition", argument, "", look) if named else marks.opening(name, begins=argument)
+            )
             self._walk(body)
-            self._mark(marks.Mark("end"))
+            self._mark(marks.LineMark("end"))
         elif name not in _UNREAD:
             if name in _LABELLED and argument:
                 self._to.paragraph(f"{self._title(argument)}:")
             self._walk(body)
+
+    def _include(self, name: str, path: str, options: dict[str, str]) -> None:
+        """Another file of the source: Markdown, or a program."""
+        if (included := self._inclusion.read(path)) is None:
+            return
+        lines = literal_lines(included.text, options) if name == "literalinclude" else None
+        if name == "literalinclude":
+            text = "\n".join(lines or [])
+            self._to.code(
+                dedent(text) if "dedent" in options else text, options.get("language", ""), options.get("caption", "")
+            )
+            return
+        with self._inclusion.inside(included):
+            self._walk("\n".join(include_lines(included.text.split("\n"), options) or []))
+
+    def _list_table(self, caption: str, options: dict[str, str], body: str) -> None:
+        """A table whose rows are the items of a list, and whose cells are those of the lists in them."""
+        rows: list[list[str]] = []
+        for token in _parser(self._jsx, "plain").parse(body, self._inner_env()):
+            if token.type == "list_item_open" and token.level == 1:
+                rows.append([])
+            elif token.type == "list_item_open" and token.level == 3 and rows:
+                rows[-1].append("")
+            elif token.type == "inline" and rows and rows[-1]:
+                rows[-1][-1] = f"{rows[-1][-1]} {self._sentence(token.children or [])}".strip()
+        heads = options.get("header-rows", "0")
+        self._to.table(rows, int(heads) if heads.isdecimal() and len(heads) < 4 else 0, self._title(caption))
 
 
 def _heading_attributes(text: str, names: bool) -> re.Match[str] | None:
@@ -380,6 +454,13 @@ def _only_images(children: Sequence[Token]) -> list[Token]:
     rest = (child for child in children if child.type not in ("image", "link_open", "link_close", "softbreak"))
     blank = all(child.type == "text" and not _ATTRIBUTES.sub("", child.content).strip() for child in rest)
     return images if images and blank else []
+
+
+def _glued(children: Sequence[Token], place: int) -> bool:
+    """Whether a word touches this token, as in `$HOME/$USER`: what looks like a formula there is none."""
+    before = children[place - 1].content[-1:] if place else ""
+    after = children[place + 1].content[:1] if place + 1 < len(children) else ""
+    return before.isalnum() or after.isalnum()
 
 
 def _alternative(image: Token) -> str:

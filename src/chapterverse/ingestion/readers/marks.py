@@ -45,6 +45,8 @@ ADMONITIONS = {
     "secondary": "Note",
     "experimental": "Experimental",
     "restricted": "Restricted",
+}
+_VERSIONS = {  # their label ends with a version, which is the first word of what follows the name
     "version-added": "Added in version",
     "version-changed": "Changed in version",
     "version-deprecated": "Deprecated since version",
@@ -54,33 +56,39 @@ ADMONITIONS = {
     "deprecated": "Deprecated since version",
     "versionremoved": "Removed in version",
 }
+ADMONITIONS |= _VERSIONS
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class LineMark:
     """What begins or ends at a line: an admonition, a plain block, the innermost of both, or a label."""
 
     kind: MarkKind
     label: str = ""
-    title: str = ""
+    begins: str = ""  # the first words of an admonition's text
     name: str = ""  # of an admonition's kind: "note"
 
     def __str__(self) -> str:
-        words = (" ".join(text.split()) for text in (self.label, self.title, self.name))
+        words = (" ".join(text.split()) for text in (self.label, self.begins, self.name))
         return SENTINEL + SENTINEL.join((self.kind, *words))
 
 
-def opening(name: str, title: str = "") -> Mark:
-    """The mark that opens an admonition, or a plain block when the name is none of theirs."""
-    name = name.lower()
-    label = ADMONITIONS.get(name)
-    return Mark("admonition", label, title, name) if label else Mark("plain", title)
+def opening(name: str, title: str = "", begins: str = "") -> LineMark:
+    """The mark that opens an admonition, or a plain block when the name is none of theirs. A title takes the place of
+    the label; what the block `begins` with is its text."""
+    name, title = name.lower(), title.strip()
+    if name in _VERSIONS:
+        version, _, begins = (title or begins).strip().partition(" ")
+        return LineMark("admonition", f"{_VERSIONS[name]} {version}".rstrip(), begins, name)
+    if name not in ADMONITIONS:
+        return LineMark("plain", title or begins)
+    return LineMark("admonition", title or ADMONITIONS[name], begins, name)
 
 
-def parse(line: str) -> Mark:
+def parse(line: str) -> LineMark:
     """A mark from its line."""
-    kind, label, title, name = line.strip().removeprefix(SENTINEL).split(SENTINEL)
-    return Mark(cast(MarkKind, kind), label, title, name)
+    kind, label, begins, name = line.strip().removeprefix(SENTINEL).split(SENTINEL)
+    return LineMark(cast(MarkKind, kind), label, begins, name)
 
 
 def unmarked(text: str) -> str:

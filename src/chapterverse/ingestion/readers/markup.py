@@ -11,7 +11,7 @@ from selectolax.lexbor import LexborNode
 
 from chapterverse.book import MarkKind
 from chapterverse.ingestion.document import Part
-from chapterverse.ingestion.inline import picture, plain, styled
+from chapterverse.ingestion.inline import formula, picture, plain, styled
 from chapterverse.ingestion.limits import whole_number
 from chapterverse.ingestion.readers.cleaning import Cell
 from chapterverse.ingestion.readers.page_builder import PageBuilder
@@ -26,6 +26,7 @@ _CODE = frozenset(["code", "kbd", "samp", "tt"])
 _MARKS: dict[str, MarkKind] = {"em": "emphasis", "i": "emphasis", "strong": "strong", "b": "strong", "sub": "sub"}
 _LANGUAGE = re.compile(r"(?:language|lang|highlight(?:-source|-text)?)-([A-Za-z][\w+#.-]*)")
 _NO_LANGUAGE = frozenset(["default", "none", "notranslate", "text", "plaintext", "plain"])
+_TEX = re.compile(r"\s*+(?:\\\((.+)\\\)|\\\[(.+)\\\])\s*+", re.DOTALL)
 _ADMONITION = frozenset(["admonition", "theme-admonition"])
 _KIND = re.compile(
     r"(?:theme-admonition-)?(note|tip|hint|info|warning|danger|caution|attention|error|important|seealso|abstract|success|"
@@ -113,6 +114,8 @@ class _Walk:
             self.page.close_quote()
         elif _classes(node) & _ADMONITION:
             self._admonition(node)
+        elif tex := _tex(node):
+            self.page.paragraph(tex)
         else:
             self._container(node, tag)
 
@@ -202,9 +205,9 @@ class _Walk:
                 for cell in row:
                     self.children(cell)
             return
-        if caption := node.css_first("caption"):
-            self.page.paragraph(text_of(caption))
-        self.page.table([[_cell(cell) for cell in row] for row in rows], _head_rows(node, rows))
+        caption = node.css_first("caption")
+        said = text_of(caption) if caption else ""
+        self.page.table([[_cell(cell) for cell in row] for row in rows], _head_rows(node, rows), said)
 
     def _admonition(self, node: LexborNode) -> None:
         kinds = (_KIND.fullmatch(name) for name in sorted(_classes(node)))
@@ -214,9 +217,8 @@ class _Walk:
         said = " ".join(text_of(title).split()) if title else ""
         if title:
             title.decompose()
-        self.page.open_admonition(label, kind=kind)
-        if said.rstrip(":").casefold() != label.casefold():
-            self.page.paragraph(said)
+        same = said.rstrip(":").casefold() == label.casefold()
+        self.page.open_admonition(label if same or not said else said, kind=kind)
         self.children(node)
         self.page.close_admonition()
 
@@ -258,14 +260,23 @@ def _inline(node: LexborNode, depth: int) -> Iterator[str]:
     elif tag == "br":
         yield " "
     elif tag == "sup":
-        power = "".join(_run(node, depth)).strip()
-        is_power = re.fullmatch(r"[+−-]?\d+|[a-z]", power) and not node.css_first("a")
-        yield styled("sup", f"^{power}" if is_power else power)
+        yield styled("sup", "".join(_run(node, depth)).strip())
+    elif tex := _tex(node):
+        yield tex
     elif tag == "math":
-        tex = node.css_first("annotation")
-        yield f" {(tex or node).text()} "
+        annotation = node.css_first("annotation")
+        yield f" {formula(annotation.text().strip()) if annotation else node.text()} "
     elif tag not in ("rt", "rp"):
         yield from _run(node, depth)
+
+
+def _tex(node: LexborNode) -> str:
+    """The formula that an element holds for MathJax or KaTeX, and nothing else."""
+    only = node.child
+    if only is None or not only.is_text_node or only.next is not None:
+        return ""
+    found = _TEX.fullmatch(only.text_content or "")
+    return formula((found[1] or found[2]).strip(), block=found[2] is not None) if found else ""
 
 
 def _run(node: LexborNode, depth: int) -> Iterator[str]:

@@ -11,7 +11,7 @@ import re
 from chapterverse.ingestion.inclusion import Included, Inclusion
 from chapterverse.ingestion.limits import require_hidden_depth
 from chapterverse.ingestion.readers import frontmatter, includes
-from chapterverse.ingestion.readers.marks import ADMONITIONS, Mark, opening
+from chapterverse.ingestion.readers.marks import ADMONITIONS, LineMark, opening
 from chapterverse.ingestion.readers.rawhtml import is_hidden
 
 _TOKEN = re.compile(
@@ -196,17 +196,17 @@ class _Stripper:
             self._put("\n\n" if name in _BLOCKS else "")
         elif name in _LABELLED:
             label = next((given[key] for key in _LABELLED[name] if given.get(key)), "")
-            self._put(f"\n\n{Mark('label', label)}\n\n" if label else "")
+            self._put(f"\n\n{LineMark('label', label)}\n\n" if label else "")
         elif not self._imported(name) and name not in _UNSPOKEN:
             self._speak(token, given)
 
     def _admonition(self, name: str, given: dict[str, str], closing: bool) -> None:
         kind = given.get("type", "note") if name in ("Admonition", "Aside", "Callout") else name
         mark = opening(kind if kind.lower() in ADMONITIONS else "note", given.get("title", ""))
-        self._put(f"\n\n{Mark('end') if closing else mark}\n\n")
+        self._put(f"\n\n{LineMark('end') if closing else mark}\n\n")
 
     def _speak(self, token: re.Match[str], given: dict[str, str]) -> None:
-        """What a component says that nobody knows: the attributes that readers see on most sites."""
+        """The text of an unknown component: the attributes that readers see on most sites."""
         spoken = [given[key] for key in _SPOKEN if given.get(key)]
         target = given.get("href") or given.get("to", "")
         if spoken and target and not re.search(r"[\[\]<>\n]", spoken[0] + target):

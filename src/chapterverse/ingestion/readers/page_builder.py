@@ -64,7 +64,8 @@ class PageBuilder:
         self._parts: list[Part] = []
         self._stack: list[_Container] = [_Container("page")]
         self._rows: list[list[Cell]] = []
-        self._heads: int | None = None  # rows of the table that are its header; None: nobody has said
+        self._heads: int | None = None  # rows of the table that are its header; None: unknown
+        self._table_caption = ""
         self._tables = 0  # tables open at this place; inner ones dissolve into the cell that holds them
 
     def finish(self) -> tuple[Part, ...]:
@@ -192,7 +193,7 @@ class PageBuilder:
             self._flush_lines(top)
 
     def open_admonition(self, label: str, kind: str = "") -> None:
-        """A note, a warning or the like begins. The label is shown; the kind ("note") is for whoever renders it."""
+        """A note, a warning or the like begins. The label is shown; the kind ("note") is for rendering."""
         self._open(_Container("admonition", clean_inline(label), kind or plain(label).casefold()))
 
     def close_admonition(self) -> None:
@@ -207,12 +208,22 @@ class PageBuilder:
         """The innermost quotation ends."""
         self._close_to("quote")
 
-    def open_table(self) -> None:
+    def open_table(self, caption: str = "") -> None:
         """A table begins."""
         if not self._tables:
             self._interrupt()
-            self._rows, self._heads = [], None
+            self._rows, self._heads, self._table_caption = [], None, caption
         self._tables += 1
+
+    def caption(self, text: str) -> None:
+        """The caption of the table that has begun, or of the image just written."""
+        last = self._parts[-1] if self._parts else None
+        if self._tables == 1 and not self._rows:
+            self._table_caption = text
+        elif last and last.kind == "image" and not last.caption and not self._tables:
+            self._parts[-1] = replace(last, caption=clean_inline(text))
+        else:
+            self.paragraph(text)
 
     def row(self, head: bool | None = None) -> None:
         """The next row of the table begins; `head` says whether it is one of its header. Where nobody says, the first
@@ -241,17 +252,17 @@ class PageBuilder:
         if self._tables:
             return
         self._leave_cell()
-        self.table(self._rows, 1 if self._heads is None else self._heads)
+        self.table(self._rows, 1 if self._heads is None else self._heads, self._table_caption)
 
-    def table(self, rows: Sequence[Sequence[str | Cell]], heads: int = 1) -> None:
+    def table(self, rows: Sequence[Sequence[str | Cell]], heads: int = 1, caption: str = "") -> None:
         """A whole table at once. The first `heads` rows are its header; with 0 it has an empty one."""
-        cells = spread(rows)
+        cells, caption = spread(rows), clean_inline(caption)
         if not (text := pipe_table(cells, heads)):
             return
         if self._stack[-1].frame == "cell":
-            self.paragraph(" ".join(" ".join(row) for row in cells))
+            self.paragraph(" ".join([caption, *(" ".join(row) for row in cells)]))
             return
-        self._parts.append(Part("table", text, inside=self._interrupt()))
+        self._parts.append(Part("table", text, caption=caption, inside=self._interrupt()))
 
     def _leave_cell(self) -> None:
         while any(container.frame == "cell" for container in self._stack):
@@ -355,7 +366,9 @@ def _joined(container: _Container, pieces: Sequence[Part]) -> Part:
         return Part("quote", text)
     if not container.label:
         return Part("paragraph", text)
-    return Part("admonition", f"{container.label}: {text}".rstrip(), info=container.kind)
+    label = plain(container.label)
+    ends = "" if label.endswith((".", ":", "!", "?", "…")) else ":"
+    return Part("admonition", f"{container.label}{ends} {text}".rstrip(), info=container.kind, caption=label)
 
 
 def _field_part(container: _Container, pieces: list[Part]) -> tuple[Part, list[Part]]:

@@ -19,7 +19,7 @@ import pypdfium2
 from chapterverse.ingestion.document import Document, Draft, Part, Unreadable
 from chapterverse.ingestion.readers.cleaning import clean_inline, visible
 from chapterverse.ingestion.readers.page_builder import PageBuilder
-from chapterverse.ingestion.readers.pdf_tables import Cell, cells_of, tables_in
+from chapterverse.ingestion.readers.pdf_tables import PdfCell, cells_of, tables_in
 
 _PDFIUM = threading.Lock()
 _MAX_PAGES = 10_000
@@ -102,7 +102,7 @@ class _Line:
     left: float = 0.0
     bold: bool = False
     fixed: bool = False  # all letters have the same width, as in programs
-    cells: tuple[Cell, ...] = ()  # of a line whose words stand far apart
+    cells: tuple[PdfCell, ...] = ()  # of a line whose words stand far apart
 
 
 def _extract(data: bytes) -> tuple[str, dict[int, str], list[list[_Line]]]:
@@ -250,7 +250,7 @@ def _without_edges(page: list[_Line], running: set[str]) -> list[_Line]:
 def _content(lines: Sequence[_Line], compounds: set[str], levels: Mapping[float, int], anchor: str) -> tuple[Part, ...]:
     parts: list[Part] = []
     done = 0
-    for start, end, rows in tables_in([line.cells or (Cell(line.left, line.text),) for line in lines]):
+    for start, end, rows in tables_in([line.cells or (PdfCell(line.left, line.text),) for line in lines]):
         parts += _text(lines[done:start], compounds, levels, anchor)
         page = PageBuilder()
         page.table(rows)

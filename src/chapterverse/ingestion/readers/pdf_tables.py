@@ -16,27 +16,27 @@ _MARKER = re.compile(r"[•▪◦‣●○■–*-]|\(?\d{1,3}[.)]?|[a-z][.)]") 
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class PdfCell:
     """A piece of a line and where it begins."""
 
     left: float
     text: str
 
 
-def cells_of(pieces: Sequence[tuple[float, float, float, str]]) -> tuple[Cell, ...]:
+def cells_of(pieces: Sequence[tuple[float, float, float, str]]) -> tuple[PdfCell, ...]:
     """The cells of a line, of its pieces: left, right, height and text. A line that is no row has one."""
-    cells: list[Cell] = []
+    cells: list[PdfCell] = []
     end = 0.0
     for left, right, height, text in sorted(pieces):
         if cells and left - end <= _FAR * height:
-            cells[-1] = Cell(cells[-1].left, f"{cells[-1].text}{' ' if left - end > 0.1 * height else ''}{text}")
+            cells[-1] = PdfCell(cells[-1].left, f"{cells[-1].text}{' ' if left - end > 0.1 * height else ''}{text}")
         else:
-            cells.append(Cell(left, text))
+            cells.append(PdfCell(left, text))
         end = max(end, right)
     return tuple(cells)
 
 
-def tables_in(lines: Sequence[Sequence[Cell]]) -> Iterator[tuple[int, int, list[list[str]]]]:
+def tables_in(lines: Sequence[Sequence[PdfCell]]) -> Iterator[tuple[int, int, list[list[str]]]]:
     """The tables among lines: first line, the line after the last, and rows of texts."""
     done = 0
     for at, line in enumerate(lines):
@@ -50,7 +50,7 @@ def tables_in(lines: Sequence[Sequence[Cell]]) -> Iterator[tuple[int, int, list[
             done = end
 
 
-def _end_of_rows(lines: Sequence[Sequence[Cell]], at: int) -> int:
+def _end_of_rows(lines: Sequence[Sequence[PdfCell]], at: int) -> int:
     """The line after those that are rows like the first."""
     columns = lines[at]
     end = at + 1
@@ -64,11 +64,11 @@ def _end_of_rows(lines: Sequence[Sequence[Cell]], at: int) -> int:
     return end
 
 
-def _column(columns: Sequence[Cell], cell: Cell) -> int | None:
+def _column(columns: Sequence[PdfCell], cell: PdfCell) -> int | None:
     return next((place for place, one in enumerate(columns) if abs(one.left - cell.left) <= _ALIGNED), None)
 
 
-def _rows(lines: Sequence[Sequence[Cell]]) -> list[list[str]]:
+def _rows(lines: Sequence[Sequence[PdfCell]]) -> list[list[str]]:
     rows: list[list[str]] = []
     for line in lines:
         if len(line) > 1:

@@ -78,6 +78,7 @@ class RawHtml:
         self._terms: list[str] | None = None  # of a definition list whose description has not begun
         self._images: list[tuple[str, str]] = []  # of this piece of HTML, while there is no text in it
         self._figure = False
+        self._captions = False  # what is said is the caption of a table or an image
 
     @property
     def hiding(self) -> bool:
@@ -157,6 +158,7 @@ class RawHtml:
                 self._definition(name, closing)
             case (("figure" | "figcaption" | "picture"), _):
                 self._figure = not closing if name == "figure" else self._figure
+                self._captions = name == "figcaption" and not closing
             case "blockquote", _:
                 self._to.close_quote() if closing else self._to.open_quote()
             case _:
@@ -177,6 +179,8 @@ class RawHtml:
     def _table(self, name: str, attributes: str, closing: bool) -> None:
         if name == "table":
             self._to.close_table() if closing else self._to.open_table()
+        elif name == "caption":
+            self._captions = not closing
         elif name == "tr" and not closing:
             self._to.row()
         elif name in ("td", "th") and not closing:
@@ -242,6 +246,8 @@ class RawHtml:
             self._to.heading(text.replace("`", ""), *self._heading)
         elif self._terms is not None:
             self._terms += [text] if text.strip() else []
+        elif self._captions and text.strip():
+            self._to.caption(text)
         else:
             self._to.paragraph(text)
 

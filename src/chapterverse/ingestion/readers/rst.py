@@ -21,9 +21,10 @@ from docutils.utils import new_document
 from chapterverse.book import MarkKind
 from chapterverse.ingestion.document import Document, Draft, Part, Unreadable
 from chapterverse.ingestion.inclusion import Inclusion
-from chapterverse.ingestion.inline import picture, plain, styled
+from chapterverse.ingestion.inline import formula, picture, plain, styled
 from chapterverse.ingestion.readers import large_tables, sphinx
 from chapterverse.ingestion.readers.cleaning import clean_inline, decode
+from chapterverse.ingestion.readers.marks import ADMONITIONS
 from chapterverse.ingestion.readers.page_builder import PageBuilder
 from chapterverse.ingestion.readers.sphinx_page import Surroundings
 from chapterverse.ingestion.readers.sphinx_roles import default_role
@@ -67,7 +68,7 @@ def read_text(text: str, document: Document | None = None) -> tuple[Part, ...]:
         return _Reading(around).read(_parse(text, around))
     except RecursionError as error:
         raise Unreadable("nested too deeply") from error
-    except Exception as error:  # docutils fails in many ways on markup that nobody would write
+    except Exception as error:  # docutils fails in many ways on malformed markup
         raise Unreadable(f"cannot be parsed as reStructuredText ({type(error).__name__}: {error})"[:200]) from error
 
 
@@ -369,7 +370,8 @@ class _Reading:
         elif self._fields and all(isinstance(child, nodes.paragraph) for child in body):
             self._led(label, body)  # stays in the field
         else:
-            self._to.open_admonition(label, node.get("kind") or ("" if titles else node.tagname))
+            look = next((name for name in node.get("classes", ()) if name in ADMONITIONS), "")  # as the site colours it
+            self._to.open_admonition(label, node.get("kind") or look or ("" if titles else node.tagname))
             self._blocks(body)
             self._to.close_admonition()
 
@@ -404,10 +406,8 @@ class _Reading:
             for fact in facts:
                 self._to.fact(*fact)
             return
-        for child in table.children:
-            if isinstance(child, nodes.title):
-                self._to.paragraph(" ".join([*self._number(table), self._sentence(child)]))
-        self._to.open_table()
+        titles = [self._sentence(child) for child in table.children if isinstance(child, nodes.title)]
+        self._to.open_table(" ".join([*self._number(table), *titles]) if titles else "")
         for row in _rows(table):
             self._to.row(head=isinstance(row.parent, nodes.thead))
             for entry in row.children:
@@ -440,7 +440,7 @@ class _Reading:
     def _sentence(self, node: Any, code: bool = True) -> str:
         """The text of inline nodes with its marks; code keeps its backticks unless `code` is off."""
         if isinstance(node, nodes.Text):
-            return str(node)
+            return node.astext()  # without spaces that the author escaped
         if isinstance(node, nodes.image):
             return picture(self._around.target(node.get("uri", "")), node.get("alt", ""))
         if isinstance(node, _UNSEEN):
@@ -454,7 +454,7 @@ class _Reading:
         if isinstance(node, nodes.literal):
             said = f"`{said}`" if code and "`" not in said and said.strip() else said
         elif isinstance(node, nodes.math):
-            said = f"${said}$"
+            said = formula(node.astext())
         elif isinstance(node, nodes.footnote_reference | nodes.citation_reference):
             said = styled("footnote", f"[{node.astext()}]", node.astext())
         elif isinstance(node, nodes.reference):
@@ -477,7 +477,7 @@ class _Reading:
         nodes.section: _section,
         nodes.literal_block: _code,
         nodes.doctest_block: _code,
-        nodes.math_block: lambda self, node: self._to.paragraph(f"$${node.astext()}$$"),
+        nodes.math_block: lambda self, node: self._to.paragraph(formula(node.astext(), block=True)),
         nodes.paragraph: _paragraph,
         nodes.reference: _reference,
         nodes.image: _image,
@@ -490,6 +490,8 @@ class _Reading:
         sphinx.described: _object,
         sphinx.read_parts: lambda self, node: self._to.take(node["parts"]),
         nodes.Admonition: _admonition,
+        nodes.rubric: lambda self, node: self._to.paragraph(styled("strong", self._sentence(node))),
+        nodes.attribution: lambda self, node: self._to.paragraph(f"— {self._sentence(node)}"),
         nodes.topic: _topic,
         nodes.sidebar: _topic,
         nodes.block_quote: _quote,

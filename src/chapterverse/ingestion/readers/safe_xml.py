@@ -1,4 +1,4 @@
-"""XML from files that nobody vouches for: no entities, no external files, bounded size and depth."""
+"""XML from untrusted files: no entities, no external files, bounded size and depth."""
 
 from typing import Final
 from xml.etree.ElementTree import Element, TreeBuilder

@@ -7,6 +7,7 @@ opened only inside the folder of the source (`inclusion.py`). Names that nobody 
 import posixpath
 import re
 from collections.abc import Sequence
+from importlib import import_module
 from itertools import count, takewhile
 from textwrap import dedent
 from typing import Any, ClassVar
@@ -159,6 +160,14 @@ class _ParsedLiteral(_Body):
     def run(self) -> list[nodes.Node]:
         text = "\n".join([*"\n".join(self.arguments).split("\n"), *self.content] if self.arguments else self.content)
         return [nodes.literal_block("", "", *self.state.inline_text(text, self.lineno)[0], language="")]
+
+
+class _Grammar(_Body):
+    """Rules of a grammar, as they are written; the first line may name their group."""
+
+    def run(self) -> list[nodes.Node]:
+        lines = "\n".join([*self.arguments, *self.content]).split("\n")
+        return [nodes.literal_block(text="\n".join(lines if ":" in lines[0] else lines[1:]), language="")]
 
 
 class _CodeTab(_Program):
@@ -474,6 +483,7 @@ _DIRECTIVES: dict[type[Directive], list[str]] = {
     _Highlight: ["highlight"],
     _Program: _PROGRAMS,
     _ParsedLiteral: ["parsed-literal"],
+    _Grammar: ["productionlist"],
     _CodeTab: ["code-tab"],
     _Labelled: _LABELLED,
     _Button: ["button-link", "button-ref"],
@@ -500,15 +510,23 @@ def _register_directives() -> set[str]:
     for kind, names in _DIRECTIVES.items():
         for name in names:
             directives.register_directive(name, kind)
-    return {name for names in _DIRECTIVES.values() for name in names} | set(english.directives)
+    return {name for names in _DIRECTIVES.values() for name in names}
 
 
 _directives = _register_directives()
 
 
+def _forgiving(name: str) -> type[Directive]:
+    """A directive of docutils that takes any option. Sphinx and its extensions add some (`math` has `label`), and
+    docutils would leave out the whole directive."""
+    module, kind = directives._directive_registry[english.directives[name]]  # type: ignore[attr-defined]
+    found: type[Directive] = getattr(import_module(f"docutils.parsers.rst.directives.{module}"), kind)
+    return type(kind, (found,), {"option_spec": _AnyOption(found.option_spec or {})})
+
+
 def prepare(text: str) -> None:
-    """Makes docutils understand every directive and role that a text uses: unknown ones keep their text."""
+    """Makes docutils understand every directive, option and role that a text uses: unknown ones keep their text."""
     for name in {found.lower() for found in _DIRECTIVE_NAME.findall(text)} - _directives:
-        directives.register_directive(name, _Body)
+        directives.register_directive(name, _forgiving(name) if name in english.directives else _Body)
         _directives.add(name)
     prepare_roles(text)

@@ -1,4 +1,4 @@
-"""The roles of Sphinx and its extensions, as docutils must see them. Names that nobody knows keep their text."""
+"""The roles of Sphinx and its extensions, as docutils must see them. Unknown roles keep their text."""
 
 import html
 import re
@@ -10,9 +10,11 @@ from docutils.parsers.rst import directives, roles
 from docutils.parsers.rst.languages import en as english
 from docutils.utils import unescape
 
+from chapterverse.ingestion.c_names import IDENTIFIER
 from chapterverse.ingestion.document import Reference
 from chapterverse.ingestion.readers.sphinx_page import DOMAIN, DOMAINS, surroundings, words
-from chapterverse.ingestion.sphinx_project import KINDS, doc_key, normal_name, object_names
+from chapterverse.ingestion.sphinx_objects import C_DOMAINS, KINDS, object_names
+from chapterverse.ingestion.sphinx_project import doc_key, normal_name
 
 _ROLE_NAME = re.compile(r":([\w:.+-]{1,60}):`|`:([\w:.+-]{1,60}):")
 _TAG = re.compile(r"<[^<>]{0,1000}>")
@@ -62,10 +64,29 @@ def _say_code(name: str, raw: str, text: str, lineno: int, inliner: Any, *_: Any
     elif bare == "menuselection":
         shown = shown.replace("-->", "\N{TRIANGULAR BULLET}")
     known = {} if text.startswith("!") else surroundings(inliner.document).references
+    domain = name.partition(":")[0]
+    if domain in C_DOMAINS:
+        return [_of_c(domain, bare, shown, target, known)], []
     kind = {"dir": "directive"}.get(bare, bare if bare in KINDS else "object")
     keys = (f"{kind}:{name}" for name in object_names(target))
     found = next((known[key] for key in keys if key in known), None)
     return [link(shown, found, code=True)], []
+
+
+def _of_c(domain: str, role: str, shown: str, target: str, known: Mapping[str, Reference]) -> nodes.Node:
+    """A name of C or C++, or an expression, in which each name leads to what it means."""
+    if role not in ("expr", "texpr"):
+        keys = (f"{domain}:{name}" for name in object_names(target))
+        found = next((known[key] for key in keys if key in known), None)
+        return link(re.sub(r"@\w*", "[anonymous]", shown), found, code=True)
+    said = nodes.literal()
+    place = 0
+    for name in IDENTIFIER.finditer(shown):
+        said += nodes.Text(shown[place : name.start()])
+        said += link(name[0], known.get(f"{domain}:{name[0]}"))
+        place = name.end()
+    said += nodes.Text(shown[place:])
+    return said
 
 
 def _say(name: str, raw: str, text: str, lineno: int, inliner: Any, *_: Any, **__: Any) -> Spoken:

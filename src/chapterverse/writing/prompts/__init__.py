@@ -1,23 +1,15 @@
-"""The texts that tell a model how to write: files, read and checked at import."""
+"""The texts that tell a model how to write: one file each."""
 
-import re
 from pathlib import Path
 from typing import Final
 
-_FOLDER = Path(__file__).parent
-_PLACE = re.compile(r"\{(\w+)\}")
+
+def _read(name: str) -> str:
+    return Path(__file__).with_name(name).read_text("utf-8").strip()
 
 
-def _read(name: str, *places: str) -> str:
-    """A prompt; a file whose places are not those that the code fills is a programming error."""
-    text = (_FOLDER / name).read_text(encoding="utf-8").strip()
-    if not text or sorted(_PLACE.findall(text)) != sorted(places):
-        raise ValueError(f"{name} must hold text and the places {places}")
-    return text
-
-
-ANSWER: Final = _read("answer.md", "refusal")
-SELECTION: Final = _read("selection.md", "refusal")
+ANSWER: Final = _read("answer.md")
+SELECTION: Final = _read("selection.md")
 SEARCH_TOOL: Final = _read("search_tool.md")
 STANDALONE: Final = _read("standalone.md")
 SUBJECT: Final = _read("subject.md")

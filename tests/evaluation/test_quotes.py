@@ -8,7 +8,7 @@ import pytest
 
 from chapterverse.book import Edition, Page
 from chapterverse.config import Settings
-from chapterverse.evidence.standing import Quote, Standing, locate
+from chapterverse.evaluation.quotes import Quote, Standing, locate
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.pipeline import Workshop, ingest
 from chapterverse.ingestion.sources import open_source

@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError
 from chapterverse.book import edition_key, text_hash
 from chapterverse.embeddings import Embedder
 from chapterverse.errors import ValidationFailed
-from chapterverse.evidence.standing import Quote, State, locate
+from chapterverse.evaluation.quotes import Quote, State, locate
 from chapterverse.index import Index
 from chapterverse.models import ChatResponse, Frozen, StatementKind, Status
 

@@ -1,0 +1,84 @@
+"""What MyST adds to Markdown: the roles and the options of directives that Sphinx knows."""
+
+import re
+from collections.abc import Iterator, Mapping
+from textwrap import dedent
+from typing import Final
+
+from chapterverse.ingestion.document import Reference
+from chapterverse.ingestion.inline import formula, styled
+from chapterverse.ingestion.sphinx_objects import C_DOMAINS, KINDS, OBJECT, object_names
+from chapterverse.ingestion.sphinx_project import doc_key, normal_name
+
+_TITLED = re.compile(r"(.+?)(?<!\s)\s*+<([^<>]*+)>", re.DOTALL)
+_OPTION_LINE = re.compile(r"[ \t]*:([\w-]+):[ \t]*(.*)")
+_YAML_LINE = re.compile(r"[ \t]*([\w-]+):[ \t]*(.*)")
+_NOT_SHOWN = re.compile(r"^(?:%.*|\+\+\+.*)$", re.MULTILINE)  # comments, and breaks between blocks
+_WORDS: Final = ("ref", "numref", "doc", "term", "any", "abbr", "download", "eq")
+
+
+def without_comments(text: str) -> str:
+    """A piece of text that is no program, without the lines that MyST does not show."""
+    return _NOT_SHOWN.sub("", text) if "%" in text or "+++" in text else text
+
+
+def is_object(directive: str) -> bool:
+    """Whether a directive describes a function, an option or the like."""
+    return OBJECT.fullmatch(directive) is not None
+
+
+def options_of(lines: str) -> dict[str, str]:
+    """The options of a directive: lines of `:name: value`, or YAML between two rules."""
+    yaml = lines.startswith("---")
+    found = (line.match(text) for text in lines.split("\n") for line in [_YAML_LINE if yaml else _OPTION_LINE])
+    return {option[1]: option[2].strip() for option in found if option}
+
+
+def glossary(text: str) -> Iterator[tuple[list[str], str]]:
+    """Terms, and the text that is indented below them."""
+    terms: list[str] = []
+    meaning: list[str] = []
+    for line in [*text.split("\n"), "."]:
+        if not line[:1].strip():
+            meaning.append(line)
+            continue
+        if terms and meaning:
+            yield terms, dedent("\n".join(meaning))
+            terms, meaning = [], []
+        terms.append(line.strip())
+
+
+def role(name: str, text: str, references: Mapping[str, Reference], folder: str) -> str:
+    """What a role shows, with its link."""
+    bare = name.rpartition(":")[2]
+    titled = _TITLED.fullmatch(text)
+    shown, target = (titled[1], titled[2]) if titled else (text, text)
+    if bare == "math":
+        return formula(text)
+    if bare in ("sub", "sup"):
+        return styled("sub" if bare == "sub" else "sup", text)
+    if bare in _WORDS:
+        found = reference(target, references, folder)
+        title = found.title if found and bare != "term" else ""
+        return _linked(shown if titled else title or shown, found)
+    domain = name.partition(":")[0]
+    kinds = (domain,) if domain in C_DOMAINS else KINDS
+    keys = (f"{kind}:{one}" for one in object_names(target.lstrip("!")) for kind in kinds)
+    found = next((references[key] for key in keys if key in references), None)
+    if not titled and shown.startswith("~"):
+        shown = shown.rpartition(".")[2]
+    code = shown.lstrip("~!")
+    return _linked(f"`{code}`" if code.strip() and "`" not in code else code, found)
+
+
+def reference(target: str, references: Mapping[str, Reference], folder: str) -> Reference | None:
+    """The label, page or term that a name means."""
+    name = normal_name(target)
+    keys = (f"label:{name}", doc_key(target, folder), f"term:{name}")
+    return next((references[key] for key in keys if key in references), None)
+
+
+def _linked(shown: str, found: Reference | None) -> str:
+    if found is None:
+        return shown
+    return styled("link", shown, f"path:{found.path}#{found.anchor}" if found.anchor else f"path:{found.path}")

@@ -1,0 +1,144 @@
+"""A process that has loaded what the command line needs and forks for each command: half of a short command is loading.
+
+    python -m tests.cli.forking SOCKET
+
+A command is a process of its own, with its own arguments, environment, working folder and standard streams. What it
+loads while it runs, and what it starts, it loads and starts itself.
+"""
+
+import atexit
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[2]
+
+# Of these none keeps anything of the environment. `chapterverse.terminal` does: the width of the screen.
+LOADED: Final = (
+    *("chapterverse.cli", "chapterverse.wiring", "chapterverse.answering", "chapterverse.retrieval"),
+    *("chapterverse.ingestion.pipeline", "chapterverse.ingestion.sources", "chapterverse.embeddings.local"),
+    *("chapterverse.trained", "chapterverse.writing.excerpt", "chapterverse.database", "chapterverse.index.edge"),
+    *("chapterverse.evaluation", "rich.console", "rich.progress", "rich.table", "openai"),
+)
+
+
+@cache
+def forker() -> str:
+    """The address of the process that forks for this one; it ends with it."""
+    folder = tempfile.mkdtemp(prefix="cv-")
+    atexit.register(shutil.rmtree, folder)
+    address = f"{folder}/forker"
+    program = [sys.executable, "-m", "tests.cli.forking", address]
+    started = subprocess.Popen(program, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    atexit.register(started.communicate)  # it ends when nobody holds the other end of its standard input
+    assert started.stdout is not None and started.stdout.read(1) == b".", "it did not start"
+    return address
+
+
+def run_forked(
+    arguments: tuple[str, ...], environment: dict[str, str], fed: str, seconds: float
+) -> "subprocess.CompletedProcess[str]":
+    """As `subprocess.run`, in a process that was forked."""
+    with socket.socket(socket.AF_UNIX) as line, tempfile.TemporaryFile() as given:
+        line.settimeout(seconds)
+        line.connect(forker())
+        given.write(fed.encode())
+        given.seek(0)
+        (out, theirs_out), (err, theirs_err) = os.pipe(), os.pipe()
+        asked = json.dumps([arguments, environment, str(Path.cwd())]).encode()
+        socket.send_fds(line, [len(asked).to_bytes(4, "big")], [given.fileno(), theirs_out, theirs_err])
+        line.sendall(asked)
+        os.close(theirs_out)
+        os.close(theirs_err)
+        told: list[str] = ["", ""]
+
+        def read(place: int, source: int) -> None:
+            with open(source, encoding="utf-8") as stream:
+                told[place] = stream.read()
+
+        readers = [threading.Thread(target=read, args=each) for each in ((0, out), (1, err))]
+        for reader in readers:
+            reader.start()
+        answer = line.makefile()
+        command = int(answer.readline())
+        try:
+            code = int(answer.readline())
+        except TimeoutError:
+            os.kill(command, signal.SIGKILL)
+            raise
+        finally:
+            for reader in readers:
+                reader.join()
+        return subprocess.CompletedProcess(arguments, code, *told)
+
+
+def serve(address: str) -> None:
+    """Fork for each command that is asked for."""
+    for name in LOADED:
+        import_module(name)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(address)
+        listening.listen()
+        os.write(1, b".")
+        while sys.stdin not in select.select([listening, sys.stdin], [], [])[0]:
+            line, _ = listening.accept()
+            if os.fork() == 0:
+                listening.close()
+                _wait(line)
+            line.close()
+            _bury()
+
+
+def _bury() -> None:
+    while True:
+        try:
+            if os.waitpid(-1, os.WNOHANG) == (0, 0):
+                return
+        except ChildProcessError:
+            return
+
+
+def _wait(line: socket.socket) -> None:
+    """Run the command in another process, and tell its exit code."""
+    size, streams, *_ = socket.recv_fds(line, 4, 3)
+    arguments, environment, folder = json.loads(line.makefile("rb").read(int.from_bytes(size, "big")))
+    if (command := os.fork()) == 0:
+        line.close()
+        _become(arguments, environment, folder, streams)
+    line.sendall(f"{command}\n".encode())
+    for stream in streams:
+        os.close(stream)
+    _, status = os.waitpid(command, 0)
+    line.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
+    os._exit(0)
+
+
+def _become(arguments: list[str], environment: dict[str, str], folder: str, streams: list[int]) -> None:
+    for place, stream in enumerate(streams):
+        os.dup2(stream, place)
+        os.close(stream)
+    # Those of before belong to other files.
+    sys.stdin, sys.stdout = open(0), open(1, "w")  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, errors="backslashreplace")  # noqa: SIM115
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    sys.argv = ["chapterverse", *arguments]
+    from chapterverse.cli import main
+
+    main(prog_name="chapterverse")
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1])

@@ -1,0 +1,149 @@
+"""Figures of the package's structure at several commits, side by side: `python tools/structure.py [REV …]`.
+
+Writes `docs/benchmarks/structure.md`. Without revisions: version 1 and the commit that is checked out.
+"""
+
+import ast
+import io
+import json
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from statistics import median
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+PAGE: Final = ROOT / "docs" / "benchmarks" / "structure.md"
+VERSION_1: Final = "1b51a75"  # the last commit before version 2
+# What answers a question, from the reader's words to what is shown: packages and modules of version 1, and of today.
+CORE: Final = (
+    "agent answering extractive grounding followups advising citing refusals sureness transcript text trained prompts",
+    "answering writing evidence language trained",
+)
+
+_RUFF: Final = (
+    *(sys.executable, "-m", "ruff", "check", "--isolated", "--no-cache"),
+    *("--select", "C901", "--output-format", "json"),
+)
+
+HEAD: Final = """# Structure
+
+Version 1 and the code as it is, counted by `python tools/structure.py` from the commits themselves.
+
+- Lines are those of Python files under `src/chapterverse`.
+- A module has one importer if one other module of the package imports it.
+- Duplicate names: public classes that several modules define, and modules that several folders have (`__init__` aside).
+- Complexity is McCabe's, as ruff counts it (C901).
+- The answer core is what a question passes through, as it was counted when version 2 was begun. Version 1: {old}.
+  Now: {new}.
+  Its bar is 60 % of version 1. Features that version 1 did not have are in it: editions, highlights, readings.
+
+"""
+
+
+def checked_out(revision: str, folder: Path) -> Path:
+    """The package at a commit."""
+    archive = subprocess.run(  # noqa: S603
+        ["git", "archive", revision, "src/chapterverse"],  # noqa: S607
+        cwd=ROOT,
+        check=True,
+        stdout=subprocess.PIPE,
+    )
+    with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as tar:
+        tar.extractall(folder, filter="data")
+    return folder / "src"
+
+
+def modules(source: Path) -> dict[str, Path]:
+    """The modules of a package by their names."""
+    names = {path: ".".join(path.relative_to(source).with_suffix("").parts) for path in source.rglob("*.py")}
+    return {name.removesuffix(".__init__"): path for path, name in names.items()}
+
+
+def importers(files: Mapping[str, Path]) -> Mapping[str, set[str]]:
+    """For each module, the other modules that import it."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for name, path in files.items():
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Import):
+                wanted = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                below = [f"{node.module}.{alias.name}" for alias in node.names]
+                wanted = [one if one in files else node.module for one in below]
+            else:
+                continue
+            for one in wanted:
+                if one in files and one != name:
+                    found[one].add(name)
+    return found
+
+
+def classes(files: Mapping[str, Path]) -> Iterator[str]:
+    """The names of all public classes, as often as they are defined."""
+    for path in files.values():
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                yield node.name
+
+
+def several(names: Iterable[str]) -> list[str]:
+    """The names that come more than once."""
+    return sorted(name for name, count in Counter(names).items() if count > 1)
+
+
+def complexity(source: Path, most: int = 12) -> list[tuple[str, int]]:
+    """The functions that are more complex than this, the worst first."""
+    told = subprocess.run(  # noqa: S603
+        [*_RUFF, "--config", f"lint.mccabe.max-complexity={most}", str(source)],
+        check=False,
+        stdout=subprocess.PIPE,
+    )
+    found = [row["message"].split("`")[1:] for row in json.loads(told.stdout)]
+    worst = [(name, int(rest.split("(")[1].split()[0])) for name, rest in found]
+    return sorted(worst, key=lambda one: -one[1])
+
+
+def figures(source: Path, core: str) -> Iterator[tuple[str, str]]:
+    """The figures of one commit."""
+    files = modules(source)
+    lines = {name: len(path.read_text("utf-8").splitlines()) for name, path in files.items()}
+    shown = importers(files)
+    single = [name for name in files if len(shown[name]) == 1]
+    stems = [path.stem for path in files.values() if not path.stem.startswith("__")]
+    worst = complexity(source)
+    counted = sum(count for name, count in lines.items() if name.split(".")[1:2] and name.split(".")[1] in core.split())
+    yield "lines", f"{sum(lines.values()):,}"
+    yield "modules", f"{len(files)}"
+    yield "lines a module, median", f"{median(lines.values()):.0f}"
+    yield "longest module", f"{max(lines.values())}"
+    yield "modules with one importer", f"{len(single)} ({len(single) / len(files):.0%})"
+    yield "class names that several modules define", _listed(several(classes(files)))
+    yield "module names that several folders have", _listed(several(stems))
+    yield "functions above complexity 12", _listed([f"{name} {value}" for name, value in worst])
+    yield "lines of the answer core", f"{counted:,}"
+
+
+def _listed(names: list[str], most: int = 12) -> str:
+    more = ", …" if len(names) > most else ""
+    return f"{len(names)}: {', '.join(f'`{name}`' for name in names[:most])}{more}" if names else "0"
+
+
+def page(revisions: list[str]) -> str:
+    """The page as Markdown."""
+    columns: list[dict[str, str]] = []
+    for at, revision in enumerate(revisions):
+        with tempfile.TemporaryDirectory() as folder:
+            columns.append(dict(figures(checked_out(revision, Path(folder)), CORE[min(at, 1)])))
+    rows = [f"| | {' | '.join(revisions)} |", "|---" * (len(revisions) + 1) + "|"]
+    rows += [f"| {name} | {' | '.join(column[name] for column in columns)} |" for name in columns[0]]
+    told = [", ".join(f"`{part}`" for part in core.split()) for core in CORE]
+    return HEAD.format(old=told[0], new=told[1]) + "\n".join(rows) + "\n"
+
+
+if __name__ == "__main__":
+    named = subprocess.run(["git", "rev-parse", "--short=7", "HEAD"], cwd=ROOT, check=True, stdout=subprocess.PIPE)  # noqa: S607
+    PAGE.write_text(page(sys.argv[1:] or [VERSION_1, named.stdout.decode().strip()]), "utf-8")
