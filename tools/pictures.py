@@ -9,15 +9,18 @@ those that the server made. Pictures are WebP, made by the browser itself.
 
 import asyncio
 import base64
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Error, Page, sync_playwright
 from tests.api.stream_snapshot import ingest_into
 from tests.browser.chromium import FLAGS, ask, find_chromium
 from tests.browser.generators import SITES, build, build_sphinx
@@ -37,8 +40,8 @@ SCREENS, SCHEMES = (DESKTOP, LAPTOP, PHONE), ("light", "dark")
 QUESTION = "What is a quality of service profile?"
 REFUSED = "Who won the football world cup of 1998?"
 OF_SITE = "What must the keepers do when the lamp fails?"
-QUALITY, SHEET_QUALITY = 0.55, 0.5
-HEIGHT: Final = 560  # of a screen on a sheet; 0: as it is
+QUALITY, SHEET_QUALITY = 0.55, 0.45
+HEIGHT: Final = 480  # of a screen on a sheet; 0: as it is
 # Rows of pictures below each other, all of one height if one is given.
 TO_WEBP = """async ([rows, height, quality]) => {
     const load = async (data) => {
@@ -85,7 +88,10 @@ HELD_BACK = """() => {
         if (!String(asked[0]?.url ?? asked[0]).endsWith("chat/stream")) return answer;
         const text = await answer.text();
         const body = new ReadableStream({
-            start: (stream) => stream.enqueue(new TextEncoder().encode(text.split('data: {"type":"sources"')[0])),
+            start: (stream) => {
+                stream.enqueue(new TextEncoder().encode(text.split(/data: {"type": ?"sources"/)[0]));
+                asked[1].signal.addEventListener("abort", () => stream.error(asked[1].signal.reason));
+            },
         });
         return new Response(body, { headers: answer.headers });
     };
@@ -103,12 +109,18 @@ def served(fill: Callable[[Path], object] | None = None, **settings: Any) -> Ite
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "home"
         if fill is not None:
-            fill(home)
+            apart(partial(fill, home))
         known = Settings.load(chapterverse_home=home, api_rate_limit=100_000, **settings)
         if fill is not None and not known.api_keys:
-            asyncio.run(_suggest(known))
+            apart(partial(asyncio.run, _suggest(known)))
         with serve(known) as server:
             yield server
+
+
+def apart(work: Callable[[], object]) -> None:
+    """Do it in a thread of its own: Playwright has an event loop in this one."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(work).result()
 
 
 async def _suggest(settings: Settings) -> None:
@@ -222,7 +234,7 @@ def break_off(page: Page) -> None:
 
     def cut(route: Any) -> None:
         whole = route.fetch().text()
-        route.fulfill(body=whole.split('data: {"type":"sources"')[0], content_type="text/event-stream")
+        route.fulfill(body=re.split(r'data: {"type": ?"sources"', whole)[0], content_type="text/event-stream")
 
     page.route("**/chat/stream", cut)
     open_panel(page)
@@ -401,13 +413,16 @@ def main(folder: Path, names: Sequence[str]) -> None:
     with ExitStack() as held, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=find_chromium(playwright), args=FLAGS)
         studio = Studio(browser, folder, held)
-        for name, state in STATES.items():
-            if not names or f"states/{name}" in names:
-                studio.sheet(name, state)
-        for name in PICTURES:
-            if not names or name in names:
-                studio.picture(name)
+        sheets = {f"states/{name}": partial(studio.sheet, name, state) for name, state in STATES.items()}
+        failed = []
+        for name, take in (sheets | {name: partial(studio.picture, name) for name in PICTURES}).items():
+            try:
+                if not names or name in names:
+                    take()
+            except Error as failure:  # the others are taken all the same
+                failed.append(f"{name}: {failure}")
         browser.close()
+    sys.exit("\n".join(failed) or 0)
 
 
 if __name__ == "__main__":
