@@ -22,6 +22,8 @@ MOST: Final = 3  # excerpts
 CLOSE: Final = 2.5  # logits below the best passage that another one may lie to answer another part, or a follow-up
 TIED: Final = 1.0  # logits below it that another one may lie to be as good an answer
 
+_MARKERS = re.compile(r"\s{0,2}\[\d{1,3}\]")  # of sources: they stand before the last mark of a unit
+
 # A question that has parts or compares things.
 _PARTS = re.compile(r"\b(?:and|or|vs|versus|between|compared?|differ|differences?|both)\b|[?;].*\?", re.IGNORECASE)
 
@@ -88,7 +90,8 @@ async def _cut(task: Task, passage: IssuedPassage, reading: Reading) -> Proven |
                     # Its units count by as much less as it answers less.
                     less = max(0.0, reading.score - its.score)
                     scores = {**{start: score - less for start, score in its.units.items()}, **scores}
-    seen = {unit.start for unit in passage.units if any(unit.text in turn.response for turn in task.history)}
+    said = [_MARKERS.sub("", turn.response) for turn in task.history]
+    seen = {unit.start for unit in passage.units if any(unit.text in text for text in said)}
     fresh = {start: score for start, score in scores.items() if start not in reading.told}
     for known in (scores, fresh):
         whole = cut_excerpt(passage, known, task.question, heading, fill=chunk is not None, seen=seen)
