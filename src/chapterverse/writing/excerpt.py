@@ -90,18 +90,22 @@ async def _cut(task: Task, passage: IssuedPassage, reading: Reading) -> Proven |
                     # Its units count by as much less as it answers less.
                     less = max(0.0, reading.score - its.score)
                     scores = {**{start: score - less for start, score in its.units.items()}, **scores}
-    said = [_MARKERS.sub("", turn.response) for turn in task.history]
-    seen = {unit.start for unit in passage.units if any(unit.text in text for text in said)}
+    seen = {unit.start for unit in passage.units if any(unit.text in turn.response for turn in task.history)}
     fresh = {start: score for start, score in scores.items() if start not in reading.told}
     for known in (scores, fresh):
         whole = cut_excerpt(passage, known, task.question, heading, fill=chunk is not None, seen=seen)
-        if whole is None or any(unit.start not in seen for unit in whole.units):
+        if whole is None or not _seen(task, whole):
             return whole
-        # Of what the reader has seen, only what answers is shown.
+        # Of what the reader has before them only what answers is shown.
         brief = cut_excerpt(passage, known, task.question, heading, fill=False, seen=seen)
         if brief is None or not _repeats(task, brief):
             return brief
     return None
+
+
+def _seen(task: Task, excerpt: Proven) -> bool:
+    """Whether the last answer showed all of an excerpt."""
+    return bool(task.history) and excerpt.statement.text in _MARKERS.sub("", task.history[-1].response)
 
 
 def _repeats(task: Task, excerpt: Proven) -> bool:
