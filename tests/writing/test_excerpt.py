@@ -91,7 +91,7 @@ async def quotes(given: Task) -> list[str]:
 async def test_of_what_was_shown_before_only_what_answers_now_is_told() -> None:
     text = "Gazebo is a simulator for robots. Graphics cards are not needed."
     for logit in (-5.0, -1.0):  # whether or not the rest also seems to answer a little
-        given = after(text, text, {"Gazebo": logit, "Graphics": 3.0}, told=["Gazebo"])
+        given = after(text, f"{text[:-1]} [1].", {"Gazebo": logit, "Graphics": 3.0}, told=["Gazebo"])
         assert await quotes(given) == ["Graphics cards are not needed."]
 
 

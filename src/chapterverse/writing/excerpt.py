@@ -22,6 +22,8 @@ MOST: Final = 3  # excerpts
 CLOSE: Final = 2.5  # logits below the best passage that another one may lie to answer another part, or a follow-up
 TIED: Final = 1.0  # logits below it that another one may lie to be as good an answer
 
+_MARKERS = re.compile(r"\s{0,2}\[\d{1,3}\]")  # of sources: they stand before the last mark of a unit
+
 # A question that has parts or compares things.
 _PARTS = re.compile(r"\b(?:and|or|vs|versus|between|compared?|differ|differences?|both)\b|[?;].*\?", re.IGNORECASE)
 
@@ -92,13 +94,18 @@ async def _cut(task: Task, passage: IssuedPassage, reading: Reading) -> Proven |
     fresh = {start: score for start, score in scores.items() if start not in reading.told}
     for known in (scores, fresh):
         whole = cut_excerpt(passage, known, task.question, heading, fill=chunk is not None, seen=seen)
-        if whole is None or any(unit.start not in seen for unit in whole.units):
+        if whole is None or not _seen(task, whole):
             return whole
-        # Of what the reader has seen, only what answers is shown.
+        # Of what the reader has before them only what answers is shown.
         brief = cut_excerpt(passage, known, task.question, heading, fill=False, seen=seen)
         if brief is None or not _repeats(task, brief):
             return brief
     return None
+
+
+def _seen(task: Task, excerpt: Proven) -> bool:
+    """Whether the last answer showed all of an excerpt."""
+    return bool(task.history) and excerpt.statement.text in _MARKERS.sub("", task.history[-1].response)
 
 
 def _repeats(task: Task, excerpt: Proven) -> bool:
