@@ -41,6 +41,7 @@ TWELVE = (
 # Refused, or answered by another place of the book than a person would choose: one more is a change for the worse.
 MISSED_WITHOUT_A_KEY = {
     "What physics engine does it use?",
+    "Who makes it?",
     "How does it talk to ROS 2?",
 }
 
