@@ -11,7 +11,7 @@ from chapterverse.index import Index
 from chapterverse.trained import SectionReader, shared_reader
 
 if TYPE_CHECKING:
-    from chapterverse.database import Conversations
+    from chapterverse.conversations.store import Conversations
     from chapterverse.writing import Writer
 
 

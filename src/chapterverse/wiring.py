@@ -23,7 +23,7 @@ from chapterverse.index import Index
 from chapterverse.services import Engines, Services
 
 if TYPE_CHECKING:
-    from chapterverse.database import Conversations
+    from chapterverse.conversations.store import Conversations
     from chapterverse.evidence.judge import Judge, ModelJudge
     from chapterverse.writing import Writer
 
@@ -224,11 +224,11 @@ def choose_judge(settings: Settings) -> "ModelJudge | None":
 
 def choose_conversations(settings: Settings, closing: AsyncExitStack) -> "tuple[Conversations, str, str]":
     """Where conversations are kept, in words, and why there. The embedded server stops after its last user left."""
-    from chapterverse.database import Conversations
+    from chapterverse.conversations.store import Conversations
 
     if settings.database_url:
         return Conversations(settings.database_url.get_secret_value()), "Postgres", "DATABASE_URL is set"
-    from chapterverse.postgres import EmbeddedPostgres
+    from chapterverse.conversations.postgres import EmbeddedPostgres
 
     postgres = EmbeddedPostgres(settings.chapterverse_home / "postgres", programs=settings.pg_bin)
     closing.push_async_callback(postgres.stop)

@@ -16,11 +16,11 @@ import pytest
 
 from chapterverse.answering.refusals import NOT_IN_BOOK, not_in_selection
 from chapterverse.config import GEMINI_URL, OPENAI_URL
+from chapterverse.conversations.turns import Turn
 from chapterverse.errors import AgentUnavailable, ConfigurationError, QdrantConnectionError
 from chapterverse.evidence.passages import Evidence, IssuedPassage
 from chapterverse.evidence.statement import Statement
 from chapterverse.models import RetrievalRequest, SearchFilters
-from chapterverse.turns import Turn
 from chapterverse.writing import Finished, Task, prompts
 from chapterverse.writing import agent as agent_module
 from chapterverse.writing.agent import AgentWriter, WritingOptions, open_gemini, open_openai

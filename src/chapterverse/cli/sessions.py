@@ -16,7 +16,7 @@ from chapterverse.errors import NotFound
 
 if TYPE_CHECKING:
     from chapterverse.config import Settings
-    from chapterverse.database import Conversations
+    from chapterverse.conversations.store import Conversations
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -42,8 +42,8 @@ def sessions(context: click.Context, limit: int, as_json: bool) -> None:
 async def _list(limit: int, as_json: bool) -> int:
     from pydantic import TypeAdapter
 
+    from chapterverse.conversations.turns import SessionSummary
     from chapterverse.terminal.answers import show_sessions
-    from chapterverse.turns import SessionSummary
 
     async with conversations_kept() as conversations:
         found = await conversations.sessions(limit) if conversations else []

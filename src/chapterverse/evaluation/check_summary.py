@@ -7,9 +7,9 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from chapterverse.conversations.topic import shorten
 from chapterverse.evaluation.checking import AnsweringQuote, Baseline, CheckFinding, Verdict
 from chapterverse.evaluation.contradictions import QuotedPlace
-from chapterverse.topic import shorten
 
 SHOWN: Final = 25  # of each sort; the rest is counted
 QUOTED: Final = 240  # characters of a quote

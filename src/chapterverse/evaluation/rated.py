@@ -6,10 +6,10 @@ that something is wrong; the question is kept with a note for the author, who kn
 
 from collections.abc import Iterable, Sequence
 
+from chapterverse.conversations.turns import Turn
 from chapterverse.evaluation.questions import Question
 from chapterverse.fields import MAX_QUERY_CHARS
 from chapterverse.models import SearchFilters
-from chapterverse.turns import Turn
 
 
 def rated_questions(turns: Iterable[Turn]) -> list[Question]:

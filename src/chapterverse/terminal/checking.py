@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
+from chapterverse.conversations.topic import shorten
 from chapterverse.editions import edition_label
 from chapterverse.evaluation.check_summary import SORTS, headline, told
 from chapterverse.evaluation.checking import Baseline, CheckFinding
 from chapterverse.terminal import out, printable, show_note
-from chapterverse.topic import shorten
 
 _COLOURS = {"broken": "bold red", "contradictory": "bold yellow", "failed": "bold red", "fixed": "bold green"}
 _QUOTED = 200  # characters

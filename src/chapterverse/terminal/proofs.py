@@ -6,11 +6,11 @@ from typing import Final
 
 from rich.text import Text
 
+from chapterverse.conversations.topic import shorten
 from chapterverse.editions import edition_label
 from chapterverse.evaluation.proofs import Proof, QuoteCheck, unproven
 from chapterverse.evaluation.quotes import State
 from chapterverse.terminal import out, printable
-from chapterverse.topic import shorten
 
 QUOTED: Final = 300  # characters of a quote
 _STYLES: Final[dict[State, str]] = {"stands": "green", "moved": "yellow", "changed": "bold red", "gone": "bold red"}

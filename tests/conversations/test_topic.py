@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chapterverse.topic import MAX_CHARS, topic_of
+from chapterverse.conversations.topic import MAX_CHARS, topic_of
 
 
 def test_the_title_is_the_first_question_that_asks_something() -> None:

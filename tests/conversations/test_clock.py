@@ -8,9 +8,9 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from chapterverse.clock import DOUBT, judge
-from chapterverse.database import Conversations
-from chapterverse.turns import Turn
+from chapterverse.conversations.clock import DOUBT, judge
+from chapterverse.conversations.store import Conversations
+from chapterverse.conversations.turns import Turn
 
 MONTH = timedelta(days=30)
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -61,7 +61,7 @@ async def jump(url: str, days: int) -> None:
 async def test_a_clock_set_ahead_deletes_nothing_and_can_be_set_right(
     conversations: Conversations, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.WARNING, "chapterverse.clock")
+    caplog.set_level(logging.WARNING, "chapterverse.conversations.clock")
     sessions = [str(uuid4()) for _ in range(3)]
     for session in sessions:
         await conversations.store(Turn(session, "question", "answer"))

@@ -19,11 +19,11 @@ import asyncpg
 import orjson
 
 from chapterverse.book import edition_key
-from chapterverse.clock import trusts_its_clock
+from chapterverse.conversations.clock import trusts_its_clock
+from chapterverse.conversations.migrations import migrate
+from chapterverse.conversations.turns import AskedQuestion, SearchRecord, SessionSummary, Turn
 from chapterverse.errors import ConversationsUnavailable
-from chapterverse.migrations import migrate
 from chapterverse.models import ConversationThread, Feedback, FeedbackKept, FeedbackRequest, Message
-from chapterverse.turns import AskedQuestion, SearchRecord, SessionSummary, Turn
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -10,12 +10,12 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from chapterverse import database
 from chapterverse.config import Settings
-from chapterverse.database import Conversations
+from chapterverse.conversations import store
+from chapterverse.conversations.housekeeping import keeping_house
+from chapterverse.conversations.store import Conversations
+from chapterverse.conversations.turns import Turn
 from chapterverse.errors import ConversationsUnavailable
-from chapterverse.housekeeping import keeping_house
-from chapterverse.turns import Turn
 from tests.scripted import wait_until
 from tests.served import serve
 
@@ -76,7 +76,7 @@ async def test_what_another_worker_does_is_left_to_it(conversations: Conversatio
     await conversations.store(Turn(session, "question", "answer"))
     await age(database_url, session, "61 minutes")
     other = await asyncpg.connect(database_url)
-    await other.execute("SELECT pg_advisory_lock($1)", database._ARCHIVE_LOCK)
+    await other.execute("SELECT pg_advisory_lock($1)", store._ARCHIVE_LOCK)
     async with keeping_house(conversations, MONTH, every=0.02):
         await asyncio.sleep(0.3)
         assert await archived(conversations, session) is False
@@ -102,7 +102,7 @@ class Faulty:
 
 
 async def test_a_failure_is_told_once_and_tried_again(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "chapterverse.housekeeping")
+    caplog.set_level(logging.INFO, "chapterverse.conversations.housekeeping")
     faulty = Faulty()
     async with keeping_house(faulty, MONTH, every=0.01), asyncio.timeout(60):  # type: ignore[arg-type]
         while faulty.tries < 5:  # noqa: ASYNC110 - another task brings it about

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from typing import Any, Final
 
-from chapterverse.database import Conversations
+from chapterverse.conversations.store import Conversations
 from chapterverse.errors import ConversationsUnavailable
 
 log = logging.getLogger(__name__)

@@ -16,12 +16,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chapterverse import database, migrations
-from chapterverse.database import Conversations
+from chapterverse.conversations import migrations, store
+from chapterverse.conversations.postgres import EmbeddedPostgres
+from chapterverse.conversations.store import Conversations
+from chapterverse.conversations.turns import SearchRecord, Turn
 from chapterverse.errors import ConversationsUnavailable
 from chapterverse.models import FeedbackRequest
-from chapterverse.postgres import EmbeddedPostgres
-from chapterverse.turns import SearchRecord, Turn
 from tests.postgres_fixture import named
 
 pytestmark = pytest.mark.slow
@@ -234,7 +234,7 @@ async def test_purge_removes_old_turns_and_empty_threads_only(conversations: Con
 async def test_a_job_that_runs_elsewhere_is_left_to_it(conversations: Conversations, database_url: str) -> None:
     await conversations.store(ask(new_session()))
     other = await asyncpg.connect(database_url)
-    await other.execute("SELECT pg_advisory_lock($1)", database._PURGE_LOCK)
+    await other.execute("SELECT pg_advisory_lock($1)", store._PURGE_LOCK)
     assert await conversations.purge(timedelta(0)) == 0
     assert await conversations.archive_idle(timedelta(0)) == 1
     await other.close()
@@ -298,7 +298,7 @@ async def test_nothing_is_held_between_calls_and_nothing_connects_before(databas
     busy = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state <> 'idle'"
     all_open = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
     assert (await fetch(database_url, busy))[0][0] == 1, "only the one that asks"
-    assert (await fetch(database_url, all_open))[0][0] <= database.POOL_SIZE + 1
+    assert (await fetch(database_url, all_open))[0][0] <= store.POOL_SIZE + 1
     await conversations.close()
     await conversations.close()
     with pytest.raises(ConversationsUnavailable, match="closed"):
@@ -311,7 +311,7 @@ async def test_a_hung_server_costs_no_more_than_the_limit(
     conversations = Conversations(await server.start())
     session = new_session()
     await conversations.store(ask(session))
-    monkeypatch.setattr(database, "UNIT_SECONDS", 0.5)
+    monkeypatch.setattr(store, "UNIT_SECONDS", 0.5)
     hung = processes(cluster)
     assert len(hung) > 2
     for pid in hung:
@@ -357,7 +357,7 @@ async def test_a_lost_database_is_left_alone_for_a_moment(database_url: str, mon
             raise ConversationsUnavailable("nobody there")
         return address
 
-    monkeypatch.setattr(database, "REST_SECONDS", 1.5)
+    monkeypatch.setattr(store, "REST_SECONDS", 1.5)
     conversations = Conversations(find)
     session = new_session()
     for _ in range(20):
@@ -390,7 +390,7 @@ async def stored(conversations: Conversations, session: str) -> bool:
 
 
 async def test_only_one_call_tries_whether_a_hung_database_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "UNIT_SECONDS", 0.2)
+    monkeypatch.setattr(store, "UNIT_SECONDS", 0.2)
     asked = 0
 
     async def hang() -> str:
@@ -402,7 +402,7 @@ async def test_only_one_call_tries_whether_a_hung_database_is_back(monkeypatch: 
     conversations = Conversations(hang)
     assert not await stored(conversations, new_session())
     conversations._rests_until = time.monotonic()
-    monkeypatch.setattr(database, "UNIT_SECONDS", 2.0)
+    monkeypatch.setattr(store, "UNIT_SECONDS", 2.0)
     tries = await asyncio.gather(*(timed(stored(conversations, new_session())) for _ in range(10)))
     assert sum(seconds > 1.5 for seconds in tries) == 1
     await conversations.close()
@@ -446,7 +446,7 @@ async def test_lost_sessions_are_replaced_unnoticed(conversations: Conversations
 
 async def test_a_caller_that_leaves_takes_no_connection_along(conversations: Conversations) -> None:
     await conversations.probe()
-    for _ in range(database.POOL_SIZE + 1):
+    for _ in range(store.POOL_SIZE + 1):
         waiting = asyncio.create_task(conversations._unit(lambda connection: connection.execute("SELECT pg_sleep(60)")))
         probe = asyncio.create_task(conversations.probe())
         await probe
@@ -457,9 +457,9 @@ async def test_a_caller_that_leaves_takes_no_connection_along(conversations: Con
 
 
 async def test_a_unit_done_twice_stores_once(conversations: Conversations, database_url: str) -> None:
-    values = database._values(ask(new_session()))
+    values = store._values(ask(new_session()))
     for _ in range(2):
-        await execute(database_url, database._STORE, *values)
+        await execute(database_url, store._STORE, *values)
     assert len(await fetch(database_url, "SELECT 1 FROM conversations")) == 1
 
 
@@ -519,7 +519,7 @@ async def test_an_address_that_does_not_work_is_said_without_its_password(url: s
     ],
 )
 def test_an_address_is_read(url: str, read: str) -> None:
-    assert database._read_address(url) == read
+    assert store._read_address(url) == read
 
 
 async def test_before_a_server_that_is_not_ours_nothing_is_prepared_for_later(database_url: str) -> None:

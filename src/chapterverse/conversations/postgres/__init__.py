@@ -29,8 +29,8 @@ from pathlib import Path
 from typing import IO
 from urllib.parse import quote
 
+from chapterverse.conversations.postgres.paths import SOCKET, ServerPlace, settle, socket_folder
 from chapterverse.errors import ConversationsUnavailable
-from chapterverse.postgres.paths import SOCKET, ServerPlace, settle, socket_folder
 
 _log = logging.getLogger(__name__)
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from chapterverse import postgres
+from chapterverse.conversations import postgres
+from chapterverse.conversations.postgres import EmbeddedPostgres, paths
 from chapterverse.errors import ConversationsUnavailable
-from chapterverse.postgres import EmbeddedPostgres, paths
 
 pytestmark = pytest.mark.slow
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the server as another account")
@@ -25,7 +25,7 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the serve
 USER = """
 import asyncio, concurrent.futures.thread, os, sys  # all that is needed, while it can still be read
 from pathlib import Path
-from chapterverse.postgres import EmbeddedPostgres
+from chapterverse.conversations.postgres import EmbeddedPostgres
 if len(sys.argv) > 2:
     os.setgroups([])
     os.setgid(int(sys.argv[3]))
