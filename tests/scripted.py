@@ -17,7 +17,6 @@ from types import SimpleNamespace
 from typing import Any
 
 from chapterverse.api.examples import EVENTS, SUMMARY
-from chapterverse.config import Settings
 from chapterverse.conversations.turns import Turn
 from chapterverse.errors import AgentUnavailable, QdrantTimeoutError
 from chapterverse.models import (
@@ -30,6 +29,7 @@ from chapterverse.models import (
     RetrievedEvent,
     SourcesEvent,
 )
+from chapterverse.settings import Settings
 
 SENTENCES = ("ROS 2 is a set of libraries [1]. ", "It is for robots “and más” [1]. ", "🤖 It is free [1].")
 REFUSAL = "The book does not say."

@@ -7,7 +7,6 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from chapterverse.config import Settings
 from chapterverse.errors import (
     ChapterverseError,
     CollectionNotFoundError,
@@ -18,6 +17,7 @@ from chapterverse.errors import (
 from chapterverse.health import Dependency, Health
 from chapterverse.retrieval import require_same_model
 from chapterverse.services import Services
+from chapterverse.settings import Settings
 
 PATIENCE: Final = (
     6.0  # seconds: longer than a server's probes have, since an embedded database may have to be made first

@@ -17,7 +17,6 @@ from typing import Any, Self, TypedDict, TypeVar, Unpack
 from chapterverse import answering
 from chapterverse.arguments import read_request
 from chapterverse.book import Edition
-from chapterverse.config import Settings
 from chapterverse.editions import require_names
 from chapterverse.errors import NotFound, ValidationFailed
 from chapterverse.ingestion import pipeline
@@ -38,6 +37,7 @@ from chapterverse.models import (
 )
 from chapterverse.retrieval import find_passages
 from chapterverse.services import Services
+from chapterverse.settings import Settings
 from chapterverse.wiring import open_services
 
 T = TypeVar("T")

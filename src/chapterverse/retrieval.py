@@ -11,7 +11,6 @@ from typing import Final, TypeVar
 
 from chapterverse.book import OLDEST_RECIPE, Edition, Hit, edition_names
 from chapterverse.confidence import FALLBACK, Calibration, assess, near
-from chapterverse.config import RETRIEVAL_SECONDS
 from chapterverse.editions import scope_of
 from chapterverse.embeddings import Embedder, Vectors
 from chapterverse.errors import (
@@ -32,6 +31,7 @@ from chapterverse.models import (
     SearchFilters,
     SearchResult,
 )
+from chapterverse.settings import RETRIEVAL_SECONDS
 
 RETRIES: Final = 3  # after the first try, on an engine that was lost
 FIRST_PAUSE: Final = 0.1  # seconds before the first retry; doubled each time, half of it by chance

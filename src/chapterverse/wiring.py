@@ -14,13 +14,13 @@ from pydantic import SecretStr
 
 from chapterverse import plugins
 from chapterverse.book import Fingerprint
-from chapterverse.config import OPENAI_URL, RETRIEVAL_SECONDS, Settings
 from chapterverse.embeddings import Embedder
 from chapterverse.embeddings.memory import RememberingEmbedder
 from chapterverse.errors import ConfigurationError
 from chapterverse.health import Dependency, Remote
 from chapterverse.index import Index
 from chapterverse.services import Engines, Services
+from chapterverse.settings import OPENAI_URL, RETRIEVAL_SECONDS, Settings
 
 if TYPE_CHECKING:
     from chapterverse.conversations.store import Conversations

@@ -11,8 +11,8 @@ import pytest
 
 from chapterverse.api import gate, limits
 from chapterverse.api.seed_names import RunResponse
-from chapterverse.config import Settings
 from chapterverse.models import ChatResponse
+from chapterverse.settings import Settings
 from tests.api.test_errors import refused
 from tests.scripted import REFUSAL, SENTENCES, Scripted, wait_until, without_engines
 from tests.served import Served, serve

@@ -9,9 +9,9 @@ from pydantic import TypeAdapter
 from chapterverse.api.completions import Completion, CompletionChunk, CompletionError, CompletionRequest
 from chapterverse.api.examples import CHUNKS, COMPLETED, CONVERSATIONS, EVENTS, QUESTIONS, RESPONSE, RUN_RESPONSE
 from chapterverse.api.seed_names import ChatBody, RunBody, RunResponse
-from chapterverse.config import Settings
 from chapterverse.main import create_app
 from chapterverse.models import ChatRequest, ChatResponse, ErrorResponse, Event
+from chapterverse.settings import Settings
 from tests.scripted import Scripted, without_engines
 
 ROUTES = {

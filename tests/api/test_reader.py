@@ -12,11 +12,11 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from chapterverse.book import Edition, Manifest, Page, edition_key, edition_names, page_id_for
-from chapterverse.config import Settings
 from chapterverse.errors import ChapterverseError, CollectionNotFoundError, ConfigurationError
 from chapterverse.ingestion.composing import compose
 from chapterverse.ingestion.document import Document
 from chapterverse.ingestion.readers import read
+from chapterverse.settings import Settings
 from tests.browser.shelf import Shelf
 from tests.scripted import Scripted, without_engines
 from tests.served import Served, serve

@@ -15,9 +15,9 @@ from redis import Redis
 from chapterverse.api import shared_health
 from chapterverse.api.redis_window import RedisWindow
 from chapterverse.api.shared_health import SharedHealth, name_of
-from chapterverse.config import Settings
 from chapterverse.errors import QdrantConnectionError
 from chapterverse.health import PROBE_SECONDS, REMEMBER_SECONDS, Dependency, Health, Remote
+from chapterverse.settings import Settings
 from chapterverse.wiring import remote_database, remote_embedder, remote_index, remote_model
 from tests.redis_server import RedisServer, needs_redis
 

@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 from chapterverse.api.clients import Clients
 from chapterverse.cli import main
-from chapterverse.config import Settings
 from chapterverse.errors import ConfigurationError
+from chapterverse.settings import Settings
 from tests.cli.process import Terminal, chapterverse
 from tests.served import free_port
 

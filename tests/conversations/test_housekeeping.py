@@ -10,12 +10,12 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from chapterverse.config import Settings
 from chapterverse.conversations import store
 from chapterverse.conversations.housekeeping import keeping_house
 from chapterverse.conversations.store import Conversations
 from chapterverse.conversations.turns import Turn
 from chapterverse.errors import ConversationsUnavailable
+from chapterverse.settings import Settings
 from tests.scripted import wait_until
 from tests.served import serve
 

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from chapterverse.config import Settings
+from chapterverse.settings import Settings
 from tests.contract.qdrant_server import qdrant_server
 from tests.embeddings.stub import KEY, EmbeddingStub
 from tests.faults.observing import Fault

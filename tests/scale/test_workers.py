@@ -19,8 +19,8 @@ from uuid import uuid4
 
 import pytest
 
-from chapterverse.config import Settings
 from chapterverse.conversations.migrations import _migrations
+from chapterverse.settings import Settings
 from tests.cli.process import chapterverse
 from tests.contract.qdrant_server import qdrant_server
 from tests.faults.processes import STARTING, Server, end, start

@@ -15,12 +15,12 @@ import openai
 import pytest
 
 from chapterverse.answering.refusals import NOT_IN_BOOK, not_in_selection
-from chapterverse.config import GEMINI_URL, OPENAI_URL
 from chapterverse.conversations.turns import Turn
 from chapterverse.errors import AgentUnavailable, ConfigurationError, QdrantConnectionError
 from chapterverse.evidence.passages import Evidence, IssuedPassage
 from chapterverse.evidence.statement import Statement
 from chapterverse.models import RetrievalRequest, SearchFilters
+from chapterverse.settings import GEMINI_URL, OPENAI_URL
 from chapterverse.writing import Finished, Task, prompts
 from chapterverse.writing import agent as agent_module
 from chapterverse.writing.agent import AgentWriter, WritingOptions, open_gemini, open_openai

@@ -55,8 +55,8 @@ async def ask(
       chapterverse ask "What is a topic?" -f module=ros2 --json | jq .sources
       chapterverse ask "What is a topic?" --proof answer.json && chapterverse verify answer.json
     """
-    from chapterverse.config import Settings
     from chapterverse.models import ChatRequest
+    from chapterverse.settings import Settings
     from chapterverse.terminal.answers import AnswerView
 
     if selection and proof:

@@ -71,12 +71,12 @@ async def ingest(
       chapterverse ingest docs/ --book guide --version 2.1
     """
     from chapterverse.book import Edition
-    from chapterverse.config import Settings
     from chapterverse.editions import require_names
     from chapterverse.ingestion import pipeline
     from chapterverse.ingestion.options import SourceOptions
     from chapterverse.ingestion.sources import open_source
     from chapterverse.ingestion.workers import sharing_work
+    from chapterverse.settings import Settings
     from chapterverse.terminal import err
     from chapterverse.terminal.book import IngestProgress, show_ledger, show_refusal_rate
     from chapterverse.wiring import open_engines
@@ -150,7 +150,7 @@ async def books(as_json: bool) -> int:
       chapterverse ask "Which port is used?" --book guide --version 1.0
     """
     from chapterverse.api.pages import list_books
-    from chapterverse.config import Settings
+    from chapterverse.settings import Settings
     from chapterverse.terminal.book import show_books
     from chapterverse.wiring import open_engines
 
@@ -176,7 +176,7 @@ async def sources(book: tuple[str, ...], version: tuple[str, ...], as_json: bool
       chapterverse forget https://docs.example.com
     """
     from chapterverse.book import edition_names
-    from chapterverse.config import Settings
+    from chapterverse.settings import Settings
     from chapterverse.terminal import out, printable
     from chapterverse.wiring import open_engines
 
@@ -208,8 +208,8 @@ async def forget(names: tuple[str, ...], book: tuple[str, ...], version: tuple[s
       chapterverse forget https://docs.example.com
       chapterverse forget --book guide --version 1.0
     """
-    from chapterverse.config import Settings
     from chapterverse.ingestion import pipeline
+    from chapterverse.settings import Settings
     from chapterverse.terminal.book import show_ledger
     from chapterverse.wiring import open_engines
 
@@ -248,9 +248,9 @@ async def search(query: str, as_json: bool, **options: Any) -> int:
       chapterverse search "quality of service" -k 3 -f module=ros2 --json
       chapterverse search "default port" --book guide --version 1.0
     """
-    from chapterverse.config import Settings
     from chapterverse.models import RetrievalRequest
     from chapterverse.retrieval import find_passages
+    from chapterverse.settings import Settings
     from chapterverse.terminal.book import show_passages
     from chapterverse.wiring import open_engines
 
@@ -284,10 +284,10 @@ async def calibrate(false_answers: float | None, book: tuple[str, ...], version:
       chapterverse calibrate
       chapterverse calibrate --false-answers 0.05
     """
-    from chapterverse.config import Settings
     from chapterverse.evaluation.refusal_rate import refusal_rate
     from chapterverse.ingestion.pipeline import Workshop, recalibrate
     from chapterverse.retrieval import calibration_of, editions_in, false_answers_in
+    from chapterverse.settings import Settings
     from chapterverse.terminal.book import show_calibration, show_refusal_rate
     from chapterverse.wiring import open_engines
 

@@ -51,8 +51,8 @@ def chat(session: str | None, as_json: bool, **options: Any) -> int:
       chapterverse chat --session 0b9f4d3e-6a53-4d0c-9d53-2f1a7f1f3a10
       printf 'What is ROS 2?\\nWho maintains it?\\n' | chapterverse chat --json
     """
-    from chapterverse.config import Settings
     from chapterverse.models import ChatRequest
+    from chapterverse.settings import Settings
 
     fields = search_fields(**options)
     read_request(ChatRequest, query="?", session_id=session, **fields)  # bad options are told before the first prompt

@@ -44,10 +44,10 @@ async def check(
       chapterverse ingest docs/ && chapterverse check questions.jsonl           after it
       chapterverse check questions.jsonl --summary summary.md                   for a pull request
     """
-    from chapterverse.config import Settings
     from chapterverse.evaluation.check_summary import make_summary
     from chapterverse.evaluation.checking import load_baseline, save_baseline
     from chapterverse.evaluation.questions import load_questions
+    from chapterverse.settings import Settings
     from chapterverse.terminal import show_note
     from chapterverse.terminal.checking import show_findings
     from chapterverse.wiring import open_services

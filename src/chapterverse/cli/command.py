@@ -46,7 +46,7 @@ def hint_for(failure: ChapterverseError) -> str:
     if isinstance(failure, InternalError):
         return "Run `chapterverse -v …` to see the cause."
     if isinstance(failure, CollectionNotFoundError):
-        from chapterverse.config import Settings
+        from chapterverse.settings import Settings
 
         settings = Settings.load()
         if settings.qdrant_url:

@@ -24,9 +24,9 @@ async def judge_check(limit: int | None, as_json: bool) -> int:
       chapterverse judge-check
       JUDGE_MODEL=other-model chapterverse judge-check --json
     """
-    from chapterverse.config import Settings
     from chapterverse.evaluation.judge_check import check_judge, load_claims
     from chapterverse.evidence.judge import JudgeFailed
+    from chapterverse.settings import Settings
     from chapterverse.terminal import show_note
     from chapterverse.terminal.evaluation import show_judge_report
     from chapterverse.wiring import choose_judge

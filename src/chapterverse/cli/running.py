@@ -31,7 +31,7 @@ def serve(host: str, port: int, workers: int) -> int:
     import uvicorn
 
     from chapterverse.api.wire import BoundedHttp
-    from chapterverse.config import Settings
+    from chapterverse.settings import Settings
     from chapterverse.terminal import err, show_error
     from chapterverse.wiring import check_engines
 
@@ -93,7 +93,7 @@ async def mcp() -> int:
       chapterverse -v mcp                  says on stderr what happens
     """
     from chapterverse.api.mcp.stdio import serve_stdio
-    from chapterverse.config import Settings
+    from chapterverse.settings import Settings
     from chapterverse.wiring import open_services
 
     async with open_services(Settings.load()) as services:
@@ -114,7 +114,7 @@ def key() -> int:
     import hashlib
     import secrets
 
-    from chapterverse.config import DIGEST
+    from chapterverse.settings import DIGEST
 
     made = f"cv-{secrets.token_urlsafe(32)}"
     click.echo(made)
@@ -128,8 +128,8 @@ def key() -> int:
 async def doctor(as_json: bool) -> int:
     """Say which engine each part uses and why, probe it, and name the fix. Exit code 1 if something is down."""
     from chapterverse.api.rates import RateLimits
-    from chapterverse.config import Settings
     from chapterverse.diagnosis import diagnose
+    from chapterverse.settings import Settings
     from chapterverse.telemetry import Telemetry
     from chapterverse.terminal.diagnosis import show_diagnosis
     from chapterverse.wiring import open_services

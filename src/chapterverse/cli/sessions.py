@@ -15,8 +15,8 @@ from chapterverse.cli.command import command
 from chapterverse.errors import NotFound
 
 if TYPE_CHECKING:
-    from chapterverse.config import Settings
     from chapterverse.conversations.store import Conversations
+    from chapterverse.settings import Settings
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -131,7 +131,7 @@ async def feedback(turn: str, rating: str, reason: str | None, comment: str, as_
 @asynccontextmanager
 async def conversations_kept() -> "AsyncIterator[Conversations | None]":
     """What is kept; None, and a note of where it was looked for, where no database was ever made."""
-    from chapterverse.config import Settings
+    from chapterverse.settings import Settings
     from chapterverse.wiring import choose_conversations
 
     settings = Settings.load()

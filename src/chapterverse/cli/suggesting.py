@@ -27,9 +27,9 @@ async def suggestions(
       chapterverse suggestions
       chapterverse ask "$(chapterverse suggestions -n 1)"
     """
-    from chapterverse.config import Settings
     from chapterverse.evaluation.suggestions import Shelf, refresh, up_to_date
     from chapterverse.retrieval import editions_in
+    from chapterverse.settings import Settings
     from chapterverse.terminal import out, printable, show_note
     from chapterverse.wiring import open_services
 

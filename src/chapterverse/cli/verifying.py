@@ -21,8 +21,8 @@ async def verify(proof: Path, as_json: bool) -> int:
       chapterverse ask "What is a node?" --proof answer.json
       chapterverse verify answer.json
     """
-    from chapterverse.config import Settings
     from chapterverse.evaluation.proofs import load_proof, verify_proof
+    from chapterverse.settings import Settings
     from chapterverse.terminal.proofs import show_checks
     from chapterverse.wiring import open_engines
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from chapterverse.config import Settings, default_home
 from chapterverse.errors import ConfigurationError
+from chapterverse.settings import Settings, default_home
 
 ROOT = Path(__file__).parent.parent
 
