@@ -56,7 +56,7 @@ def test_a_search_loads_no_reader() -> None:
     assert not {
         "chapterverse.ingestion.pipeline",
         "chapterverse.ingestion.readers",
-        "chapterverse.ingestion.crawl",
+        "chapterverse.ingestion.sources.crawl",
     } & set(loaded)
 
 

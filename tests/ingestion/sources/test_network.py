@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chapterverse.ingestion.network import RefusedAddress, guarded_client, judge
-from tests.ingestion.site import Website, website
+from chapterverse.ingestion.sources.network import RefusedAddress, guarded_client, judge
+from tests.ingestion.sources.site import Website, website
 
 
 def client(*, allow_private: bool = False) -> httpx2.AsyncClient:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from chapterverse.ingestion.readers.asciidoc_lines import (
+from chapterverse.ingestion.readers.asciidoc.lines import (
     DELIMITER,
     ENTRY,
     LITERAL,
@@ -21,7 +21,7 @@ from chapterverse.ingestion.readers.asciidoc_lines import (
     marker_of,
     take_item,
 )
-from chapterverse.ingestion.readers.asciidoc_source import Attributes
+from chapterverse.ingestion.readers.asciidoc.source import Attributes
 
 MAX_DEPTH: Final = 20  # of blocks inside blocks; deeper ones are read as paragraphs
 KINDS: Final = ("NOTE", "TIP", "IMPORTANT", "WARNING", "CAUTION")

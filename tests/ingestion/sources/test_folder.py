@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from chapterverse.errors import IngestionError
-from chapterverse.ingestion.folder import Folder
 from chapterverse.ingestion.options import Generator, SourceOptions
-from tests.ingestion.site import Outcomes, collect
+from chapterverse.ingestion.sources.folder import Folder
+from tests.ingestion.sources.site import Outcomes, collect
 
 PLAIN = SourceOptions()
 

@@ -16,8 +16,7 @@ from pathlib import Path, PurePosixPath
 
 from chapterverse.book import PageRecord
 from chapterverse.errors import IngestionError
-from chapterverse.ingestion import asciidoc_book, links, sphinx_project
-from chapterverse.ingestion.addresses import normalise
+from chapterverse.ingestion import links
 from chapterverse.ingestion.document import Document, Failed, Fetched, Skipped, Tree
 from chapterverse.ingestion.formats import format_of_file, readable_extensions
 from chapterverse.ingestion.generators import anchors_of, lay_out
@@ -27,7 +26,10 @@ from chapterverse.ingestion.navigation import NavigationEntry, entries
 from chapterverse.ingestion.options import SourceOptions, too_large
 from chapterverse.ingestion.ordering import number_of
 from chapterverse.ingestion.readers import frontmatter
+from chapterverse.ingestion.readers.asciidoc import book as asciidoc_book
 from chapterverse.ingestion.readers.cleaning import clean_inline
+from chapterverse.ingestion.readers.sphinx import project as sphinx_project
+from chapterverse.ingestion.sources.addresses import normalise
 
 _NO_PAGES = frozenset(("node_modules", "__pycache__", "_build", "_static", "_templates"))
 _CATEGORY = ("_category_.json", "_category_.yml", "_category_.yaml")  # Docusaurus: about a folder

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from chapterverse.ingestion.document import Document, Reference
 from chapterverse.ingestion.inclusion import Included, Inclusion
-from chapterverse.ingestion.sphinx_project import doc_key, normal_name
+from chapterverse.ingestion.readers.sphinx.project import doc_key, normal_name
 
 DOMAIN: Final = re.compile(r"(?:py|c|cpp|js|rst|std|external(?:\+\w+)?):")
 DOMAINS: Final = ("py", "c", "cpp", "js", "rst", "std")

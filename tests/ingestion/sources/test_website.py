@@ -12,9 +12,9 @@ import pytest
 from chapterverse.book import PageRecord
 from chapterverse.errors import IngestionError
 from chapterverse.ingestion.options import SourceOptions
-from chapterverse.ingestion.website import Website
-from tests.ingestion.site import QUICK, Answer, Handler, Outcomes, Request, collect, website
-from tests.ingestion.site import Website as Site
+from chapterverse.ingestion.sources.website import Website
+from tests.ingestion.sources.site import QUICK, Answer, Handler, Outcomes, Request, collect, website
+from tests.ingestion.sources.site import Website as Site
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from chapterverse.ingestion.readers.asciidoc_blocks import About
+from chapterverse.ingestion.readers.asciidoc.blocks import About
 
 _MAX_SPAN: Final = 500
 _MAX_COLUMNS: Final = 1_000

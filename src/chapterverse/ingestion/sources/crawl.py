@@ -10,13 +10,13 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequenc
 from dataclasses import dataclass
 
 from chapterverse.book import PageRecord
-from chapterverse.ingestion.addresses import Site, identity, normalise
 from chapterverse.ingestion.document import Document, Failed, Fetched, Format, Skipped, Unchanged, Unreadable
-from chapterverse.ingestion.fetching import FORBIDDEN, Fetcher, Refused, Reply, Unavailable
 from chapterverse.ingestion.formats import format_of_answer
-from chapterverse.ingestion.network import RefusedAddress
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.readers.html import canonical, links
+from chapterverse.ingestion.sources.addresses import Site, identity, normalise
+from chapterverse.ingestion.sources.fetching import FORBIDDEN, Fetcher, Refused, Reply, Unavailable
+from chapterverse.ingestion.sources.network import RefusedAddress
 
 _GONE = (404, 410)
 _PATIENCE = 200  # what failures in a row may cost before the crawl gives up; any success restores it

@@ -14,9 +14,9 @@ from email.utils import parsedate_to_datetime
 import httpx2
 from protego import Protego
 
-from chapterverse.ingestion.addresses import Site, normalise
 from chapterverse.ingestion.formats import format_of_answer
 from chapterverse.ingestion.options import SourceOptions, too_large
+from chapterverse.ingestion.sources.addresses import Site, normalise
 
 _RETRIES = 2
 _MAX_REDIRECTS = 5

@@ -20,9 +20,9 @@ import yaml
 from chapterverse.ingestion.document import Document, Unreadable
 from chapterverse.ingestion.inclusion import MAX_BYTES, Inclusion
 from chapterverse.ingestion.navigation import NavigationEntry
-from chapterverse.ingestion.readers.asciidoc_blocks import attributes_of
-from chapterverse.ingestion.readers.asciidoc_source import AsciidocSource, Attributes, resolve
-from chapterverse.ingestion.readers.asciidoc_text import Inline
+from chapterverse.ingestion.readers.asciidoc.blocks import attributes_of
+from chapterverse.ingestion.readers.asciidoc.source import AsciidocSource, Attributes, resolve
+from chapterverse.ingestion.readers.asciidoc.text import Inline
 from chapterverse.ingestion.readers.cleaning import decode
 
 ENDINGS: Final = (".adoc", ".asciidoc", ".asc")
@@ -143,7 +143,7 @@ class AsciidocBook:
         return self._ids[path]
 
     def _found_ids(self, path: str) -> dict[str, str]:
-        from chapterverse.ingestion.readers.asciidoc import generated_anchor
+        from chapterverse.ingestion.readers.asciidoc.reader import generated_anchor
 
         attributes = self.context(self.page_of(path) or path)
         for kind, name, value in self.scans[path].events:

@@ -2,8 +2,8 @@ import gzip
 
 import pytest
 
-from chapterverse.ingestion import sitemap
-from chapterverse.ingestion.sitemap import parse_sitemap
+from chapterverse.ingestion.sources import sitemap
+from chapterverse.ingestion.sources.sitemap import parse_sitemap
 
 HEAD = '<?xml version="1.0" encoding="UTF-8"?>'
 SPACE = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'

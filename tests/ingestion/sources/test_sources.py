@@ -3,10 +3,10 @@ from pathlib import Path
 import pytest
 
 from chapterverse.errors import IngestionError
-from chapterverse.ingestion.folder import Folder
 from chapterverse.ingestion.sources import Source, SourceOptions, open_source
-from chapterverse.ingestion.website import Website
-from tests.ingestion.site import collect
+from chapterverse.ingestion.sources.folder import Folder
+from chapterverse.ingestion.sources.website import Website
+from tests.ingestion.sources.site import collect
 
 OPTIONS = SourceOptions()
 

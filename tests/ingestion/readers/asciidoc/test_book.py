@@ -3,13 +3,13 @@
 from pathlib import Path
 
 from chapterverse.book import Page
-from chapterverse.ingestion import asciidoc_book
 from chapterverse.ingestion.composing import compose
 from chapterverse.ingestion.document import NothingToRead
-from chapterverse.ingestion.folder import Folder
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.readers import read
-from tests.ingestion.site import collect
+from chapterverse.ingestion.readers.asciidoc import book as asciidoc_book
+from chapterverse.ingestion.sources.folder import Folder
+from tests.ingestion.sources.site import collect
 
 BOOK = {
     "A-appendix/commands.asc": "[appendix]\n== Commands\n\nAll.",

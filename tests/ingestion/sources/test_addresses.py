@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chapterverse.ingestion.addresses import Site, identity, normalise
+from chapterverse.ingestion.sources.addresses import Site, identity, normalise
 
 
 @pytest.mark.parametrize(

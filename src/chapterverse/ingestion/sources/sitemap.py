@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
-from chapterverse.ingestion.addresses import Site, normalise
-from chapterverse.ingestion.fetching import Fetcher, Refused, Unavailable
 from chapterverse.ingestion.limits import TooComplex, limited_xml_parser
-from chapterverse.ingestion.network import RefusedAddress
+from chapterverse.ingestion.sources.addresses import Site, normalise
+from chapterverse.ingestion.sources.fetching import Fetcher, Refused, Unavailable
+from chapterverse.ingestion.sources.network import RefusedAddress
 
 _MAX_BYTES = 52_428_800  # of one sitemap, uncompressed: the protocol's 50 MiB
 _MAX_FILES = 500

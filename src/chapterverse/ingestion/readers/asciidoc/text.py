@@ -11,8 +11,8 @@ from typing import Final
 
 from chapterverse.book import MarkKind
 from chapterverse.ingestion.inline import formula, picture, plain, styled
-from chapterverse.ingestion.readers.asciidoc_blocks import attributes_of
-from chapterverse.ingestion.readers.asciidoc_source import Attributes
+from chapterverse.ingestion.readers.asciidoc.blocks import attributes_of
+from chapterverse.ingestion.readers.asciidoc.source import Attributes
 from chapterverse.ingestion.readers.page_builder import PageBuilder
 from chapterverse.ingestion.readers.rawhtml import RawHtml
 

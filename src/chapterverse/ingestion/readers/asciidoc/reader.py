@@ -8,13 +8,13 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from chapterverse.ingestion import asciidoc_book
 from chapterverse.ingestion.document import Document, Draft, Part, Unreadable
 from chapterverse.ingestion.inline import formula, plain
-from chapterverse.ingestion.readers.asciidoc_blocks import About, AsciidocBlock, Item, Parser, attributes_of
-from chapterverse.ingestion.readers.asciidoc_source import Attributes, resolve
-from chapterverse.ingestion.readers.asciidoc_table import TableCell, read_table
-from chapterverse.ingestion.readers.asciidoc_text import Inline
+from chapterverse.ingestion.readers.asciidoc import book as asciidoc_book
+from chapterverse.ingestion.readers.asciidoc.blocks import About, AsciidocBlock, Item, Parser, attributes_of
+from chapterverse.ingestion.readers.asciidoc.source import Attributes, resolve
+from chapterverse.ingestion.readers.asciidoc.table import TableCell, read_table
+from chapterverse.ingestion.readers.asciidoc.text import Inline
 from chapterverse.ingestion.readers.cleaning import Cell, clean_inline, decode
 from chapterverse.ingestion.readers.page_builder import PageBuilder
 from chapterverse.ingestion.readers.rawhtml import RawHtml

@@ -1,6 +1,6 @@
 """What the files of a Sphinx project say about each other: labels, titles, described objects, `toctree`s, settings.
 
-One quick pass over the files, line by line, without docutils. `sphinx_configuration.py` reads `conf.py`.
+One quick pass over the files, line by line, without docutils. `configuration.py` reads `conf.py`.
 """
 
 import os
@@ -14,14 +14,22 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-from chapterverse.ingestion.c_names import IDENTIFIER
 from chapterverse.ingestion.document import Document, Reference, Tree, Unreadable
 from chapterverse.ingestion.inclusion import Inclusion
 from chapterverse.ingestion.inline import remove_private
 from chapterverse.ingestion.navigation import NavigationEntry
 from chapterverse.ingestion.readers.cleaning import decode
-from chapterverse.ingestion.sphinx_configuration import configuration
-from chapterverse.ingestion.sphinx_objects import C_DOMAINS, KINDS, NAMESPACE, OBJECT, Objects, object_names, sphinx_id
+from chapterverse.ingestion.readers.sphinx.c_names import IDENTIFIER
+from chapterverse.ingestion.readers.sphinx.configuration import configuration
+from chapterverse.ingestion.readers.sphinx.objects import (
+    C_DOMAINS,
+    KINDS,
+    NAMESPACE,
+    OBJECT,
+    Objects,
+    object_names,
+    sphinx_id,
+)
 
 MAX_FILE: Final = 5_000_000  # bytes of a page that is searched for labels
 MAX_DEPTH: Final = 50  # of a navigation

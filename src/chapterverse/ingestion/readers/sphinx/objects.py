@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from chapterverse.ingestion import c_names
+from chapterverse.ingestion.readers.sphinx import c_names
 
 OBJECT: Final = re.compile(
     r"(?:(?:py|c|cpp|js|rst|std):)?(?:function|class|method|classmethod|staticmethod|attribute|property|exception|data|"

@@ -12,15 +12,15 @@ from protego import Protego
 
 from chapterverse.book import PageRecord
 from chapterverse.errors import IngestionError
-from chapterverse.ingestion.addresses import Site, normalise
-from chapterverse.ingestion.crawl import Crawl
 from chapterverse.ingestion.document import Fetched, Skipped
-from chapterverse.ingestion.fetching import Fetcher, Refused, Reply, Unavailable
 from chapterverse.ingestion.formats import format_of_answer
-from chapterverse.ingestion.llms_txt import is_listing, listed
-from chapterverse.ingestion.network import RefusedAddress, guarded_client
 from chapterverse.ingestion.options import SourceOptions
-from chapterverse.ingestion.sitemap import Listing, list_pages
+from chapterverse.ingestion.sources.addresses import Site, normalise
+from chapterverse.ingestion.sources.crawl import Crawl
+from chapterverse.ingestion.sources.fetching import Fetcher, Refused, Reply, Unavailable
+from chapterverse.ingestion.sources.llms_txt import is_listing, listed
+from chapterverse.ingestion.sources.network import RefusedAddress, guarded_client
+from chapterverse.ingestion.sources.sitemap import Listing, list_pages
 
 _MAX_ROBOTS = 512_000  # bytes; RFC 9309 asks for at least 500 KiB
 

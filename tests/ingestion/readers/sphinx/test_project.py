@@ -7,11 +7,11 @@ import pytest
 from chapterverse.ingestion.chunking import cut
 from chapterverse.ingestion.composing import compose
 from chapterverse.ingestion.document import Document, Fetched, NothingToRead, Reference, Skipped
-from chapterverse.ingestion.folder import Folder
 from chapterverse.ingestion.navigation import NavigationEntry, entries, navigation
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.readers import read
-from chapterverse.ingestion.sphinx_project import Project, doc_key, plain_title, read_project
+from chapterverse.ingestion.readers.sphinx.project import Project, doc_key, plain_title, read_project
+from chapterverse.ingestion.sources.folder import Folder
 from chapterverse.units import cut_units
 
 

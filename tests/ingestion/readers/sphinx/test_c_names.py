@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from chapterverse.ingestion.c_names import described
 from chapterverse.ingestion.composing import compose
 from chapterverse.ingestion.document import Document, Tree
 from chapterverse.ingestion.readers import read
-from chapterverse.ingestion.sphinx_project import read_project
+from chapterverse.ingestion.readers.sphinx.c_names import described
+from chapterverse.ingestion.readers.sphinx.project import read_project
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ from typing import Protocol
 from chapterverse.book import PageRecord
 from chapterverse.errors import IngestionError
 from chapterverse.ingestion.document import Fetched
-from chapterverse.ingestion.folder import Folder
-from chapterverse.ingestion.llms_txt import MAX_BYTES, is_listing, listed
 from chapterverse.ingestion.options import SourceOptions
-from chapterverse.ingestion.website import Website
+from chapterverse.ingestion.sources.folder import Folder
+from chapterverse.ingestion.sources.llms_txt import MAX_BYTES, is_listing, listed
+from chapterverse.ingestion.sources.website import Website
 
 __all__ = ["Source", "SourceOptions", "open_source"]
 

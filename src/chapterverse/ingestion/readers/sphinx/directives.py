@@ -1,4 +1,4 @@
-"""The directives of Sphinx and its extensions, as docutils must see them. `sphinx_roles.py` has the roles.
+"""The directives of Sphinx and its extensions, as docutils must see them. `roles.py` has the roles.
 
 No module is imported and no program is run, which is what many of them do in Sphinx: those are left out. Files are
 opened only inside the folder of the source (`inclusion.py`). Names that nobody knows keep their text.
@@ -27,8 +27,8 @@ from chapterverse.ingestion.readers import large_tables
 from chapterverse.ingestion.readers.cleaning import pipe_table
 from chapterverse.ingestion.readers.included_lines import dedented, include_lines, literal_lines
 from chapterverse.ingestion.readers.marks import ADMONITIONS
-from chapterverse.ingestion.readers.sphinx_page import DOMAIN, DOMAINS, Surroundings, named_in, surroundings, words
-from chapterverse.ingestion.readers.sphinx_roles import address_of, link, prepare_roles
+from chapterverse.ingestion.readers.sphinx.page import DOMAIN, DOMAINS, Surroundings, named_in, surroundings, words
+from chapterverse.ingestion.readers.sphinx.roles import address_of, link, prepare_roles
 
 _DIRECTIVE_NAME = re.compile(r"^[ \t]*\.\.[ \t]+(?:\|[^|\n]+\|[ \t]+)?([\w:.+-]{1,60})[ \t]*::", re.MULTILINE)
 _CARD_RULE = re.compile(r"\s*(?:\^{3,}|\+{3,})\s*")
@@ -114,7 +114,7 @@ class _LeftOut(_Body):
 
 
 class _Toctree(_Body):
-    """The pages below this one, as the site lists them; the project knows which these are (`sphinx_project.py`)."""
+    """The pages below this one, as the site lists them; the project knows which these are (`project.py`)."""
 
     def run(self) -> list[nodes.Node]:
         number, self._around.toctrees = self._around.toctrees, self._around.toctrees + 1

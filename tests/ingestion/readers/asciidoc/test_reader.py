@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from chapterverse.book import Page
-from chapterverse.ingestion import asciidoc_book
 from chapterverse.ingestion.composing import compose
 from chapterverse.ingestion.document import Document, Draft, NothingToRead, Part, Tree, Unreadable
 from chapterverse.ingestion.inline import extract, plain
 from chapterverse.ingestion.readers import read
+from chapterverse.ingestion.readers.asciidoc import book as asciidoc_book
 
 
 def _draft(text: str) -> Draft:
