@@ -45,7 +45,7 @@ async def report(
     from chapterverse.retrieval import editions_in
     from chapterverse.settings import Settings
     from chapterverse.terminal import show_note
-    from chapterverse.terminal.usage import show_usage
+    from chapterverse.terminal.evaluation import show_usage
     from chapterverse.wiring import open_services
 
     settings = Settings.load()

@@ -4,10 +4,14 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import click
 
 from chapterverse.cli.command import command, reported
+
+if TYPE_CHECKING:
+    from chapterverse.diagnosis import Diagnosis
 
 
 @click.command()
@@ -131,7 +135,6 @@ async def doctor(as_json: bool) -> int:
     from chapterverse.diagnosis import diagnose
     from chapterverse.settings import Settings
     from chapterverse.telemetry import Telemetry
-    from chapterverse.terminal.diagnosis import show_diagnosis
     from chapterverse.wiring import open_services
 
     settings = Settings.load()
@@ -142,7 +145,7 @@ async def doctor(as_json: bool) -> int:
     if as_json:
         click.echo(findings.to_json())
     else:
-        show_diagnosis(findings)
+        _show_diagnosis(findings)
     return 0 if findings.healthy else 1
 
 
@@ -157,3 +160,20 @@ def _port_fault(host: str, port: int) -> str:
         except OSError as failure:
             return failure.strerror or str(failure)
     return ""
+
+
+def _show_diagnosis(diagnosis: "Diagnosis") -> None:
+    """Each part, its engine and why, its state, and the fix; on stdout, since it is what was asked for."""
+    from rich.text import Text
+
+    from chapterverse.terminal import out
+
+    out.print(f"home: {diagnosis.home}\n")
+    for finding in diagnosis.findings:
+        colour = {"up": "green", "empty": "yellow"}.get(finding.state, "red")
+        out.print(Text.assemble((f"{finding.state:<6}", colour), (f"{finding.part:<12}", "bold"), finding.engine))
+        for line in (finding.why, finding.message):
+            if line:
+                out.print(f"{'':18}{line}")
+        if finding.fix:
+            out.print(Text.assemble(f"{'':18}", ("fix: ", "bold"), finding.fix))

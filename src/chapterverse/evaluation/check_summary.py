@@ -53,7 +53,7 @@ def make_summary(findings: Sequence[CheckFinding], baseline: Baseline, book: str
     return "\n".join([*lines, ""])
 
 
-def told(finding: CheckFinding) -> list[str]:
+def explained(finding: CheckFinding) -> list[str]:
     """What happened to a question, in a sentence or two, for people."""
     before, now = finding.before, finding.now
     if finding.verdict == "failed":
@@ -70,7 +70,7 @@ def told(finding: CheckFinding) -> list[str]:
 
 def _item(finding: CheckFinding) -> list[str]:
     now, before = finding.now, finding.before
-    lines = [f"- {_code(now.question)} ({_code(now.id)}): {' '.join(map(_words, told(finding)))}"]
+    lines = [f"- {_code(now.question)} ({_code(now.id)}): {' '.join(map(_words, explained(finding)))}"]
     if finding.verdict == "contradictory":
         conflict = now.conflicts[0]
         return [*lines, _place("one place", conflict.said), _place("another", conflict.otherwise)]

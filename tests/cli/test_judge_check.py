@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from chapterverse.cli.judging import NOT_FIT
+from chapterverse.cli.checking import NOT_FIT
 from chapterverse.evaluation.judge_check import JudgeReport, load_claims
 from tests.cli.process import chapterverse
 from tests.llm_stub import LlmStub, serving_llm
