@@ -27,7 +27,7 @@ from chapterverse.answering.reading import CANDIDATES, read_passages
 from chapterverse.book import Chunk, Hit, Manifest, Page, PageRecord, text_hash
 from chapterverse.embeddings.local import LocalEmbedder
 from chapterverse.embeddings.wordpiece import count_tokens
-from chapterverse.evaluation.ranking import hit, ndcg, reciprocal_rank
+from chapterverse.evaluation.measures import hit, ndcg, reciprocal_rank
 from chapterverse.evaluation.statistics import gain_interval, interval
 from chapterverse.index import HybridQuery, fusion, sparse
 from chapterverse.index.edge import EdgeIndex

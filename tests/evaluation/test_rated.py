@@ -5,8 +5,7 @@ from typing import Any
 
 from chapterverse.conversations.turns import Turn
 from chapterverse.evaluation.drafting import to_line
-from chapterverse.evaluation.questions import Question
-from chapterverse.evaluation.rated import rated_questions
+from chapterverse.evaluation.questions import Question, rated_questions
 from chapterverse.models import Feedback, Rating
 
 SOURCE = {"source_url": "book/nodes.md#naming", "quote": "A node has a name."}

@@ -47,8 +47,7 @@ async def check(
       chapterverse ingest docs/ && chapterverse check questions.jsonl           after it
       chapterverse check questions.jsonl --summary summary.md                   for a pull request
     """
-    from chapterverse.evaluation.check_summary import make_summary
-    from chapterverse.evaluation.checking import load_baseline, save_baseline
+    from chapterverse.evaluation.checking import load_baseline, make_summary, save_baseline
     from chapterverse.evaluation.questions import load_questions
     from chapterverse.settings import Settings
     from chapterverse.terminal import show_note

@@ -184,7 +184,7 @@ async def _draft(files: tuple[Path, ...], count: int) -> int:
 async def _rated(files: tuple[Path, ...]) -> int:
     from chapterverse.cli.sessions import conversations_kept
     from chapterverse.evaluation.drafting import to_line
-    from chapterverse.evaluation.rated import rated_questions
+    from chapterverse.evaluation.questions import rated_questions
     from chapterverse.terminal import show_note
 
     if files:

@@ -15,8 +15,7 @@ from rich.text import Text
 from chapterverse.conversations.topic import shorten
 from chapterverse.editions import NAMELESS, edition_label
 from chapterverse.evaluation.cases import Case
-from chapterverse.evaluation.check_summary import SORTS, explained, headline
-from chapterverse.evaluation.checking import Baseline, CheckFinding
+from chapterverse.evaluation.checking import SORTS, Baseline, CheckFinding, explained, headline
 from chapterverse.evaluation.comparing import Comparison
 from chapterverse.evaluation.judge_check import JudgeReport
 from chapterverse.evaluation.measures import right
