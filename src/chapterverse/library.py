@@ -15,10 +15,10 @@ from types import TracebackType
 from typing import Any, Self, TypedDict, TypeVar, Unpack
 
 from chapterverse import answering
-from chapterverse.arguments import read_request
 from chapterverse.book import Edition
 from chapterverse.editions import require_names
 from chapterverse.errors import NotFound, ValidationFailed
+from chapterverse.fields import read_request
 from chapterverse.ingestion import pipeline
 from chapterverse.ingestion.ledger import Ledger
 from chapterverse.ingestion.options import SourceOptions

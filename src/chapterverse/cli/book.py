@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chapterverse.arguments import read_request
 from chapterverse.cli.command import command, edition_filters, edition_options, search_fields, search_options
 from chapterverse.editions import NAMELESS
 from chapterverse.errors import NotFound, ValidationFailed
@@ -248,6 +247,7 @@ async def search(query: str, as_json: bool, **options: Any) -> int:
       chapterverse search "quality of service" -k 3 -f module=ros2 --json
       chapterverse search "default port" --book guide --version 1.0
     """
+    from chapterverse.fields import read_request
     from chapterverse.models import RetrievalRequest
     from chapterverse.retrieval import find_passages
     from chapterverse.settings import Settings

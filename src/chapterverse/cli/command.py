@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import click
 
-from chapterverse.arguments import read_request
 from chapterverse.errors import ChapterverseError, CollectionNotFoundError, InternalError, ValidationFailed
 
 if TYPE_CHECKING:
@@ -80,6 +79,7 @@ def edition_options(decorated: Decorated) -> Decorated:
 
 def edition_filters(book: tuple[str, ...], version: tuple[str, ...]) -> "SearchFilters | None":
     """The editions that are meant; None: the latest version of each book."""
+    from chapterverse.fields import read_request
     from chapterverse.models import SearchFilters
 
     return (

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chapterverse.arguments import read_request
 from chapterverse.cli.command import command
 from chapterverse.errors import NotFound
 
@@ -113,6 +112,7 @@ async def feedback(turn: str, rating: str, reason: str | None, comment: str, as_
       chapterverse feedback 6f1d1c1e-0d9a-4a58-8a52-0a1f6b3f5c77 up
       chapterverse feedback 6f1d1c1e-0d9a-4a58-8a52-0a1f6b3f5c77 down --reason wrong --comment "It is 42."
     """
+    from chapterverse.fields import read_request
     from chapterverse.models import FeedbackRequest
     from chapterverse.terminal import show_note
 
