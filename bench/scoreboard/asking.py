@@ -17,8 +17,7 @@ from bench.results import ROOT
 from bench.retrieval.vectors import VectorCache
 from bench.scoreboard.baselines import Baselines
 from bench.sets.shape import PublicSet, write
-from chapterverse.embeddings import Embedder, Vectors
-from chapterverse.embeddings.embedder_wrapper import EmbedderWrapper
+from chapterverse.embeddings import Embedder, EmbedderWrapper, Vectors
 from chapterverse.errors import RetrievalUnavailable
 from chapterverse.evaluation.cases import Case
 from chapterverse.evaluation.questions import Question

@@ -15,7 +15,7 @@ from pydantic import SecretStr
 from chapterverse import plugins
 from chapterverse.book import Fingerprint
 from chapterverse.embeddings import Embedder
-from chapterverse.embeddings.memory import RememberingEmbedder
+from chapterverse.embeddings.cache import CachingEmbedder
 from chapterverse.errors import ConfigurationError
 from chapterverse.health import Dependency, Remote
 from chapterverse.index import Index
@@ -69,7 +69,7 @@ async def open_services(settings: Settings, *, at_once: bool = False) -> AsyncIt
         closing.push_async_callback(conversations.close)
         if at_once:
             await closing.enter_async_context(_starting(engines.index.probe(), conversations.probe()))
-        embedder = RememberingEmbedder(engines.embedder)
+        embedder = CachingEmbedder(engines.embedder)
         # In a thread, so that what starts meanwhile is attended to.
         writer, writer_why = await asyncio.to_thread(choose_writer, settings)
         closing.push_async_callback(writer.close)

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from chapterverse.embeddings import Vectors, memory
-from chapterverse.embeddings.embedder_wrapper import EmbedderWrapper
-from chapterverse.embeddings.memory import RememberingEmbedder
+from chapterverse.embeddings import EmbedderWrapper, Vectors, cache
+from chapterverse.embeddings.cache import CachingEmbedder
 from chapterverse.errors import EmbeddingError
 from chapterverse.testing import HashEmbedder
 
@@ -33,7 +32,7 @@ class Counting(EmbedderWrapper):
 
 async def test_a_question_is_embedded_once() -> None:
     inner = Counting()
-    embedder = RememberingEmbedder(inner)
+    embedder = CachingEmbedder(inner)
     first, again = await embedder.embed_query("what?"), await embedder.embed_query("what?")
     assert np.array_equal(first, again)
     assert np.array_equal(first, await HashEmbedder().embed_query("what?"))
@@ -42,7 +41,7 @@ async def test_a_question_is_embedded_once() -> None:
 
 async def test_passages_keep_their_order_and_only_new_ones_are_computed() -> None:
     inner = Counting()
-    embedder = RememberingEmbedder(inner)
+    embedder = CachingEmbedder(inner)
     await embedder.embed_passages(["a", "b"])
     vectors = await embedder.embed_passages(["c", "b", "a", "c"])
     assert np.array_equal(vectors, await HashEmbedder().embed_passages(["c", "b", "a", "c"]))
@@ -52,7 +51,7 @@ async def test_passages_keep_their_order_and_only_new_ones_are_computed() -> Non
 
 async def test_a_question_is_not_taken_for_a_passage() -> None:
     inner = Counting()
-    embedder = RememberingEmbedder(inner)
+    embedder = CachingEmbedder(inner)
     await embedder.embed_query("a")
     await embedder.embed_passages(["a"])
     assert inner.asked == ["a", "a"]
@@ -60,7 +59,7 @@ async def test_a_question_is_not_taken_for_a_passage() -> None:
 
 async def test_a_failure_is_not_remembered() -> None:
     inner = Counting()
-    embedder = RememberingEmbedder(inner)
+    embedder = CachingEmbedder(inner)
     inner.fails = True
     with pytest.raises(EmbeddingError):
         await embedder.embed_query("what?")
@@ -69,10 +68,10 @@ async def test_a_failure_is_not_remembered() -> None:
 
 
 async def test_what_was_not_used_for_longest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "QUESTIONS", 2)
-    monkeypatch.setattr(memory, "SENTENCES", 2)
+    monkeypatch.setattr(cache, "QUESTIONS", 2)
+    monkeypatch.setattr(cache, "SENTENCES", 2)
     inner = Counting()
-    embedder = RememberingEmbedder(inner)
+    embedder = CachingEmbedder(inner)
     for question in ("a", "b", "a", "c", "a", "b"):
         await embedder.embed_query(question)
     assert inner.asked == ["a", "b", "c", "b"]
@@ -84,7 +83,7 @@ async def test_what_was_not_used_for_longest_is_forgotten(monkeypatch: pytest.Mo
 
 
 async def test_what_is_handed_out_cannot_be_changed() -> None:
-    embedder = RememberingEmbedder(Counting())
+    embedder = CachingEmbedder(Counting())
     vector = await embedder.embed_query("what?")
     with pytest.raises(ValueError, match="read-only"):
         vector += 1

@@ -9,14 +9,13 @@ from typing import Final
 
 import numpy as np
 
-from chapterverse.embeddings import Embedder, Vectors
-from chapterverse.embeddings.embedder_wrapper import EmbedderWrapper
+from chapterverse.embeddings import Embedder, EmbedderWrapper, Vectors
 
 QUESTIONS: Final = 1024
 SENTENCES: Final = 4096  # of passages that come up; 1.5 kB each with the local model
 
 
-class RememberingEmbedder(EmbedderWrapper):
+class CachingEmbedder(EmbedderWrapper):
     """The same vectors, the last ones of them from memory. What failed is not remembered."""
 
     def __init__(self, embedder: Embedder) -> None:
