@@ -27,7 +27,7 @@ from pathlib import Path
 
 from chapterverse.errors import CollectionNotFoundError, IndexDamaged, IngestionError, RetrievalUnavailable
 from chapterverse.index import checksums
-from chapterverse.index.seals import REBUILD
+from chapterverse.index.checksums import REBUILD
 
 NO_BOOK = "No book has been ingested yet. Run: chapterverse ingest <folder or URL>"
 

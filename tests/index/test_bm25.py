@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from chapterverse.index import server_words, sparse
-from chapterverse.index.server_words import weights_of
+from chapterverse.index import bm25
+from chapterverse.index.bm25 import weights_of
 
 ROOT = Path(__file__).parents[2]
-both = pytest.mark.parametrize("parameters", [sparse.DEFAULTS, server_words.DEFAULTS], ids=["embedded", "server"])
+both = pytest.mark.parametrize("parameters", [bm25.EDGE_DEFAULTS, bm25.SERVER_DEFAULTS], ids=["embedded", "server"])
 
 
 @both
@@ -54,13 +54,15 @@ def test_any_text_can_be_weighed(parameters: dict[str, object]) -> None:
 def test_a_server_needs_nothing_of_the_embedded_engine() -> None:
     """Also where its index was made: a book is written to a server and asked there."""
     code = "import sys, chapterverse.index.server, chapterverse.index.server_writer as writer\n"
-    code += "assert writer.weights_of(writer.DEFAULTS).document('a robot')\nassert 'qdrant_edge' not in sys.modules"
+    code += (
+        "assert writer.weights_of(writer.SERVER_DEFAULTS).document('a robot')\nassert 'qdrant_edge' not in sys.modules"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_both_weigh_the_pages_of_a_book_alike() -> None:
     """Ids differ; the weights of a passage do not, but for words that two stemmers cut differently."""
-    own, embedded = weights_of(server_words.DEFAULTS), weights_of(sparse.DEFAULTS)
+    own, embedded = weights_of(bm25.SERVER_DEFAULTS), weights_of(bm25.EDGE_DEFAULTS)
     pages = sorted((ROOT / "examples" / "book").rglob("*.md"))
     paragraphs = [text for page in pages for text in page.read_text("utf-8").split("\n\n")]
     same = 0

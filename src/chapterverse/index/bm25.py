@@ -1,7 +1,8 @@
-"""Word weights of an index on a Qdrant server: BM25 as sparse vectors, without anything of the embedded engine.
+"""Word weights of passages and questions: BM25 as sparse vectors; the engine adds the IDF.
 
-They cut, stem and weigh words as `sparse.py` does for the embedded engine, with another stemmer and other ids. So an
-index is asked with the weights that it was made with: its manifest names them.
+A Qdrant server's index uses our own weights (`ServerWords`), which need nothing of the embedded engine. The embedded
+index uses those of its engine (`EdgeWords`): the same method with another stemmer and other ids. So an index is asked
+with the weights that it was made with: its manifest names them.
 """
 
 import re
@@ -16,10 +17,12 @@ from chapterverse.language import stem
 from chapterverse.language.words import word_set
 
 if TYPE_CHECKING:
-    from chapterverse.index.sparse import WordWeights
+    from qdrant_edge import SparseVector
+
 
 # Written into the manifest of a new index. `avg_len` is in words after stop words; it only has to be near.
-DEFAULTS: Final[Mapping[str, Any]] = {"weights": "own", "k": 1.2, "b": 0.75, "avg_len": 128.0}
+EDGE_DEFAULTS: Final[Mapping[str, Any]] = {"language": "english", "k": 1.2, "b": 0.75, "avg_len": 128.0}
+SERVER_DEFAULTS: Final[Mapping[str, Any]] = {"weights": "own", "k": 1.2, "b": 0.75, "avg_len": 128.0}
 
 _WORD = re.compile(r"[^\W_]+")
 # Function words of English, and what an apostrophe leaves of them. Words with a meaning of their own are searched for.
@@ -69,16 +72,6 @@ class ServerWords:
         return list(dict.fromkeys(_terms(text)))
 
 
-def weights_of(parameters: Mapping[str, Any]) -> "ServerWords | WordWeights":
-    """The weights that an index was made with. Earlier ones are those of the embedded engine."""
-    given = dict(parameters)
-    if given.pop("weights", None) == "own":
-        return ServerWords(**given)
-    from chapterverse.index.sparse import WordWeights
-
-    return WordWeights(given)
-
-
 def _terms(text: str) -> list[int]:
     return [_term(word) for word in _WORD.findall(text.lower()) if word not in _STOP_WORDS]
 
@@ -87,3 +80,36 @@ def _terms(text: str) -> list[int]:
 def _term(word: str) -> int:
     """The id of a word in all its forms. Two words may share one, as with any hash; that costs little."""
     return int.from_bytes(blake2b(stem(word).encode("utf-8", "surrogatepass"), digest_size=4).digest(), "big")
+
+
+class EdgeWords:
+    """Turns texts into sparse vectors as the embedded engine does, with the parameters that an index was made with."""
+
+    def __init__(self, parameters: Mapping[str, Any]) -> None:
+        from qdrant_edge import Bm25, Bm25Config
+
+        self._model = Bm25(Bm25Config(**parameters))
+
+    def document(self, text: str) -> "SparseVector | None":
+        """The weights of a passage; None if it holds no word to search for."""
+        return _unless_empty(self._model.embed_document(text))
+
+    def question(self, text: str) -> "SparseVector | None":
+        """The words of a question; None if it holds none but stop words."""
+        return _unless_empty(self._model.embed_query(text))
+
+    def terms(self, text: str) -> list[int]:
+        """The terms of a text that are searched for, stop words left out."""
+        return [int(term) for term in self._model.embed_query(text).indices]
+
+
+def _unless_empty(vector: "SparseVector") -> "SparseVector | None":
+    return vector if vector.indices else None
+
+
+def weights_of(parameters: Mapping[str, Any]) -> ServerWords | EdgeWords:
+    """The weights that an index was made with. Earlier ones are those of the embedded engine."""
+    given = dict(parameters)
+    if given.pop("weights", None) == "own":
+        return ServerWords(**given)
+    return EdgeWords(given)
