@@ -18,7 +18,7 @@ from typing import Any
 
 from chapterverse.api.examples import EVENTS, SUMMARY
 from chapterverse.conversations.turns import Turn
-from chapterverse.errors import AgentUnavailable, QdrantTimeoutError
+from chapterverse.errors import AgentUnavailable, IndexTimeout
 from chapterverse.models import (
     ChatRequest,
     ChatResponse,
@@ -54,7 +54,7 @@ class Scripted:
         self.asked.append(request)
         self.told.append(told)
         if request.query == "prepare fail":
-            raise QdrantTimeoutError("The search took too long.", retry_after=1.2)
+            raise IndexTimeout("The search took too long.", retry_after=1.2)
         if request.query.startswith("prepare pause"):
             self._preparing += 1
             self.most_preparing = max(self.most_preparing, self._preparing)

@@ -9,9 +9,9 @@ from typing import Final
 
 from chapterverse.errors import (
     ChapterverseError,
-    CollectionNotFoundError,
     EmbeddingMismatchError,
     IndexDamaged,
+    IndexMissing,
     IndexOutdatedError,
 )
 from chapterverse.health import Dependency, Health
@@ -75,7 +75,7 @@ async def _book(services: Services) -> Finding:
     try:
         manifest = await services.index.manifest()
         await require_same_model(services.embedder, services.index)
-    except CollectionNotFoundError as failure:
+    except IndexMissing as failure:
         return Finding("book", engine, "", "empty", failure.message, _INGEST)
     except (IndexDamaged, IndexOutdatedError) as failure:
         return Finding("book", engine, "", "down", failure.message, _REBUILD)

@@ -16,8 +16,8 @@ from chapterverse.embeddings import Embedder, Vectors
 from chapterverse.errors import (
     EmbeddingMismatchError,
     IndexOutdatedError,
+    IndexTimeout,
     InvalidFilterError,
-    QdrantTimeoutError,
     RetrievalUnavailable,
 )
 from chapterverse.index import Filters, HybridQuery, Index
@@ -74,7 +74,7 @@ async def retrieve_with_retry(
             vector = await embed_query(request.query, embedder)
             return await _persist(lambda: _search(request, vector, index, also, started, fitting=fitting))
     except TimeoutError:
-        raise QdrantTimeoutError(
+        raise IndexTimeout(
             f"The search took longer than {seconds:g} seconds. Try again in a moment.", retry_after=1
         ) from None
 

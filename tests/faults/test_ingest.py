@@ -34,7 +34,7 @@ pytestmark = [
 
 PAGES = {"Qdrant server": 30, "embeddings": 120}  # passages are embedded here slowly, by the stub at once
 KILL = "killed"
-TYPED = {5, 6, 7, 10}  # the exit codes of EmbeddingError, RetrievalUnavailable, QdrantConnectionError, IngestionError
+TYPED = {5, 6, 7, 10}  # the exit codes of EmbeddingError, RetrievalUnavailable, IndexUnavailable, IngestionError
 
 
 @dataclass

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import click
 
-from chapterverse.errors import ChapterverseError, CollectionNotFoundError, InternalError, ValidationFailed
+from chapterverse.errors import ChapterverseError, IndexMissing, InternalError, ValidationFailed
 
 if TYPE_CHECKING:
     from chapterverse.models import SearchFilters
@@ -44,7 +44,7 @@ def hint_for(failure: ChapterverseError) -> str:
     """A hint after an error; empty if the message is enough."""
     if isinstance(failure, InternalError):
         return "Run `chapterverse -v …` to see the cause."
-    if isinstance(failure, CollectionNotFoundError):
+    if isinstance(failure, IndexMissing):
         from chapterverse.settings import Settings
 
         settings = Settings.load()

@@ -16,7 +16,7 @@ import httpx
 from qdrant_client import AsyncQdrantClient, models
 
 from chapterverse.book import Edition, Hit, Manifest, Page
-from chapterverse.errors import CollectionNotFoundError, EmbeddingMismatchError, RetrievalUnavailable
+from chapterverse.errors import EmbeddingMismatchError, IndexMissing, RetrievalUnavailable
 from chapterverse.index import Filters, HybridQuery, IndexWriter, Vectors, fusion
 from chapterverse.index.bm25 import EdgeWords, ServerWords, weights_of
 from chapterverse.index.filters import Clause, Match, exact_clauses, prefix_clause, prefix_scope
@@ -240,7 +240,7 @@ class QdrantIndex:
         try:
             async with self._limits(seconds):
                 return await read(manifest)
-        except CollectionNotFoundError:
+        except IndexMissing:
             self._known = None
             manifest = await self.manifest()
             async with self._limits(seconds):
@@ -253,8 +253,8 @@ class QdrantIndex:
             with server_errors(self._alias):
                 async with asyncio.timeout(seconds):
                     yield
-        except CollectionNotFoundError as error:
-            raise CollectionNotFoundError(NO_BOOK) from error
+        except IndexMissing as error:
+            raise IndexMissing(NO_BOOK) from error
 
     async def _search(self, query: HybridQuery, manifest: Manifest) -> list[Hit]:
         _check_dimension(query.vector, manifest)
