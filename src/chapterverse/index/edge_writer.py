@@ -17,8 +17,8 @@ from chapterverse.book import Chunk, Manifest, Page, PageRecord
 from chapterverse.errors import IngestionError
 from chapterverse.index import Vectors, generations, points
 from chapterverse.index.bm25 import EDGE_DEFAULTS, EdgeWords
+from chapterverse.index.checks import check_dimension, check_page, check_vectors
 from chapterverse.index.edge_shard import dense_of, engine_errors, of_kind, read_manifest, scroll
-from chapterverse.index.points import check_dimension, check_page, check_vectors
 
 log = logging.getLogger(__name__)
 

@@ -23,8 +23,8 @@ from chapterverse.book import Chunk, Manifest, Page, PageRecord
 from chapterverse.errors import ConfigurationError, IngestionError
 from chapterverse.index import Vectors, points
 from chapterverse.index.bm25 import SERVER_DEFAULTS, weights_of
+from chapterverse.index.checks import check_dimension, check_page, check_vectors
 from chapterverse.index.generations import new_name
-from chapterverse.index.points import check_dimension, check_page, check_vectors
 from chapterverse.index.server import Spread, collection_of, dense_of, of_kind
 from chapterverse.index.server_errors import server_errors
 
