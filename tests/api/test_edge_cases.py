@@ -39,7 +39,7 @@ from uuid import uuid4
 import pytest
 
 from chapterverse.settings import Settings
-from tests.api.test_chat import events_of
+from tests.api.chat.test_routes import events_of
 from tests.api.test_errors import refused
 from tests.embeddings.stub import KEY, EmbeddingStub, status
 from tests.faults.worlds import fill
