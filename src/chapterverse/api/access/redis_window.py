@@ -1,6 +1,6 @@
 """The moving window in Redis, for all workers together: one call counts all requests of the same moment.
 
-`shared_health` calls Redis through it as well. Time is Redis's own, so that hosts whose clocks differ count alike.
+`health/shared.py` calls Redis through it as well. Time is Redis's own, so that hosts whose clocks differ count alike.
 Every failure is an `InternalError`; `rates` decides who counts then. Imported only where `REDIS_URL` is set.
 """
 
