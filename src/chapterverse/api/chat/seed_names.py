@@ -5,7 +5,7 @@ with the names of seeds 003 and 004 beside our own. What an answer says is decid
 """
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import Iterable
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -146,9 +146,9 @@ class RunForm:
         self._query = query
         self._in_words = in_words
 
-    def revise(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
-        """The same events."""
-        return events
+    def revise(self, event: Event) -> Iterable[Event]:
+        """The same event."""
+        return (event,)
 
     def body(self, answer: ChatResponse) -> BaseModel:
         """The answer with all names."""
