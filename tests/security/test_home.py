@@ -14,14 +14,13 @@ import pytest
 from chapterverse.database import Conversations
 from chapterverse.environment import child_environment
 from chapterverse.errors import ConversationsUnavailable
-from chapterverse.index.edge import EdgeIndex
 from chapterverse.postgres import EmbeddedPostgres
 from chapterverse.turns import Turn
 from tests.cli.process import chapterverse
 from tests.conftest import EXAMPLE_BOOK
 from tests.faults.processes import descendants, serving
 from tests.faults.worlds import copied_book
-from tests.index.places import scratch_directory
+from tests.index.places import patient_index, scratch_directory
 from tests.index.sample import ask, manifest, write_page
 
 pytestmark = pytest.mark.slow
@@ -110,7 +109,7 @@ async def _started(home: Path) -> None:
 
 async def test_an_index_whose_folder_is_gone_is_served_and_degraded() -> None:
     with scratch_directory() as scratch:
-        index = EdgeIndex(scratch / "index", timeout=30)
+        index = patient_index(scratch / "index")
         try:
             async with index.writer() as writer:
                 await write_page("p.html", ["ROS 2 is a robot operating system."]).put(writer)
