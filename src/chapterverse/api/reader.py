@@ -46,6 +46,7 @@ _HTML: Final[dict[str, Any]] = {
     "content": {"text/html": {"schema": {"type": "string"}}},
     "description": "The page, in HTML.",
 }
+_NO_PAGE: Final = _HTML | {"description": "There is no such page. Says so in HTML."}
 _IMAGE: Final[dict[str, Any]] = {
     "content": {"image/*": {"schema": {"type": "string", "format": "binary"}}},
     "description": "The image.",
@@ -71,7 +72,7 @@ async def title_page(request: Request, services: ServicesOf) -> Response:
     return shell.answer(_cover(shell, about), title=shell.book, description=about)
 
 
-@router.get("/read/{page_id}", response_class=Response, responses={200: _HTML, **responses(400, 404)})
+@router.get("/read/{page_id}", response_class=Response, responses={200: _HTML, **responses(400), 404: _NO_PAGE})
 async def page(
     page_id: Annotated[str, Path(max_length=36, description="As `/pages` and `/search` give it.")],
     request: Request,
