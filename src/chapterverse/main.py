@@ -26,6 +26,7 @@ from chapterverse.api import (
     docs,
     errors,
     feedback,
+    llms_txt,
     openai,
     probes,
     reader,
@@ -69,6 +70,10 @@ _ABOUT: dict[str, Any] = {
     "description": _DESCRIPTION,
     "openapi_url": None,
 }
+
+# A page's Markdown comes before the page itself, whose route would take its address, too.
+_ABOUT_THE_BOOK = (llms_txt, book, suggestions, reader)
+_SUBJECTS = (chat, openai, responses, *_ABOUT_THE_BOOK, sessions, feedback, probes, web, widget, docs)
 
 
 @asynccontextmanager
@@ -122,8 +127,7 @@ def create_app(
     app.state.heartbeat, app.state.contents = HEARTBEAT_SECONDS, Contents()
     app.state.tracing = tracing
     app.state.suggestions = Shelf(settings.chapterverse_home)
-    subjects = (chat, openai, responses, book, suggestions, sessions, feedback, probes, reader, web, widget, docs)
-    for routes in subjects:
+    for routes in _SUBJECTS:
         app.include_router(routes.router)
     app.router.routes.append(mcp_route(settings.cors_origins))
     errors.install(app)

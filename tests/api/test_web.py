@@ -56,7 +56,7 @@ def test_the_policy_allows_nothing_from_elsewhere_and_nothing_inline(server: Ser
         "style-src": "'self'",
         "font-src": "'self'",
         "connect-src": "'self'",
-        "img-src": "'self' data:",
+        "img-src": "'self' data: blob:",
         "base-uri": "'none'",
         "form-action": "'none'",
         "frame-ancestors": "'none'",

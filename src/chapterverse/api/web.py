@@ -52,10 +52,10 @@ RELEASED: Final[dict[str, tuple[str, str]]] = {
         for font in ("inter", "inter-ext", "source-serif", "source-serif-ext", "source-serif-italic")
     },
 }
-# Nothing from other hosts, nothing inline, no frames.
+# Nothing from other hosts, nothing inline, no frames. `blob:` is an image that was fetched with the API key.
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; connect-src 'self'; "
-    "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "img-src 'self' data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 _FOR_GOOD: Final = "public, max-age=31536000, immutable"  # a year, the longest that caches honour
 _ACCENT: Final = re.compile(r"[0-9a-f]{6}")
