@@ -382,11 +382,13 @@ async def _search(context: ToolContext[_Course], arguments: str) -> str:
     """The tool. What goes wrong is told to the model, which can then answer from what it has."""
     course = context.context
     assert course.task.search is not None, "without a search there is no tool"
+    asked = ""
     try:
         given = {key: value for key, value in json.loads(arguments).items() if value not in (None, {})}
+        asked = str(given.get("query", ""))
         request = RetrievalRequest.model_validate(given)
     except (ValueError, AttributeError):
-        return tool_error("", f"query must be a text, top_k a number from 1 to {MAX_TOP_K}, filters known fields")
+        return tool_error(asked, f"query must be a text, top_k a number from 1 to {MAX_TOP_K}, filters known fields")
     try:
         passages = await course.task.search(request)
     except ChapterverseError as failure:
