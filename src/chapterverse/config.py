@@ -121,7 +121,7 @@ class Settings(BaseSettings):
         (), description="Comma-separated, each a key or its `sha256:` digest; empty: open."
     )
     api_key_rate_limit: int = Field(100, ge=1, description="Requests a minute per key.")
-    max_conversation_history: int = Field(10, ge=0, le=100, description="Messages given to the model as context.")
+    max_conversation_history: int = Field(10, ge=0, le=100, description="Last messages that the model is shown.")
     conversation_retention_days: int = Field(30, ge=1, description="Older turns are deleted.")
     max_concurrent_requests: int = Field(10, ge=1, description="Requests that work at once; more wait in a queue.")
     writer: str = Field(
@@ -135,7 +135,7 @@ class Settings(BaseSettings):
     )
     agent_top_k: int = Field(5, ge=1, le=20, description="Passages a question is answered from.")
     agent_score_threshold: float | None = Field(None, ge=0, le=1, description="Least relevance of a passage, 0 to 1.")
-    agent_max_turns: int = Field(50, ge=1, le=1000, description="Turns of a conversation that a model may see.")
+    agent_max_turns: int = Field(50, ge=1, le=1000, description="Turns of a conversation that are remembered.")
     agent_max_calls: int = Field(4, ge=1, le=50, description="Model calls that one question may take.")
     agent_temperature: float = Field(0.0, ge=0, le=2, description="Temperature of the writing model.")
     agent_max_tokens: int | None = Field(None, ge=16, le=100_000, description="Most tokens of one reply.")
