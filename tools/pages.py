@@ -44,7 +44,7 @@ SCOREBOARD: Final = Generated(
         *("chapterverse.database", "chapterverse.postgres", "chapterverse.migrations", "chapterverse.health"),
         *("chapterverse.index.server", "chapterverse.index.server_writer", "chapterverse.index.server_errors"),
         *("chapterverse.embeddings.cohere", "chapterverse.embeddings.openai", "chapterverse.embeddings.remote"),
-        *("chapterverse.connections", "chapterverse.errors", "chapterverse.web"),
+        *("chapterverse.errors", "chapterverse.web"),
         *("bench.results", "bench.recorded", "bench.llm", "tools"),
     ),
 )

@@ -61,7 +61,8 @@ from chapterverse.wiring import open_services
 _DESCRIPTION = """Ask a book, and get answers whose every sentence was checked against the passage it cites.
 
 All bodies are JSON in UTF-8; offsets are in characters. Every error has the one body `ErrorResponse`.
-With several books, every route exists again under `/editions/BOOK/` and `/editions/BOOK@VERSION/`, for these alone.
+With several books, every route but those for operators exists again under `/editions/BOOK/` and
+`/editions/BOOK@VERSION/`, for these alone.
 Every answer carries `X-Request-ID`."""
 # Without `openapi_url` FastAPI has no pages of its own, which load scripts from elsewhere; ours are in `api.docs`.
 _ABOUT: dict[str, Any] = {

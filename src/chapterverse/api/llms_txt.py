@@ -19,6 +19,7 @@ from chapterverse.api.listing import Listing, by_module, list_for
 from chapterverse.api.page_markdown import Address, link, one_line, page_markdown
 from chapterverse.api.pages import first_paragraph, render_page
 from chapterverse.api.services import ServicesOf
+from chapterverse.api.web import NOT_CHANGED
 from chapterverse.errors import NotFound
 from chapterverse.models import PageSummary, RenderedPage
 from chapterverse.services import Services
@@ -28,12 +29,11 @@ router = APIRouter(tags=["book"])
 _HEADINGS: Final = 6  # of a page that its line names
 _MARKDOWN: Final = "text/markdown; charset=utf-8"
 _PLAIN: Final = "text/plain; charset=utf-8"
-_NOT_CHANGED: Final[dict[int | str, dict[str, Any]]] = {304: {"description": "It is as the `ETag` that was sent says."}}
 
 
 def _described(kind: str, about: str) -> dict[int | str, dict[str, Any]]:
     content = {kind.partition(";")[0]: {"schema": {"type": "string"}}}
-    return {200: {"content": content, "description": about}, **_NOT_CHANGED}
+    return {200: {"content": content, "description": about}, 304: NOT_CHANGED}
 
 
 @router.get(

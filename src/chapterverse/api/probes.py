@@ -18,20 +18,20 @@ class Alive(BaseModel):
     status: str = "ok"
 
 
-@router.get("/livez", responses=responses())
+@router.get("/livez", responses=responses(any_host=True))
 async def livez() -> Alive:
     """Answer as long as the process does; no dependency is asked."""
     return Alive()
 
 
-@router.get("/readyz", responses=responses(503))
+@router.get("/readyz", responses=responses(503, any_host=True))
 async def readyz(services: ServicesOf) -> Alive:
     """Answer 200 once the book can be searched, else 503 with the reason."""
     await services.index.manifest()
     return Alive()
 
 
-@router.get("/health", responses={503: {"model": HealthResponse, "description": "`unhealthy`"}, **responses()})
+@router.get("/health", responses={503: {"model": HealthResponse, "description": "`unhealthy`"}, **responses(429)})
 async def health(prober: HealthOf, request: Request, response: Response) -> HealthResponse:
     """Probe each dependency for real. 200 unless unhealthy, then 503.
 

@@ -44,6 +44,14 @@ _HTML: Final[dict[str, Any]] = {
     "content": {"text/html": {"schema": {"type": "string"}}},
     "description": "The page, in HTML.",
 }
+_PAGES: Final[dict[int | str, dict[str, Any]]] = {
+    200: _HTML,
+    304: web.NOT_CHANGED,
+    404: _HTML | {"description": "There is no such book or page; says so in HTML."},
+}
+_ELSEWHERE: Final[dict[int | str, dict[str, Any]]] = {
+    307: {"description": "The page is of an edition that is not shown here; `Location` is where it is."}
+}
 _IMAGE: Final[dict[str, Any]] = {
     "content": {"image/*": {"schema": {"type": "string", "format": "binary"}}},
     "description": "The image.",
@@ -51,7 +59,7 @@ _IMAGE: Final[dict[str, Any]] = {
 _LOGO_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
 
-@router.get("/", response_class=Response, responses={200: _HTML, **responses()})
+@router.get("/", response_class=Response, responses={**responses(), **_PAGES})
 async def title_page(request: Request, services: ServicesOf) -> Response:
     """The book's name, what it is about and its chapters, in a browser. With several books: those."""
     shell = _Shell(request, services.settings)
@@ -69,7 +77,7 @@ async def title_page(request: Request, services: ServicesOf) -> Response:
     return shell.answer(_cover(shell, about), title=shell.book, description=about)
 
 
-@router.get("/read/{page_id}", response_class=Response, responses={200: _HTML, **responses(400, 404)})
+@router.get("/read/{page_id}", response_class=Response, responses={**responses(), **_PAGES, **_ELSEWHERE})
 async def page(
     page_id: Annotated[str, Path(max_length=36, description="As `/pages` and `/search` give it.")],
     request: Request,

@@ -14,14 +14,20 @@ import re
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import Final
+from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
+from chapterverse.api.errors import responses
 from chapterverse.errors import NotFound
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(tags=["page"])
 
+NOT_CHANGED: Final[dict[str, Any]] = {"description": "It is as the `ETag` that was sent says."}
+_FILE: Final[dict[str, Any]] = {
+    "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}},
+    "description": "The file.",
+}
 _SCRIPT: Final = "text/javascript; charset=utf-8"
 _STYLE: Final = "text/css; charset=utf-8"
 ASSETS: Final[dict[str, str]] = {
@@ -74,7 +80,11 @@ class File:
     tag: str
 
 
-@router.get("/assets/{wanted}/{name}")
+@router.get(
+    "/assets/{wanted}/{name}",
+    response_class=Response,
+    responses={200: _FILE, 304: NOT_CHANGED, **responses(404)},
+)
 async def asset(wanted: str, name: str, request: Request, accent: str = "") -> Response:
     """A script, style or font of the page. `accent`: six hexadecimal digits, the colour that a style shall have."""
     if name not in ASSETS and name not in RELEASED:
