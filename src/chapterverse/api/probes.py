@@ -36,7 +36,7 @@ async def health(prober: HealthOf, request: Request, response: Response) -> Heal
     """Probe each dependency for real. 200 unless unhealthy, then 503.
 
     Addresses and file paths are told only to callers with a key. A language model whose last answer failed is down,
-    whatever its list of models says, until it answers or half a minute has passed."""
+    whatever its list of models says, until it answers one: send traffic by `/readyz`, which does not depend on it."""
     answer = await (prober.check() if has_key(request) else prober.check_publicly())
     if answer.status == "unhealthy":
         response.status_code = 503

@@ -294,6 +294,7 @@ class AgentWriter:
         except (TimeoutError, *VENDOR_FAULTS) as fault:
             log.info("the model was asked for one line and did not answer: %s", type(fault).__name__)
             return "", Finished(llm_calls=1)
+        self.last.worked()
         usage = run.context_wrapper.usage
         said = " ".join(str(run.final_output).split()).strip("\"'“”")
         return said, Finished(usage.total_tokens, usage.output_tokens, llm_calls=1)
@@ -315,7 +316,6 @@ class AgentWriter:
 
     async def close(self) -> None:
         """Close the connections."""
-        await self.last.close()
         await self.client.close()
 
     async def _try(self, course: _Course, end: float) -> AsyncGenerator[WriterEvent, None]:
