@@ -63,10 +63,20 @@ def test_the_configuration_reaches_the_model(world: World, tmp_path: Path) -> No
         assert llm.headers[-1]["authorization"] == "Bearer sk-of-the-tests"
 
 
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_the_temperatures_of_the_seed_are_taken(temperature: float) -> None:
+    assert Settings.load(agent_temperature=temperature).agent_temperature == temperature
+
+
 def test_the_defaults_and_what_is_refused() -> None:
     settings = Settings.load()
     assert (settings.agent_temperature, settings.agent_max_tokens) == (0.0, None)
-    for field, value in (("agent_temperature", 2.1), ("agent_max_tokens", 0), ("agent_prompt", "/no/such/file")):
+    for field, value in (
+        ("agent_temperature", 2.1),
+        ("agent_temperature", -0.1),
+        ("agent_max_tokens", 0),
+        ("agent_prompt", "/no/such/file"),
+    ):
         with pytest.raises(ConfigurationError, match=field.upper()):
             Settings.load(**{field: value})
 
