@@ -16,8 +16,8 @@ import yaml
 
 from chapterverse.api.limits import MAX_BODY
 from chapterverse.cli import main
-from chapterverse.config import Settings
 from chapterverse.main import create_app
+from chapterverse.settings import Settings
 from chapterverse.telemetry import Telemetry
 from tests.scripted import Scripted, without_engines
 from tests.served import serve

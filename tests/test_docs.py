@@ -12,9 +12,9 @@ import pytest
 from chapterverse import errors
 from chapterverse.answering.refusals import NOT_FOUND, NOT_IN_BOOK, NOT_IN_SELECTION
 from chapterverse.cli import main
-from chapterverse.config import Settings
 from chapterverse.main import create_app
 from chapterverse.models import Event
+from chapterverse.settings import Settings
 
 ROOT = Path(__file__).parent.parent
 API = (ROOT / "docs" / "api.md").read_text("utf-8")

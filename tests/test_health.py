@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from chapterverse import health
-from chapterverse.errors import AgentUnavailable, QdrantConnectionError
+from chapterverse.errors import AgentUnavailable, IndexUnavailable
 from chapterverse.health import Dependency, Health, LastCall
 
 
@@ -15,7 +15,7 @@ async def fine() -> None: ...
 
 
 async def failing() -> None:
-    raise QdrantConnectionError("nobody there")
+    raise IndexUnavailable("nobody there")
 
 
 async def hung() -> None:

@@ -41,7 +41,12 @@ SCOREBOARD: Final = Generated(
     "make scoreboard",
     roots=("bench.scoreboard", "bench.sets"),
     cut=(
-        *("chapterverse.database", "chapterverse.postgres", "chapterverse.migrations", "chapterverse.health"),
+        *(
+            "chapterverse.conversations.store",
+            "chapterverse.conversations.postgres",
+            "chapterverse.conversations.migrations",
+            "chapterverse.health",
+        ),
         *("chapterverse.index.server", "chapterverse.index.server_writer", "chapterverse.index.server_errors"),
         *("chapterverse.embeddings.cohere", "chapterverse.embeddings.openai", "chapterverse.embeddings.remote"),
         *("chapterverse.errors", "chapterverse.web"),

@@ -49,11 +49,11 @@ from chapterverse.api.request_id import RequestIds
 from chapterverse.api.request_log import RequestLog
 from chapterverse.api.shared_health import SharedHealth
 from chapterverse.api.streaming import HEARTBEAT_SECONDS
-from chapterverse.config import Settings
+from chapterverse.conversations.housekeeping import keeping_house
 from chapterverse.evaluation.suggestions import Shelf, keeping_suggestions
 from chapterverse.health import Health
-from chapterverse.housekeeping import keeping_house
 from chapterverse.services import Services
+from chapterverse.settings import Settings
 from chapterverse.telemetry import SHARED_COUNTS, Telemetry, log_as_json
 from chapterverse.tracing import open_tracing
 from chapterverse.wiring import open_services

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from chapterverse.answering.refusals import NOT_IN_BOOK, not_in_selection
-from chapterverse.config import Settings
 from chapterverse.models import ChatResponse
+from chapterverse.settings import Settings
 from tests.answering.conftest import with_llm
 from tests.answering.manual import ORDER, TOPICS
 from tests.answering.support import unsupported

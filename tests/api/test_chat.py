@@ -12,8 +12,8 @@ import pytest
 from chapterverse.api import gate, limits
 from chapterverse.api.examples import EVENTS, RESPONSE
 from chapterverse.api.seed_names import RunForm, RunResponse
-from chapterverse.config import Settings
 from chapterverse.models import ChatResponse, SourcesEvent
+from chapterverse.settings import Settings
 from tests.api.test_errors import refused
 from tests.scripted import REFUSAL, SENTENCES, Scripted, wait_until, without_engines
 from tests.served import Served, serve

@@ -11,9 +11,9 @@ from chapterverse.api.completions import Completion, CompletionChunk, Completion
 from chapterverse.api.examples import CHUNKS, COMPLETED, CONVERSATIONS, EVENTS, QUESTIONS, RESPONSE, RUN_RESPONSE
 from chapterverse.api.mcp.server import _TOOLS
 from chapterverse.api.seed_names import ChatBody, RunBody, RunResponse
-from chapterverse.config import Settings
 from chapterverse.main import create_app
 from chapterverse.models import ChatRequest, ChatResponse, ErrorResponse, Event
+from chapterverse.settings import Settings
 from tests.scripted import Scripted, without_engines
 from tests.served import Served, serve
 

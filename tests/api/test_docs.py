@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from chapterverse.config import Settings
+from chapterverse.settings import Settings
 from tests.scripted import without_engines
 from tests.served import Served, serve
 

@@ -38,7 +38,7 @@ from uuid import uuid4
 
 import pytest
 
-from chapterverse.config import Settings
+from chapterverse.settings import Settings
 from tests.api.test_chat import events_of
 from tests.api.test_errors import refused
 from tests.embeddings.stub import KEY, EmbeddingStub, status

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from chapterverse.config import Settings
 from chapterverse.health import REMEMBER_SECONDS
+from chapterverse.settings import Settings
 from tests.llm_stub import Fails, LlmStub, Raw, Says, serving_llm
 from tests.served import Served, serve
 

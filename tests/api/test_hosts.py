@@ -7,9 +7,9 @@ import httpx2
 import pytest
 
 from chapterverse.api.hosts import name_of
-from chapterverse.config import Settings
 from chapterverse.errors import ConfigurationError
 from chapterverse.main import create_app
+from chapterverse.settings import Settings
 from tests.scripted import without_engines
 from tests.served import serve
 

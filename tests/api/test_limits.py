@@ -13,7 +13,7 @@ import httpx2
 import pytest
 
 from chapterverse.api import gate
-from chapterverse.config import Settings
+from chapterverse.settings import Settings
 from tests.api.test_errors import refused
 from tests.scripted import Scripted, wait_until, without_engines
 from tests.served import Served, serve

@@ -13,12 +13,13 @@ from markdown_it import MarkdownIt
 from chapterverse.api import pages
 from chapterverse.api.page_markdown import page_markdown
 from chapterverse.book import Edition, Manifest, Page, edition_key, page_id_for
-from chapterverse.config import Settings
 from chapterverse.ingestion.composing import compose
 from chapterverse.ingestion.document import Document
 from chapterverse.ingestion.images import image_name
-from chapterverse.ingestion.llms_txt import listed
 from chapterverse.ingestion.readers import read
+from chapterverse.ingestion.sources.llms_txt import listed
+from chapterverse.models import RenderedPage
+from chapterverse.settings import Settings
 from tests.api.test_errors import refused
 from tests.browser.shelf import Shelf
 from tests.scripted import Scripted, without_engines
@@ -104,7 +105,7 @@ def test_a_link_inside_of_code_stands_around_it() -> None:
     shown = pages._fields(page) | {"text": page.text}
     marks = [replace_fields(mark) for mark in page.marks]
     blocks = [replace_fields(block) for block in page.blocks]
-    rendered = pages.RenderedPage(**shown, blocks=blocks, marks=marks)
+    rendered = RenderedPage(**shown, blocks=blocks, marks=marks)
     text = page_markdown(rendered, lambda target: target, "")
     assert ("f()", "https://else.test/f") in links(text)
     assert all("`" not in address for _, address in links(text))

@@ -8,8 +8,8 @@ from bench.open_streams import open_streams, paced_server
 
 from chapterverse.api.chat import ConsiderateWriter
 from chapterverse.api.gate import SlotQueue
-from chapterverse.config import Settings
-from chapterverse.turns import Turn
+from chapterverse.conversations.turns import Turn
+from chapterverse.settings import Settings
 from chapterverse.writing import Finished
 from chapterverse.writing.excerpt import ExcerptWriter
 

@@ -18,10 +18,10 @@ from openai.types.chat import ChatCompletionChunk, ChatCompletionMessageParam
 from chapterverse.answering.refusals import NOT_IN_BOOK
 from chapterverse.api.completions import CompletionRequest
 from chapterverse.api.openai import Footnoted, read
-from chapterverse.config import Settings
+from chapterverse.conversations.turns import Turn
 from chapterverse.models import ChunkEvent, Event, SourceCitation
 from chapterverse.services import Services
-from chapterverse.turns import Turn
+from chapterverse.settings import Settings
 from chapterverse.wiring import open_services
 from tests.llm_stub import LlmStub, Says, serving_llm
 from tests.scripted import REFUSAL, SENTENCES, Scripted, wait_until, without_engines

@@ -15,8 +15,8 @@ from redis import Redis
 
 from chapterverse.api import rates, redis_window
 from chapterverse.api.rates import OwnWindow, RateLimits
-from chapterverse.config import Settings
 from chapterverse.errors import InternalError, RateLimited
+from chapterverse.settings import Settings
 from chapterverse.telemetry import Telemetry
 from tests.redis_server import RedisServer, needs_redis
 from tests.scripted import Scripted, without_engines
@@ -172,7 +172,7 @@ def test_health_says_when_redis_is_away(redis: RedisServer) -> None:
 def test_the_limit_holds_across_processes_in_a_burst(redis: RedisServer, tmp_path: Path) -> None:
     program = (
         "import sys, uvicorn\n"
-        "from chapterverse.config import Settings\n"
+        "from chapterverse.settings import Settings\n"
         "from chapterverse.main import create_app\n"
         "from tests.scripted import Scripted, without_engines\n"
         "app = create_app(Settings.load(), without_engines(), Scripted())\n"

@@ -8,7 +8,7 @@ import openai
 import pytest
 
 from chapterverse.api.examples import SOURCE
-from chapterverse.config import Settings
+from chapterverse.settings import Settings
 from tests.llm_stub import Quotes, serving_llm
 from tests.scripted import REFUSAL, SENTENCES, Scripted
 from tests.served import Served, serve

@@ -15,9 +15,9 @@ from redis import Redis
 from chapterverse.api import shared_health
 from chapterverse.api.redis_window import RedisWindow
 from chapterverse.api.shared_health import SharedHealth, name_of
-from chapterverse.config import Settings
-from chapterverse.errors import QdrantConnectionError
+from chapterverse.errors import IndexUnavailable
 from chapterverse.health import PROBE_SECONDS, REMEMBER_SECONDS, Dependency, Health, Remote
+from chapterverse.settings import Settings
 from chapterverse.wiring import remote_database, remote_embedder, remote_index, remote_model
 from tests.redis_server import RedisServer, needs_redis
 
@@ -43,7 +43,7 @@ class Probe:
         finally:
             self.at_once -= 1
         if self.down:
-            raise QdrantConnectionError("nobody there")
+            raise IndexUnavailable("nobody there")
 
 
 @asynccontextmanager
@@ -203,7 +203,7 @@ SECRET = "tell-nobody"
 
 async def test_no_secret_reaches_redis(redis: RedisServer) -> None:
     async def refused() -> None:
-        raise QdrantConnectionError("it refuses the key")
+        raise IndexUnavailable("it refuses the key")
 
     settings = Settings.load(
         embeddings="cohere",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from chapterverse.api import limits, wire
-from chapterverse.config import Settings
+from chapterverse.settings import Settings
 from tests.served import Served, serve
 
 pytestmark = pytest.mark.slow

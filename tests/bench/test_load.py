@@ -14,9 +14,9 @@ from bench.soak import memory, slope
 
 from chapterverse.api import gate
 from chapterverse.api.rates import RateLimits
-from chapterverse.config import Settings
+from chapterverse.conversations.turns import Turn
 from chapterverse.models import ChatRequest
-from chapterverse.turns import Turn
+from chapterverse.settings import Settings
 from tests.scripted import Scripted, without_engines
 from tests.served import Served, serve
 

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 from chapterverse.api.examples import SUMMARY
 from chapterverse.api.web import asset_path
 from chapterverse.book import page_id_for
-from chapterverse.errors import CollectionNotFoundError
+from chapterverse.errors import IndexMissing
 from chapterverse.ingestion.composing import compose
 from chapterverse.ingestion.document import Document
 from chapterverse.ingestion.images import image_name
@@ -205,7 +205,7 @@ def test_images_are_shown_to_a_reader_with_a_key(browser: Browser, scripted: Scr
         assert page.locator("main img").evaluate_all("(images) => images.map(({ alt }) => alt)") == ["in line", "alone"]
 
 
-@pytest.mark.parametrize("shelf", [Shelf(), Shelf(failure=CollectionNotFoundError("There is no book yet."))])
+@pytest.mark.parametrize("shelf", [Shelf(), Shelf(failure=IndexMissing("There is no book yet."))])
 def test_without_a_book_it_says_how_to_get_one(browser: Browser, scripted: Scripted, shelf: Shelf) -> None:
     with scripted_server(shelf, scripted) as server, visiting(browser, server.url) as page:
         expect(page.locator("main")).to_contain_text("chapterverse ingest")

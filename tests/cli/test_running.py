@@ -13,8 +13,8 @@ from click.testing import CliRunner
 
 from chapterverse.api.clients import Clients
 from chapterverse.cli import main
-from chapterverse.config import Settings
 from chapterverse.errors import ConfigurationError
+from chapterverse.settings import Settings
 from tests.cli.process import Terminal, chapterverse
 from tests.served import free_port
 
@@ -57,7 +57,7 @@ def test_a_search_loads_no_reader() -> None:
     assert not {
         "chapterverse.ingestion.pipeline",
         "chapterverse.ingestion.readers",
-        "chapterverse.ingestion.crawl",
+        "chapterverse.ingestion.sources.crawl",
     } & set(loaded)
 
 

@@ -24,12 +24,12 @@ from chapterverse.api.request_log import note, started_at
 from chapterverse.api.seed_names import ChatBody, RunBody, RunForm, RunResponse
 from chapterverse.api.services import services_of
 from chapterverse.api.streaming import EventStream, data, while_present
-from chapterverse.config import REQUEST_SECONDS
+from chapterverse.conversations.turns import Turn
 from chapterverse.errors import AgentUnavailable, InternalError, error_named
 from chapterverse.models import ChatRequest, ChatResponse, DoneEvent, ErrorEvent, Event
+from chapterverse.settings import REQUEST_SECONDS
 from chapterverse.telemetry import Telemetry
 from chapterverse.tracing import AnswerTrace
-from chapterverse.turns import Turn
 from chapterverse.writing import Finished, Writer
 
 log = logging.getLogger(__name__)

@@ -12,8 +12,8 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
-from chapterverse.config import DIGEST
 from chapterverse.errors import Unauthorized
+from chapterverse.settings import DIGEST
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network

@@ -15,8 +15,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from chapterverse.api.errors import error_response, path_of
 from chapterverse.api.request_log import note
-from chapterverse.config import Settings
 from chapterverse.errors import ValidationFailed
+from chapterverse.settings import Settings
 
 _PROBES: Final = ("/livez", "/readyz")  # tell nothing of the book
 

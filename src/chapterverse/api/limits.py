@@ -28,8 +28,8 @@ from chapterverse.api.errors import error_response, path_of
 from chapterverse.api.gate import Slot, SlotQueue
 from chapterverse.api.rates import RateLimits
 from chapterverse.api.request_log import note, started_at
-from chapterverse.config import REQUEST_SECONDS, Settings
 from chapterverse.errors import AgentUnavailable, ChapterverseError, Unauthorized
+from chapterverse.settings import REQUEST_SECONDS, Settings
 from chapterverse.telemetry import pseudonym
 
 MAX_BODY: Final = 64 * 1024  # bytes

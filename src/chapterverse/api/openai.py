@@ -51,6 +51,7 @@ from chapterverse.api.inert import (
 )
 from chapterverse.api.services import ServicesOf
 from chapterverse.api.streaming import data
+from chapterverse.conversations.turns import Turn
 from chapterverse.errors import ValidationFailed, error_named
 from chapterverse.evidence.citations import markers_in
 from chapterverse.models import (
@@ -67,7 +68,6 @@ from chapterverse.models import (
     SourcesEvent,
     Status,
 )
-from chapterverse.turns import Turn
 
 MOST_EARLIER: Final = 100  # messages before the question that are looked at
 MOST_ANSWER: Final = 20_000  # characters of an earlier answer that are looked at

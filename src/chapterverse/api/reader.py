@@ -27,11 +27,11 @@ from chapterverse.api.page_html import Attributes, Leading, Node, node, render
 from chapterverse.api.pages import first_paragraph, render_page
 from chapterverse.api.services import ServicesOf
 from chapterverse.book import edition_names
-from chapterverse.config import LOGO_TYPES, Settings
 from chapterverse.editions import edition_label
 from chapterverse.errors import InvalidFilterError, NotFound, RetrievalUnavailable
 from chapterverse.models import PageSummary, RenderedPage
 from chapterverse.services import Services
+from chapterverse.settings import LOGO_TYPES, Settings
 
 router = APIRouter(tags=["page"])
 
