@@ -25,7 +25,7 @@ _NO_BOOKS: Final = BookList(books=[], default=[])
 
 
 @dataclass(frozen=True)
-class Listing:
+class ShownPages:
     """What is listed. `given` is the configured title; `is_edition`: the address names a book or a version."""
 
     given: str = ""
@@ -75,11 +75,11 @@ class Listing:
         ]
 
 
-async def list_for(request: Request, services: Services) -> Listing:
+async def list_for(request: Request, services: Services) -> ShownPages:
     """What the address of a request shows."""
     whole: Services = request.app.state.services  # also under the address of one edition
     contents: Contents = request.app.state.contents
-    return Listing(
+    return ShownPages(
         given=services.settings.book_title or "",
         is_edition=edition_of(request.scope) is not None,
         pages=tuple((await contents.read(services.index)).pages),

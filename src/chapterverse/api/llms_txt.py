@@ -15,7 +15,7 @@ from chapterverse import __version__
 from chapterverse.api.edition_paths import edition_of
 from chapterverse.api.errors import responses
 from chapterverse.api.limits import admitted
-from chapterverse.api.listing import Listing, by_module, list_for
+from chapterverse.api.listing import ShownPages, by_module, list_for
 from chapterverse.api.page_markdown import Address, link, one_line, page_markdown
 from chapterverse.api.pages import first_paragraph, render_page
 from chapterverse.api.services import ServicesOf
@@ -85,7 +85,7 @@ async def page_md(
     return Response(page_markdown(page, _addresses(page, listing, ""), "../"), headers=headers, media_type=_MARKDOWN)
 
 
-async def _listed(listing: Listing, services: Services) -> str:
+async def _listed(listing: ShownPages, services: Services) -> str:
     about = f"{len(listing.pages)} pages."
     if listing.pages and not listing.several:
         first = await render_page(listing.pages[0].page_id, services.index, services.settings.chapterverse_home)
@@ -109,7 +109,7 @@ def _line(page: PageSummary) -> str:
     return f"- {link(page.title, f'pages/{page.page_id}.md')}{f': {note}' if note else ''}"
 
 
-async def _whole(listing: Listing, services: Services) -> AsyncIterator[str]:
+async def _whole(listing: ShownPages, services: Services) -> AsyncIterator[str]:
     """One page at a time, so that a large book is never in memory as a whole."""
     for number, summary in enumerate(listing.pages):
         try:
@@ -119,7 +119,7 @@ async def _whole(listing: Listing, services: Services) -> AsyncIterator[str]:
         yield "\n" * bool(number) + page_markdown(page, _addresses(page, listing, "pages/"), "")
 
 
-def _addresses(page: RenderedPage, listing: Listing, folder: str) -> Address:
+def _addresses(page: RenderedPage, listing: ShownPages, folder: str) -> Address:
     """Where links lead: to the Markdown of a page of the same edition, or away."""
 
     def address(target: str) -> str:

@@ -22,7 +22,7 @@ from fastapi.responses import RedirectResponse
 from chapterverse.api import web
 from chapterverse.api.edition_paths import edition_of
 from chapterverse.api.errors import responses
-from chapterverse.api.listing import Listing, by_module, list_for
+from chapterverse.api.listing import ShownPages, by_module, list_for
 from chapterverse.api.page_html import Attributes, Leading, Node, node, render
 from chapterverse.api.pages import first_paragraph, render_page
 from chapterverse.api.services import ServicesOf
@@ -122,14 +122,14 @@ class _Shell:
     def __init__(self, request: Request, settings: Settings, root: str = "", current: str = "") -> None:
         self.request, self.settings, self.root, self.current = request, settings, root, current
         self.home: FilePath = settings.chapterverse_home
-        self.listing = Listing(given=settings.book_title or "")
+        self.listing = ShownPages(given=settings.book_title or "")
 
     @property
     def book(self) -> str:
         """The title of what is shown."""
         return self.listing.title
 
-    async def open(self, services: Services) -> Listing:
+    async def open(self, services: Services) -> ShownPages:
         """The book's pages. Where an API key is needed, the pages need it, too."""
         if self.settings.api_keys:
             raise RetrievalUnavailable("The page is sent without the book.")
