@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from chapterverse.api.examples import EVENTS, SUMMARY
+from chapterverse.api.openapi.examples import EVENTS, SUMMARY
 from chapterverse.conversations.turns import Turn
 from chapterverse.errors import AgentUnavailable, IndexTimeout
 from chapterverse.models import (

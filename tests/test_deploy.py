@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from chapterverse.api.limits import MAX_BODY
+from chapterverse.api.access.guard import MAX_BODY
 from chapterverse.cli import main
 from chapterverse.main import create_app
 from chapterverse.settings import Settings

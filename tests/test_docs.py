@@ -106,7 +106,7 @@ def test_decision_records_are_numbered_without_gaps() -> None:
 
 
 def test_the_readme_has_the_usual_headings() -> None:
-    usual = ["Install", "Quickstart", "Usage", "Configuration", "How it works", "Benchmarks", "Development", "License"]
+    usual = ["Install", "Quickstart", "Configuration", "Usage", "How it works", "Benchmarks", "Contributing", "License"]
     prose = re.sub("^```.*?^```", "", README, flags=re.M | re.S)
     assert re.findall("^## (.+)$", prose, re.M) == usual
 

@@ -66,8 +66,13 @@ RELIABILITY: Final = Generated(
             "chapterverse.answering.confidence",
         ),
         *("chapterverse.writing.cutting", "chapterverse.writing.excerpt", "chapterverse.writing.prompts"),
-        *("chapterverse.terminal", "chapterverse.web", "chapterverse.api.docs", "chapterverse.api.description"),
-        *("chapterverse.api.examples", "tests.snapshots", "bench", "tools"),
+        *(
+            "chapterverse.terminal",
+            "chapterverse.web",
+            "chapterverse.api.openapi.docs",
+            "chapterverse.api.openapi.description",
+        ),
+        *("chapterverse.api.openapi.examples", "tests.snapshots", "bench", "tools"),
     ),
 )
 PAGES: Final = (SCOREBOARD, RELIABILITY)

@@ -19,36 +19,21 @@ from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 
 from chapterverse import __version__, answering
-from chapterverse.api import (
-    book,
-    chat,
-    description,
-    docs,
-    errors,
-    feedback,
-    llms_txt,
-    openai,
-    probes,
-    reader,
-    responses,
-    sessions,
-    suggestions,
-    web,
-    widget,
-)
+from chapterverse.api import book, errors, feedback, llms_txt, reader, sessions, suggestions, web, widget
+from chapterverse.api.access.guard import BodyLimit, Guard
+from chapterverse.api.access.hosts import AllowedHosts
+from chapterverse.api.access.rates import RateLimits
+from chapterverse.api.access.slots import SlotQueue
+from chapterverse.api.chat import routes as chat
+from chapterverse.api.chat.streaming import HEARTBEAT_SECONDS
 from chapterverse.api.edition_paths import EditionPaths
-from chapterverse.api.gate import SlotQueue
-from chapterverse.api.headers import SafeHeaders
-from chapterverse.api.hosts import AllowedHosts
-from chapterverse.api.limits import BodyLimit, Guard
+from chapterverse.api.health import routes as health
+from chapterverse.api.health.shared import SharedHealth
 from chapterverse.api.mcp.http import mcp_route, open_mcp
-from chapterverse.api.origins import RefusedOrigins
+from chapterverse.api.middleware import RefusedOrigins, RequestIds, RequestLog, SafeHeaders
+from chapterverse.api.openai import completions, responses
+from chapterverse.api.openapi import description, docs
 from chapterverse.api.pages import Contents
-from chapterverse.api.rates import RateLimits
-from chapterverse.api.request_id import RequestIds
-from chapterverse.api.request_log import RequestLog
-from chapterverse.api.shared_health import SharedHealth
-from chapterverse.api.streaming import HEARTBEAT_SECONDS
 from chapterverse.conversations.housekeeping import keeping_house
 from chapterverse.evaluation.suggestions import Shelf, keeping_suggestions
 from chapterverse.health import Health
@@ -74,7 +59,7 @@ _ABOUT: dict[str, Any] = {
 
 # A page's Markdown comes before the page itself, whose route would take its address, too.
 _ABOUT_THE_BOOK = (llms_txt, book, suggestions, reader)
-_SUBJECTS = (chat, openai, responses, *_ABOUT_THE_BOOK, sessions, feedback, probes, web, widget, docs)
+_SUBJECTS = (chat, completions, responses, *_ABOUT_THE_BOOK, sessions, feedback, health, web, widget, docs)
 
 
 @asynccontextmanager

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from chapterverse.api.origins import log
+from chapterverse.api.middleware import log
 from chapterverse.settings import Settings
 from chapterverse.telemetry import JsonLines
 from tests.scripted import Scripted, without_engines

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from chapterverse.api.examples import SUMMARY
+from chapterverse.api.openapi.examples import SUMMARY
 from chapterverse.api.web import asset_path
 from chapterverse.book import page_id_for
 from chapterverse.errors import IndexMissing

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from chapterverse.api.clients import Clients
+from chapterverse.api.access.clients import Clients
 from chapterverse.cli import main
 from chapterverse.errors import ConfigurationError
 from chapterverse.settings import Settings

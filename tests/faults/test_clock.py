@@ -1,7 +1,7 @@
 """The clock of the machine is set forward and back while readers ask: for a server, its workers and its Postgres.
 
 libfaketime stands between the processes and the clock; where Debian's package is not installed this is left out. What
-single parts do is tested beside them: `test_rates` and `test_shared_health` (times in Redis from before its clock was
+single parts do is tested beside them: `test_rates` and `health/test_shared` (times in Redis from before its clock was
 set back), `tests/conversations/test_store.py` (the order of turns), `tests/conversations/test_clock.py` (what is
 deleted for its age).
 """

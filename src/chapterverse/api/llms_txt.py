@@ -12,9 +12,9 @@ from fastapi import APIRouter, Path, Request, Response
 from fastapi.responses import StreamingResponse
 
 from chapterverse import __version__
+from chapterverse.api.access.guard import admitted
 from chapterverse.api.edition_paths import edition_of
 from chapterverse.api.errors import responses
-from chapterverse.api.limits import admitted
 from chapterverse.api.listing import ShownPages, by_module, list_for
 from chapterverse.api.page_markdown import Address, link, one_line, page_markdown
 from chapterverse.api.pages import first_paragraph, render_page

@@ -138,7 +138,7 @@ def key(as_json: bool) -> int:
 @command
 async def doctor(as_json: bool) -> int:
     """Say which engine each part uses and why, probe it, and name the fix. Exit code 1 if something is down."""
-    from chapterverse.api.rates import RateLimits
+    from chapterverse.api.access.rates import RateLimits
     from chapterverse.diagnosis import diagnose
     from chapterverse.settings import Settings
     from chapterverse.telemetry import Telemetry
