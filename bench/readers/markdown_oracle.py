@@ -1,7 +1,7 @@
 """Reads the HTML that MkDocs, VitePress, Docusaurus and Hugo made of a book into facts to compare."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urljoin
@@ -50,28 +50,38 @@ HUGO = Dialect("main", ".footnote-ref, .footnote-backref")
 def read_site(site: Path, dialect: Dialect) -> dict[str, PageFacts]:
     """The pages of a built site, by address below the site's."""
     pages: dict[str, PageFacts] = {}
-    for place in sorted(site.rglob("*.html")):
-        address = re.sub(r"(^|/)index\.html$", "" if dialect.bare else r"\1", place.relative_to(site).as_posix())
-        tree = LexborHTMLParser(place.read_text("utf-8"))
-        body = tree.css_first(dialect.body)
-        named = tree.css_first('link[rel="canonical"]')
-        if named is not None and (href := named.attributes.get("href") or "").startswith(SITE):
-            address = unquote(href.removeprefix(f"{SITE}/").removeprefix(SITE))
-        if address not in dialect.skipped.split() and body is not None:
+    for address, tree in _trees(site, dialect):
+        if (body := tree.css_first(dialect.body)) is not None:
             pages[address] = _page(body, address, dialect)
     return pages
 
 
-def reading_order(site: Path, pages: Mapping[str, PageFacts]) -> list[str]:
-    """The pages as a reader turns them, where they name the next one (MkDocs, Docusaurus)."""
-    address, order = "", list[str]()
-    while address in pages and address not in order:
-        order.append(address)
-        place = site / address / "index.html" if (site / address / "index.html").is_file() else site / address
+def reading_orders(site: Path, dialect: Dialect) -> list[list[str]]:
+    """The pages as a reader turns them, where they name the next one; one order for each sidebar."""
+    after: dict[str, str] = {}
+    for address, tree in _trees(site, dialect):
+        following = tree.css_first('link[rel="next"], a.pagination-nav__link--next, a.pager-link.next')
+        if following is not None:
+            after[address] = _joined(address, following.attributes.get("href") or "")
+    orders = []
+    for first in sorted(after.keys() - set(after.values())):
+        order = [first]
+        while (following := after.get(order[-1])) is not None and following not in order:
+            order.append(following)
+        orders.append(order)
+    return orders
+
+
+def _trees(site: Path, dialect: Dialect) -> Iterator[tuple[str, LexborHTMLParser]]:
+    """The files of a built site, with their addresses below the site's."""
+    for place in sorted(site.rglob("*.html")):
+        address = re.sub(r"(^|/)index\.html$", "" if dialect.bare else r"\1", place.relative_to(site).as_posix())
         tree = LexborHTMLParser(place.read_text("utf-8"))
-        following = tree.css_first('link[rel="next"], a.pagination-nav__link--next')
-        address = _joined(address, following.attributes.get("href") or "") if following is not None else "-"
-    return order
+        named = tree.css_first('link[rel="canonical"]')
+        if named is not None and (href := named.attributes.get("href") or "").startswith(SITE):
+            address = unquote(href.removeprefix(f"{SITE}/").removeprefix(SITE))
+        if address not in dialect.skipped.split():
+            yield address, tree
 
 
 def _page(body: LexborNode, address: str, dialect: Dialect) -> PageFacts:

@@ -27,7 +27,7 @@ def sphinx_book(book: sphinx_site.SphinxBook) -> dict[str, Score]:
     found = reading.facts()
     scores = compare(expected, found, built)
     turned = [page for page in sphinx_oracle.reading_order(site, "index.html") if page in expected]
-    scores["order"] = order(turned, reading.order())
+    scores["order"] = order([turned], reading.order())
     pages = Score(
         sum(page in found for page in expected), len(expected), [page for page in expected if page not in found]
     )
@@ -44,7 +44,8 @@ def markdown_book(book: markdown_site.MarkdownBook) -> dict[str, Score]:
     missing = [page for page in expected if page not in found]
     pages = Score(len(expected) - len(missing), len(expected), missing)
     scores = compare(expected, found, built)
-    turned = [page for page in markdown_oracle.reading_order(site, built) if page in expected]
+    orders = markdown_oracle.reading_orders(site, book.dialect)
+    turned = [[page for page in one if page in expected] for one in orders]
     scores["order"] = order(turned, reading.order())
     return {"pages": pages, **scores}
 

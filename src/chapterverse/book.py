@@ -16,7 +16,7 @@ BlockKind = Literal["heading", "paragraph", "list", "field", "code", "table", "q
 MarkKind = Literal["emphasis", "strong", "code", "math", "link", "image", "sub", "sup", "footnote"]
 UnitKind = Literal["sentence", "item", "row", "field", "code"]
 
-RECIPE: Final = "6"  # raise it when readers or chunking give other pages or chunks for the same document
+RECIPE: Final = "7"  # raise it when readers or chunking give other pages or chunks for the same document
 OLDEST_RECIPE: Final = "4"  # of an index that can still be asked; its pages are read again by the next ingest
 
 CAPTION: Final = "caption"  # `Block.info` of a paragraph that belongs to the image above it or to the table below it
