@@ -116,6 +116,7 @@ class Page:
     marks: tuple[Mark, ...] = ()  # sorted by start; a mark inside another comes after it
     chapters: tuple[str, ...] = ()  # names of the parts and chapters that its site puts it in, outermost first
     edition: str = ""  # key of the edition it belongs to
+    refused: tuple[str, ...] = field(default=(), compare=False)  # files it may not include; for the ledger, not stored
 
     @property
     def place(self) -> tuple[str, str, str, str]:
