@@ -8,7 +8,7 @@ from urllib.parse import unquote, urldefrag, urljoin
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from bench.readers.built_html import cells_of, is_inside, text_of
+from bench.readers.built_html import cells_of, drop_contents, is_inside, text_of
 from bench.readers.compare import PageFacts, Table
 from bench.readers.ours import SITE, below_site
 
@@ -94,9 +94,7 @@ def _page(body: LexborNode, address: str, dialect: Dialect) -> PageFacts:
     for labels in body.css(".tabbed-labels"):
         if re.fullmatch(r"\s*(Python 3\.\d+\+\s*)+", labels.text()):
             labels.decompose()
-    headings = {_said(one) for one in body.css("h1, h2, h3, h4, h5, h6")}
-    for listing in [one for one in body.css("ul, ol") if _is_contents(one, headings)]:
-        listing.decompose()
+    drop_contents(body)
     facts.links = list(_links(body, address))
     facts.anchors = dict(_anchors(body))
     for number, heading in enumerate(_headings(body)):
@@ -117,20 +115,8 @@ def _page(body: LexborNode, address: str, dialect: Dialect) -> PageFacts:
     return facts
 
 
-def _is_contents(listing: LexborNode, headings: set[str]) -> bool:
-    """A list of links to headings of the same page, which our readers leave out."""
-    links = listing.css("a")
-    own = all((link.attributes.get("href") or "").startswith("#") for link in links)
-    only = "".join("".join(link.text() for link in links).split()) == "".join(listing.text().split())
-    return len(links) > 1 and own and only and sum(_said(link) in headings for link in links) * 2 > len(links)
-
-
 def _words(text: str) -> str:
     return _OBJECT.sub(r"\1", " ".join(text.split()))
-
-
-def _said(node: LexborNode) -> str:
-    return " ".join(re.findall(r"\w+", node.text().casefold()))
 
 
 def _headings(body: LexborNode) -> list[LexborNode]:

@@ -15,6 +15,9 @@ from bench.readers.ours import read_folder
 from bench.results import commit, newest, save
 
 
+_SOURCES = (".rst", ".md")
+
+
 def sphinx_book(book: sphinx_site.SphinxBook) -> dict[str, Score]:
     site = sphinx_site.build(book)
     built = sphinx_oracle.read_site(site)
@@ -22,7 +25,7 @@ def sphinx_book(book: sphinx_site.SphinxBook) -> dict[str, Score]:
     expected = {
         page: facts
         for page, facts in built.items()
-        if _has_text(facts) and (sphinx_site.sources(book) / page.replace(".html", ".rst")).is_file()
+        if _has_text(facts) and any((sphinx_site.sources(book) / page).with_suffix(one).is_file() for one in _SOURCES)
     }
     found = reading.facts()
     scores = compare(expected, found, built)

@@ -112,7 +112,7 @@ BOOKS = (
         "moveit", "https://github.com/moveit/moveit2_tutorials", "b0ba2a97", ".",
         ("sphinx.ext.autosectionlabel", "sphinx.ext.extlinks", "sphinx_tabs.tabs", "sphinx.ext.ifconfig"),
     ),
-    SphinxBook(  # only its reStructuredText is compared; code that it includes is not in the corpus
+    SphinxBook(  # code that it includes is not in the corpus
         "ray", "https://github.com/ray-project/ray", "79a5643238f890f0b163c3a886aa51d1abc6e4f7", ".",
         ("sphinx_design", "sphinx_tabs.tabs", "myst_parser", "sphinx.ext.doctest"),
         settings={"myst_enable_extensions": ["dollarmath", "deflist", "colon_fence"]},

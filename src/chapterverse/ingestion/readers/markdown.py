@@ -27,7 +27,6 @@ from chapterverse.ingestion.readers import dialects, fences, frontmatter, includ
 from chapterverse.ingestion.readers.cleaning import clean_inline, decode
 from chapterverse.ingestion.readers.included_lines import include_lines, literal_lines
 from chapterverse.ingestion.readers.page_builder import PageBuilder
-from chapterverse.ingestion.readers.page_contents import contents_lists
 from chapterverse.ingestion.readers.rawhtml import RawHtml
 from chapterverse.ingestion.readers.sentence import Sentence
 
@@ -182,10 +181,7 @@ class _Reading:
             text = "".join(piece if code else myst.without_comments(piece) for code, piece in dialects.programs(text))
         env = self._inner_env() if self._depth else self._env
         tokens = _parser(self._jsx, generator).parse(dialects.rewrite(text), env)
-        contents = contents_lists(tokens)
         for place, token in enumerate(tokens):
-            if place in contents:
-                continue
             if token.type == "html_block":
                 self._html.block(token.content)
             elif not self._html.hiding:
