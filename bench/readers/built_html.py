@@ -27,7 +27,9 @@ def text_of(node: LexborNode) -> str:
 
 def drop_contents(body: LexborNode) -> None:
     """Takes out lists of links to headings of the same page, which our readers leave out."""
-    headings = {_said(one) for one in body.css("h1, h2, h3, h4, h5, h6")}
+    titles = body.css("h1, h2, h3, h4, h5, h6")
+    ids = {f"#{one.attributes.get('id')}" for one in [*titles, *body.css("section")]}
+    headings = ids | {_said(one) for one in titles}
     for listing in [one for one in body.css("ul, ol") if _is_contents(one, headings)]:
         listing.decompose()
 
@@ -36,7 +38,8 @@ def _is_contents(listing: LexborNode, headings: set[str]) -> bool:
     links = listing.css("a")
     own = all((link.attributes.get("href") or "").startswith("#") for link in links)
     only = "".join("".join(link.text() for link in links).split()) == "".join(listing.text().split())
-    return len(links) > 1 and own and only and sum(_said(link) in headings for link in links) * 2 > len(links)
+    known = sum(bool({_said(link), link.attributes.get("href")} & headings) for link in links)
+    return len(links) > 1 and own and only and known * 2 > len(links)
 
 
 def _said(node: LexborNode) -> str:

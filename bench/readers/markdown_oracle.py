@@ -61,13 +61,14 @@ def reading_orders(site: Path, dialect: Dialect) -> list[list[str]]:
     after: dict[str, str] = {}
     for address, tree in _trees(site, dialect):
         following = tree.css_first('link[rel="next"], a.pagination-nav__link--next, a.pager-link.next')
-        if following is not None:
+        sidebar = {_joined(address, one.attributes.get("href") or "") for one in tree.css(".VPSidebar a[href]")}
+        if following is not None and (not sidebar or address in sidebar):  # VitePress: else the first page is the next
             after[address] = _joined(address, following.attributes.get("href") or "")
     orders = []
     for first in sorted(after.keys() - set(after.values())):
         order = [first]
-        while (following := after.get(order[-1])) is not None and following not in order:
-            order.append(following)
+        while (turned := after.get(order[-1])) is not None and turned not in order:
+            order.append(turned)
         orders.append(order)
     return orders
 

@@ -14,7 +14,6 @@ from bench.readers.compare import BARS, Score, compare, order
 from bench.readers.ours import read_folder
 from bench.results import commit, newest, save
 
-
 _SOURCES = (".rst", ".md")
 
 

@@ -6,6 +6,7 @@ Walks from Markdown's tokens to the parts of a page. Files are included only thr
 import posixpath
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from textwrap import dedent
 from typing import Any
@@ -152,7 +153,8 @@ class _Reading:
 
     def __init__(self, document: Document, values: Mapping[str, str] | None = None) -> None:
         self._jsx = document.format == "mdx"
-        self._sphinx = document.anchors == "sphinx"
+        self._document = document
+        self._level = 0  # of the heading above
         self._generator: Generator = document.tree.generator if document.tree else "plain"
         self._mkdocs = document.anchors == "mkdocs"
         self._inclusion = Inclusion(document)
@@ -178,7 +180,7 @@ class _Reading:
             text = mdx.strip(text, self._inclusion)
         generator: Generator = "mkdocs" if self._mkdocs else "plain"
         if self._generator == "sphinx":
-            text = "".join(piece if code else myst.without_comments(piece) for code, piece in dialects.programs(text))
+            text = "".join(piece if code else myst.prepared(piece) for code, piece in dialects.programs(text))
         env = self._inner_env() if self._depth else self._env
         tokens = _parser(self._jsx, generator).parse(dialects.rewrite(text), env)
         for place, token in enumerate(tokens):
@@ -248,14 +250,11 @@ class _Reading:
         if explicit := _heading_attributes(text, self._mkdocs):
             found = _ID.search(explicit[1])
             text, anchor = text[: explicit.start()], (found[1] or found[2]) if found else ""
-        elif self._sphinx and any(child.type == "html_inline" for child in children):
-            from docutils.nodes import make_id
-
-            anchor = make_id("".join(child.content for child in children))  # Sphinx counts the tags in
         if before.level == 0:
             self._to.close_all()
             self._open.clear()
-        self._to.heading(text, int(before.tag[1]), anchor)
+        self._level = int(before.tag[1])
+        self._to.heading(text, self._level, anchor)
 
     def _sentence(self, children: Sequence[Token], bare: bool = False, note: str = "") -> str:
         """The text of inline tokens with its marks. `bare`: for a heading, where code has no backticks."""
@@ -289,7 +288,8 @@ class _Reading:
             case "text":
                 said.say(self._visible(child.content, bare))
             case _ if kind in _MARKED and end == "open":
-                said.open(kind, _MARKED[kind], str(child.attrGet("href") or ""))
+                target = str(child.attrGet("href") or "")
+                said.open(kind, _MARKED[kind], myst.link(target, self._references, self._folder) if target else "")
             case _ if kind in _MARKED and end == "close":
                 said.close(kind)
             case _:
@@ -375,7 +375,10 @@ class _Reading:
         elif name == "eval-rst":
             from chapterverse.ingestion.readers.rst import read_text
 
-            self._to.take(read_text(body))
+            self._to.take(
+                replace(part, level=min(part.level + self._level, 6)) if part.kind == "heading" else part
+                for part in read_text(body, self._document)
+            )
         elif name == "math":
             self._to.paragraph(formula(body, block=True))
         elif name in ("image", "figure"):
