@@ -177,7 +177,8 @@ def _vitepress(book: MarkdownBook, place: Path) -> Path:
     (place / ".vitepress").mkdir()
     config = _checkout(book) / ".vitepress/config.ts"
     sidebar = _SIDEBAR.search(config.read_text("utf-8")) if config.is_file() else None
-    (place / ".vitepress/config.mjs").write_text(_VITEPRESS.replace("SIDEBAR", sidebar[1] if sidebar else "{}"))
+    items = sidebar[1].replace("<", "&lt;") if sidebar else "{}"  # the default theme shows names as HTML
+    (place / ".vitepress/config.mjs").write_text(_VITEPRESS.replace("SIDEBAR", items))
     _link_modules(place)
     _run("npx", "vitepress", "build", ".", at=place)
     return place / ".vitepress/dist"
