@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 BlockKind = Literal["heading", "paragraph", "list", "field", "code", "table", "quote", "admonition", "image"]
 MarkKind = Literal["emphasis", "strong", "code", "math", "link", "image", "sub", "sup", "footnote"]
 UnitKind = Literal["sentence", "item", "row", "field", "code"]
+PageKind = Literal["", "changes", "index"]
 
 RECIPE: Final = "7"  # raise it when readers or chunking give other pages or chunks for the same document
 OLDEST_RECIPE: Final = "4"  # of an index that can still be asked; its pages are read again by the next ingest
@@ -145,6 +146,7 @@ class Chunk:
     units: tuple[Unit, ...] = ()  # whole units of the page, in order; offsets count into the page's text
     lead: str = ""  # text of the first unit's head when that head lies outside of this chunk
     edition: str = ""  # as its page's
+    page_kind: PageKind = ""  # of a page that lists changes or links: it comes after pages that explain
 
     @property
     def passage(self) -> str:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chapterverse.book import Block, BlockKind, Chunk, Page, Section, page_id_for
+from chapterverse.book import Block, BlockKind, Chunk, Mark, Page, Section, page_id_for
 from chapterverse.embeddings.wordpiece import count_tokens
 from chapterverse.ingestion.chunking import cut
 from chapterverse.units import MAX_UNIT_CHARS, cells_of
@@ -366,3 +366,26 @@ def test_items_in_another_chunk_have_the_sentence_that_introduces_them() -> None
     long = cut(page_of(("paragraph", f"Do these {words(40)}:"), ("list", items)), count, 60)
     assert all(chunk.lead.startswith("Do these word0") and chunk.lead.endswith("…") for chunk in long[1:])
     assert all(count(chunk.lead) <= 20 for chunk in long)
+
+
+@pytest.mark.parametrize(
+    ("title", "headings", "kind"),
+    [
+        ("Rover 1.20.0 notes", ["Fixes"], "changes"),
+        ("Changes", ["2.1 (2024-03-01)", "2.0", "Older"], "changes"),
+        ("Wheels", ["Sizes", "Since 2.0", "Care"], ""),
+        ("Wheels", ["Version 2.0"], ""),
+    ],
+)
+def test_a_page_of_versions_is_known_by_its_headings(title: str, headings: list[str], kind: str) -> None:
+    parts = [part for one in headings for part in (("heading", f"## {one}"), ("paragraph", "Words."))]
+    page = page_of(*parts, title=title)  # type: ignore[arg-type]
+    assert {chunk.page_kind for chunk in cut(page, count, 60)} == {kind}
+
+
+def test_a_page_that_is_mostly_links_is_an_index() -> None:
+    page = page_of(("paragraph", "See these."), ("list", "- The first page\n- The second page"))
+    at = [page.text.index("The first page"), page.text.index("The second page")]
+    marks = tuple(Mark("link", start, start + 14, "https://book.example/other") for start in at)
+    assert cut(replace(page, marks=marks), count, 60)[0].page_kind == "index"
+    assert cut(replace(page, marks=marks[:1]), count, 60)[0].page_kind == ""

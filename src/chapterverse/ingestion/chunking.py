@@ -9,10 +9,11 @@ what belongs together.
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from chapterverse.book import Block, Chunk, Page, Section, Unit, chunk_id_for, text_hash
+from chapterverse.ingestion.page_kind import kind_of
 from chapterverse.ingestion.prompt_injection import flags_of
 from chapterverse.units import BAR, cells_of, cut_units
 
@@ -80,7 +81,7 @@ def cut(page: Page, count_tokens: Count, budget: int) -> list[Chunk]:
     for block in page.blocks:
         blocks[block.section].append(block)
     units = cut_units(page.text, page.blocks)
-    only_headings = not units
+    only_headings, kind = not units, kind_of(page)
     chunks: list[Chunk] = []
     at = 0
     for section, inside in zip(page.sections, blocks, strict=True):
@@ -93,7 +94,8 @@ def cut(page: Page, count_tokens: Count, budget: int) -> list[Chunk]:
         atoms = list(_atoms(inside, units[first:at], ruler))
         for start, stop in _spans(atoms, crumbs):
             taken = atoms[start:stop]
-            chunks.append(_chunk(page, section, crumbs.above(taken), len(chunks), taken))
+            chunk = _chunk(page, section, crumbs.above(taken), len(chunks), taken)
+            chunks.append(replace(chunk, page_kind=kind) if kind else chunk)
     return chunks
 
 
