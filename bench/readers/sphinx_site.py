@@ -103,7 +103,9 @@ BOOKS = (
         "ros2", "https://github.com/ros2/ros2_documentation", "b5b8578c2505b96dd724500d374bdc230fe1a61d", "source",
         ("sphinx_tabs.tabs", "sphinx.ext.ifconfig"), settings={"smv_current_version": ""},
     ),
-    SphinxBook("flask", "https://github.com/pallets/flask", "2ac89889", "docs", ("sphinx.ext.extlinks", "sphinx_tabs.tabs")),
+    SphinxBook(
+        "flask", "https://github.com/pallets/flask", "2ac89889", "docs", ("sphinx.ext.extlinks", "sphinx_tabs.tabs"),
+    ),
     SphinxBook(
         "moveit", "https://github.com/moveit/moveit2_tutorials", "b0ba2a97", ".",
         ("sphinx.ext.autosectionlabel", "sphinx.ext.extlinks", "sphinx_tabs.tabs", "sphinx.ext.ifconfig"),

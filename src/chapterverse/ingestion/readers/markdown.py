@@ -40,6 +40,7 @@ _ID = re.compile(r"""(?:^|\s)(?:#([^\s{}"']+)|id=["']?([^\s"']+))""")
 _ROLE = re.compile(r"\{([\w:.+-]+)\}$")
 _ALERT = re.compile(r"\[!(\w+)\][+-]?[ \t]*")
 _BOX = re.compile(r"\[([ xX])\]\s+")  # of a task, at the start of a list item
+_ADMONISH = re.compile(r"""admonish(?:[ \t]++(\w++)(?![=\w]))?(?:[ \t]++title=["']([^"']*+)["'])?[^\n]*+""")  # mdBook
 _DIRECTIVE = re.compile(r"\{([\w:.-]++)\}\s*+(.*)")
 _OPTIONS = re.compile(r"---\n[\s\S]*?\n---\n|(?:[ \t]*:[\w-]+:.*\n?)+")
 _TOC = re.compile(r"\[\[?_?toc_?\]?\]|\$\{toc\}", re.IGNORECASE)
@@ -357,7 +358,13 @@ class _Reading:
     def _fence(self, token: Token) -> None:
         info = token.info.strip()
         directive = _DIRECTIVE.fullmatch(info)
-        if not directive or self._jsx:
+        if (box := _ADMONISH.fullmatch(info)) and self._depth < _MAX_DEPTH:
+            self._depth += 1
+            self._mark(marks.opening(box[1] or "note", box[2] or ""))
+            self._walk(token.content)
+            self._mark(marks.LineMark("end"))
+            self._depth -= 1
+        elif not directive or self._jsx:
             language, caption = fences.describe(info)
             self._to.code(fences.shown(token.content, language, self._generator), language, caption)
         elif self._depth < _MAX_DEPTH:
