@@ -8,9 +8,9 @@ import pytest
 from chapterverse.book import Page
 from chapterverse.ingestion.composing import compose
 from chapterverse.ingestion.document import Document
-from chapterverse.ingestion.folder import Folder
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.readers import read
+from chapterverse.ingestion.sources.folder import Folder
 
 FILES = {
     "book.toml": '[book]\ntitle = "The Rover"\n',
