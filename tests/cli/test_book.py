@@ -8,7 +8,7 @@ import pytest
 from tests.cli.process import Terminal, assert_refused, chapterverse
 from tests.conftest import EXAMPLE_BOOK
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]  # many processes: begun early
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # many processes: begun early
 
 
 def test_search_prints_data_to_stdout_and_the_rest_to_stderr(example_home: Path) -> None:
