@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, Phase, settings
 from schemathesis import Case
 from schemathesis.specs.openapi import checks
 
-from chapterverse.config import Settings
 from chapterverse.main import create_app
+from chapterverse.settings import Settings
 from tests.served import Served
 
 pytestmark = [

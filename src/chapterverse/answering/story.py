@@ -19,8 +19,10 @@ from chapterverse.answering.confidence import DISCLAIMER, answers, confidence_of
 from chapterverse.answering.followups import accepts, kept_filters, leans, together
 from chapterverse.answering.reading import read_book, read_selection
 from chapterverse.answering.scope import Book, Scope, Selection
-from chapterverse.config import GENERATION_SECONDS, REQUEST_SECONDS
+from chapterverse.conversations.topic import EXCHANGES, topic_of
+from chapterverse.conversations.turns import SearchRecord, Turn
 from chapterverse.errors import (
+    AgentUnavailable,
     ChapterverseError,
     ConversationsUnavailable,
     InternalError,
@@ -54,8 +56,7 @@ from chapterverse.models import (
 )
 from chapterverse.retrieval import editions_in, false_answers_in, retrieve_with_retry
 from chapterverse.services import Services
-from chapterverse.topic import EXCHANGES, topic_of
-from chapterverse.turns import SearchRecord, Turn
+from chapterverse.settings import GENERATION_SECONDS, REQUEST_SECONDS
 from chapterverse.writing import Finished, Task
 
 log = logging.getLogger(__name__)
@@ -155,18 +156,28 @@ async def _read(prepared: Prepared, services: Services) -> Prepared:
     return replace(prepared, question=question, scope=scope, retrieval_ms=_since(searching))
 
 
-async def stream(prepared: Prepared, services: Services) -> AsyncGenerator[Event, None]:
+def stream(prepared: Prepared, services: Services) -> AsyncGenerator[Event, None]:
     """Answer as events. Closing the generator early cancels the writer."""
-    answer = _Answer(prepared, services)
-    try:
-        async with aclosing(answer.events()) as events:
-            async for event in events:
-                yield event
-    except ChapterverseError as failure:
-        yield ErrorEvent(error_code=failure.code, message=failure.message, retry_after=failure.retry_after)
-    except Exception:  # the one place where nothing may escape: a stream always ends in `done` or `error`
-        log.exception("an answer failed")
-        yield ErrorEvent(error_code=InternalError.code, message="Something went wrong on our side.")
+    return ended(_Answer(prepared, services).events(), prepared.deadline)
+
+
+async def ended(events: AsyncGenerator[Event, None], deadline: float) -> AsyncGenerator[Event, None]:
+    """The events, ended by one `done` or `error` before the deadline (of `time.perf_counter`), whatever happens."""
+    event: Event | None = None
+    async with aclosing(events):
+        while not isinstance(event, DoneEvent | ErrorEvent):
+            try:
+                async with asyncio.timeout(max(0.0, deadline - time.perf_counter())):
+                    event = await anext(events)
+            except ChapterverseError as failure:
+                event = ErrorEvent(error_code=failure.code, message=failure.message, retry_after=failure.retry_after)
+            except TimeoutError:
+                message = f"The answer took longer than {REQUEST_SECONDS:g} seconds."
+                event = ErrorEvent(error_code=AgentUnavailable.code, message=message)
+            except Exception:  # nothing may escape; also an end without a last event
+                log.exception("an answer failed")
+                event = ErrorEvent(error_code=InternalError.code, message="Something went wrong on our side.")
+            yield event
 
 
 async def fold(events: AsyncIterator[Event]) -> ChatResponse:

@@ -1,0 +1,135 @@
+"""Server-Sent Events: each event one `data:` line, a comment when nothing happens, and an end when the client is gone.
+
+A response class of our own, because `sse-starlette` replaces uvicorn's signal handler when imported, cuts streams at
+shutdown without their last event, and costs three times as much per event; a plain `StreamingResponse` has no heartbeat
+and leaves a generator that waits at its `yield` open when the client disconnects.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from typing import Any, Final, TypeVar
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from chapterverse.errors import AgentUnavailable, ChapterverseError, InternalError
+from chapterverse.models import DoneEvent, ErrorEvent, Event
+
+HEARTBEAT_SECONDS: Final = 15.0  # proxies close silent connections after 30 to 60
+FAREWELL_SECONDS: Final = 1.0  # to tell the client that the server stops
+READING_SECONDS: Final = 2.0  # that a client has after the deadline to read the end
+
+T = TypeVar("T")
+
+
+def data(content: str) -> bytes:
+    """One message of a stream."""
+    return f"data: {content}\n\n".encode()
+
+
+class EventStream(Response):
+    """Sends events as they come. Whatever ends it, the generator is closed before it returns."""
+
+    media_type = "text/event-stream"
+
+    def __init__(
+        self,
+        events: AsyncGenerator[Event, None],
+        write: Callable[[Event], bytes],
+        deadline: float,
+        heartbeat: float = HEARTBEAT_SECONDS,
+        first: Event | None = None,
+    ) -> None:
+        self.status_code = 200
+        self.background = None
+        self.init_headers({"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+        self._events = events
+        self._first = first  # was taken from the others to see whether there is an answer
+        self._write = write
+        self._deadline = deadline  # in the time of the event loop
+        self._heartbeat = heartbeat
+        self._silent = True
+        self._ended = False  # whether the last event was sent
+        self._sending = asyncio.Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send all events, unless the client goes away or the server stops before."""
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        telling = asyncio.create_task(self._tell(send))
+        others = [asyncio.create_task(gone(receive)), asyncio.create_task(self._beat(send))]
+        patience = self._deadline + READING_SECONDS - asyncio.get_running_loop().time()
+        try:
+            await asyncio.wait({telling, *others}, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:  # the server stops and waits no longer
+            await end(telling)
+            await self._part(send, InternalError("The server is being stopped. Ask again in a moment."))
+            raise
+        finally:
+            late = not telling.done() and not others[0].done()  # neither at its end nor left by its client
+            await end(telling, *others)
+            await self._events.aclose()
+        if late:
+            await self._part(send, AgentUnavailable("The answer took too long. Ask again."))
+        if not telling.cancelled():
+            telling.result()
+
+    async def _tell(self, send: Send) -> None:
+        if self._first is not None:
+            await self._send_event(send, self._first)
+        async for event in self._events:
+            await self._send_event(send, event)
+
+    async def _send_event(self, send: Send, event: Event) -> None:
+        last = isinstance(event, DoneEvent | ErrorEvent)
+        await self._send(send, self._write(event), last=last)
+        self._ended = last  # not before: while a slow reader is waited for, nothing has been sent yet
+
+    async def _part(self, send: Send, reason: ChapterverseError) -> None:
+        """End a stream whose own last event cannot be sent: the server stops, or the client read too slowly."""
+        if not self._ended:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(FAREWELL_SECONDS):
+                    event = ErrorEvent(error_code=reason.code, message=reason.message)
+                    await self._send(send, self._write(event), last=True)
+
+    async def _beat(self, send: Send) -> None:
+        while True:
+            self._silent = True
+            await asyncio.sleep(self._heartbeat)
+            if self._silent:
+                await self._send(send, b": heartbeat\n\n")
+
+    async def _send(self, send: Send, body: bytes, last: bool = False) -> None:
+        async with self._sending:
+            self._silent = False
+            await send({"type": "http.response.body", "body": body, "more_body": not last})
+
+
+async def while_present(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """The result of the work, which is cancelled when the client goes away before it is there."""
+    working = asyncio.create_task(work)
+    leaving = asyncio.create_task(gone(request.receive))
+    try:
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        if not working.done():
+            await end(working)
+        await end(leaving)
+    if working.cancelled():
+        raise ClientDisconnect
+    return working.result()
+
+
+async def gone(receive: Receive) -> None:
+    """Return when the client has closed the connection. To be called after its request was read."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def end(*tasks: "asyncio.Task[Any]") -> None:
+    """Cancel the tasks and wait until they have cleaned up."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
