@@ -27,7 +27,7 @@ pytestmark = [
 EXAMPLES = 15  # for each operation, beside those of the description
 
 NAMES = {"module", "module_filter", "book", "version"}
-ACCEPTANCE = [checks.positive_data_acceptance, checks.negative_data_rejection]
+ACCEPTANCE: list[Any] = [checks.positive_data_acceptance, checks.negative_data_rejection]
 
 api = schemathesis.pytest.from_fixture("described").exclude(path="/mcp")
 
