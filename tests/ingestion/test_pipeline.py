@@ -87,6 +87,19 @@ async def test_added_unchanged_changed_removed(workshop: Workshop) -> None:
     assert shelf.known["a.md"].etag == "tag-of-a.md"
 
 
+async def test_the_ledger_names_files_that_a_page_may_not_include(workshop: Workshop, tmp_path: Path) -> None:
+    (tmp_path / "secret.txt").write_text("secret")
+    folder = tmp_path / "book"
+    folder.mkdir()
+    (folder / "a.rst").write_text("A\n=\n\nApples.\n\n.. include:: ../secret.txt\n\n.. include:: missing.txt\n")
+    (folder / "b.adoc").write_text("= B\n\nBananas.\n\ninclude::../secret.txt[]\n")
+    source = open_source(str(folder), SourceOptions())
+    ledger = await ingest([source], workshop)
+    why = "does not include what is outside of the folder: ../secret.txt"
+    assert {(row.outcome, row.why) for row in ledger} == {("added", why)}
+    assert [reason for reason, _ in ledger.reasons(("added",))] == [f"added: {why}"]
+
+
 async def test_a_run_without_change_publishes_nothing(workshop: Workshop) -> None:
     shelf = Shelf({"a.md": "# A\n\nApples are red."})
     first = await ingest([shelf], workshop)

@@ -152,17 +152,15 @@ class RunForm:
 
     def body(self, answer: ChatResponse) -> BaseModel:
         """The answer with all names."""
-        citations = {
-            source.page_title: RunCitation(
-                page_title=source.page_title, page_url=_page_of(source), module_name=source.module
-            )
-            for source in reversed(answer.sources)
-        }
+        citations: dict[str, RunCitation] = {}
+        for source in answer.sources:
+            cited = RunCitation(page_title=source.page_title, page_url=_page_of(source), module_name=source.module)
+            citations.setdefault(source.page_id or cited.page_url, cited)
         told = answer.model_dump(exclude={"sources"})
         return RunResponse.model_validate(
             told
             | self._summary(answer)
-            | {"response": answer.answer, "citations": list(citations.values())[::-1]}
+            | {"response": answer.answer, "citations": list(citations.values())}
             | {"sources": [_named(source) for source in answer.sources]}
         )
 
