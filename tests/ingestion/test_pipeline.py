@@ -25,6 +25,7 @@ from chapterverse.ingestion.pipeline import Progress, Workshop, forget, ingest, 
 from chapterverse.ingestion.sources import open_source
 from chapterverse.testing import HashEmbedder
 from tests.conftest import EXAMPLE_BOOK, ROOT
+from tests.index.places import patient_index
 
 pytestmark = pytest.mark.slow
 
@@ -55,7 +56,7 @@ class Shelf:
 
 @pytest.fixture
 async def workshop(tmp_path: Path) -> AsyncGenerator[Workshop, None]:
-    index = EdgeIndex(tmp_path / "index")
+    index = patient_index(tmp_path / "index")
     yield Workshop(index, HashEmbedder(), tmp_path)
     await index.close()
 
