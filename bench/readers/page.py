@@ -33,7 +33,8 @@ _PARAMETERS = """
 ## Parameters
 
 The settings of Flask's configuration reference. Earlier editions of this page measured Nav2 and Sphinx, which are no
-longer among the books of this project. *One unit*: one unit of the page holds name, default and description.
+longer among the books of this project; their rows and pictures are gone.
+*One unit*: one unit of the page holds name, default and description.
 *Found*: "What is the default of X?" and "What does X do?" bring that unit among the first three passages,
 with the embedder that ships (bar: 97 %). Commit {commit}.
 

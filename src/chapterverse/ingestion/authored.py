@@ -13,26 +13,26 @@ _FRONT_MATTER: Final = 200_000  # characters of a file in which its front matter
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class FolderNote:
     """What the author of a folder says about it."""
 
     number: float | None = None  # by which it is to be read
     label: str = ""  # by which the site's navigation calls it
 
 
-def about(folder: Path) -> About:
+def about(folder: Path) -> FolderNote:
     """What a folder's own files say about it."""
     try:
         for name in _CATEGORY:
             if (folder / name).is_file():
                 found = frontmatter.top_level(_beginning(folder / name)) or {}  # JSON is YAML, too
-                return About(number_of(found.get("position")), str(found.get("label") or ""))
+                return FolderNote(number_of(found.get("position")), str(found.get("label") or ""))
         if (folder / _SECTION).is_file():
             said = frontmatter.split(_beginning(folder / _SECTION))[0]
-            return About(said.number, said.title)
+            return FolderNote(said.number, said.title)
     except (OSError, ValueError):
         pass  # a page is not lost for the sake of its place
-    return About()
+    return FolderNote()
 
 
 def _beginning(path: Path) -> str:

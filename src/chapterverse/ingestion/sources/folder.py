@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from chapterverse.book import PageRecord
 from chapterverse.errors import IngestionError
 from chapterverse.ingestion import links
-from chapterverse.ingestion.authored import About, about
+from chapterverse.ingestion.authored import FolderNote, about
 from chapterverse.ingestion.document import Document, Failed, Fetched, Skipped, Tree
 from chapterverse.ingestion.formats import format_of_file, readable_extensions
 from chapterverse.ingestion.generators import anchors_of, lay_out
@@ -46,7 +46,7 @@ class Folder:
             raise IngestionError(f"not the address of a website: {options.base_url}")
         self._file = "" if place.is_dir() else place.name
         self._layout = lay_out(place.parent if self._file else place, options.generator)
-        self._folders: dict[PurePosixPath, About] = {}
+        self._folders: dict[PurePosixPath, FolderNote] = {}
         self._surroundings = ""
         self._entries: dict[str, NavigationEntry] = {}  # of the navigation, by path
         self._places: dict[str, int] = {}  # of pages in it
@@ -204,7 +204,7 @@ class Folder:
             self._surroundings = digest.hexdigest()
         return self._surroundings
 
-    def _above(self, path: str) -> list["About"]:
+    def _above(self, path: str) -> list["FolderNote"]:
         """What is said about a file's folders, each looked up once."""
         above = [folder for folder in reversed(PurePosixPath(path).parents) if folder.name]
         for folder in above:
