@@ -102,7 +102,8 @@ async def prepare(
     questions = [*(turn.query for turn in known), request.query]
     turns = known[-services.settings.agent_max_turns :]
     mode, question = request.mode, request.query
-    if turns and turns[-1].response.endswith(refusals.OFFER) and accepts(question):
+    offered = bool(turns) and (turns[-1].mode, turns[-1].status) == ("selected_text", "refused")
+    if offered and accepts(question):
         mode, question = "general", turns[-1].query
     elif mode == "selected_text" and not request.has_selection:
         raise ValidationFailed(NO_SELECTION)

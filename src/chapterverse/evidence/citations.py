@@ -162,6 +162,13 @@ def markers_in(text: str) -> list[tuple[int, int, tuple[int, ...]]]:
     ]
 
 
+def without_markers(text: str) -> str:
+    """An answer without its citation markers and the white space before them."""
+    for start, end, _ in reversed(markers_in(text)):
+        text = text[:start].rstrip() + text[end:]
+    return text
+
+
 def lines_of(text: str, start: int, end: int) -> tuple[int, int]:
     """The first and the last line, counted from 1, that the characters `text[start:end]` touch."""
     ends = [match.end() for match in _LINE_END.finditer(text)]

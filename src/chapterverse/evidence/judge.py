@@ -11,7 +11,7 @@ import logging
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -61,17 +61,20 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class JudgeRequest:
-    """What one call asks: claims, the evidence for them, and what the reader was told before."""
+    """What one call asks: claims, the evidence for them, and what the reader has read before each."""
 
     evidence: Sequence[str]  # lines `[2.3] text` under their breadcrumbs
     claims: Sequence[str]
     question: str = ""
-    before: str = ""  # the statement before the first claim, so that "it" can be understood
+    before: Sequence[
+        str
+    ] = ()  # for each claim: the text before it, unless that is a claim, so that "it" can be understood
 
     def message(self) -> str:
         """The user message (SPEC 4.5)."""
         context = [f"Question: {_line(self.question)}"] if self.question else []
-        context += [f"Text before the claims: {_line(self.before)}"] if self.before else []
+        before = enumerate(map(_line, self.before), start=1)
+        context += [f"Text before claim {number}: {text}" for number, text in before if text]
         claims = [f"{number}. {_line(claim)}" for number, claim in enumerate(self.claims, start=1)]
         return "\n".join([*context, "Evidence", *self.evidence, "", "Claims", *claims])
 
@@ -144,11 +147,12 @@ class ModelJudge:
             raise failure from (fault.__cause__ if failure is fault else fault)
 
     async def _reply(self, case: JudgeRequest, open_calls: AsyncExitStack) -> httpx2.Response:
-        response = await open_calls.enter_async_context(self._call(case))
+        response = await open_calls.enter_async_context(self._call(case, structured=self._structured))
         if self._structured and response.status_code in _FORMAT_REFUSED:
-            log.info("%s takes no response_format; it is asked in words from now on", self.name)
-            self._structured = False
-            response = await open_calls.enter_async_context(self._call(case))
+            response = await open_calls.enter_async_context(self._call(case, structured=False))
+            if response.status_code == 200:  # else it was something else that the server refused
+                log.info("%s takes no response_format; it is asked in words from now on", self.name)
+                self._structured = False
         if (status := response.status_code) != 200:
             retryable = status in (408, 409, 429) or status >= 500
             raise JudgeFailed(f"the judge answered HTTP {status}", retryable=retryable)
@@ -187,14 +191,14 @@ class ModelJudge:
             )
         return self._client
 
-    def _call(self, case: JudgeRequest) -> AbstractAsyncContextManager[httpx2.Response]:
+    def _call(self, case: JudgeRequest, *, structured: bool) -> AbstractAsyncContextManager[httpx2.Response]:
         body: dict[str, Any] = {
             "model": self.name,
             "messages": [{"role": "system", "content": PROMPT}, {"role": "user", "content": case.message()}],
             "temperature": 0,
             "stream": True,
             "stream_options": {"include_usage": True},
-            "response_format": _FORMAT if self._structured else None,
+            "response_format": _FORMAT if structured else None,
             **self.extra,
         }
         sent = {name: value for name, value in body.items() if value is not None}
@@ -210,15 +214,17 @@ def _translated(fault: Exception) -> JudgeFailed:
 
 
 async def read_verdicts(texts: AsyncIterator[str], claims: int) -> AsyncGenerator[Verdict, None]:
-    """The verdicts of a reply as they arrive, each first without its units, then complete; the first on a claim counts.
+    """The verdicts of a reply on the claims asked about; a claim that is judged twice differently is not supported.
 
-    Only claims that were asked about count."""
+    A reply that is JSON from its first character is read while it arrives: each verdict comes first without its units,
+    then complete. Any other reply may quote the prompt, so that all of it is read before a verdict counts."""
     text, at, begun = "", 0, 0
-    left = {complete: set(range(1, claims + 1)) for complete in (False, True)}
+    said: dict[int, Verdict] = {}
     async for piece in texts:
         text += piece
         found: list[Verdict] = []
-        while (start := _BEGUN.search(text, begun)) is not None:
+        streams = text.lstrip().startswith("{")
+        while streams and (start := _BEGUN.search(text, begun)) is not None:
             begun = start.end()
             found.append(Verdict(int(start[1]), start[2] == "true", complete=False))
         while "}" in piece and (opened := _OBJECT.search(text, at)) is not None:
@@ -230,9 +236,21 @@ async def read_verdicts(texts: AsyncIterator[str], claims: int) -> AsyncGenerato
                 break
             found += filter(None, [_verdict(value)])
         for verdict in found:
-            if verdict.claim in left[verdict.complete]:
-                left[verdict.complete].discard(verdict.claim)
-                yield verdict
+            news = _news(verdict, said.get(verdict.claim))
+            if news is not None and 1 <= verdict.claim <= claims:
+                said[verdict.claim] = news
+                if streams:
+                    yield news
+    for verdict in [] if text.lstrip().startswith("{") else said.values():
+        yield verdict
+
+
+def _news(verdict: Verdict, before: Verdict | None) -> Verdict | None:
+    """What a verdict adds to the one before on the same claim: its units, or that the judge contradicts itself."""
+    if before is None or (verdict.supported == before.supported and verdict.complete > before.complete):
+        return verdict
+    contradicts = before.supported and not verdict.supported
+    return replace(verdict, complete=True) if contradicts else None
 
 
 def _verdict(value: dict[str, Any]) -> Verdict | None:
