@@ -15,7 +15,14 @@ from typing import Final
 from uuid import uuid4
 
 from chapterverse.answering import refusals
-from chapterverse.answering.confidence import DISCLAIMER, answers, confidence_of, level_of, reader_confidence
+from chapterverse.answering.confidence import (
+    DISCLAIMER,
+    ModelSigns,
+    answers,
+    level_of,
+    model_confidence,
+    reader_confidence,
+)
 from chapterverse.answering.followups import accepts, kept_filters, leans, together
 from chapterverse.answering.reading import read_book, read_selection
 from chapterverse.answering.scope import Book, Scope, Selection
@@ -340,9 +347,8 @@ class _Answer:
     def _confidence(self) -> float:
         if self.services.writer.needs_readings:
             return reader_confidence(self.prepared.scope, self.prepared.asked)
-        found = self.prepared.found
-        relevance = found.confidence.max_similarity if found and found.confidence else 1.0
-        return confidence_of(self.prepared.question, self.renderer.sources, relevance, self.gate.counts)
+        quotes = (f"{source.breadcrumb} {source.quote}" for source in self.renderer.sources)
+        return model_confidence(ModelSigns.of(self.prepared.question, quotes, self.gate.counts))
 
     def _turn(self, status: Status, value: float) -> Turn:
         prepared, found = self.prepared, self.prepared.found
