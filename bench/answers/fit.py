@@ -4,7 +4,8 @@
 
 The rows are replays of the recorded answers: as they were written, with a right and with a noisy judge, and half false
 with a noisy judge, because a right judge leaves too few wrong answers. An answer is right if nothing false was shown
-and nothing true was withheld, or a blind reader found it complete.
+and it is complete. A blind reader says so where one has read it; else it is complete if at most a quarter of what is
+true was withheld: of 12 such answers that were read 11 were complete.
 """
 
 import asyncio
@@ -21,6 +22,7 @@ from bench.results import commit
 from chapterverse.answering.confidence import MODEL, ModelSigns, fitted
 from chapterverse.evidence.statement import Statement
 
+MISSING: Final = 0.25  # of the true statements, in an answer that counts as complete
 SIGNS: Final = ("proven", "covered", "replaced")
 
 
@@ -57,7 +59,9 @@ def _is_right(one: Recording, drafts: Sequence[Statement], seen: Replayed) -> bo
     false = {labelled.false for labelled in one.statements if labelled.false} & {draft.text for draft in drafts}
     if any(proven.statement.text in false and not proven.replaced for proven in seen.proven):
         return False
-    return not seen.counts.withheld or valid().get((one.item, one.prompt, digest(seen.text)), False)
+    true = [labelled.statement for labelled in one.statements if labelled.supported]
+    lost = sum(not seen.shows(statement) for statement in true) - seen.counts.replaced
+    return valid().get((one.item, one.prompt, digest(seen.text)), lost <= MISSING * len(true))
 
 
 if __name__ == "__main__":

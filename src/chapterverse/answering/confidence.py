@@ -46,8 +46,8 @@ class ModelSigns:
 
 def model_confidence(signs: ModelSigns) -> float:
     """That a model's answer is right and complete. A verbatim answer to the question is never called low."""
-    value = probability(fitted(MODEL), signs)
-    return round(max(value, _BANDS[-1][0]) if signs.verbatim and signs.covered >= 0.5 else value, 4)
+    least = _BANDS[-1][0] if signs.verbatim and signs.covered >= 0.5 else 0.01  # 0 is for a refusal
+    return round(max(least, probability(fitted(MODEL), signs)), 4)
 
 
 def level_of(value: float) -> ConfidenceLevel:
