@@ -29,9 +29,9 @@ from tests.served import Served, serve
 
 from bench import editions
 from chapterverse import SyncBook
-from chapterverse.config import Settings
 from chapterverse.evaluation.suggestions import Shelf, refresh
 from chapterverse.ingestion.options import SourceOptions
+from chapterverse.settings import Settings
 from chapterverse.wiring import open_services
 
 ROOT = Path(__file__).parents[1]

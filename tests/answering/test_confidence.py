@@ -22,7 +22,7 @@ from chapterverse.answering.confidence import (
     threshold,
 )
 from chapterverse.answering.scope import Book, Selection
-from chapterverse.api.seed_names import _WORDS
+from chapterverse.api.chat.seed_names import _WORDS
 from chapterverse.evaluation.report import LEVELS
 from chapterverse.evidence.gate import Counts
 from chapterverse.models import ConfidenceLevel, SearchResult

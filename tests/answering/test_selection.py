@@ -11,10 +11,10 @@ import pytest
 
 from chapterverse.answering import prepare
 from chapterverse.answering.refusals import OFFER, not_in_selection
+from chapterverse.conversations.turns import Turn
 from chapterverse.errors import ValidationFailed
 from chapterverse.models import ChatRequest, SelectedTextCitation
 from chapterverse.services import Services
-from chapterverse.turns import Turn
 from tests.answering.asking import (
     ask,
     check_markers,

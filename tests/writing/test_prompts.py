@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from chapterverse.conversations.turns import Turn
 from chapterverse.models import SearchFilters
-from chapterverse.turns import Turn
 from chapterverse.writing import prompts
 from chapterverse.writing.agent import _PARAMETERS
 from chapterverse.writing.messages import render_history
