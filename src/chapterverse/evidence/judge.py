@@ -120,11 +120,17 @@ class ModelJudge:
     extra: dict[str, Any] = field(default_factory=dict)  # more fields of the request, as the model wants them
     seconds: float = JUDGE_SECONDS
     _structured: bool = True  # False once the model refused `response_format`
-    _client: httpx2.AsyncClient | None = None
-    _last: LastCall = field(init=False)
+    _client: httpx2.AsyncClient = field(init=False, repr=False)
+    _last: LastCall = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Its last call is watched from the start."""
+        """Nothing connects yet; the last call is watched from the start."""
+        self._client = httpx2.AsyncClient(
+            # A server of one's own may want no key, and a header without one is refused by our own client.
+            headers={"Authorization": f"Bearer {self.api_key}"} if self.api_key else {},
+            timeout=httpx2.Timeout(self.seconds, connect=CONNECT_SECONDS),
+            limits=LIMITS,
+        )
         self._last = LastCall(self._ask_server)
 
     async def verdicts(self, case: JudgeRequest, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
@@ -141,10 +147,14 @@ class ModelJudge:
                         yield verdict
             if not answered:
                 raise JudgeFailed("the judge gave no verdict that can be read")
-        except (JudgeFailed, TimeoutError, httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as fault:
-            failure = _translated(fault)
+        except JudgeFailed as failure:
             self._last.failed(f"The last check of an answer failed: {failure}.")
-            raise failure from (fault.__cause__ if failure is fault else fault)
+            raise
+        except (TimeoutError, httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as fault:
+            late = isinstance(fault, TimeoutError)
+            why = "did not answer in time" if late else f"cannot be reached: {type(fault).__name__}"
+            self._last.failed(f"The last check of an answer failed: the judge {why}.")
+            raise JudgeFailed(f"the judge {why}") from fault
 
     async def _reply(self, case: JudgeRequest, open_calls: AsyncExitStack) -> httpx2.Response:
         response = await open_calls.enter_async_context(self._call(case, structured=self._structured))
@@ -165,7 +175,7 @@ class ModelJudge:
     async def _ask_server(self) -> None:
         """Costs no paid tokens."""
         try:
-            response = await self._connected().get(f"{self.base_url.rstrip('/')}/models")
+            response = await self._client.get(f"{self.base_url.rstrip('/')}/models")
             # A server without a list of its models is still a server.
             if response.status_code != 404 and (response.is_error or not isinstance(response.json()["data"], list)):
                 raise AgentUnavailable(f"The judge's server answered HTTP {response.status_code}.")
@@ -177,19 +187,7 @@ class ModelJudge:
     async def close(self) -> None:
         """Close the connections."""
         await self._last.close()
-        if self._client is not None:
-            await self._client.aclose()
-            self._client = None
-
-    def _connected(self) -> httpx2.AsyncClient:
-        if self._client is None:
-            self._client = httpx2.AsyncClient(
-                # A server of one's own may want no key, and a header without one is refused by our own client.
-                headers={"Authorization": f"Bearer {self.api_key}"} if self.api_key else {},
-                timeout=httpx2.Timeout(self.seconds, connect=CONNECT_SECONDS),
-                limits=LIMITS,
-            )
-        return self._client
+        await self._client.aclose()
 
     def _call(self, case: JudgeRequest, *, structured: bool) -> AbstractAsyncContextManager[httpx2.Response]:
         body: dict[str, Any] = {
@@ -202,15 +200,7 @@ class ModelJudge:
             **self.extra,
         }
         sent = {name: value for name, value in body.items() if value is not None}
-        return self._connected().stream("POST", f"{self.base_url.rstrip('/')}/chat/completions", json=sent)
-
-
-def _translated(fault: Exception) -> JudgeFailed:
-    if isinstance(fault, JudgeFailed):
-        return fault
-    if isinstance(fault, TimeoutError):
-        return JudgeFailed("the judge did not answer in time")
-    return JudgeFailed(f"the judge cannot be reached: {type(fault).__name__}")
+        return self._client.stream("POST", f"{self.base_url.rstrip('/')}/chat/completions", json=sent)
 
 
 async def read_verdicts(texts: AsyncIterator[str], claims: int) -> AsyncGenerator[Verdict, None]:

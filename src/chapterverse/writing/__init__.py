@@ -51,7 +51,7 @@ WriterEvent = Statement | Proven | Finished
 class Writer(Protocol):
     """Turns a task into statements. What it yields as `Proven` is shown as it is; a `Statement` must be proven.
 
-    A writer without words of its own inherits `rewrite` and `name_subject`."""
+    A writer without words of its own inherits `rewrite` and `ask`."""
 
     @property
     def name(self) -> str:
@@ -74,8 +74,8 @@ class Writer(Protocol):
         """A follow-up as a question that stands alone, empty if there is none, and what that took."""
         return "", Finished()
 
-    async def name_subject(self, questions: Sequence[str]) -> str:
-        """What questions are about, in a few words; empty if it cannot say."""
+    async def ask(self, instructions: str, text: str) -> str:
+        """One line in its own words; empty if it cannot say."""
         return ""
 
     async def probe(self) -> None:
