@@ -238,7 +238,7 @@ class _Answer:
             self.generation_ms = _since(started) if shown is not None else 0.0
         if refusal is None:
             refusal = None if self.gate.counts.shown else self._refusal()
-            if (versions := self.renderer.versions_told()) is not None:
+            if (versions := self.renderer.name_versions()) is not None:
                 self.text.append(versions.content)
                 yield versions
         if refusal is not None:

@@ -72,8 +72,12 @@ class Known:
     def __init__(self, evidence: Evidence) -> None:
         units = evidence.all_units()
         places = [text for passage in evidence.passages for text in (passage.place, passage.lead)]
-        texts = [evidence.question, *places, *(text for unit in units for text in (unit.text, unit.head, unit.told))]
-        self._text = f" {_plain(' '.join(dict.fromkeys(texts)))} "  # most units are told as they stand
+        texts = [
+            evidence.question,
+            *places,
+            *(text for unit in units for text in (unit.text, unit.head, unit.model_text)),
+        ]
+        self._text = f" {_plain(' '.join(dict.fromkeys(texts)))} "  # most units are shown as they stand
         self._tokens = {form for token in set(_TOKEN.findall(self._text)) for form in _forms(token)}
 
     @cached_property

@@ -252,7 +252,7 @@ class Gate:
             named = _cited(statement, self._evidence, whole, 0.5 + NAMED_SHARE)
         units = [unit for unit in named if unit.ref not in self._shown and self._fits(unit, statement)][:QUOTED_UNITS]
         units = self._understandable(units)
-        if not units or sum(len(unit.told) for unit in units) > QUOTED_CHARS:
+        if not units or sum(len(unit.model_text) for unit in units) > QUOTED_CHARS:
             return None
         shape: Shape = "item" if statement.shape == "item" else "paragraph"
         quoted = [unit for unit in units if unit.kind != "code"]
@@ -267,7 +267,7 @@ class Gate:
         """Whether a unit speaks of what was asked, or says nearly what the statement says."""
         passage = self._evidence.passages[unit.ref.passage - 1]
         asked = stems(self._evidence.question)
-        own = stems(unit.told if unit.kind == "code" else f"{unit.head} {unit.told}")
+        own = stems(unit.model_text if unit.kind == "code" else f"{unit.head} {unit.model_text}")
         covered = len(asked & (own | stems(passage.breadcrumb))) * 2 >= len(asked)
         return bool(asked & own) and (covered or _share(statement.text, unit) >= 0.3)
 
@@ -312,7 +312,7 @@ class JudgeQueue:
         named, is_absence = self._evidence.units_of(statement.named), speaks_of_absence(statement.text)
         shown: Sequence[IssuedUnit] = self._evidence.around(named)
         if not named or is_absence:  # the judge sees all units; the best passages come first
-            shown = fitting(self._evidence.all_units(), lambda unit: len(unit.told), MAX_EVIDENCE_CHARS)
+            shown = fitting(self._evidence.all_units(), lambda unit: len(unit.model_text), MAX_EVIDENCE_CHARS)
         proof: asyncio.Future[Proven | None] = asyncio.get_running_loop().create_future()
         self._undecided.add(proof)
         proof.add_done_callback(self._undecided.discard)
@@ -432,18 +432,18 @@ def _cited(statement: Statement, evidence: Evidence, units: Sequence[IssuedUnit]
 def _share(text: str, unit: IssuedUnit) -> float:
     """The share of a text's content stems that a unit has."""
     wanted = stems(text)
-    return len(wanted & stems(f"{unit.head} {unit.told}")) / len(wanted) if wanted else 0.0
+    return len(wanted & stems(f"{unit.head} {unit.model_text}")) / len(wanted) if wanted else 0.0
 
 
 def _by_words(units: Sequence[IssuedUnit]) -> dict[str, IssuedUnit]:
     """The units that can be understood alone by their words; the first counts. A row is told with its columns."""
     own = [unit for unit in reversed(units) if unit.kind == "row" or not unit.head]
-    return {comparable(without_mark(unit.told)): unit for unit in own}
+    return {comparable(without_mark(unit.model_text)): unit for unit in own}
 
 
 def _as_sentence(unit: IssuedUnit) -> str:
     """A unit's words on one line, with the line that introduces them."""
-    said = " ".join((without_mark(unit.text) if unit.kind != "row" else unit.told).split())
+    said = " ".join((without_mark(unit.text) if unit.kind != "row" else unit.model_text).split())
     if unit.kind == "row" or not unit.head:
         return said
     return f"{' '.join(without_mark(unit.head).split())} {said}"

@@ -256,8 +256,8 @@ def _verdict(value: dict[str, Any]) -> Verdict | None:
 async def _content(response: httpx2.Response, usage: JudgeUsage, case: JudgeRequest) -> AsyncGenerator[str, None]:
     """The text of a reply as it arrives. Tokens are estimated until the server has counted them."""
     size, chars, counted = 0, len(PROMPT) + len(case.message()), 0
-    told = chars // 4  # of this call, in `usage`
-    usage.tokens += told
+    noted = chars // 4  # of this call, in `usage`
+    usage.tokens += noted
     async with aclosing(_bodies(response)) as bodies:
         async for body in bodies:
             size += len(body)
@@ -265,8 +265,8 @@ async def _content(response: httpx2.Response, usage: JudgeUsage, case: JudgeRequ
                 raise JudgeFailed("the judge's reply is too long")
             text, tokens = _read(body)
             chars, counted = chars + len(text), tokens or counted
-            usage.tokens += (counted or chars // 4) - told
-            told = counted or chars // 4
+            usage.tokens += (counted or chars // 4) - noted
+            noted = counted or chars // 4
             yield text
 
 

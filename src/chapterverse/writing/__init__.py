@@ -27,7 +27,7 @@ class Reading:
     answers: float  # logit that the passage answers the question
     score: float  # decides the order: the same, less what the search and the kind of page say against it
     units: Mapping[int, float] = field(default_factory=dict)  # logit of each unit, by its start
-    told: frozenset[int] = frozenset()  # starts of the units that the last answer marked
+    shown_before: frozenset[int] = frozenset()  # starts of the units that the last answer marked
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,7 @@ async def _cut(task: Task, passage: IssuedPassage, reading: Reading) -> Proven |
                     less = max(0.0, reading.score - its.score)
                     scores = {**{start: score - less for start, score in its.units.items()}, **scores}
     seen = {unit.start for unit in passage.units if any(unit.text in turn.response for turn in task.history)}
-    fresh = {start: score for start, score in scores.items() if start not in reading.told}
+    fresh = {start: score for start, score in scores.items() if start not in reading.shown_before}
     for known in (scores, fresh):
         whole = cut_excerpt(passage, known, task.question, heading, fill=chunk is not None, seen=seen)
         if whole is None or not _seen(task, whole):
@@ -108,5 +108,5 @@ def _seen(task: Task, excerpt: Proven) -> bool:
 
 def _repeats(task: Task, excerpt: Proven) -> bool:
     """Whether an excerpt would be the last answer again: it marks nothing else."""
-    told = frozenset[int]().union(*(reading.told for reading in task.readings))
-    return {unit.start for unit in excerpt.highlights} <= told
+    before = frozenset[int]().union(*(reading.shown_before for reading in task.readings))
+    return {unit.start for unit in excerpt.highlights} <= before
