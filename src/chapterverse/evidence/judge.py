@@ -186,7 +186,6 @@ class ModelJudge:
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._last.close()
         await self._client.aclose()
 
     def _call(self, case: JudgeRequest, *, structured: bool) -> AbstractAsyncContextManager[httpx2.Response]:

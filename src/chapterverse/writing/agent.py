@@ -265,6 +265,7 @@ class AgentWriter:
         except (TimeoutError, *VENDOR_FAULTS) as fault:
             log.info("the model was asked for one line and did not answer: %s", type(fault).__name__)
             return "", Finished(llm_calls=1)
+        self.last.worked()
         said = " ".join(str(run.final_output).split()).strip("\"'“”")
         return said, Finished(progress.tokens, progress.written, progress.calls)
 
@@ -285,7 +286,6 @@ class AgentWriter:
 
     async def close(self) -> None:
         """Close the connections."""
-        await self.last.close()
         await self.client.close()
 
     async def _try(self, progress: _Progress, end: float) -> AsyncGenerator[WriterEvent, None]:
@@ -354,11 +354,13 @@ async def _search(context: ToolContext[_Progress], arguments: str) -> str:
     """The tool. What goes wrong is told to the model, which can then answer from what it has."""
     progress = context.context
     assert progress.task and progress.task.search, "without a search there is no tool"
+    asked = ""
     try:
         given = {key: value for key, value in json.loads(arguments).items() if value not in (None, {})}
+        asked = str(given.get("query", ""))
         request = RetrievalRequest.model_validate(given)
     except (ValueError, AttributeError):
-        return tool_error("", f"query must be a text, top_k a number from 1 to {MAX_TOP_K}, filters known fields")
+        return tool_error(asked, f"query must be a text, top_k a number from 1 to {MAX_TOP_K}, filters known fields")
     try:
         passages = await progress.task.search(request)
     except ChapterverseError as failure:
