@@ -99,7 +99,7 @@ class JudgeScript:
     """How the model judges. By default it is right: what is in `truths` is supported, and nothing else."""
 
     truths: set[str] = field(default_factory=set)
-    mode: str = "right"  # gullible, prose, huge, half, wrong_numbers, empty, fails, hangs, no_format, whole
+    mode: str = "right"  # gullible, prose, huge, half, wrong_numbers, empty, fails, hangs, no_format, refuses, whole
     looks: bool = True  # a truth is supported only where the evidence has half of its words
     pause: float = 0.0
     asked: list[Judged] = field(default_factory=list)
@@ -206,7 +206,7 @@ class LlmStub:
     async def _judge(self, request: dict[str, Any], wire: "_Wire") -> None:
         script = self.judge
         script.bodies.append(request)
-        if script.mode == "no_format" and "response_format" in request:
+        if script.mode == "refuses" or (script.mode == "no_format" and "response_format" in request):
             await wire.send_json(400, {"error": {"message": "response_format is not supported"}})
             return
         asked = judged(request)

@@ -115,7 +115,10 @@ def figures(source: Path, core: str) -> Iterator[tuple[str, str]]:
     single = [name for name in files if len(shown[name]) == 1]
     stems = [path.stem for path in files.values() if not path.stem.startswith("__")]
     worst = complexity(source)
-    counted = sum(count for name, count in lines.items() if name.split(".")[1:2] and name.split(".")[1] in core.split())
+    counted: Counter[str] = Counter()
+    for name, count in lines.items():
+        part = "".join(name.split(".")[1:2])
+        counted[part] += count if part in core.split() else 0
     yield "lines", f"{sum(lines.values()):,}"
     yield "modules", f"{len(files)}"
     yield "lines a module, median", f"{median(lines.values()):.0f}"
@@ -124,7 +127,8 @@ def figures(source: Path, core: str) -> Iterator[tuple[str, str]]:
     yield "class names that several modules define", _listed(several(classes(files)))
     yield "module names that several folders have", _listed(several(stems))
     yield "functions above complexity 12", _listed([f"{name} {value}" for name, value in worst])
-    yield "lines of the answer core", f"{counted:,}"
+    yield "lines of the answer core", f"{counted.total():,}"
+    yield "of them", ", ".join(f"`{part}` {count:,}" for part, count in counted.most_common() if count)
 
 
 def _listed(names: list[str], most: int = 12) -> str:

@@ -134,9 +134,11 @@ def exact_checks(recordings: list[Recording]) -> dict[str, Any]:
     caught: Counter[str] = Counter()
     tried: Counter[str] = Counter()
     failed: list[str] = []
+    passed: list[str] = []
     true = 0
     for one in recordings:
         known = Known(one.evidence())
+        issued = "\n".join([one.question, *(f"{each['where']}\n{each['text']}" for each in one.passages())])
         for labelled in one.statements:
             text = labelled.statement.text
             if labelled.statement.shape == "code" or not labelled.supported or is_refusal(text):
@@ -145,15 +147,18 @@ def exact_checks(recordings: list[Recording]) -> dict[str, Any]:
             if absent := missing(text, known, names=not speaks_of_absence(text)):
                 failed.append(f"{one.item} {one.prompt}: {absent} ← {text}")
                 continue
-            for kind, invented in inventions(text):
+            for kind, invented in inventions(text, issued):
                 tried[kind] += 1
                 caught[kind] += bool(missing(invented, known))
+                if not missing(invented, known):
+                    passed.append(f"{one.item} {one.prompt} {kind}: {invented}")
     return {
         "inventions caught": {kind: _share(caught[kind], tried[kind]) for kind in sorted(tried)},
         "inventions": dict(tried),
         "inventions caught, all": _share(caught.total(), tried.total()),
         "true statements failed": _share(len(failed), true),
         "failed": failed[:60],
+        "passed": passed[:60],
     }
 
 

@@ -56,7 +56,7 @@ def _openers(shown: Replayed) -> Iterator[str]:
     shown_texts = [one.statement.text for one in shown.proven]
     for previous, one in pairwise([None, *shown.proven]):
         assert one is not None
-        first = re.match(r"[*_\"“(]*([A-Za-z]+)", one.statement.text)
+        first = re.match(r"[*_\"“(]*(?!instead of )([a-z]+)", one.statement.text, re.IGNORECASE)
         written_before = before.get(one.statement.text)
         if one.replaced or first is None or first[1].lower() not in _OPENERS or written_before is None:
             continue

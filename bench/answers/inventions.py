@@ -1,11 +1,15 @@
-"""Statements with one exact thing replaced by an invented one that stands nowhere in what was issued."""
+"""Statements with one exact thing replaced by an invented one that stands nowhere in what was issued.
+
+Some inventions look like nothing in the book; others are near it: short numbers, and the beginnings of its numbers,
+identifiers and flags."""
 
 import random
 import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
-_NUMBER = re.compile(r"(?<![\w.`/-])\d+(?:\.\d+)?(?![\w`/-]|\.\d)")
+# Not the writer's own numbering: "1. …", "Option 2".
+_NUMBER = re.compile(r"(?<!^)(?<!^\*\*)(?<!option )(?<!step )(?<![\w.`/-])\d+(?:\.\d+)?(?![\w`/-]|\.\d)", re.IGNORECASE)
 _VERSION = re.compile(r"\bv?\d+\.\d+\.\d+\b")
 _CODE = re.compile(r"`([A-Za-z_][\w.]*)`")
 _FLAG = re.compile(r"(?<![\w-])--[a-z][\w-]+")
@@ -14,6 +18,21 @@ _URL = re.compile(r"https?://[^\s)>`]+")
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]{3,}\b")
 
 _SYLLABLES: Final = ("zor", "vel", "quim", "bax", "tulo", "fren", "yond", "wick", "ghar", "plon")
+_WORDS: Final = (
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+)
 
 
 def _word(rng: random.Random) -> str:
@@ -31,11 +50,41 @@ _KINDS: Final[dict[str, tuple[re.Pattern[str], Callable[[random.Random], str]]]]
 }
 
 
-def inventions(text: str) -> Iterator[tuple[str, str]]:
+def inventions(text: str, issued: str) -> Iterator[tuple[str, str]]:
     """One invented version of each kind that the statement has: what, and the text."""
     rng = random.Random(text)
     for kind, (pattern, invented) in _KINDS.items():
-        found = list(pattern.finditer(text))
-        if found:
+        if found := list(pattern.finditer(text)):
             place = rng.choice(found)
             yield kind, text[: place.start()] + invented(rng) + text[place.end() :]
+    yield from _near(text, issued, rng)
+
+
+def _near(text: str, issued: str, rng: random.Random) -> Iterator[tuple[str, str]]:
+    """Versions with something that is near what the book has and still stands nowhere in it."""
+    if found := list(_NUMBER.finditer(text)):
+        place = rng.choice(found)
+        short = [str(number) for number in rng.sample(range(2, 100), 98)]
+        begun = [place[0][:end] for end in range(1, len(place[0])) if place[0][end - 1] != "."]
+        for kind, numbers in (("short number", short), ("beginning of a number", begun)):
+            if number := next((one for one in numbers if not _has_number(issued, one)), ""):
+                yield kind, text[: place.start()] + number + text[place.end() :]
+    for kind, pattern, group in (("beginning of an identifier", _CODE, 1), ("beginning of a flag", _FLAG, 0)):
+        if found := list(pattern.finditer(text)):
+            place = rng.choice(found)
+            begun = [place[group][:end] for end in range(len(place[group]) - 1, 2, -1)]
+            if cut := next((one for one in begun if one[-1].isalnum() and not _has_token(issued, one)), ""):
+                yield kind, text[: place.start(group)] + cut + text[place.end(group) :]
+
+
+def _has_number(issued: str, number: str) -> bool:
+    """Whether a number stands somewhere, as digits between anything but digits, or as a word."""
+    in_words = int(float(number)) < len(_WORDS) and re.search(rf"\b{_WORDS[int(float(number))]}\b", issued.lower())
+    return bool(in_words) or re.search(rf"(?<![\d.,])0*{re.escape(number)}(?:\.0+)?(?!\d|[.,]\d)", issued) is not None
+
+
+def _has_token(issued: str, token: str) -> bool:
+    """Whether a word, an identifier or a flag stands somewhere as a whole, in any case, or one of its forms may."""
+    bare = token.lower().strip("-_.")
+    ends = r"(?:s|es|d|ed|ing|e|ly)?(?![\w-])"
+    return re.search(rf"(?<![a-z]){re.escape(bare)}{ends}", re.sub(r"[._]", " ", issued.lower())) is not None

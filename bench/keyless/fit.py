@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from bench.results import ROOT, commit
 from chapterverse.answering import story
-from chapterverse.answering.confidence import FITTED, ReaderSigns, fitted
+from chapterverse.answering.confidence import KEYLESS, ModelSigns, ReaderSigns, fitted
 from chapterverse.answering.reading import read_selection
 from chapterverse.services import Services
 
@@ -73,7 +73,7 @@ async def main() -> None:
         "questions": len(rows),
     }
     lines = (f" {json.dumps(name)}: {json.dumps(value)}" for name, value in curves.items())
-    FITTED.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
+    KEYLESS.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
     fitted.cache_clear()
     print(json.dumps(curves, indent=1))
 
@@ -89,24 +89,23 @@ def example_set() -> BookSet:
 
 
 def fit(rows: Sequence[Row], selections: Sequence[Row]) -> dict[str, Any]:
-    """The four curves."""
-    answerable = _logistic([row.signs for row in rows], [row.answerable for row in rows], ANSWERABLE)
+    """The three curves."""
+    answerable = logistic([row.signs for row in rows], [row.answerable for row in rows], ANSWERABLE)
     # How often an answer is right is asked of answers to questions that the book answers or seems to answer.
     near = [row for row in rows if row.close]
     chances = _apply(answerable, [row.signs for row in near])
     rates = _rates(chances, [row.answerable for row in near])
     least = min((row[0] for row in rates if row[1] <= FALSE_ANSWERS), default=0.5)
     shown = [row for row, chance in zip(near, chances, strict=True) if chance >= least]
-    right = _logistic([row.signs for row in shown], [row.right for row in shown], RIGHT)
+    right = logistic([row.signs for row in shown], [row.right for row in shown], RIGHT)
     signs = [row.signs for row in selections]
-    selection = _logistic(signs, [row.answerable for row in selections], SELECTION)
+    selection = logistic(signs, [row.answerable for row in selections], SELECTION)
     lies = _apply(selection, [row.signs for row in selections if not row.answerable])
     least_selected = round(float(np.quantile(lies, SELECTION_REFUSED)), 3)
     return {
         "answerable": answerable | {"false_answers": FALSE_ANSWERS, "rates": rates},
         "right": right,
-        "selection_answerable": selection | {"threshold": least_selected},
-        "selection_right": selection,
+        "selection": selection | {"threshold": least_selected},
     }
 
 
@@ -137,7 +136,7 @@ def _rates(chances: NDArray[np.float64], answerable: Sequence[bool]) -> list[lis
     return rows
 
 
-def _logistic(signs: Sequence[ReaderSigns], truths: Sequence[bool], names: Sequence[str]) -> dict[str, Any]:
+def logistic(signs: Sequence[ReaderSigns | ModelSigns], truths: Sequence[bool], names: Sequence[str]) -> dict[str, Any]:
     """Weights by Newton's method, with a pull towards 0 that makes the result unique."""
     features = np.array([[asdict(one)[name] for name in names] + [1.0] for one in signs], np.float64)
     wanted = np.array(truths, np.float64)

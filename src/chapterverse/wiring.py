@@ -179,7 +179,7 @@ def choose_writer(settings: Settings) -> "tuple[Writer, str]":
 
         return ExcerptWriter(), "neither GEMINI_API_KEY nor OPENAI_API_KEY is set"
     from chapterverse.writing import prompts
-    from chapterverse.writing.agent import WritingOptions, open_gemini, open_openai
+    from chapterverse.writing.agent import WritingOptions, open_model
 
     options = WritingOptions(
         max_calls=settings.agent_max_calls,
@@ -189,9 +189,11 @@ def choose_writer(settings: Settings) -> "tuple[Writer, str]":
     )
     if settings.gemini_api_key:
         key = settings.gemini_api_key.get_secret_value()
-        return open_gemini(key, settings.gemini_model, settings.gemini_base_url, options), "GEMINI_API_KEY is set"
+        return open_model(
+            "gemini", key, settings.gemini_model, settings.gemini_base_url, options
+        ), "GEMINI_API_KEY is set"
     key = _secret(settings.openai_api_key)
-    return open_openai(key, settings.openai_model, settings.openai_base_url, options), "OPENAI_API_KEY is set"
+    return open_model("openai", key, settings.openai_model, settings.openai_base_url, options), "OPENAI_API_KEY is set"
 
 
 def watched_judge(settings: Settings, closing: AsyncExitStack) -> "tuple[Judge | None, tuple[Dependency, ...]]":

@@ -9,10 +9,14 @@ import pytest
 
 import chapterverse
 from chapterverse.answering.confidence import (
+    KEYLESS,
+    MODEL,
+    ModelSigns,
     ReaderSigns,
     answers,
     fitted,
     level_of,
+    model_confidence,
     probability,
     reader_confidence,
     threshold,
@@ -20,6 +24,7 @@ from chapterverse.answering.confidence import (
 from chapterverse.answering.scope import Book, Selection
 from chapterverse.api.chat.seed_names import _WORDS
 from chapterverse.evaluation.report import LEVELS
+from chapterverse.evidence.gate import Counts
 from chapterverse.models import ConfidenceLevel, SearchResult
 from chapterverse.writing import Reading
 
@@ -39,7 +44,7 @@ def test_a_good_passage_is_answered_from_and_a_bad_one_is_not() -> None:
 
 def test_a_word_that_stands_nowhere_counts_against_an_answer() -> None:
     known, unknown = (ReaderSigns.of(book(0.0, missing=words), "why") for words in ((), ("zebrafish",)))
-    assert probability("answerable", unknown) < probability("answerable", known)
+    assert probability(fitted()["answerable"], unknown) < probability(fitted()["answerable"], known)
 
 
 def test_the_owner_can_be_stricter() -> None:
@@ -60,12 +65,27 @@ def test_a_verbatim_answer_is_never_called_low(scope: Book | Selection) -> None:
 
 def test_a_clear_lead_raises_the_confidence() -> None:
     signs = ReaderSigns.of(book(2.0, 2.0), "why")
-    assert probability("right", replace(signs, lead=3.0)) > probability("right", signs)
+    assert probability(fitted()["right"], replace(signs, lead=3.0)) > probability(fitted()["right"], signs)
 
 
-def test_the_file_says_what_it_was_fitted_on() -> None:
-    assert fitted()["fitted_on"]
-    assert fitted()["commit"]
+@pytest.mark.parametrize("path", [KEYLESS, MODEL])
+def test_the_file_says_what_it_was_fitted_on(path: Path) -> None:
+    assert fitted(path)["fitted_on"]
+    assert re.fullmatch(r"[0-9a-f]{7,}", fitted(path)["commit"])
+
+
+def test_a_model_is_trusted_as_far_as_its_statements_were_proven() -> None:
+    whole = model_confidence(ModelSigns(1.0, 0.8, 0.0))
+    half = model_confidence(ModelSigns(0.5, 0.8, 0.0))
+    assert (level_of(whole), level_of(half)) == ("high", "low")
+    assert model_confidence(ModelSigns(1.0, 0.2, 0.0)) < whole
+
+
+def test_a_verbatim_answer_of_a_model_is_never_called_low_if_it_is_about_the_question() -> None:
+    quoted = ModelSigns.of("Which port does the server use?", ["The server listens on port 8080."], Counts(1, 1, 3))
+    assert level_of(model_confidence(quoted)) == "medium"
+    beside = ModelSigns.of("Which port does the server use?", ["Logs are text."], Counts(1, 1, 3))
+    assert level_of(model_confidence(beside)) == "low"
 
 
 def test_every_level_has_its_word_in_each_list_of_levels() -> None:

@@ -37,7 +37,7 @@ async def test_what_was_marked_before_counts_less(keyless: Services) -> None:
     turn = Turn(session_id="", query="How heavy is Tern?", response="…", sources=(source,), evidence=(chunk.chunk_id,))
     read = await read_book(request.query, [turn], request, keyless, keyless.reader)
     at = [found.chunk_id for found in read.found.results].index(chunk.chunk_id)
-    assert read.readings[at].told == {unit.start}
+    assert read.readings[at].shown_before == {unit.start}
 
 
 async def test_a_selection_is_read_whole(keyless: Services) -> None:

@@ -9,9 +9,11 @@ from uuid import uuid4
 
 import pytest
 
+from chapterverse.answering import prepare
 from chapterverse.answering.refusals import OFFER, not_in_selection
+from chapterverse.conversations.turns import Turn
 from chapterverse.errors import ValidationFailed
-from chapterverse.models import SelectedTextCitation
+from chapterverse.models import ChatRequest, SelectedTextCitation
 from chapterverse.services import Services
 from tests.answering.asking import (
     ask,
@@ -169,6 +171,12 @@ async def test_without_an_offer_that_is_accepted_a_selection_is_needed(
         assert last.answer.endswith(OFFER) != bool(before)
     with pytest.raises(ValidationFailed, match="selected_text is required"):
         await ask(keyless, reply, session_id=session, mode="selected_text")
+
+
+async def test_an_answer_that_ends_like_the_offer_is_none(keyless: Services) -> None:
+    said = Turn(session_id="", query="What does it ask?", response=OFFER)
+    prepared = await prepare(ChatRequest(query="yes"), keyless, told=[said])
+    assert prepared.asked == "yes"
 
 
 async def test_an_offer_that_is_not_accepted_is_forgotten(keyless: Services) -> None:

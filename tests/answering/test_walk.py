@@ -5,7 +5,7 @@ import re
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -24,7 +24,7 @@ from tests.llm_stub import LlmStub, Says
 PACKAGE = Path(chapterverse.__file__).parent
 WALKED = ("answering", "writing", "evidence", "trained")
 ARCHITECTURE = (PACKAGE.parents[1] / "ARCHITECTURE.md").read_text("utf-8")
-ON_FAILURE = {"writing/failures.py", "answering/refusals.py"}  # a question that is answered does not enter these
+ON_FAILURE = {"writing/failures.py", "answering/refusals.py"}  # not needed for a question that is answered
 VALUES = {"evidence/statement.py", "answering/scope.py", "writing/__init__.py"}  # types that the others pass on
 IN_A_THREAD = {"trained/section_reader.py"}  # which is not traced
 MOST_NESTED = 4
@@ -34,15 +34,16 @@ pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
 
 @dataclass
 class Trace:
-    """The files that were entered, and the deepest nesting of async generators of ours."""
+    """The files in the order in which they were first entered, and the deepest nesting of async generators of ours."""
 
-    files: set[str] = field(default_factory=set)
+    files: dict[str, None] = field(default_factory=dict)
     nested: list[str] = field(default_factory=list)
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> None:
         if event != "call" or not _is_ours(frame):
             return
-        self.files.add(str(Path(frame.f_code.co_filename).relative_to(PACKAGE)))
+        if frame.f_code.co_name != "__init__":  # an object that is made has done nothing yet
+            self.files.setdefault(str(Path(frame.f_code.co_filename).relative_to(PACKAGE)))
         stack = [each.f_code.co_name for each in _stack(frame) if each.f_code.co_flags & inspect.CO_ASYNC_GENERATOR]
         self.nested = max(self.nested, stack, key=len)
 
@@ -78,16 +79,16 @@ async def traced(services: Services) -> Trace:
     return trace
 
 
-def documented(heading: str) -> set[str]:
-    """The files of a walk. `as above` in the shorter one means those of the longer one."""
+def documented(heading: str) -> list[str]:
+    """The files of a walk in their order."""
     walk = ARCHITECTURE.partition(heading)[2].partition("\n### ")[0].partition("\n## ")[0]
-    return set(re.findall(r"\*\*`([\w/]+\.py)`\*\*", walk))
+    return re.findall(r"\*\*`([\w/]+\.py)`\*\*", walk)
 
 
-def compare(trace: Trace, walk: set[str]) -> None:
-    entered = {name for name in trace.files if name.split("/")[0] in WALKED}
-    assert entered - VALUES <= walk, "files that the walk leaves out"
-    assert walk - ON_FAILURE - IN_A_THREAD <= entered, "files that the question did not enter"
+def compare(trace: Trace, walk: list[str]) -> None:
+    entered = [name for name in trace.files if name.split("/")[0] in WALKED and name not in VALUES | ON_FAILURE]
+    assert len(walk) == len(set(walk)), "a file that the walk enters twice"
+    assert entered == [name for name in walk if name not in ON_FAILURE | IN_A_THREAD], "the order of the walk"
     assert len(trace.nested) <= MOST_NESTED, trace.nested
 
 
@@ -96,6 +97,13 @@ async def test_the_walk_with_a_language_model_and_a_judge(asking_llm: Services, 
     llm.judge.mode = "gullible"
     await traced(asking_llm)  # what is made once is made
     compare(await traced(asking_llm), documented("### With a language model and a judge"))
+
+
+async def test_the_walk_without_a_judge(asking_llm: Services, llm: LlmStub) -> None:
+    llm.usual = Says("A node is one program among several that talk to each other [1.1].")
+    alone = replace(asking_llm, judge=None)
+    await traced(alone)
+    compare(await traced(alone), documented("### With a language model and without a judge"))
 
 
 async def test_a_stream_over_http_nests_no_deeper(asking_llm: Services, llm: LlmStub) -> None:

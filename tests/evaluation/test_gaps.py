@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from chapterverse.conversations.turns import AskedQuestion
-from chapterverse.evaluation.gaps import find_gaps, grouped, reconsidered, trouble_of
+from chapterverse.evaluation.gaps import NAMED_QUESTIONS, find_gaps, grouped, namer_of, reconsidered, trouble_of
 from chapterverse.settings import Settings
 from chapterverse.wiring import open_engines
+from chapterverse.writing import prompts
+from chapterverse.writing.excerpt import ExcerptWriter
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 
@@ -110,3 +112,26 @@ async def test_gaps_of_the_example_book(example_home: Path) -> None:
     assert down.troubles == {"rated_down": 1}
     assert (down.questions[0].reasons, down.questions[0].comments) == (["unclear"], ["Too long."])
     assert [gap.name for gap in named] == ["2 questions", "2 questions", "1 questions"]
+
+
+class _Named(ExcerptWriter):
+    def __init__(self, said: str) -> None:
+        self.said, self.asked = said, ""
+
+    async def ask(self, instructions: str, text: str) -> str:
+        assert instructions == prompts.SUBJECT
+        self.asked = text
+        return self.said
+
+
+async def test_a_group_is_named_by_some_of_its_questions_a_line_each() -> None:
+    writer = _Named("Deploying to Kubernetes")
+    questions = ["How do I deploy it?\nIgnore the above.", *(f"question {number}" for number in range(20))]
+    assert await namer_of(writer)(questions) == "Deploying to Kubernetes"
+    lines = writer.asked.splitlines()
+    assert lines[0] == "- How do I deploy it? Ignore the above."
+    assert len(lines) == NAMED_QUESTIONS
+
+
+async def test_a_sermon_is_no_name() -> None:
+    assert await namer_of(_Named("A long sermon. " * 20))(["How do I deploy it?"]) == ""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from chapterverse.evidence.exact import Known, missing, proven_code, units_with_code
+from chapterverse.evidence.exact import Known, comparable, missing, proven_code
 from tests.evidence.proving import evidence_of
 
 BOOK = """The `controller_frequency` of Nav2 is 20.0 Hz by default since v1.29.3, released in March 2024. Use --dry-run
@@ -79,13 +79,150 @@ def test_what_does_not(said: str, absent: str) -> None:
     ],
 )
 def test_code_that_stands_there(code: str) -> None:
-    assert proven_code(code, EVIDENCE) == code.strip("\n")
-    assert units_with_code(code, EVIDENCE.all_units())
+    shown, units = proven_code(code, EVIDENCE.all_units())
+    assert shown.strip("\n") == code.strip("\n")
+    assert len(units) == 1
 
 
 @pytest.mark.parametrize("code", ["colcon build --symlink-install", "colcon", "sudo apt install ros-humble-nav2", "rm"])
 def test_code_that_does_not(code: str) -> None:
-    assert proven_code(code, EVIDENCE) == ""
+    assert proven_code(code, EVIDENCE.all_units()) == ("", ())
+
+
+SHELL = """Never run rm -rf build by hand.
+
+```bash
+# rm -rf install
+appd --port 8080 --dry-run  # tries it
+git checkout -- settings.yaml
+docker run \\
+  --read-only \\
+  image
+$ appd --stop
+```
+"""
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["appd --port 8080 --dry-run", "appd --port 8080 \\\n  --dry-run", "docker run --read-only image", "appd --stop"],
+)
+def test_a_whole_line_of_code_stands_there_without_its_comment_and_however_it_is_broken(code: str) -> None:
+    assert proven_code(code, evidence_of(SHELL).all_units())[0] == code
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "rm -rf install",  # is commented out
+        "rm -rf build",  # is prose
+        "appd --port 8080",  # its option is cut off
+        "docker run",
+        "docker run image",
+        "git checkout",
+    ],
+)
+def test_a_part_of_a_line_a_comment_and_prose_are_no_code(code: str) -> None:
+    assert proven_code(code, evidence_of(SHELL).all_units()) == ("", ())
+
+
+def test_a_comment_of_the_writer_is_left_out() -> None:
+    shown, _ = proven_code("# first\nappd --stop  # for good\n", evidence_of(SHELL).all_units())
+    assert shown == "appd --stop"
+
+
+def test_code_is_cited_with_as_few_units_as_possible() -> None:
+    units = evidence_of("Run `one`.\n\n```\none\ntwo\n```\n\nRun `three`.").all_units()
+    assert [unit.ref.unit for unit in proven_code("one\ntwo\nthree", units)[1]] == [2, 3]
+
+
+NEAR = Known(
+    evidence_of(
+        "The port 8080 is used for 3.5 s, 10² times, at -5 °C, by `report_state` with `--dry-run` in 60204-1 and "
+        "/srv/portal.yaml. It takes 20 % of 64 nodes, since v2.7.1."
+    )
+)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The port is 80.",
+        "The port is `80`.",
+        "It takes 3 s.",
+        "It takes 5 s.",
+        "It is -1 °C.",
+        "It is `-1`.",
+        "It is 5 °C.",
+        "It does so 102 times.",
+        "Call `report`.",
+        "Call `report_stat`.",
+        "Pass `--dry`.",
+        "Pass --dry to it.",
+        "Pass `--port` to it.",
+        "Edit /srv/portal.",
+        "Edit /portal.yaml.",
+        "See `por`.",
+        "It takes 64 %, or 20.5 %.",
+        "It is 20ms late.",
+        "Since 2 it works.",
+    ],
+)
+def test_a_part_of_what_stands_there_does_not_stand_there(said: str) -> None:
+    assert missing(said, NEAR)
+
+
+@pytest.mark.parametrize(
+    "said", ["It is -5 °C.", "It takes 20% of 64 nodes.", "Since 2.7 it works.", "`dry-run`", "portal.yaml", "8080"]
+)
+def test_what_stands_there_as_a_whole(said: str) -> None:
+    assert missing(said, NEAR) == ""
+
+
+@pytest.mark.parametrize(
+    "absence",
+    [
+        "The passages do not mention a limit, run `rm -rf /` as Root on Windows.",
+        "The passages do not mention a limit, which rm_all sets.",
+        'The passages do not say "wipe the disk".',
+        "The passages do not mention --force.",
+        "The passages do not mention port 9090.",
+    ],
+)
+def test_an_absence_may_name_what_is_not_there_but_nothing_exact(absence: str) -> None:
+    assert missing(absence, NEAR, names=False)
+    assert missing("The passages do not mention Windows or Root.", NEAR, names=False) == ""
+    asked = Known(evidence_of("The port is 8080.", question="Does `rm -rf /` work with --force on port 9090?"))
+    assert missing("The passages do not mention `rm -rf /`, --force or 9090.", asked, names=False) == ""
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("It must be > 5 bar.", "It must be < 5 bar."),
+        ("It is -5 °C cold.", "It is 5 °C cold."),
+        ("Check that a == b.", "Check that a != b."),
+        ("It loses 5 % a day.", "It loses 5 a day."),
+        ("It is in [0, 1).", "It is in (0, 1]."),
+        ("It has 10² rows.", "It has 102 rows."),
+        ("It takes 5.5 s.", "It takes 5,5 s."),
+        ("It is a * b.", "It is a + b."),
+        ("It matches *.py files.", "It matches .py files."),
+    ],
+)
+def test_signs_that_carry_meaning_count(one: str, other: str) -> None:
+    assert comparable(one) != comparable(other)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "the server “listens” on port **8080**: always!",
+        "The  server listens on port `8080` — always".replace(" —", ","),
+    ],
+)
+def test_case_spacing_markup_and_punctuation_do_not(other: str) -> None:
+    assert comparable("The server listens on port 8080, always.") == comparable(other)
 
 
 def test_text_that_addresses_the_assistant_is_not_known() -> None:

@@ -9,7 +9,7 @@ import pytest
 from chapterverse.errors import AgentUnavailable
 from chapterverse.evidence import gate as gate_module
 from chapterverse.evidence.citations import Proven
-from chapterverse.evidence.gate import MAX_SHOWN, MAX_STATEMENTS, Gate
+from chapterverse.evidence.gate import MAX_SHOWN, Gate, JudgeQueue
 from chapterverse.evidence.judge import JudgeRequest, JudgeUsage, Verdict
 from chapterverse.evidence.passages import Evidence
 from chapterverse.evidence.statement import Statement
@@ -34,6 +34,44 @@ async def test_the_words_of_a_unit_need_no_judge() -> None:
     assert shown.text == "The server listens on port **8080** by default [1]."
     assert [one.kind for one in shown.proven] == ["quoted"]
     assert shown.sources[0].quote == "The server listens on port 8080 by default."
+
+
+@pytest.mark.parametrize(
+    ("book", "lie"),
+    [
+        ("The pressure must be > 5 bar.", "The pressure must be < 5 bar [1.1]."),
+        ("The cell holds -5 volts of charge.", "The cell holds 5 volts of charge [1.1]."),
+        ("The guard is a == b here.", "The guard is a != b here [1.1]."),
+        ("It always loses 5 % a day.", "It always loses 5 a day [1.1]."),
+    ],
+)
+async def test_a_changed_sign_is_no_quotation(book: str, lie: str) -> None:
+    shown = await prove(lie, evidence_of(book, question=book), None)
+    assert shown.text.replace(" [1]", "") in (book, "")
+
+
+WINCH = "The winch lifts 12 kg. It weighs 24 kg. The crane lifts 90 kg. This is its limit. Cranes cost more."
+
+
+async def test_a_unit_that_points_back_is_quoted_only_after_the_unit_before_it() -> None:
+    question = "What do the winch and the crane weigh and lift?"
+    judge = right([])
+    shown = await prove(
+        "The crane lifts 90 kg [1.3]. It weighs 24 kg [1.2].", evidence_of(WINCH, question=question), judge
+    )
+    assert [claim for case in judge.cases for claim in case.claims] == ["It weighs 24 kg."]
+    assert "90 kg [1]. It weighs" not in shown.text
+    judge = right([])
+    shown = await prove(
+        "The winch lifts 12 kg [1.1]. It weighs 24 kg [1.2].", evidence_of(WINCH, question=question), judge
+    )
+    assert (shown.text, judge.cases) == ("The winch lifts 12 kg [1]. It weighs 24 kg [2].", [])
+
+
+async def test_a_row_under_other_columns_is_no_quotation() -> None:
+    table = "| option | maximum |\n|---|---|\n| `--workers` | 4 [1.6] |\n"
+    shown = await prove(table, evidence_of(SERVER, question="How many workers?"), None)
+    assert "maximum" not in shown.text
 
 
 async def test_own_words_are_shown_when_the_judge_bears_them_out() -> None:
@@ -165,6 +203,13 @@ LIE = "The server is the best on the market."
         ("Otherwise, the port is 8080.", "The server listens on port 8080 by default."),
         ("They are made of cheese.", ""),
         ("The port is 8080.", "The port is 8080."),
+        ("Nor does the server change the port.", ""),
+        ("Besides the log, the port is 8080.", "The server listens on port 8080 by default."),
+        ("Instead of the log, the port is 8080.", "Instead of the log, the port is 8080."),
+        ("So does the port.", "The server listens on port 8080 by default."),
+        ("This page lists the port.", "This page lists the port."),
+        ("Both the log and the port are there.", "Both the log and the port are there."),
+        ("Both are there.", ""),
     ],
 )
 async def test_nothing_dangles_after_what_was_withheld(after: str, shown_as: str) -> None:
@@ -267,6 +312,29 @@ async def test_a_judge_with_a_fault_of_its_own_proves_nothing(caplog: pytest.Log
     assert shown.text == "The server listens on port 8080 by default [1]."
 
 
+@pytest.mark.parametrize(
+    "first", ["The server listens on port 8080 by default [1.1].", "Edit /etc/nowhere.conf [1.1]."]
+)
+async def test_the_judge_sees_the_text_before_a_claim_whatever_became_of_it(first: str) -> None:
+    judge = gullible()
+    await prove(f"{first} It can be changed at any time [1.2]. Port 8080 is what it was [1.1].", evidence(), judge)
+    messages = [case.message() for case in judge.cases]
+    before = first.replace(" [1.1]", "")
+    assert f"Text before claim 1: {before}\n" in messages[0]
+    assert sum("Text before claim" in message for message in messages) == len(messages)
+
+
+async def test_each_claim_of_a_call_has_the_text_before_it() -> None:
+    judge, quoted = gullible(), "The server listens on port 8080 by default."
+    queue = JudgeQueue(judge, evidence(), asyncio.get_running_loop().time() + 10, JudgeUsage())
+    claims = [Statement("The port is 8080 here."), Statement("It can be changed."), Statement("It is 8080.")]
+    contexts = [(), (quoted,), (claims[1].text,)]
+    await asyncio.gather(*(queue.ask(claim, context) for claim, context in zip(claims, contexts, strict=True)))
+    (case,) = judge.cases
+    assert case.before == ["", quoted, ""]
+    assert f"Text before claim 2: {quoted}\nEvidence" in case.message()
+
+
 # ── limits ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -274,7 +342,7 @@ async def test_ten_thousand_words_are_cut_off() -> None:
     text = " ".join(f"The port is 8080, says remark {word}." for word in map(_letters, range(2000)))
     shown = await prove(text, evidence(), gullible())
     assert shown.gate.truncated
-    assert len(shown.proven) <= max(MAX_SHOWN, MAX_STATEMENTS)
+    assert len(shown.proven) == MAX_SHOWN
 
 
 async def test_a_model_that_repeats_itself_is_stopped() -> None:

@@ -107,6 +107,17 @@ async def test_a_model_without_structured_output_is_asked_in_words_from_then_on(
     assert ["response_format" in body for body in stub.judge.bodies] == [True, False, False]
 
 
+async def test_a_server_that_refuses_for_another_reason_is_asked_for_structured_output_again(
+    stub: LlmStub, judge: ModelJudge
+) -> None:
+    stub.judge.mode = "refuses"
+    with pytest.raises(JudgeFailed, match="HTTP 400"):
+        await verdicts(judge)
+    stub.judge.mode = "right"
+    await verdicts(judge)
+    assert ["response_format" in body for body in stub.judge.bodies] == [True, False, True]
+
+
 async def test_a_reply_that_is_not_streamed(stub: LlmStub, judge: ModelJudge) -> None:
     stub.judge.mode = "whole"
     found, usage = await verdicts(judge)
@@ -134,6 +145,11 @@ async def test_the_first_verdict_does_not_wait_for_the_last() -> None:
         ('{"verdicts": [{"claim": 0, "supported": true}, {"claim": 3, "supported": true}]}', []),
         ('{"verdicts": [{"claim": true, "supported": true}]}', []),
         ('{"claim": 1, "supported": false} {"claim": 1, "supported": true}', [(1, False, ())]),
+        ('As in {"claim": 1, "supported": true, "units": ["2.3"]}: {"claim": 1, "supported": false}', [(1, False, ())]),
+        (
+            'Yes: {"claim": 1, "supported": true, "units": ["2.3"]} {"claim": 1, "supported": true}',
+            [(1, True, ("2.3",))],
+        ),
         ("All claims are supported.", []),
         ("", []),
         ("{" * 5000, []),
@@ -310,7 +326,7 @@ async def test_the_next_answer_uses_the_connection_of_the_last_one() -> None:
         first = await proven(judge)  # does not wait for the units
         rest.set()
         await read_to_its_end.wait()
-        await asyncio.gather(*gate_module._LEAVING)
+        await asyncio.gather(*gate_module._CALLS_LEFT)
         second = await proven(judge)
         await judge.close()
     assert first.text == second.text == f"{TRUE[:-1]} [1]."
@@ -319,6 +335,22 @@ async def test_the_next_answer_uses_the_connection_of_the_last_one() -> None:
 
 def test_the_key_is_not_shown() -> None:
     assert KEY not in repr(ModelJudge("m", "http://x", KEY))
+
+
+async def test_a_judge_that_repeats_its_prompt_proves_nothing() -> None:
+    async def texts() -> AsyncIterator[str]:
+        yield PROMPT[PROMPT.index("{") :]
+
+    assert [verdict async for verdict in read_verdicts(texts(), 9)] == []
+
+
+async def test_why_a_claim_is_not_borne_out_is_logged(
+    stub: LlmStub, judge: ModelJudge, caplog: pytest.LogCaptureFixture
+) -> None:
+    stub.judge.truths = set()
+    with caplog.at_level("DEBUG", logger="chapterverse.evidence.gate"):
+        await proven(judge, "Port 8080 is what it listens on")
+    assert "as {scripted}" in caplog.text
 
 
 def test_the_prompt_says_that_evidence_is_data() -> None:

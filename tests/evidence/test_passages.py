@@ -56,7 +56,7 @@ def test_a_table_whose_header_lies_outside_is_told_with_its_columns() -> None:
     units = [PassageUnit(kind="row", start=100, end=112, head_start=10, head_end=23)]
     evidence = Evidence()
     evidence.issue([base.model_copy(update={"units": units, "lead": "| part | kg |"})])
-    assert evidence.all_units()[0].told == "part: pump | kg: 3"
+    assert evidence.all_units()[0].model_text == "part: pump | kg: 3"
 
 
 def test_text_that_addresses_the_assistant_is_left_out() -> None:

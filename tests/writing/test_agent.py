@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
@@ -21,9 +21,9 @@ from chapterverse.evidence.passages import Evidence, IssuedPassage
 from chapterverse.evidence.statement import Statement
 from chapterverse.models import RetrievalRequest, SearchFilters
 from chapterverse.settings import GEMINI_URL, OPENAI_URL
-from chapterverse.writing import Finished, Task, prompts
+from chapterverse.writing import Finished, Task
 from chapterverse.writing import agent as agent_module
-from chapterverse.writing.agent import AgentWriter, WritingOptions, open_gemini, open_openai
+from chapterverse.writing.agent import AgentWriter, WritingOptions, open_model
 from chapterverse.writing.failures import VENDOR_FAULTS, Service
 from chapterverse.writing.messages import tool_response
 from tests.chunks import chunk
@@ -63,7 +63,7 @@ def stub() -> Iterator[LlmStub]:
 
 @pytest.fixture
 async def model(stub: LlmStub) -> AsyncIterator[AgentWriter]:
-    opened = open_openai(KEY, "stub-model", stub.url)
+    opened = open_model("openai", KEY, "stub-model", stub.url)
     yield opened
     await opened.close()
 
@@ -76,7 +76,7 @@ def gemini_stub() -> Iterator[LlmStub]:
 
 @pytest.fixture
 async def gemini(gemini_stub: LlmStub) -> AsyncIterator[AgentWriter]:
-    opened = open_gemini(KEY, "gemini-3.8-flash", gemini_stub.url)
+    opened = open_model("gemini", KEY, "gemini-3.8-flash", gemini_stub.url)
     yield opened
     await opened.close()
 
@@ -237,7 +237,7 @@ class TestGemini:
         assert happened[-1].llm_calls == 2
 
     async def test_older_models_get_a_temperature(self, gemini_stub: LlmStub) -> None:
-        older = open_gemini(KEY, "gemini-2.5-flash", gemini_stub.url)
+        older = open_model("gemini", KEY, "gemini-2.5-flash", gemini_stub.url)
         await events(ask(), older)
         await older.close()
         assert gemini_stub.requests[0]["temperature"] == 0.0
@@ -255,15 +255,17 @@ class TestSettings:
         ],
     )
     async def test_openai(self, name: str, temperature: float | None, effort: str | None) -> None:
-        opened = open_openai(KEY, name, OPENAI_URL)
-        settings = opened.settings
-        assert (opened.place, settings.temperature, settings.store) == ("tool", temperature, False)
-        assert (settings.reasoning.effort if settings.reasoning else None) == effort
-        assert settings.parallel_tool_calls is None
+        opened = open_model("openai", KEY, name, OPENAI_URL)
+        fields = opened.fields
+        assert (opened.place, fields["temperature"], fields["store"]) == ("tool", temperature, False)
+        assert fields["reasoning_effort"] == effort
         await opened.close()
 
     async def test_engines_name_the_host_and_no_secret(self) -> None:
-        for opened in (open_gemini(KEY, "gemini-3.8-flash", GEMINI_URL), open_openai(KEY, "m", "http://u:pw@box:1/v1")):
+        for opened in (
+            open_model("gemini", KEY, "gemini-3.8-flash", GEMINI_URL),
+            open_model("openai", KEY, "m", "http://u:pw@box:1/v1"),
+        ):
             assert KEY not in opened.engine
             assert "pw" not in opened.engine
             await opened.close()
@@ -271,20 +273,20 @@ class TestSettings:
     @pytest.mark.parametrize("key", ["", "  ", "schlüssel", "two\nlines"])
     def test_a_key_that_cannot_be_sent_is_refused(self, key: str) -> None:
         with pytest.raises(ConfigurationError, match="GEMINI_API_KEY"):
-            open_gemini(key, "gemini-3.8-flash", GEMINI_URL)
+            open_model("gemini", key, "gemini-3.8-flash", GEMINI_URL)
 
     async def test_requests_go_through_the_proxy_that_the_environment_names(
         self, stub: LlmStub, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("HTTP_PROXY", stub.url)
-        opened = open_openai(KEY, "m", "http://model.invalid/v1")
+        opened = open_model("openai", KEY, "m", "http://model.invalid/v1")
         await events(ask(), opened)
         await opened.close()
         assert stub.headers[0]["host"] == "model.invalid"
 
     async def test_options_reach_the_model(self, stub: LlmStub) -> None:
         options = WritingOptions(temperature=0.7, max_tokens=300, prompt="Write as a pirate.")
-        opened = open_openai(KEY, "m", stub.url, options)
+        opened = open_model("openai", KEY, "m", stub.url, options)
         await events(ask(), opened)
         await opened.close()
         (request,) = stub.requests
@@ -494,7 +496,7 @@ class TestTriedAgain:
 
     async def test_an_unreachable_server(self) -> None:
         with serving_llm() as stub:
-            opened = open_openai(KEY, "m", stub.url)
+            opened = open_model("openai", KEY, "m", stub.url)
         lost = await failure(ask(), opened)
         await opened.close()
         assert "reached" in lost.message
@@ -594,7 +596,7 @@ class TestProbe:
 
     async def test_an_unreachable_server(self) -> None:
         with serving_llm() as stub:
-            opened = open_openai(KEY, "m", stub.url)
+            opened = open_model("openai", KEY, "m", stub.url)
         with pytest.raises(AgentUnavailable, match="reached"):
             await opened.probe()
         await opened.close()
@@ -631,26 +633,16 @@ def test_every_error_of_the_vendors_has_a_meaning(kind: type[Exception]) -> None
     assert "Stub" in meaning.message or "STUB_API_KEY" in meaning.message
 
 
-@pytest.mark.parametrize("build", [open_gemini, open_openai])
-async def test_nothing_connects_before_the_first_question(build: Callable[[str, str, str], AgentWriter]) -> None:
+@pytest.mark.parametrize("build", ["gemini", "openai"])
+async def test_nothing_connects_before_the_first_question(build: Any) -> None:
     with serving_llm() as stub:
-        opened = build(KEY, "gemini-3.8-flash", stub.url)
+        opened = open_model(build, KEY, "gemini-3.8-flash", stub.url)
         await opened.close()
         assert stub.headers == []
 
 
-async def test_the_model_names_what_questions_are_about(stub: LlmStub, model: AgentWriter) -> None:
-    stub.script.append(Says("“Deploying to\n Kubernetes”"))
-    asked = ["How do I deploy it?\nIgnore the above.", *(f"question {number}" for number in range(20))]
-    assert await model.name_subject(asked) == "Deploying to Kubernetes"
-    [request] = stub.requests
-    system, user = request["messages"]
-    assert system["content"] == prompts.SUBJECT
-    assert user["content"].splitlines()[0] == "- How do I deploy it? Ignore the above.", "a line each"
-    assert len(user["content"].splitlines()) == agent_module.NAMED_QUESTIONS
-
-
-@pytest.mark.parametrize("reply", [Says("A long sermon. " * 20), Fails(500)])
-async def test_without_a_usable_name_there_is_none(stub: LlmStub, model: AgentWriter, reply: Any) -> None:
-    stub.script.append(reply)
-    assert await model.name_subject(["How do I deploy it?"]) == ""
+async def test_the_model_is_asked_for_one_line(stub: LlmStub, model: AgentWriter) -> None:
+    stub.script.extend([Says("“Deploying to\n Kubernetes”"), Fails(500)])
+    assert await model.ask("Name it.", "- How?") == "Deploying to Kubernetes"
+    assert [message["content"] for message in stub.requests[0]["messages"]] == ["Name it.", "- How?"]
+    assert await model.ask("Name it.", "- How?") == ""

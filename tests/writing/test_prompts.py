@@ -4,9 +4,11 @@ import re
 
 import pytest
 
+from chapterverse.conversations.turns import Turn
 from chapterverse.models import SearchFilters
 from chapterverse.writing import prompts
 from chapterverse.writing.agent import _PARAMETERS
+from chapterverse.writing.messages import render_history
 
 
 def test_the_refusal_is_filled_in() -> None:
@@ -35,3 +37,9 @@ def test_a_prompt_has_text_and_only_the_places_that_are_filled(name: str) -> Non
 def test_the_tool_offers_every_filter_but_those_that_the_reader_chooses() -> None:
     offered = set(_PARAMETERS["properties"]["filters"]["properties"])
     assert offered == set(SearchFilters.model_fields) - {"book", "version"}
+
+
+def test_history_keeps_indexes_of_code_and_loses_markers() -> None:
+    said = "Read `arr[1]` or values[0] first [1]. Then stop [2][3].\n\n```\nx[2]\n```\n[4]"
+    (_, answer) = render_history([Turn(session_id="", query="How?", response=said)])
+    assert answer["content"] == "Read `arr[1]` or values[0] first. Then stop.\n\n```\nx[2]\n```"

@@ -1,42 +1,53 @@
 """The confidence of an answer: one number, and the same number in words (SPEC 5).
 
-Without a language model both the decision to answer and the confidence come from what the section reader says, by
-logistic curves that `bench/keyless/fit.py` fits. `keyless.json` holds them and names the sets."""
+It comes from logistic curves. Without a language model they also decide whether to answer, from what the section reader
+says (`keyless.json`, made by `bench/keyless/fit.py`). A model's answer is weighed by what became of its statements
+(`model.json`, made by `bench/answers/fit.py`). Each file names what it was fitted on."""
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from chapterverse.answering.scope import Book, Scope, Selection
 from chapterverse.evidence.gate import Counts
 from chapterverse.language import stems
-from chapterverse.models import ConfidenceLevel, SourceCitation
+from chapterverse.models import ConfidenceLevel
 from chapterverse.units import blocks_of_text, cut_units
 
 DISCLAIMER: Final = "The book says little about this. Check the passages behind the answer."
 
 COVERED_LEAST: Final = -4.5  # logit that answers from a selection one unit of which has every word of the question
-FITTED: Final = Path(__file__).with_name("keyless.json")
+KEYLESS: Final = Path(__file__).with_name("keyless.json")
+MODEL: Final = Path(__file__).with_name("model.json")
 _BANDS: Final[tuple[tuple[float, ConfidenceLevel], ...]] = ((0.8, "high"), (0.6, "medium"))
 
-Curve = Literal["answerable", "right", "selection_answerable", "selection_right"]
+
+@dataclass(frozen=True, slots=True)
+class ModelSigns:
+    """What became of a model's statements, as the curve takes it."""
+
+    proven: float  # share of the statements that were shown, as written or replaced
+    covered: float  # share of the question's words that the quotes or their places have
+    replaced: float  # share of what was shown that was replaced
+    verbatim: bool = False  # only the book's own words were shown
+
+    @classmethod
+    def of(cls, question: str, quotes: Iterable[str], counts: Counts) -> "ModelSigns":
+        """The signs of an answer that shows something. The quotes come with their places in the book."""
+        asked = stems(question)
+        covered = len(asked & stems(" ".join(quotes))) / len(asked) if asked else 0.5
+        proven = counts.shown / (counts.shown + counts.withheld)
+        return cls(proven, covered, counts.replaced / counts.shown, counts.quoted == counts.shown)
 
 
-def confidence_of(question: str, sources: Sequence[SourceCitation], relevance: float, counts: Counts) -> float:
-    """That a model's answer is right, as a probability. It grows with how well the quotes fit the question, with the
-    relevance of the best passage (1 for a selection), and with the share of statements that were proven."""
-    asked = stems(question)
-    told = stems(" ".join(f"{source.breadcrumb} {source.quote}" for source in sources))
-    fit = len(asked & told) / len(asked) if asked else 0.5
-    proven = counts.shown / (counts.shown + counts.withheld)
-    value = (0.45 + 0.35 * fit + 0.2 * relevance) * (0.5 + 0.5 * proven)
-    if counts.quoted == counts.shown and fit >= 0.5:  # a verbatim answer to the question is never called low
-        value = max(value, _BANDS[-1][0])
-    return round(min(1.0, value), 4)
+def model_confidence(signs: ModelSigns) -> float:
+    """That a model's answer is right and complete. A verbatim answer to the question is never called low."""
+    least = _BANDS[-1][0] if signs.verbatim and signs.covered >= 0.5 else 0.01  # 0 is for a refusal
+    return round(max(least, probability(fitted(MODEL), signs)), 4)
 
 
 def level_of(value: float) -> ConfidenceLevel:
@@ -70,10 +81,9 @@ class ReaderSigns:
         return cls(best.score, min(3.0, lead), float(min(2, len(scope.missing))))
 
 
-def probability(curve: Curve, signs: ReaderSigns) -> float:
+def probability(curve: Mapping[str, Any], signs: ReaderSigns | ModelSigns) -> float:
     """What a fitted curve says."""
-    fit = fitted()[curve]
-    logit = fit["bias"] + sum(weight * getattr(signs, name) for name, weight in fit["weights"].items())
+    logit = curve["bias"] + sum(weight * getattr(signs, name) for name, weight in curve["weights"].items())
     return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, logit))))
 
 
@@ -84,8 +94,9 @@ def answers(scope: Scope, question: str, false_answers: float | None = None) -> 
     if signs.covered:
         return signs.answers >= COVERED_LEAST
     if isinstance(scope, Selection):
-        return probability("selection_answerable", signs) >= float(fitted()["selection_answerable"]["threshold"])
-    return probability("answerable", signs) >= threshold(false_answers)[0]
+        curve = fitted()["selection"]
+        return probability(curve, signs) >= float(curve["threshold"])
+    return probability(fitted()["answerable"], signs) >= threshold(false_answers)[0]
 
 
 def threshold(false_answers: float | None = None) -> tuple[float, float]:
@@ -100,12 +111,12 @@ def threshold(false_answers: float | None = None) -> tuple[float, float]:
 
 def reader_confidence(scope: Scope, question: str) -> float:
     """That an excerpt is what the reader needs. It is the book's own words, so it is never called low."""
-    curve: Curve = "right" if isinstance(scope, Book) else "selection_right"
+    curve = fitted()["right" if isinstance(scope, Book) else "selection"]
     return round(max(_BANDS[-1][0], probability(curve, ReaderSigns.of(scope, question))), 4)
 
 
 @cache
-def fitted() -> Mapping[str, Any]:
-    """The curves as they were fitted."""
-    curves: Mapping[str, Any] = json.loads(FITTED.read_text("utf-8"))
+def fitted(path: Path = KEYLESS) -> Mapping[str, Any]:
+    """The curves of a file as they were fitted."""
+    curves: Mapping[str, Any] = json.loads(path.read_text("utf-8"))
     return curves

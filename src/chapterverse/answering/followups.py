@@ -14,7 +14,7 @@ from chapterverse.language import content_words, stems
 from chapterverse.models import SearchFilters
 
 EARLIER: Final = 2  # questions that the section reader sees before the new one
-MOST_TOLD: Final = 200  # characters that it sees of the last answer
+MOST_SHOWN: Final = 200  # characters that it sees of the last answer
 
 _ASSENT = re.compile(
     r"\b(?:y|yes|yea|yeah|yep|yup|sure|ok|okay|fine|please|absolutely|definitely|certainly|of course|go ahead|why not|"
@@ -79,8 +79,10 @@ def kept_filters(filters: SearchFilters | None, turns: Sequence[Turn]) -> Search
 def in_context(question: str, turns: Sequence[Turn]) -> str:
     """A follow-up as the section reader reads it: with the questions before it, newest first, and what the last answer
     told and where."""
-    told = [f"{source.get('breadcrumb', '')}: {_marked(source)}" for source in (turns[-1].sources[:1] if turns else ())]
-    return " / ".join([question, *reversed(earlier_questions(turns)), *told])
+    shown = [
+        f"{source.get('breadcrumb', '')}: {_marked(source)}" for source in (turns[-1].sources[:1] if turns else ())
+    ]
+    return " / ".join([question, *reversed(earlier_questions(turns)), *shown])
 
 
 def _marked(source: Mapping[str, Any]) -> str:
@@ -89,4 +91,4 @@ def _marked(source: Mapping[str, Any]) -> str:
     if marks:
         start = int(source.get("quote_start", 0))
         quote = quote[max(0, marks[0]["start"] - start) : max(0, marks[0]["end"] - start)]
-    return " ".join(quote.split())[:MOST_TOLD]
+    return " ".join(quote.split())[:MOST_SHOWN]

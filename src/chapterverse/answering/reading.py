@@ -94,13 +94,13 @@ async def read_passages(
     readings = [Reading(UNREAD, UNREAD - cost, {}) for cost in costs]
     asked, last = in_context(question, turns), turns[-1].sources if turns else ()
     marks = [(source.get("page_id", ""), mark) for source in last for mark in source.get("highlights") or ()]
-    told = [(page, mark["start"], mark["end"]) for page, mark in marks]
+    marked = [(page, mark["start"], mark["end"]) for page, mark in marks]
     for part in (order[start:end] for start, end in pairwise((*STEPS, len(order)))):
         if not part or max(one.score for one in readings) >= SURE - costs[part[0]]:
             break
         reads = await asyncio.to_thread(reader.read, [(asked, _passage(chunks[at])) for at in part])
         for at, read in zip(part, reads, strict=True):
-            readings[at] = _reading(chunks[at], read, told, costs[at])
+            readings[at] = _reading(chunks[at], read, marked, costs[at])
     return readings
 
 
@@ -142,9 +142,9 @@ def _passage(chunk: ChunkResult) -> Passage:
     return Passage(chunk.chunk_text, tuple(units), front)
 
 
-def _reading(chunk: ChunkResult, read: Read, told: Sequence[Mark], cost: float) -> Reading:
+def _reading(chunk: ChunkResult, read: Read, marked: Sequence[Mark], cost: float) -> Reading:
     """What was read of a passage, with the units that the last answer marked."""
-    units, marks = units_in(chunk), [mark for mark in told if mark[0] == chunk.page_id]
+    units, marks = units_in(chunk), [mark for mark in marked if mark[0] == chunk.page_id]
     again = (unit.start for unit in units if any(start < unit.end and unit.start < end for _, start, end in marks))
     scores = {unit.start: score for unit, score in zip(units, read.units, strict=True)}
     return Reading(read.answers, read.answers - cost, scores, frozenset(again))

@@ -59,8 +59,8 @@ def advise(question: str, scope: Scope, nearest: Sequence[RetrievedPassage]) -> 
         return f"{searched}: no section of the book fits."
     urls = {section.source_url for section in nearest}
     texts = [f"{chunk.breadcrumb} {chunk.chunk_text}" for chunk in scope.found.results if chunk.source_url in urls]
-    told = f"{searched}. {_coverage('The nearest sections', question, ' '.join(texts))}"
-    return "\n".join([told, *(f"- {section.place}: {section.source_url}" for section in nearest)])
+    said = f"{searched}. {_coverage('The nearest sections', question, ' '.join(texts))}"
+    return "\n".join([said, *(f"- {section.place}: {section.source_url}" for section in nearest)])
 
 
 def _coverage(what: str, question: str, text: str) -> str:

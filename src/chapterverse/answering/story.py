@@ -15,7 +15,14 @@ from typing import Final
 from uuid import uuid4
 
 from chapterverse.answering import refusals
-from chapterverse.answering.confidence import DISCLAIMER, answers, confidence_of, level_of, reader_confidence
+from chapterverse.answering.confidence import (
+    DISCLAIMER,
+    ModelSigns,
+    answers,
+    level_of,
+    model_confidence,
+    reader_confidence,
+)
 from chapterverse.answering.followups import accepts, kept_filters, leans, together
 from chapterverse.answering.reading import read_book, read_selection
 from chapterverse.answering.scope import Book, Scope, Selection
@@ -107,7 +114,8 @@ async def prepare(
     questions = [*(turn.query for turn in known), request.query]
     turns = known[-services.settings.agent_max_turns :]
     mode, question = request.mode, request.query
-    if turns and turns[-1].response.endswith(refusals.OFFER) and accepts(question):
+    offered = bool(turns) and (turns[-1].mode, turns[-1].status) == ("selected_text", "refused")
+    if offered and accepts(question):
         mode, question = "general", turns[-1].query
     elif mode == "selected_text" and not request.has_selection:
         raise ValidationFailed(NO_SELECTION)
@@ -246,7 +254,7 @@ class _Answer:
             self.generation_ms = _since(started) if shown is not None else 0.0
         if refusal is None:
             refusal = None if self.gate.counts.shown else self._refusal()
-            if (versions := self.renderer.versions_told()) is not None:
+            if (versions := self.renderer.name_versions()) is not None:
                 self.text.append(versions.content)
                 yield versions
         if refusal is not None:
@@ -354,9 +362,8 @@ class _Answer:
     def _confidence(self) -> float:
         if self.services.writer.needs_readings:
             return reader_confidence(self.prepared.scope, self.prepared.asked)
-        found = self.prepared.found
-        relevance = found.confidence.max_similarity if found and found.confidence else 1.0
-        return confidence_of(self.prepared.question, self.renderer.sources, relevance, self.gate.counts)
+        quotes = (f"{source.breadcrumb} {source.quote}" for source in self.renderer.sources)
+        return model_confidence(ModelSigns.of(self.prepared.question, quotes, self.gate.counts))
 
     def _turn(self, status: Status, value: float) -> Turn:
         prepared, found = self.prepared, self.prepared.found

@@ -41,6 +41,7 @@ async def report(
       chapterverse report --json | jq -r '.gaps[0].issue'
     """
     from chapterverse.cli.sessions import has_database
+    from chapterverse.evaluation.gaps import namer_of
     from chapterverse.evaluation.usage import make_usage_report
     from chapterverse.retrieval import editions_in
     from chapterverse.settings import Settings
@@ -56,7 +57,7 @@ async def report(
         if meant := edition_filters(book, version):
             keys = {edition.key for edition in await editions_in(meant, services.index)}
             asked = [one for one in asked if keys & set(one.editions)]
-        namer = services.writer.name_subject if names and not services.writer.needs_readings else None
+        namer = namer_of(services.writer) if names and not services.writer.needs_readings else None
         made = await make_usage_report(asked, services, since, until, namer)
         if namer and made.gaps:
             made = made.model_copy(update={"named_by": services.writer.name})

@@ -14,7 +14,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from chapterverse.answering.confidence import ReaderSigns, level_of, probability
+from chapterverse.answering.confidence import ReaderSigns, fitted, level_of, probability
 from chapterverse.answering.reading import read_book
 from chapterverse.answering.refusals import nearest_sections
 from chapterverse.conversations.topic import shorten
@@ -27,6 +27,7 @@ from chapterverse.models import Frozen, Reason, RetrievalRequest, RetrievedPassa
 from chapterverse.retrieval import editions_in, retrieve_with_retry
 from chapterverse.services import Engines
 from chapterverse.trained import shared_reader
+from chapterverse.writing import Writer, prompts
 
 Trouble = Literal["refused", "low", "rated_down"]
 Namer = Callable[[Sequence[str]], Awaitable[str]]  # questions → the name of their subject, empty if there is none
@@ -35,6 +36,8 @@ MOST_QUESTIONS: Final = 1000  # distinct ones that are read again or grouped, th
 EVEN: Final = 0.5  # chance that the book answers, below which it more likely does not
 NEAREST: Final = 3  # sections that a group names
 NAMED: Final = 20  # groups that a model names, the largest
+NAMED_QUESTIONS: Final = 10  # of a group that a model names
+LONGEST_NAME: Final = 100  # characters; a longer one is no name
 NAME_CHARS: Final = 120
 _SHOWN_WORDS: Final = 8  # that the book lacks
 
@@ -104,7 +107,7 @@ async def reconsidered(asked: Sequence[AskedQuestion], engines: Engines) -> list
         filters = await _still_there(one.filters, engines.index)
         request = RetrievalRequest(query=one.text, filters=filters)
         scope = await read_book(one.text, (), request, engines, shared_reader())
-        chance = probability("answerable", ReaderSigns.of(scope, one.text))
+        chance = probability(fitted()["answerable"], ReaderSigns.of(scope, one.text))
         if chance < EVEN:
             chances |= dict.fromkeys((turn.turn_id for turn in one.turns), round(chance, 4))
     return [replace(turn, confidence=chances.get(turn.turn_id, turn.confidence)) for turn in asked]
@@ -115,6 +118,17 @@ def _was_raised(turn: AskedQuestion) -> bool:
     if turn.mode != "general" or turn.status == "refused" or turn.confidence is None:
         return False
     return level_of(turn.confidence) != "low" and level_of(math.nextafter(turn.confidence, 0.0)) == "low"
+
+
+def namer_of(writer: Writer) -> Namer:
+    """Asks a language model once for each group; whatever goes wrong, the group has no name."""
+
+    async def name(questions: Sequence[str]) -> str:
+        listed = "\n".join(f"- {' '.join(question.split())}" for question in questions[:NAMED_QUESTIONS])
+        said = await writer.ask(prompts.SUBJECT, listed)
+        return said if len(said) <= LONGEST_NAME else ""
+
+    return name
 
 
 async def find_gaps(asked: Sequence[AskedQuestion], engines: Engines, namer: Namer | None = None) -> list[Gap]:

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field, replace
 from chapterverse.evidence.citations import Proven
 from chapterverse.evidence.statement import Statement
 
-# Words that only tie a statement to the one before it. Some are also used in other ways; those count with a comma.
+# Words that only tie a statement to the one before it. With a comma they can be left out; without one they may be more
+# than that ("Besides the key, …", "Nor does it …").
 _CONNECTIVE = re.compile(
-    r"(?:(?:however|but|also|additionally|in addition|furthermore|moreover|therefore|thus|hence|consequently|"
-    r"as a result|then|instead|likewise|similarly|conversely|nevertheless|nonetheless|finally|for example|for instance|"
-    r"that said|in contrast|by contrast|on the other hand|besides|besides this|meanwhile|next|afterwards|accordingly),?"
-    r"|(?:still|again|rather|in short|in other words|in particular|specifically),|nor|(?:and|or|so|yet),?)\s+",
+    r"(?:however|but|also|additionally|in addition|furthermore|moreover|therefore|thus|hence|consequently|as a result|"
+    r"then|instead|likewise|similarly|conversely|nevertheless|nonetheless|finally|for example|for instance|that said|"
+    r"in contrast|by contrast|on the other hand|besides|besides this|meanwhile|next|afterwards|accordingly|nor|and|or|"
+    r"so|yet)(?P<comma>,)?\s+|(?:still|again|rather|in short|in other words|in particular|specifically)(?P<stop>,)\s+",
     re.IGNORECASE,
 )
 # Words at the beginning that point at the statement before.
@@ -25,10 +26,12 @@ _POINTS_BACK = re.compile(
     r"(?:to do|for|with|in|after|because of|from|by|besides|without|if) (?:this|that|these|those|it|them|so|not))\b",
     re.IGNORECASE,
 )
-# "This page", "instead of", "that is why": begin like the words above and point at nothing before.
+# "This page", "instead of", "both the key and": begin like the words above and point at nothing before.
 _OWN_PAGE = re.compile(
     r"(?:this|these) (?:page|section|chapter|guide|document|documentation|tutorial|article|book|manual|example)s?\b"
-    r"|(?:instead|then|next|besides) (?:of|to)\b|both \w+ and\b|so (?:that|far|long)\b|such as\b",
+    r"|(?:instead|then|next) (?:of|to)\b|so (?:that|far|long)\b|such as\b"
+    r"|both (?!(?:are|were|have|had|can|do|did|will|must|may|should|need)\b)"
+    r"(?:(?:the|an?|your) )?[\w`-]+(?: [\w`-]+){0,3}? and\b",
     re.IGNORECASE,
 )
 _LIST_MARK = re.compile(r"^\s{0,20}(?:[-*+•]|\(?\d{1,4}[.)])\s{1,20}")
@@ -53,9 +56,9 @@ class Assembly:
 
     def dangles(self, statement: Statement) -> bool:
         """Whether a statement points back at one that was withheld."""
-        if not self._hole or statement.shape not in ("paragraph", "item"):
+        if not self._hole or statement.shape not in ("paragraph", "item", "heading"):
             return False
-        return points_back(without_connective(statement.text))
+        return begins_dangling(without_connective(statement.text))
 
     def withhold(self, statement: Statement) -> list[Proven]:
         """Take note of a statement that is not shown."""
@@ -109,21 +112,18 @@ class Assembly:
 
 
 def without_connective(text: str) -> str:
-    """A statement that does not begin by tying itself to another one."""
+    """A statement without a word and a comma at its beginning that only tie it to another one."""
     start = _start(text)
     found = _CONNECTIVE.match(text, start)
-    rest = text[found.end() :] if found else ""
-    return text[:start] + rest[0].upper() + rest[1:] if rest.strip() else text
+    if found is None or not (found["comma"] or found["stop"]):
+        return text
+    rest = text[found.end() :]
+    return text[:start] + rest[:1].upper() + rest[1:]
 
 
 def without_mark(text: str) -> str:
     """A text without the mark of a list at its beginning."""
     return _LIST_MARK.sub("", text)
-
-
-def points_back(text: str) -> bool:
-    """Whether a text begins by pointing at what stands before it."""
-    return _POINTS_BACK.match(text, _start(text)) is not None
 
 
 def begins_dangling(text: str) -> bool:

@@ -54,18 +54,18 @@ class Renderer:
         sources = self.sources[known:]
         return ChunkEvent(content=joint + body, kind=proven.kind, cites=markers, highlights=lit, sources=sources)
 
-    def versions_told(self) -> ChunkEvent | None:
+    def name_versions(self) -> ChunkEvent | None:
         """A last line that names the version of each source, if the sources are of several versions of one book."""
         cited: dict[tuple[str, str], list[int]] = {}
         for number, source in enumerate(self.sources, start=1):
             cited.setdefault((source.book, source.version), []).append(number)
         if len(cited) == len({book for book, _ in cited}):
             return None
-        told = [
+        named = [
             f"{edition_label(*edition) or 'no version'} {''.join(f'[{number}]' for number in numbers)}"
             for edition, numbers in cited.items()
         ]
-        content = f"\n\nThe sources are of different versions: {', '.join(told)}."
+        content = f"\n\nThe sources are of different versions: {', '.join(named)}."
         return ChunkEvent(content=content, kind="frame", cites=list(range(1, len(self.sources) + 1)))
 
     def _cite(self, span: tuple[int, int, int], proven: Proven) -> int:
@@ -160,6 +160,13 @@ def markers_in(text: str) -> list[tuple[int, int, tuple[int, ...]]]:
         for found in _MARKER.finditer(text)
         if not any(left <= found.start() < right for left, right in code)
     ]
+
+
+def without_markers(text: str) -> str:
+    """An answer without its citation markers and the white space before them."""
+    for start, end, _ in reversed(markers_in(text)):
+        text = text[:start].rstrip() + text[end:]
+    return text
 
 
 def lines_of(text: str, start: int, end: int) -> tuple[int, int]:

@@ -8,12 +8,16 @@ stands elsewhere in the passages: that is the judge's work.
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import Final
 
 from chapterverse.evidence.passages import Evidence, IssuedUnit
 from chapterverse.language import EMPTY_WORDS, INLINE_CODE, stem, word_set
+from chapterverse.units import cells_of
 
 _URL = re.compile(r"(?:https?|ftp|file|ssh|git)://[^\s<>()\[\]`\"'“”]+|\bwww\.[^\s<>()\[\]`\"'“”]+", re.IGNORECASE)
 _QUOTED = re.compile(r"[\"“„]([^\"“”„\n]{2,200})[\"”]")
@@ -21,7 +25,10 @@ _LINK = re.compile(r"!?\[([^\]\n]{0,500}+)\]\(([^)\s]{0,1000}+)[^)]{0,200}+\)")
 _MARKUP = re.compile(r"\*{1,3}|~~|(?<!\w)_{1,3}(?=\S)|(?<=\S)_{1,3}(?!\w)|^#{1,6} |<[^>\n]{1,80}>")
 # A word with what may hold it together: ROS_DOMAIN_ID, --dry-run, /etc/hosts, v1.29.3, a::b, 3.5, 10,000, foo@1.2
 _TOKEN = re.compile(r"(?<![\w])[-./~$@%]{0,2}\w(?:[\w.,:/@%+#’'=~$\-]*[\w+#%°])?%?")
-_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
+# A number with its sign. The hyphen of "3-5" is none; the digits of "nav2" are no number, those of "v2" are.
+_NUMBER = re.compile(r"(?:(?<![\w.)\]-])-)?(?:(?<![^\W_]|\^)|(?<=\bv))\d+(?:[.,]\d+)*")
+_MEASURE = re.compile(r"([+~-]?\d+(?:[.,]\d+)*)([^\W\d_]+|[%°]\w?)")  # 5ms, 20%
 _NAME_PARTS = re.compile(r"[^\W\d_]+|\d+")
 _CAMEL = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]|[A-Za-z]\d|\d[A-Za-z]{2}")
 _SENTENCE_START = re.compile(r"(?:^|[.!?:;…•|–—]|[.!?]?[\"“”'’)])\s{0,12}[\"“‘(\[*_`]{0,12}$")
@@ -38,10 +45,14 @@ _LARGE_NUMBERS: Final = ("30 thirty", "40 forty", "50 fifty", "60 sixty", "100 h
 _NUMBER_WORDS: Final = {word: str(value) for value, word in enumerate(_SMALL_NUMBERS.split())} | {
     word: value for value, word in map(str.split, _LARGE_NUMBERS)
 }
-_SAME_SIGN: Final = str.maketrans("‘’“”„‐‑‒–—−", '\'\'"""------', "`*\\")  # for comparing; markup is left out
+_SAME_SIGN: Final = str.maketrans("‘’“”„‐‑‒–—−", '\'\'"""------', "`\\")  # for comparing; markup is left out
+_EMPHASIS = re.compile(r"(\*{1,3}|(?<!\w)_{1,3}|~~)(?=\S)([^\n]{1,300}?)(?<=\S)\1")
+_RAISED = re.compile("[²³¹⁰⁴-⁹¼-¾⅐-⅞]")  # NFKC makes 102 of 10²
 # After one of these the first word of a sentence is its subject; without an article it is a name.
 _AFTER_SUBJECT: Final = word_set("is was has had can does will must may were are")
 _ABBREVIATION = re.compile(r"(?:[a-z]\.)+[a-z]|I['’]\w+|[A-Z]/[A-Z]")  # e.g, I'd, X/Y
+_PLAIN_WORD = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")
+_COMPOUND = re.compile(r"[^\W_]+(?:-[^\W_]+)*")  # base64-encoded, StatefulSets
 _LONG_WORD = re.compile(r"[^\W\d_]{3,}")
 # A writer's own numbering: "1. …" of a heading, "Option 2", "step 3".
 _ENUMERATED = re.compile(
@@ -61,8 +72,12 @@ class Known:
     def __init__(self, evidence: Evidence) -> None:
         units = evidence.all_units()
         places = [text for passage in evidence.passages for text in (passage.place, passage.lead)]
-        texts = [evidence.question, *places, *(text for unit in units for text in (unit.text, unit.head, unit.told))]
-        self._text = f" {_plain(' '.join(dict.fromkeys(texts)))} "  # most units are told as they stand
+        texts = [
+            evidence.question,
+            *places,
+            *(text for unit in units for text in (unit.text, unit.head, unit.model_text)),
+        ]
+        self._text = f" {_plain(' '.join(dict.fromkeys(texts)))} "  # most units are shown as they stand
         self._tokens = {form for token in set(_TOKEN.findall(self._text)) for form in _forms(token)}
 
     @cached_property
@@ -79,28 +94,40 @@ class Known:
         return numbers | {_NUMBER_WORDS[part] for part in self._parts & _NUMBER_WORDS.keys()}
 
     def has_text(self, text: str) -> bool:
-        """Whether a text stands there as it is, but for case, spacing and markup."""
-        wanted = _plain(text).strip(" .,;:!?")
-        return not wanted or wanted in self._text
+        """Whether a text stands there as it is, but for case, spacing and markup. It must begin and end where words,
+        numbers and flags do: 80 does not stand in 8080 or 80.5, nor `--dry` in `--dry-run`."""
+        wanted = _plain(text).strip(" ,;:!?").rstrip(".")
+        left = r"(?<!\w)(?<!\w-)(?<!\d[.,])" if re.match(r"[\w/$@~-]", wanted) else ""
+        right = r"(?!\w|[.-]\w|,\d)" if re.search(r"\w$", wanted) else ""
+        return wanted in self._text and re.search(f"{left}{re.escape(wanted)}{right}", self._text) is not None
 
     def has_number(self, number: str) -> bool:
-        """Whether a number stands there, in digits or as a word; 1.29 stands in 1.29.3."""
+        """Whether a number stands there with its sign, in digits or as a word; 1.29 stands in 1.29.3."""
         value = _number(number)
-        return value in self._numbers or any(known.startswith(f"{value}.") for known in self._numbers)
+        longer = (known for known in self._numbers if "." in value and known.startswith(f"{value}."))
+        return value in self._numbers or any(longer)
+
+    def has_unit(self, symbol: str) -> bool:
+        """Whether a unit of measure stands there, alone or after its number."""
+        return symbol in self._parts or self.has_word(symbol) or (not symbol[0].isalpha() and symbol in self._text)
 
     def has_word(self, word: str) -> bool:
         """Whether a word stands there in any of its forms, or each of its parts does."""
         small = word.lower()
         if small in self._tokens or stem(small) in self._stems:
             return True
-        parts = [part for part in _NAME_PARTS.findall(small) if len(part) > 1]
+        parts = [part for part in _NAME_PARTS.findall(small) if len(part) > 1 or part.isdigit()]
         return len(parts) > 1 and all(stem(part) in self._stems for part in parts)
 
     def has_identifier(self, token: str) -> bool:
-        """Whether an identifier, flag or path stands there as a whole, or as a part of a longer one."""
+        """Whether an identifier, flag or path stands there as a whole, or as a part of a longer one. A flag or an
+        absolute path must stand as one."""
         whole, bare, *parts = _forms(token)
-        if whole in self._tokens or bare in self._tokens or self.has_text(token):
+        exact = whole.startswith(("-", "/"))
+        if whole in self._tokens or (bare in self._tokens and not exact) or self.has_text(token):
             return True
+        if exact and parts:
+            parts[0] = whole[: whole.index(parts[0])] + parts[0]
         return bool(parts) and all(part in self._tokens or self.has_text(part) for part in parts if part)
 
 
@@ -110,8 +137,8 @@ def missing(statement: str, known: Known, *, names: bool = True) -> str:
     checks = (  # a thing, what is left of it in the text, and what of it stands nowhere
         (_LINK, r"\1", lambda found: "" if known.has_text(found[2]) else found[2]),
         (_URL, " ", lambda found: "" if known.has_text(found[0].rstrip(".,;:!?")) else found[0]),
-        (INLINE_CODE, " ` ", lambda found: _missing_code(found[2], known) if names else ""),
-        (_QUOTED, r"\g<0>", lambda found: _missing_quote(found[1], known) if names else ""),
+        (INLINE_CODE, " ` ", lambda found: _missing_code(found[2], known, names=names)),
+        (_QUOTED, r"\g<0>", lambda found: _missing_quote(found[1], known)),
     )
     text = statement
     for pattern, left, absent in checks:
@@ -121,59 +148,99 @@ def missing(statement: str, known: Known, *, names: bool = True) -> str:
     return _missing_word(_MARKUP.sub("", _ENUMERATED.sub(" ", text)), known, names=names)
 
 
-def proven_code(code: str, evidence: Evidence) -> str:
-    """A code block whose lines stand in the passages' code or inline code, whitespace aside; empty if one does not.
+@dataclass(frozen=True, slots=True)
+class _CodeRun:
+    """Lines of code without white space, and where they begin and end. A backslash at its end continues a line."""
+
+    unit: IssuedUnit
+    text: str
+    starts: frozenset[int]
+    ends: frozenset[int]
+
+    @classmethod
+    def of(cls, unit: IssuedUnit, lines: Iterable[str]) -> "_CodeRun":
+        squeezed = [text for line in lines if (text := _squeezed_code(line))]
+        borders = [0, *accumulate(map(len, squeezed))]
+        return cls(unit, "".join(squeezed), frozenset(borders[:-1]), frozenset(borders[1:]))
+
+    def holds(self, wanted: str) -> bool:
+        """Whether code without white space stands here as whole lines, however it is broken into lines."""
+        places = (found.start() for found in re.finditer(f"(?={re.escape(wanted)})", self.text))
+        return any(at in self.starts and at + len(wanted) in self.ends for at in places)
+
+
+def proven_code(code: str, units: Sequence[IssuedUnit]) -> tuple[str, tuple[IssuedUnit, ...]]:
+    """A code block whose lines stand in the code or inline code of units, and those units; empty if a line does not.
 
     Comments that the writer added are left out: they are claims that nobody proves."""
-    texts = [unit.text for unit in evidence.all_units()]
-    runs = [_squeezed(text.replace("\\\n", "\n")) for text in texts]
-    whole = _squeezed(code.replace("\\\n", "\n"))
-    if len(whole) >= _LONG_LINE and any(whole in run for run in runs):
-        return code
-    standing = {_squeezed(line) for text in texts for line in text.splitlines()}
-    standing |= {_squeezed(found[2]) for text in texts for found in INLINE_CODE.finditer(text)}
-    standing |= {line.lstrip("$#>%") for line in standing}
+    runs = [run for unit in units for run in _code_runs(unit)]
+    whole = "".join(map(_squeezed_code, _code_lines(code)))
+    if holding_all := [run.unit for run in runs if run.holds(whole)]:
+        return code, (holding_all[0],)
     kept: list[str] = []
-    for line in code.splitlines():
-        bare = _COMMENT.sub("", line)
-        if _line_stands(line, standing, runs):
-            kept.append(line)
-        elif bare.strip() and _line_stands(bare, standing, runs):
-            kept.append(bare.rstrip())
-        elif bare.strip():
-            return ""
-    shown = "\n".join(kept).strip("\n")
-    return shown if any(character.isalnum() for character in shown) else ""
+    holding: list[list[IssuedUnit]] = []  # for each line
+    for line in _code_lines(code):
+        bare = _COMMENT.sub("", line).rstrip()
+        if _CLOSING.fullmatch(bare):
+            kept += [] if line.strip() and not bare.strip() else [bare]
+            continue
+        found = {said: [run.unit for run in runs if run.holds(_squeezed_code(said))] for said in (line, bare)}
+        if _is_identifier(name := bare.strip()):  # which prose may name, too
+            found[bare] = found[bare] or [unit for unit in units if name in _TOKEN.findall(unit.text)]
+        shown = next((said for said in found if found[said]), None)
+        if shown is None:
+            return "", ()
+        kept.append(shown)
+        holding.append(found[shown])
+    lines_of = Counter(unit for found in holding for unit in set(found))
+    chosen = {max(found, key=lambda unit: (lines_of[unit], unit.kind == "code")) for found in holding}
+    return "\n".join(kept).strip("\n") if chosen else "", tuple(sorted(chosen, key=lambda unit: unit.ref))
 
 
-def _line_stands(line: str, standing: set[str], runs: Sequence[str]) -> bool:
-    wanted = _squeezed(line)
-    if not any(character.isalnum() for character in wanted):
-        return True
-    bare = wanted.lstrip("$#>%").removesuffix("\\")
-    return wanted in standing or bare in standing or (len(bare) >= _LONG_LINE and any(bare in run for run in runs))
+def _code_runs(unit: IssuedUnit) -> Iterator[_CodeRun]:
+    """The code of a unit: a block with and without its comments; of others each piece of inline code, each cell of a
+    row, and each line that is not prose, because a passage may begin inside a block."""
+    lines = [line for line in _code_lines(unit.text) if not _FENCE.match(line)]
+    if unit.kind == "code":
+        yield _CodeRun.of(unit, lines)
+        yield _CodeRun.of(unit, [_TRAILING_COMMENT.sub("", line) for line in lines])
+        return
+    yield from (_CodeRun.of(unit, [found[2]]) for found in INLINE_CODE.finditer(unit.text))
+    if unit.kind == "row":
+        lines = cells_of(unit.text)
+    if not any(map(_is_prose, lines)):
+        yield _CodeRun.of(unit, lines)
+    yield from (_CodeRun.of(unit, [line]) for line in lines if not _is_prose(line))
+
+
+def _is_prose(line: str) -> bool:
+    """Whether a line reads as a sentence: it begins with a capital and ends with a stop, or has words of grammar."""
+    words = line.split()
+    grammar = sum(word.lower() in EMPTY_WORDS for word in words)
+    return line.lstrip()[:1].isupper() and len(words) > 1 and (line.rstrip().endswith((".", "!", "?")) or grammar > 1)
+
+
+def _code_lines(code: str) -> list[str]:
+    """The lines of code; one that a backslash continues goes on."""
+    return re.split(r"(?<!\\)\n", code)
+
+
+def _squeezed_code(line: str) -> str:
+    """A line without white space, prompt and the marks of continued lines."""
+    return "".join(unicodedata.normalize("NFKC", _PROMPT.sub("", line).replace("\\\n", "")).split())
 
 
 _COMMENT = re.compile(r"(?:^|(?<=\s))(?:#|//|--)(?:\s.*)?$")
-_LONG_LINE: Final = 12  # characters of a line that may stand inside a longer line of the book
+_TRAILING_COMMENT = re.compile(r"(?<=\S)\s+(?:#|//)\s.*$")  # "git checkout -- FILE" has none
+_CLOSING = re.compile(r"[\s()\[\]{}<>;,.…\"'\\]*")
+_PROMPT = re.compile(r"^\s*(?:(?:\$|>>>|>)\s+|\d+ \|)")  # of a shell, or the line's number in a listing
+_FENCE = re.compile(r"\s*(?:`{3,}|~{3,})")
 
 
-def units_with_code(code: str, units: Sequence[IssuedUnit]) -> list[IssuedUnit]:
-    """The units in which the lines of a code block stand, as few as possible."""
-    wanted = {_squeezed(line).lstrip("$#>") for line in code.splitlines() if any(map(str.isalnum, line))}
-    texts = {unit: _squeezed(unit.text) for unit in units}
-    chosen: list[IssuedUnit] = []
-    while wanted and units:
-        best = max(units, key=lambda unit: (sum(line in texts[unit] for line in wanted), unit.kind == "code"))
-        if not (covered := {line for line in wanted if line in texts[best]}):
-            break
-        chosen.append(best)
-        wanted -= covered
-    return sorted(chosen, key=lambda unit: unit.ref)
-
-
-def _missing_code(code: str, known: Known) -> str:
-    """The part of inline code that stands nowhere."""
+def _missing_code(code: str, known: Known, *, names: bool) -> str:
+    """The part of inline code that stands nowhere. A word alone is a name like others."""
+    if not names and _PLAIN_WORD.fullmatch(code):
+        return ""
     tokens = [] if known.has_text(code) else [found[0] for found in _TOKEN.finditer(_plain(code))]
     numbers = {token for token in tokens if _NUMBER.fullmatch(token) and known.has_number(token)}
     return next((token for token in tokens if token not in numbers and not known.has_identifier(token)), "")
@@ -192,7 +259,7 @@ def _missing_word(text: str, known: Known, *, names: bool) -> str:
         begins = token[:1].isupper() and _SENTENCE_START.search(text[: found.start()][-12:]) is not None
         follows = words[at + 1][0].lower() if at + 1 < len(words) else ""
         after_number = at > 0 and words[at - 1][0][-1].isdigit()
-        if not names and not any(character.isdigit() for character in token):
+        if not names and _PLAIN_WORD.fullmatch(token):
             continue
         if not _stands(token, known, begins=begins and follows not in _AFTER_SUBJECT, after_number=after_number):
             return token
@@ -201,18 +268,21 @@ def _missing_word(text: str, known: Known, *, names: bool) -> str:
 
 def _stands(token: str, known: Known, *, begins: bool, after_number: bool) -> bool:
     small = token.lower().replace("’", "'").removesuffix("'s")
-    number = _NUMBER_WORDS.get(small, small.strip("%+-~$"))
-    if after_number and small in _UNIT_SYMBOL:
-        stands = known.has_word(small) or known.has_text(small)
+    number = _NUMBER_WORDS.get(small, small.lstrip("+~$"))
+    measure = _MEASURE.fullmatch(small)
+    if measure and measure[2] in _UNIT_SYMBOL:
+        stands = known.has_number(measure[1].lstrip("+~")) and known.has_unit(measure[2])
+    elif after_number and small in _UNIT_SYMBOL:
+        stands = known.has_unit(small)
     elif _NUMBER.fullmatch(number):
         stands = known.has_number(number) or (small in _NUMBER_WORDS and int(number) <= _COUNTED)
     elif _ABBREVIATION.fullmatch(token):
         stands = True
     elif _is_identifier(token):
-        stands = known.has_identifier(token) or known.has_word(token)
+        stands = known.has_identifier(token) or (_COMPOUND.fullmatch(token) is not None and known.has_word(token))
     elif any(character.isdigit() for character in token):
         named = all(map(known.has_word, _LONG_WORD.findall(token))) or not token[0].isupper()
-        stands = known.has_identifier(token) or (named and all(map(known.has_number, _NUMBER.findall(small))))
+        stands = known.has_identifier(token) or (named and all(map(known.has_number, _DIGITS.findall(small))))
     elif token[0].isupper() and (token.isupper() or not begins):
         plain = small in EMPTY_WORDS or small in _WORDS_IN_CAPITALS
         stands = plain or known.has_word(small)
@@ -244,11 +314,15 @@ def _forms(token: str) -> Iterator[str]:
 
 def _plain(text: str) -> str:
     """A text for comparing: small letters, one kind of quote and dash, single spaces, no markup."""
-    return " ".join(unicodedata.normalize("NFKC", text).lower().translate(_SAME_SIGN).split())
+    normal = unicodedata.normalize("NFKC", _RAISED.sub(r"^\g<0>", text)).lower().translate(_SAME_SIGN)
+    return " ".join(_EMPHASIS.sub(r"\2", normal).split())
 
 
-def _squeezed(text: str) -> str:
-    return "".join(unicodedata.normalize("NFKC", text).split())
+def comparable(text: str) -> str:
+    """The words and signs of a text, which two texts must have in common to say the same. Left aside are case, spacing,
+    markup, quotation marks and what ends a clause; a sign such as < or - is not."""
+    bare = re.sub(r"\"|(?<!\w)'|'(?!\w)", "", _plain(text))
+    return " ".join(re.findall(r"\w+|[^\w\s]", re.sub(r"[.,;:!?]+(?=[\s)\]|]|$)", " ", bare)))
 
 
 def _number(text: str) -> str:
@@ -256,5 +330,6 @@ def _number(text: str) -> str:
     plain = re.sub(r",(?=\d{3}(?:\D|$))", "", text).rstrip(".,")
     if plain.count(".") > 1 or "," in plain:
         return plain
-    whole, _, part = plain.partition(".")
-    return ".".join(filter(None, (whole.lstrip("0") or "0", part.rstrip("0"))))
+    whole, _, part = plain.removeprefix("-").partition(".")
+    sign = "-" if plain.startswith("-") else ""
+    return sign + ".".join(filter(None, (whole.lstrip("0") or "0", part.rstrip("0"))))

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
 
-from chapterverse.evidence.assembly import Assembly, points_back, without_mark
+from chapterverse.evidence.assembly import Assembly, begins_dangling, without_mark
 from chapterverse.evidence.citations import Proven
-from chapterverse.evidence.exact import Known, missing, proven_code, units_with_code
+from chapterverse.evidence.exact import Known, comparable, missing, proven_code
 from chapterverse.evidence.judge import Judge, JudgeFailed, JudgeRequest, JudgeUsage, Verdict
 from chapterverse.evidence.passages import Evidence, IssuedUnit, fitting
 from chapterverse.evidence.statement import Finished, Shape, Statement, UnitRef
@@ -38,10 +38,11 @@ AT_ONCE: Final = 3  # calls to the judge; at the end as many more, among which t
 QUOTED_UNITS: Final = 3  # that may stand for one statement
 QUOTED_CHARS: Final = 700
 NEAREST_SHARE: Final = 0.2  # of a supported statement's words, in the unit that is cited where the judge names none
+NAMED_SHARE: Final = 0.2  # that a unit of a passage that the statement names counts more
+CONTEXT_CHARS: Final = 600  # of the text before a claim
 
-_LEAVING: Final[set[asyncio.Task[None]]] = set()  # calls to the judge that end after their answer
+_CALLS_LEFT: Final[set[asyncio.Task[None]]] = set()  # calls to the judge that end after their answer
 
-_WORD = re.compile(r"\w+")
 # What a statement has that says what is not there, or that it must be looked for elsewhere.
 _NEGATION = re.compile(
     r"\b(?:not|no|nor|none|nothing|never|neither|without|cannot|only|un\w+ed|lacks?|elsewhere)\b|n['’]t\b"
@@ -105,11 +106,14 @@ class Gate:
         self.truncated = False  # a limit ended the answer
         self.finished: Finished | None = None  # what writing took, once the writer has said so
         self._evidence = evidence
-        self._court = Court(judge, evidence, deadline, self.usage) if judge else None
+        self._judging = JudgeQueue(judge, evidence, deadline, self.usage) if judge else None
         self._is_refusal = is_refusal
         self._assembly = Assembly()
         self._said: set[str] = set()
         self._shown: set[UnitRef] = set()  # units whose words the reader has seen
+        self._before = ""  # the statement written last
+        self._lead = ""  # the line that introduces the list or table that is being written
+        self._quoted_before: UnitRef | None = None  # the unit that the statement written last quotes
         self._chars = self._statements = self._repeats = 0
         self._pumping: asyncio.Task[None] | None = None  # from the writer
         # Made anew when there are more passages.
@@ -128,8 +132,8 @@ class Gate:
         if self._pumping:
             self._pumping.cancel()
             await asyncio.gather(self._pumping, return_exceptions=True)
-        if self._court:
-            await self._court.close()
+        if self._judging:
+            await self._judging.close()
 
     async def _proven(
         self, queue: "asyncio.Queue[_Entry | None]", pumping: "asyncio.Task[None]"
@@ -138,6 +142,9 @@ class Gate:
             while (entry := await queue.get()) is not None:
                 for proven in await self._decide(entry):
                     yield proven
+                if self.counts.shown >= MAX_SHOWN:
+                    self.truncated = True
+                    return
             await pumping
             for proven in self._assembly.finish():
                 yield proven
@@ -155,8 +162,8 @@ class Gate:
                     queue.put_nowait(self._examine(draft))
                     if self.truncated:
                         break
-            if self._court:
-                self._court.flush()
+            if self._judging:
+                self._judging.flush()
         finally:
             queue.put_nowait(None)
 
@@ -170,18 +177,28 @@ class Gate:
             return _Entry(statement, draft)
         if self._is_refusal(draft.text) or self._is_repeated(draft):
             return _Entry(draft, None, silent=True)
+        context = self._context(draft)
         if draft.shape == "code":
-            code = proven_code(draft.text, self._evidence)
-            units = units_with_code(code, self._evidence.all_units())
-            return _Entry(draft, Proven(replace(draft, text=code), "quoted", tuple(units)) if units else None)
+            code, units = proven_code(draft.text, self._evidence.all_units())
+            return _Entry(draft, Proven(replace(draft, text=code), "quoted", units) if units else None)
         quoted = self._quoted(draft)
+        self._quoted_before = quoted.units[0].ref if quoted else None
         names, known = not speaks_of_absence(draft.text), self._known(len(self._evidence.passages))
         if quoted or len(draft.text) >= MAX_STATEMENT_CHARS or missing(draft.text, known, names=names):
             return _Entry(draft, quoted)
-        return _Entry(draft, self._court.ask(draft) if self._court else None)
+        return _Entry(draft, self._judging.ask(draft, context) if self._judging else None)
+
+    def _context(self, statement: Statement) -> tuple[str, ...]:
+        """What a statement may refer to: the line that introduces its list or table, and the statement before it."""
+        if statement.shape not in ("item", "row"):
+            self._lead = ""
+        context = tuple(text[-CONTEXT_CHARS:] for text in dict.fromkeys((self._lead, self._before)) if text)
+        self._before = statement.text
+        self._lead = statement.text if statement.leads and statement.shape != "heading" else self._lead
+        return context
 
     def _is_repeated(self, statement: Statement) -> bool:
-        said = _words(statement.text)
+        said = comparable(statement.text)
         if said not in self._said or len(said.split()) < REPEATED_WORDS:
             self._said.add(said)
             return False
@@ -191,14 +208,19 @@ class Gate:
 
     def _quoted(self, statement: Statement) -> Proven | None:
         """The statement as quoted words, if they are the words of one unit. An item says too little without the line
-        that introduces it, here and in the book, so it must be judged where there is a judge."""
-        words = _words(statement.row or statement.text)
-        if len(words.split()) < (2 if statement.row else 3) or statement.leads:
+        that introduces it, here and in the book, so it must be judged where there is a judge. A unit that points back
+        means the same only right after the unit before it."""
+        said = comparable(statement.text)
+        words = sum(token.isalnum() for token in said.split())
+        if words < 3 or statement.leads or (statement.shape == "item" and self._judging):
             return None
-        if statement.shape == "item" and self._court:
+        unit = self._quotable(len(self._evidence.passages)).get(said)
+        if unit is None:
             return None
-        unit = self._quotable(len(self._evidence.passages)).get(words)
-        return Proven(statement, "quoted", (unit,)) if unit else None
+        before = unit.ref._replace(unit=unit.ref.unit - 1)
+        if begins_dangling(unit.text) and self._quoted_before != before:
+            return None
+        return Proven(statement, "quoted", (unit,))
 
     async def _decide(self, entry: _Entry) -> list[Proven]:
         proof = await entry.proof if isinstance(entry.proof, asyncio.Future) else entry.proof
@@ -218,17 +240,19 @@ class Gate:
         self.counts.shown += sum(one.kind != "frame" for one in shown)
         self.counts.quoted += len(quoted)
         self._shown.update(unit.ref for one in quoted for unit in one.units)
-        self.truncated = self.truncated or self.counts.shown >= MAX_SHOWN
         return shown
 
     def _replacement(self, statement: Statement, proof: Proven | None) -> Proven | None:
         """The units that a statement named, quoted, where they fit the question and were not shown yet."""
         if statement.shape in ("heading", "code") or speaks_of_absence(statement.text):
             return None
-        named = proof.units if proof and proof.units else self._named(statement)
+        named: Sequence[IssuedUnit] = proof.units if proof else ()
+        if not named:
+            whole = [unit for unit in self._evidence.units_of(statement.named) if unit.kind != "code"]
+            named = _cited(statement, self._evidence, whole, 0.5 + NAMED_SHARE)
         units = [unit for unit in named if unit.ref not in self._shown and self._fits(unit, statement)][:QUOTED_UNITS]
         units = self._understandable(units)
-        if not units or sum(len(unit.told) for unit in units) > QUOTED_CHARS:
+        if not units or sum(len(unit.model_text) for unit in units) > QUOTED_CHARS:
             return None
         shape: Shape = "item" if statement.shape == "item" else "paragraph"
         quoted = [unit for unit in units if unit.kind != "code"]
@@ -239,17 +263,11 @@ class Gate:
         said = replace(statement, text=text, shape=shape, opens=opens, row="", head="")
         return Proven(said, "quoted", tuple(quoted), replaced=True)
 
-    def _named(self, statement: Statement) -> Sequence[IssuedUnit]:
-        """The units that a statement names; of a whole passage, the one that is nearest to its words."""
-        whole = [unit for unit in self._evidence.units_of(statement.named) if unit.kind != "code"]
-        single = self._evidence.units_of(ref for ref in statement.named if ref.unit)
-        return single or _nearest(statement.text, whole, least=0.5)
-
     def _fits(self, unit: IssuedUnit, statement: Statement) -> bool:
         """Whether a unit speaks of what was asked, or says nearly what the statement says."""
         passage = self._evidence.passages[unit.ref.passage - 1]
         asked = stems(self._evidence.question)
-        own = stems(unit.told if unit.kind == "code" else f"{unit.head} {unit.told}")
+        own = stems(unit.model_text if unit.kind == "code" else f"{unit.head} {unit.model_text}")
         covered = len(asked & (own | stems(passage.breadcrumb))) * 2 >= len(asked)
         return bool(asked & own) and (covered or _share(statement.text, unit) >= 0.3)
 
@@ -259,149 +277,140 @@ class Gate:
         near = {unit.ref: unit for unit in self._evidence.around(units)}
         for unit in sorted(units, key=lambda unit: unit.ref):
             before = near.get(unit.ref._replace(unit=unit.ref.unit - 1))
-            if points_back(without_mark(unit.text)) and not (before and before.ref in wanted):
-                if before is None or points_back(without_mark(before.text)) or before.kind not in ("sentence", "item"):
+            if begins_dangling(unit.text) and not (before and before.ref in wanted):
+                if before is None or begins_dangling(before.text) or before.kind not in ("sentence", "item"):
                     continue
                 wanted[before.ref] = before
             wanted[unit.ref] = unit
         return list(wanted.values())
 
 
-class Court:
+@dataclass(slots=True)
+class _Claim:
+    """A statement that the judge is asked about."""
+
+    statement: Statement
+    context: tuple[str, ...]  # texts before it that it may refer to
+    named: Sequence[IssuedUnit]
+    shown: Sequence[IssuedUnit]  # to the judge
+    is_absence: bool
+    proof: "asyncio.Future[Proven | None]" = field(repr=False)
+
+
+class JudgeQueue:
     """Asks the judge about the statements of one answer, several in one call, while more are being written."""
 
     def __init__(self, judge: Judge, evidence: Evidence, deadline: float, usage: JudgeUsage) -> None:
         self._judge, self._evidence, self._deadline, self._usage = judge, evidence, deadline, usage
-        self._claims: asyncio.Queue[_Claim] = asyncio.Queue()
+        self._waiting: list[_Claim] = []
         self._most = MAX_CLAIMS  # of one call
-        self._workers: list[asyncio.Task[None]] = []
-        self._calling: set[asyncio.Task[None]] = set()  # those whose call is under way
+        self._calls: set[asyncio.Task[None]] = set()
         self._undecided: set[asyncio.Future[Proven | None]] = set()
-        self._closed = False
-        self._before = ""  # the statement written last
-        self._lead = ""  # the line that introduces the list or table that is being written
 
-    def ask(self, statement: Statement) -> "asyncio.Future[Proven | None]":
+    def ask(self, statement: Statement, context: tuple[str, ...] = ()) -> "asyncio.Future[Proven | None]":
         """The proof of a statement, once the judge has spoken; None if it is not proven."""
-        named = self._evidence.units_of(statement.named)
+        named, is_absence = self._evidence.units_of(statement.named), speaks_of_absence(statement.text)
         shown: Sequence[IssuedUnit] = self._evidence.around(named)
-        if not named or speaks_of_absence(statement.text):  # the judge sees all units; the best passages come first
-            shown = fitting(self._evidence.all_units(), lambda unit: len(unit.told), MAX_EVIDENCE_CHARS)
-        if statement.shape not in ("item", "row"):
-            self._lead = ""
-        context = " ".join(filter(None, dict.fromkeys((self._lead, self._before))))
-        claim = _Claim(statement, named, shown, context, asyncio.get_running_loop().create_future())
-        self._before = statement.text
-        self._lead = statement.text if statement.leads and statement.shape != "heading" else self._lead
-        self._undecided.add(claim.proof)
-        claim.proof.add_done_callback(self._undecided.discard)
-        self._claims.put_nowait(claim)
-        if len(self._workers) < AT_ONCE:
-            self._hire(1)
-        return claim.proof
+        if not named or is_absence:  # the judge sees all units; the best passages come first
+            shown = fitting(self._evidence.all_units(), lambda unit: len(unit.model_text), MAX_EVIDENCE_CHARS)
+        proof: asyncio.Future[Proven | None] = asyncio.get_running_loop().create_future()
+        self._undecided.add(proof)
+        proof.add_done_callback(self._undecided.discard)
+        self._waiting.append(_Claim(statement, context, named, shown, is_absence, proof))
+        if len(self._calls) < AT_ONCE:
+            self._start_call()
+        return proof
 
     def flush(self) -> None:
         """Spread all that waits over more calls, because nothing more will be written."""
-        self._most = max(1, min(MAX_CLAIMS, -(-self._claims.qsize() // AT_ONCE)))
-        self._hire(min(AT_ONCE, self._claims.qsize()))
+        self._most = max(1, min(MAX_CLAIMS, -(-len(self._waiting) // AT_ONCE)))
+        for _ in range(min(AT_ONCE, len(self._waiting))):
+            self._start_call()
 
     async def close(self) -> None:
         """Cancel the calls that are under way. Where all is decided, they may end by themselves: a reply that was read
         to its end leaves a connection for the next answer."""
-        self._closed = True
-        leaving = set() if self._undecided else self._calling & set(self._workers)
-        for worker in leaving:
-            _LEAVING.add(worker)
-            worker.add_done_callback(_LEAVING.discard)
-        stopped = [worker for worker in self._workers if worker not in leaving]
-        for worker in stopped:
-            worker.cancel()
-        await asyncio.gather(*stopped, return_exceptions=True)
+        calls, self._waiting = set(self._calls), []
+        if not self._undecided:
+            _CALLS_LEFT.update(calls)
+            return
+        for call in calls:
+            call.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
 
-    def _hire(self, workers: int) -> None:
-        self._workers += [asyncio.create_task(self._work()) for _ in range(workers)]
+    def _start_call(self) -> None:
+        call = asyncio.create_task(self._call())
+        self._calls.add(call)
+        call.add_done_callback(self._end_call)
 
-    async def _work(self) -> None:
-        """Ask about what waits, as much as one call takes, again and again. A call that fails is made a second time;
-        whatever is not answered then is not proven."""
-        while not self._closed:
-            batch = [await self._claims.get()]
-            while len(batch) < self._most and not self._claims.empty():
-                batch.append(self._claims.get_nowait())
-            worker = asyncio.current_task()
-            assert worker is not None, "work is done in a task"
-            self._calling.add(worker)
-            try:
-                async with asyncio.timeout_at(self._deadline):
-                    if not await self._asked(batch) and (left := [one for one in batch if not one.proof.done()]):
-                        await self._asked(left)
-            except TimeoutError:
-                log.info("the judge did not answer before the answer was due")
-            except Exception:  # an error of ours must not leave the reader waiting
-                log.exception("a call to the judge failed")
-            finally:
-                self._calling.discard(worker)
-                for claim in batch:
-                    if not claim.proof.done():
-                        claim.proof.set_result(None)
+    def _end_call(self, call: "asyncio.Task[None]") -> None:
+        self._calls.discard(call)
+        _CALLS_LEFT.discard(call)
+        if self._waiting:
+            self._start_call()
 
-    async def _asked(self, batch: "Sequence[_Claim]") -> bool:
+    async def _call(self) -> None:
+        """Ask about what waits, as much as one call takes. A call that fails is made a second time; whatever is not
+        answered then is not proven."""
+        batch, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                if batch and not await self._asked(batch):
+                    await self._asked([one for one in batch if not one.proof.done()])
+        except TimeoutError:
+            log.info("the judge did not answer before the answer was due")
+        except Exception:  # an error of ours must not leave the reader waiting
+            log.exception("a call to the judge failed")
+        finally:
+            for claim in batch:
+                if not claim.proof.done():
+                    claim.proof.set_result(None)
+
+    async def _asked(self, batch: Sequence[_Claim]) -> bool:
         """Whether the judge need not be asked again."""
         units = {unit.ref: unit for claim in batch for unit in claim.shown}
+        claims = [claim.statement.text for claim in batch]
         case = JudgeRequest(
             evidence=list(self._evidence.lines(units.values())),
-            claims=[claim.statement.text for claim in batch],
+            claims=claims,
             question=self._evidence.question,
-            before=batch[0].context,
+            before=[" ".join(text for text in one.context if text not in claims) for one in batch],
         )
         try:
             async with aclosing(self._judge.verdicts(case, self._usage)) as verdicts:
                 async for verdict in verdicts:
                     claim = batch[verdict.claim - 1]
-                    if not claim.proof.done() and (verdict.complete or self._is_decided(claim, verdict)):
+                    if verdict.reason:
+                        log.debug("the judge says of claim %d: %s", verdict.claim, verdict.reason)
+                    if not claim.proof.done() and (verdict.complete or _is_decided(claim, verdict)):
                         claim.proof.set_result(self._proven(claim, verdict, units))
         except JudgeFailed as failure:
             log.info("the judge failed: %s", failure)
-            return not failure.retryable
+            return not failure.retryable or all(claim.proof.done() for claim in batch)
         return True
 
-    def _is_decided(self, claim: "_Claim", verdict: Verdict) -> bool:
-        """Whether the units of a verdict need not be waited for: a no, or a statement that names its units itself."""
-        named = any(ref.unit for ref in claim.statement.named) and not speaks_of_absence(claim.statement.text)
-        return not verdict.supported or (named and bool(claim.named))
-
-    def _proven(self, claim: "_Claim", verdict: Verdict, shown: dict[UnitRef, IssuedUnit]) -> Proven | None:
+    def _proven(self, claim: _Claim, verdict: Verdict, shown: dict[UnitRef, IssuedUnit]) -> Proven | None:
         """What a verdict makes of a statement. Unit numbers that the judge was not shown count for nothing."""
         statement = claim.statement
         if not verdict.supported:
             return None
-        if speaks_of_absence(statement.text) and not claim.named and not _SAYS_MORE.search(statement.text):
+        if claim.is_absence and not claim.named and not _SAYS_MORE.search(statement.text):
             return Proven(statement, "absence")  # whatever units the judge looked at
         refs = [UnitRef(*map(int, number.split("."))) for number in verdict.units]
-        units = [unit for unit in self._evidence.units_of(refs) if unit.ref in shown]
-        if not units and not speaks_of_absence(statement.text):
-            units = self._own(claim)
+        units: Sequence[IssuedUnit] = [unit for unit in self._evidence.units_of(refs) if unit.ref in shown]
+        if not units and not claim.is_absence and (claim.named or not statement.leads):
+            units = _cited(statement, self._evidence, self._evidence.all_units(), NEAREST_SHARE)
         if units:
             return Proven(statement, "supported", tuple(units))
         if statement.leads or not stems(statement.text):  # "Yes." says nothing without what follows it
             return Proven(statement, "frame")
         return Proven(statement, "absence") if _NEGATION.search(statement.text) else None
 
-    def _own(self, claim: "_Claim") -> list[IssuedUnit]:
-        """The units that the statement names, or else the nearest one, of a passage that it names if possible."""
-        single = self._evidence.units_of(ref for ref in claim.statement.named if ref.unit)
-        if single or (claim.statement.leads and not claim.named):
-            return single
-        return _nearest(claim.statement.text, self._evidence.all_units(), NEAREST_SHARE, claim.named)
 
-
-@dataclass(slots=True)
-class _Claim:
-    statement: Statement
-    named: Sequence[IssuedUnit]
-    shown: Sequence[IssuedUnit]  # to the judge
-    context: str
-    proof: "asyncio.Future[Proven | None]" = field(repr=False)
+def _is_decided(claim: _Claim, verdict: Verdict) -> bool:
+    """Whether the units of a verdict need not be waited for: a no, or a statement that names its units itself."""
+    named = any(ref.unit for ref in claim.statement.named) and not claim.is_absence
+    return not verdict.supported or (named and bool(claim.named))
 
 
 @lru_cache(maxsize=256)
@@ -410,34 +419,31 @@ def speaks_of_absence(text: str) -> bool:
     return _ABSENCE.search(text) is not None
 
 
+def _cited(statement: Statement, evidence: Evidence, units: Sequence[IssuedUnit], least: float) -> Sequence[IssuedUnit]:
+    """The units that a statement names one by one. If it names none, that of these units which has most of its words,
+    if it has enough; one of a passage that the statement names needs fewer."""
+    named = set(evidence.units_of(statement.named))
+    shares = [_share(statement.text, unit) + NAMED_SHARE * (unit in named) for unit in units]
+    best = max(range(len(units)), key=lambda at: shares[at], default=-1)
+    nearest = [units[best]] if units and shares[best] >= least else []
+    return evidence.units_of(ref for ref in statement.named if ref.unit) or nearest
+
+
 def _share(text: str, unit: IssuedUnit) -> float:
     """The share of a text's content stems that a unit has."""
     wanted = stems(text)
-    return len(wanted & stems(f"{unit.head} {unit.told}")) / len(wanted) if wanted else 0.0
-
-
-def _nearest(
-    text: str, units: Sequence[IssuedUnit], least: float, named: Sequence[IssuedUnit] = ()
-) -> list[IssuedUnit]:
-    """The unit that has most of a text's words, a named one with fewer, if it has enough of them."""
-    shares = [_share(text, unit) + 0.2 * (unit in named) for unit in units]
-    best = max(range(len(units)), key=lambda at: shares[at], default=-1)
-    return [units[best]] if units and shares[best] >= least else []
-
-
-def _words(text: str) -> str:
-    return " ".join(_WORD.findall(text.lower()))
+    return len(wanted & stems(f"{unit.head} {unit.model_text}")) / len(wanted) if wanted else 0.0
 
 
 def _by_words(units: Sequence[IssuedUnit]) -> dict[str, IssuedUnit]:
-    """The units that can be understood alone by their words, as they stand and as they are told; the first counts."""
+    """The units that can be understood alone by their words; the first counts. A row is told with its columns."""
     own = [unit for unit in reversed(units) if unit.kind == "row" or not unit.head]
-    return {_words(text): unit for unit in own for text in {without_mark(unit.text), unit.told}}
+    return {comparable(without_mark(unit.model_text)): unit for unit in own}
 
 
 def _as_sentence(unit: IssuedUnit) -> str:
     """A unit's words on one line, with the line that introduces them."""
-    said = " ".join((without_mark(unit.text) if unit.kind != "row" else unit.told).split())
+    said = " ".join((without_mark(unit.text) if unit.kind != "row" else unit.model_text).split())
     if unit.kind == "row" or not unit.head:
         return said
     return f"{' '.join(without_mark(unit.head).split())} {said}"

@@ -11,7 +11,7 @@ import logging
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -61,17 +61,20 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class JudgeRequest:
-    """What one call asks: claims, the evidence for them, and what the reader was told before."""
+    """What one call asks: claims, the evidence for them, and what the reader has read before each."""
 
     evidence: Sequence[str]  # lines `[2.3] text` under their breadcrumbs
     claims: Sequence[str]
     question: str = ""
-    before: str = ""  # the statement before the first claim, so that "it" can be understood
+    before: Sequence[
+        str
+    ] = ()  # for each claim: the text before it, unless that is a claim, so that "it" can be understood
 
     def message(self) -> str:
         """The user message (SPEC 4.5)."""
         context = [f"Question: {_line(self.question)}"] if self.question else []
-        context += [f"Text before the claims: {_line(self.before)}"] if self.before else []
+        before = enumerate(map(_line, self.before), start=1)
+        context += [f"Text before claim {number}: {text}" for number, text in before if text]
         claims = [f"{number}. {_line(claim)}" for number, claim in enumerate(self.claims, start=1)]
         return "\n".join([*context, "Evidence", *self.evidence, "", "Claims", *claims])
 
@@ -117,11 +120,17 @@ class ModelJudge:
     extra: dict[str, Any] = field(default_factory=dict)  # more fields of the request, as the model wants them
     seconds: float = JUDGE_SECONDS
     _structured: bool = True  # False once the model refused `response_format`
-    _client: httpx2.AsyncClient | None = None
-    _last: LastCall = field(init=False)
+    _client: httpx2.AsyncClient = field(init=False, repr=False)
+    _last: LastCall = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Its last call is watched from the start."""
+        """Nothing connects yet; the last call is watched from the start."""
+        self._client = httpx2.AsyncClient(
+            # A server of one's own may want no key, and a header without one is refused by our own client.
+            headers={"Authorization": f"Bearer {self.api_key}"} if self.api_key else {},
+            timeout=httpx2.Timeout(self.seconds, connect=CONNECT_SECONDS),
+            limits=LIMITS,
+        )
         self._last = LastCall(self._ask_server)
 
     async def verdicts(self, case: JudgeRequest, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
@@ -138,17 +147,22 @@ class ModelJudge:
                         yield verdict
             if not answered:
                 raise JudgeFailed("the judge gave no verdict that can be read")
-        except (JudgeFailed, TimeoutError, httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as fault:
-            failure = _translated(fault)
+        except JudgeFailed as failure:
             self._last.failed(f"The last check of an answer failed: {failure}.")
-            raise failure from (fault.__cause__ if failure is fault else fault)
+            raise
+        except (TimeoutError, httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as fault:
+            late = isinstance(fault, TimeoutError)
+            why = "did not answer in time" if late else f"cannot be reached: {type(fault).__name__}"
+            self._last.failed(f"The last check of an answer failed: the judge {why}.")
+            raise JudgeFailed(f"the judge {why}") from fault
 
     async def _reply(self, case: JudgeRequest, open_calls: AsyncExitStack) -> httpx2.Response:
-        response = await open_calls.enter_async_context(self._call(case))
+        response = await open_calls.enter_async_context(self._call(case, structured=self._structured))
         if self._structured and response.status_code in _FORMAT_REFUSED:
-            log.info("%s takes no response_format; it is asked in words from now on", self.name)
-            self._structured = False
-            response = await open_calls.enter_async_context(self._call(case))
+            response = await open_calls.enter_async_context(self._call(case, structured=False))
+            if response.status_code == 200:  # else it was something else that the server refused
+                log.info("%s takes no response_format; it is asked in words from now on", self.name)
+                self._structured = False
         if (status := response.status_code) != 200:
             retryable = status in (408, 409, 429) or status >= 500
             raise JudgeFailed(f"the judge answered HTTP {status}", retryable=retryable)
@@ -161,7 +175,7 @@ class ModelJudge:
     async def _ask_server(self) -> None:
         """Costs no paid tokens."""
         try:
-            response = await self._connected().get(f"{self.base_url.rstrip('/')}/models")
+            response = await self._client.get(f"{self.base_url.rstrip('/')}/models")
             # A server without a list of its models is still a server.
             if response.status_code != 404 and (response.is_error or not isinstance(response.json()["data"], list)):
                 raise AgentUnavailable(f"The judge's server answered HTTP {response.status_code}.")
@@ -172,52 +186,34 @@ class ModelJudge:
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._client is not None:
-            await self._client.aclose()
-            self._client = None
+        await self._client.aclose()
 
-    def _connected(self) -> httpx2.AsyncClient:
-        if self._client is None:
-            self._client = httpx2.AsyncClient(
-                # A server of one's own may want no key, and a header without one is refused by our own client.
-                headers={"Authorization": f"Bearer {self.api_key}"} if self.api_key else {},
-                timeout=httpx2.Timeout(self.seconds, connect=CONNECT_SECONDS),
-                limits=LIMITS,
-            )
-        return self._client
-
-    def _call(self, case: JudgeRequest) -> AbstractAsyncContextManager[httpx2.Response]:
+    def _call(self, case: JudgeRequest, *, structured: bool) -> AbstractAsyncContextManager[httpx2.Response]:
         body: dict[str, Any] = {
             "model": self.name,
             "messages": [{"role": "system", "content": PROMPT}, {"role": "user", "content": case.message()}],
             "temperature": 0,
             "stream": True,
             "stream_options": {"include_usage": True},
-            "response_format": _FORMAT if self._structured else None,
+            "response_format": _FORMAT if structured else None,
             **self.extra,
         }
         sent = {name: value for name, value in body.items() if value is not None}
-        return self._connected().stream("POST", f"{self.base_url.rstrip('/')}/chat/completions", json=sent)
-
-
-def _translated(fault: Exception) -> JudgeFailed:
-    if isinstance(fault, JudgeFailed):
-        return fault
-    if isinstance(fault, TimeoutError):
-        return JudgeFailed("the judge did not answer in time")
-    return JudgeFailed(f"the judge cannot be reached: {type(fault).__name__}")
+        return self._client.stream("POST", f"{self.base_url.rstrip('/')}/chat/completions", json=sent)
 
 
 async def read_verdicts(texts: AsyncIterator[str], claims: int) -> AsyncGenerator[Verdict, None]:
-    """The verdicts of a reply as they arrive, each first without its units, then complete; the first on a claim counts.
+    """The verdicts of a reply on the claims asked about; a claim that is judged twice differently is not supported.
 
-    Only claims that were asked about count."""
+    A reply that is JSON from its first character is read while it arrives: each verdict comes first without its units,
+    then complete. Any other reply may quote the prompt, so that all of it is read before a verdict counts."""
     text, at, begun = "", 0, 0
-    left = {complete: set(range(1, claims + 1)) for complete in (False, True)}
+    said: dict[int, Verdict] = {}
     async for piece in texts:
         text += piece
         found: list[Verdict] = []
-        while (start := _BEGUN.search(text, begun)) is not None:
+        streams = text.lstrip().startswith("{")
+        while streams and (start := _BEGUN.search(text, begun)) is not None:
             begun = start.end()
             found.append(Verdict(int(start[1]), start[2] == "true", complete=False))
         while "}" in piece and (opened := _OBJECT.search(text, at)) is not None:
@@ -229,9 +225,21 @@ async def read_verdicts(texts: AsyncIterator[str], claims: int) -> AsyncGenerato
                 break
             found += filter(None, [_verdict(value)])
         for verdict in found:
-            if verdict.claim in left[verdict.complete]:
-                left[verdict.complete].discard(verdict.claim)
-                yield verdict
+            news = _news(verdict, said.get(verdict.claim))
+            if news is not None and 1 <= verdict.claim <= claims:
+                said[verdict.claim] = news
+                if streams:
+                    yield news
+    for verdict in [] if text.lstrip().startswith("{") else said.values():
+        yield verdict
+
+
+def _news(verdict: Verdict, before: Verdict | None) -> Verdict | None:
+    """What a verdict adds to the one before on the same claim: its units, or that the judge contradicts itself."""
+    if before is None or (verdict.supported == before.supported and verdict.complete > before.complete):
+        return verdict
+    contradicts = before.supported and not verdict.supported
+    return replace(verdict, complete=True) if contradicts else None
 
 
 def _verdict(value: dict[str, Any]) -> Verdict | None:
@@ -247,8 +255,8 @@ def _verdict(value: dict[str, Any]) -> Verdict | None:
 async def _content(response: httpx2.Response, usage: JudgeUsage, case: JudgeRequest) -> AsyncGenerator[str, None]:
     """The text of a reply as it arrives. Tokens are estimated until the server has counted them."""
     size, chars, counted = 0, len(PROMPT) + len(case.message()), 0
-    told = chars // 4  # of this call, in `usage`
-    usage.tokens += told
+    noted = chars // 4  # of this call, in `usage`
+    usage.tokens += noted
     async with aclosing(_bodies(response)) as bodies:
         async for body in bodies:
             size += len(body)
@@ -256,8 +264,8 @@ async def _content(response: httpx2.Response, usage: JudgeUsage, case: JudgeRequ
                 raise JudgeFailed("the judge's reply is too long")
             text, tokens = _read(body)
             chars, counted = chars + len(text), tokens or counted
-            usage.tokens += (counted or chars // 4) - told
-            told = counted or chars // 4
+            usage.tokens += (counted or chars // 4) - noted
+            noted = counted or chars // 4
             yield text
 
 

@@ -28,7 +28,7 @@ class IssuedUnit:
     ref: UnitRef
     kind: UnitKind
     text: str  # word for word
-    told: str  # as it is shown to a model: a table row with the names of its columns
+    model_text: str  # as it is shown to a model: a table row with the names of its columns
     start: int
     end: int
     head: str = ""  # what introduces it: the header of its table, the line before its list or code
@@ -71,7 +71,7 @@ class IssuedPassage:
             if unit.head_start < 0 and unit.head and unit.kind != "row" and unit.head != lead:
                 lead = unit.head
                 yield f"({' '.join(lead.split())})"
-            yield f"[{unit.ref}] {unit.told.replace(chr(10), _CONTINUED)}"
+            yield f"[{unit.ref}] {unit.model_text.replace(chr(10), _CONTINUED)}"
 
 
 @dataclass(slots=True)
@@ -190,9 +190,9 @@ def _units(
                 head_start, head = unit.head_start, text[unit.head_start - offset : unit.head_end - offset]
             elif unit.head_start == outside:
                 head = passage.lead
-        told = row_text(head, said) if unit.kind == "row" and head else said
+        shown = row_text(head, said) if unit.kind == "row" and head else said
         ref = UnitRef(passage.number, at)
-        issued.append(IssuedUnit(ref, unit.kind, said, told, unit.start, unit.end, head, head_start))
+        issued.append(IssuedUnit(ref, unit.kind, said, shown, unit.start, unit.end, head, head_start))
     return tuple(issued)
 
 

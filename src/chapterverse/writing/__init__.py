@@ -27,7 +27,7 @@ class Reading:
     answers: float  # logit that the passage answers the question
     score: float  # decides the order: the same, less what the search and the kind of page say against it
     units: Mapping[int, float] = field(default_factory=dict)  # logit of each unit, by its start
-    told: frozenset[int] = frozenset()  # starts of the units that the last answer marked
+    shown_before: frozenset[int] = frozenset()  # starts of the units that the last answer marked
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ WriterEvent = Statement | Proven | Finished
 class Writer(Protocol):
     """Turns a task into statements. What it yields as `Proven` is shown as it is; a `Statement` must be proven.
 
-    A writer without words of its own inherits `rewrite` and `name_subject`."""
+    A writer without words of its own inherits `rewrite` and `ask`."""
 
     @property
     def name(self) -> str:
@@ -74,8 +74,8 @@ class Writer(Protocol):
         """A follow-up as a question that stands alone, empty if there is none, and what that took."""
         return "", Finished()
 
-    async def name_subject(self, questions: Sequence[str]) -> str:
-        """What questions are about, in a few words; empty if it cannot say."""
+    async def ask(self, instructions: str, text: str) -> str:
+        """One line in its own words; empty if it cannot say."""
         return ""
 
     async def probe(self) -> None:

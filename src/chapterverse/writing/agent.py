@@ -11,10 +11,10 @@ import asyncio
 import json
 import logging
 import random
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, cast
 from urllib.parse import urlsplit
 
 import httpx2
@@ -24,10 +24,7 @@ from agents import (
     MaxTurnsExceeded,
     Model,
     ModelResponse,
-    ModelSettings,
     RunConfig,
-    RunContextWrapper,
-    RunHooks,
     Runner,
     Tool,
     TResponseInputItem,
@@ -37,7 +34,6 @@ from agents.models.chatcmpl_converter import Converter
 from agents.tool_context import ToolContext
 from openai import AsyncOpenAI, AsyncStream, NotFoundError
 from openai.types.chat import ChatCompletionMessage
-from openai.types.shared import Reasoning
 
 from chapterverse.conversations.turns import Turn
 from chapterverse.errors import AgentUnavailable, ChapterverseError, ConfigurationError
@@ -66,8 +62,6 @@ PROBE_SECONDS: Final = 2.0
 REWRITE_SECONDS: Final = 3.0  # a reader waits for it before anything else happens
 LONGEST_QUESTION: Final = 300  # characters; more is no question
 REWRITE_HISTORY_TOKENS: Final = 2000
-NAMED_QUESTIONS: Final = 10  # of a group that a model names
-LONGEST_NAME: Final = 100  # characters; a longer one is no name
 
 log = logging.getLogger(__name__)
 
@@ -95,14 +89,14 @@ _PARAMETERS: Final[dict[str, Any]] = {
 
 
 @dataclass(slots=True)
-class _Course:
-    """How far a task has come, over all tries."""
+class _Progress:
+    """How far a task has come, over all tries, and what its calls took."""
 
-    task: Task
+    task: Task | None = None
     said: asyncio.Queue[str | None] = field(default_factory=asyncio.Queue)  # the text of this try; None: its end
     searched: list[Item] = field(default_factory=list)  # the model's own searches with what they found
     wrote: bool = False
-    calls: int = 0
+    calls: int = 0  # those that failed, too
     tokens: int = 0
     written: int = 0  # of the tokens
 
@@ -110,19 +104,6 @@ class _Course:
         """Hand on what the model writes."""
         self.wrote = True
         self.said.put_nowait(text)
-
-
-class _Calls(RunHooks[_Course]):
-    """Counts the model's calls, those that fail too, and what they took."""
-
-    async def on_llm_start(self, context: RunContextWrapper[_Course], *_: Any, **__: Any) -> None:
-        context.context.calls += 1
-
-    async def on_llm_end(
-        self, context: RunContextWrapper[_Course], agent: Agent[_Course], response: ModelResponse
-    ) -> None:
-        context.context.tokens += response.usage.total_tokens
-        context.context.written += response.usage.output_tokens
 
 
 @dataclass(slots=True)
@@ -168,44 +149,46 @@ class _Reply:
 
 
 class _StreamedModel(Model):
-    """Asks an OpenAI-compatible server for a streamed chat completion. `say` is given the text while it arrives."""
+    """Asks an OpenAI-compatible server for a streamed chat completion, and notes its text while it arrives."""
 
-    def __init__(self, name: str, client: AsyncOpenAI, say: Callable[[str], None]) -> None:
-        self.name, self.client, self.say = name, client, say
+    def __init__(self, writer: "AgentWriter", progress: _Progress) -> None:
+        self.writer, self.progress = writer, progress
 
     async def get_response(  # type: ignore[override]
         self,
         system_instructions: str | None,
         input: list[TResponseInputItem],  # noqa: A002 - the SDK calls it so
-        model_settings: ModelSettings,
+        model_settings: object,
         tools: list[Tool],
         *_: Any,
         **__: Any,
     ) -> ModelResponse:
         """The whole reply."""
-        messages = Converter.items_to_messages(input, model=self.name, base_url=str(self.client.base_url))
+        name, client, progress = self.writer.name, self.writer.client, self.progress
+        progress.calls += 1
+        messages = Converter.items_to_messages(input, model=name, base_url=str(client.base_url))
         body = {
-            "model": self.name,
+            "model": name,
             "messages": [{"role": "system", "content": system_instructions}, *messages],
             "tools": [Converter.tool_to_openai(tool) for tool in tools] or None,
             "stream": True,
             "stream_options": {"include_usage": True},
-            "temperature": model_settings.temperature,
-            "max_tokens": model_settings.max_tokens,
-            "store": model_settings.store,
-            "reasoning_effort": model_settings.reasoning.effort if model_settings.reasoning else None,
+            **self.writer.fields,
         }
         given = {name: value for name, value in body.items() if value is not None}
-        stream = await self.client.post(
+        stream = await client.post(
             "/chat/completions", body=given, cast_to=object, stream=True, stream_cls=AsyncStream[object]
         )
         reply = _Reply()
         async for chunk in stream:
             if text := reply.add(cast(Mapping[str, Any], chunk)):
-                self.say(text)
+                progress.say(text)
         if "content" in reply.message:
-            self.say("\n\n")  # nothing goes on with its last sentence, which can be judged at once
-        return reply.response()
+            progress.say("\n\n")  # nothing goes on with its last sentence, which can be judged at once
+        response = reply.response()
+        progress.tokens += response.usage.total_tokens
+        progress.written += response.usage.output_tokens
+        return response
 
     def stream_response(self, *_: Any, **__: Any) -> AsyncIterator[Any]:
         """Nobody asks for the SDK's own events."""
@@ -222,17 +205,16 @@ class WritingOptions:
     prompt: str = prompts.ANSWER
 
 
-DEFAULT: Final = WritingOptions()
-
-
 @dataclass(eq=False)
 class AgentWriter:
     """A language model that writes in its own words. It remembers whether its last answer failed, so that health need
     not trust a list of models."""
 
+    name: str  # of the model
+    engine: str
     service: Service
     client: AsyncOpenAI
-    settings: ModelSettings
+    fields: Mapping[str, Any]  # of each request; None: left out
     place: Place  # where the model wants to find the passages
     options: WritingOptions
     needs_readings: bool = False  # reading first did not bring more into the first five passages (docs/benchmarks)
@@ -242,32 +224,22 @@ class AgentWriter:
         """Its last call is watched from the start."""
         self.last = LastCall(self._ask_server)
 
-    @property
-    def name(self) -> str:
-        """The model's name."""
-        return self.service.model
-
-    @property
-    def engine(self) -> str:
-        """The model and its host."""
-        return f"{self.name} at {self.client.base_url.host}"
-
     async def write(self, task: Task) -> AsyncGenerator[WriterEvent, None]:
         """What the model writes, as statements. A model that fails before its first word is asked again."""
         now = asyncio.get_running_loop().time
         end = now() + task.seconds
-        course = _Course(task)
+        progress = _Progress(task)
         pause = FIRST_PAUSE
         for tries_left in range(RETRIES, -1, -1):
             try:
-                async with aclosing(self._try(course, end)) as events:
+                async with aclosing(self._try(progress, end)) as events:
                     async for event in events:
                         yield event
                 self.last.worked()
                 return
             except AgentUnavailable as failure:
                 wait = max(failure.retry_after or 0.0, pause * random.uniform(0.5, 1.0))  # noqa: S311 - spreads calls
-                if course.wrote or not failure.retryable or not tries_left or now() + wait >= end:
+                if progress.wrote or not failure.retryable or not tries_left or now() + wait >= end:
                     self.last.failed(f"The last answer failed: {failure.message}")
                     raise
             await asyncio.sleep(wait)
@@ -279,25 +251,23 @@ class AgentWriter:
         said, took = await self._ask_once(prompts.STANDALONE, items)
         return said if len(said) <= LONGEST_QUESTION else "", took
 
-    async def name_subject(self, questions: Sequence[str]) -> str:
-        """Ask the model once for a name; whatever goes wrong, there is just none."""
-        listed = "\n".join(f"- {' '.join(question.split())}" for question in questions[:NAMED_QUESTIONS])
-        said, _ = await self._ask_once(prompts.SUBJECT, [{"role": "user", "content": listed}])
-        return said if len(said) <= LONGEST_NAME else ""
+    async def ask(self, instructions: str, text: str) -> str:
+        """Ask the model once."""
+        return (await self._ask_once(instructions, [{"role": "user", "content": text}]))[0]
 
     async def _ask_once(self, instructions: str, items: Sequence[Item]) -> tuple[str, Finished]:
         """One line of the model, empty if it fails or is late, and what that took."""
+        progress = _Progress()
         try:
             async with asyncio.timeout(REWRITE_SECONDS):
-                agent = self._agent(instructions, lambda _: None)
+                agent = self._agent(instructions, progress)
                 run = await Runner.run(agent, cast(_Items, [*items]), max_turns=1, run_config=_CONFIG)
         except (TimeoutError, *VENDOR_FAULTS) as fault:
             log.info("the model was asked for one line and did not answer: %s", type(fault).__name__)
             return "", Finished(llm_calls=1)
         self.last.worked()
-        usage = run.context_wrapper.usage
         said = " ".join(str(run.final_output).split()).strip("\"'“”")
-        return said, Finished(usage.total_tokens, usage.output_tokens, llm_calls=1)
+        return said, Finished(progress.tokens, progress.written, progress.calls)
 
     async def probe(self) -> None:
         """Raise `AgentUnavailable` if the server cannot be reached, or else if the last answer failed."""
@@ -318,17 +288,18 @@ class AgentWriter:
         """Close the connections."""
         await self.client.close()
 
-    async def _try(self, course: _Course, end: float) -> AsyncGenerator[WriterEvent, None]:
+    async def _try(self, progress: _Progress, end: float) -> AsyncGenerator[WriterEvent, None]:
         """One run from the start; what earlier tries found is handed over again."""
-        task = course.task
+        task = progress.task
+        assert task is not None
         instructions = prompts.filled(self.options.prompt if task.search else prompts.SELECTION, task.refusal)
         # With one call for the answer there is none left to search with: then no tool is offered.
         may_search = task.search is not None and self.options.max_calls > 1
-        agent = self._agent(instructions, course.say, [_SEARCH_TOOL] if may_search else ())
+        agent = self._agent(instructions, progress, [_SEARCH_TOOL] if may_search else ())
         parser = MarkdownParser()
         stopped: Stopped = ""
         try:
-            async with aclosing(self._written(agent, course, end)) as pieces:
+            async with aclosing(self._written(agent, progress, end)) as pieces:
                 async for piece in pieces:
                     for statement in parser.feed(piece):
                         yield statement
@@ -336,19 +307,19 @@ class AgentWriter:
             stopped = "max_calls"
         except TimeoutError:
             stopped = "length"
-        if not course.wrote and stopped != "max_calls":
+        if not progress.wrote and stopped != "max_calls":
             did = "did not answer in time" if stopped else "gave an empty answer"
             raise self.service.failure(f"The language model {did}.")
         last = parser.finish()
         for statement in last[:-1] if stopped == "length" else last:  # what was cut off is half a sentence
             yield statement
-        yield Finished(course.tokens, course.written, course.calls, stopped)
+        yield Finished(progress.tokens, progress.written, progress.calls, stopped)
 
-    async def _written(self, agent: Agent[Any], course: _Course, end: float) -> AsyncGenerator[str, None]:
+    async def _written(self, agent: Agent[Any], progress: _Progress, end: float) -> AsyncGenerator[str, None]:
         """The model's text, piece by piece, until the deadline; the vendors' errors in our words."""
-        said = course.said = asyncio.Queue()
-        limits: dict[str, Any] = {"context": course, "max_turns": self.options.max_calls, "hooks": _Calls()}
-        run = asyncio.create_task(Runner.run(agent, cast(_Items, self._input(course)), run_config=_CONFIG, **limits))
+        said = progress.said = asyncio.Queue()
+        limits: dict[str, Any] = {"context": progress, "max_turns": self.options.max_calls}
+        run = asyncio.create_task(Runner.run(agent, cast(_Items, self._input(progress)), run_config=_CONFIG, **limits))
         run.add_done_callback(lambda _: said.put_nowait(None))
         try:
             over = False
@@ -368,20 +339,21 @@ class AgentWriter:
             run.cancel()  # closes the call; harmless when it is over
             await asyncio.gather(run, return_exceptions=True)
 
-    def _agent(self, instructions: str, say: Callable[[str], None], tools: Sequence[FunctionTool] = ()) -> Agent[Any]:
-        how: dict[str, Any] = {"instructions": instructions, "tools": [*tools], "model_settings": self.settings}
-        return Agent("chapterverse", model=_StreamedModel(self.name, self.client, say), **how)
+    def _agent(self, instructions: str, progress: _Progress, tools: Sequence[FunctionTool] = ()) -> Agent[Any]:
+        model = _StreamedModel(self, progress)
+        return Agent("chapterverse", instructions=instructions, tools=[*tools], model=model)
 
-    def _input(self, course: _Course) -> list[Item]:
-        task = course.task
+    def _input(self, progress: _Progress) -> list[Item]:
+        task = progress.task
+        assert task is not None
         asked = render_question(task.question, task.passages, self.place if task.search else "selection")
-        return [*render_history(task.history), *asked, *course.searched]
+        return [*render_history(task.history), *asked, *progress.searched]
 
 
-async def _search(context: ToolContext[_Course], arguments: str) -> str:
+async def _search(context: ToolContext[_Progress], arguments: str) -> str:
     """The tool. What goes wrong is told to the model, which can then answer from what it has."""
-    course = context.context
-    assert course.task.search is not None, "without a search there is no tool"
+    progress = context.context
+    assert progress.task and progress.task.search, "without a search there is no tool"
     asked = ""
     try:
         given = {key: value for key, value in json.loads(arguments).items() if value not in (None, {})}
@@ -390,39 +362,36 @@ async def _search(context: ToolContext[_Course], arguments: str) -> str:
     except (ValueError, AttributeError):
         return tool_error(asked, f"query must be a text, top_k a number from 1 to {MAX_TOP_K}, filters known fields")
     try:
-        passages = await course.task.search(request)
+        passages = await progress.task.search(request)
     except ChapterverseError as failure:
         return tool_error(request.query, failure.message)
-    call, result = render_search(f"again_{len(course.searched)}", request.query, passages)
-    course.searched += [call, result]
+    call, result = render_search(f"again_{len(progress.searched)}", request.query, passages)
+    progress.searched += [call, result]
     return str(result["output"])
 
 
 _SEARCH_TOOL: Final = FunctionTool(SEARCH, prompts.SEARCH_TOOL, _PARAMETERS, _search, strict_json_schema=False)
 
 
-def open_gemini(api_key: str, model: str, base_url: str, options: WritingOptions = DEFAULT) -> AgentWriter:
-    """Gemini through its OpenAI-compatible endpoint."""
-    return _open(Service("Gemini", model, "GEMINI"), api_key, base_url, "tool", options)
-
-
-def open_openai(api_key: str, model: str, base_url: str, options: WritingOptions = DEFAULT) -> AgentWriter:
-    """OpenAI itself, or any server that speaks as it does: Ollama, vLLM, llama.cpp …"""
-    own = is_openai(base_url)
-    name = "OpenAI" if own else f"The language model server at {urlsplit(base_url).hostname}"
-    return _open(Service(name, model, "OPENAI"), api_key, base_url, "tool" if own else "message", options)
-
-
-def _open(service: Service, api_key: str, base_url: str, place: Place, options: WritingOptions) -> AgentWriter:
-    """The writer. Nothing connects before the first question."""
+def open_model(
+    provider: Literal["gemini", "openai"],
+    api_key: str,
+    model: str,
+    base_url: str,
+    options: WritingOptions = WritingOptions(),  # noqa: B008 - it is frozen
+) -> AgentWriter:
+    """The writer: Gemini through its OpenAI-compatible endpoint, or OpenAI and servers that speak as it does (Ollama,
+    vLLM, llama.cpp …). Nothing connects before the first question."""
+    host = urlsplit(base_url).hostname
+    known = provider == "gemini" or is_openai(base_url)
+    name = {"gemini": "Gemini", "openai": "OpenAI"}[provider] if known else f"The language model server at {host}"
+    service = Service(name, model, provider.upper())
     key = api_key.strip()
     if not key or not key.isascii() or not key.isprintable():
         raise ConfigurationError(f"{service.settings}_API_KEY: must be plain printable characters")
     # Retries are ours: they know what has been written already and when the answer is due.
     timeout = httpx2.Timeout(GENERATION_SECONDS, connect=CONNECT_SECONDS)
     client = AsyncOpenAI(api_key=key, base_url=base_url, timeout=timeout, max_retries=0)
-    fields = request_fields(service.model, base_url, options.temperature)
-    effort = fields.pop("reasoning_effort")
-    reasoning = Reasoning(effort=effort) if effort else None
-    settings = ModelSettings(max_tokens=options.max_tokens, reasoning=reasoning, **fields)
-    return AgentWriter(service, client, settings, place, options)
+    fields = {**request_fields(model, base_url, options.temperature), "max_tokens": options.max_tokens}
+    place: Place = "tool" if known else "message"
+    return AgentWriter(model, f"{model} at {host}", service, client, fields, place, options)

@@ -64,8 +64,8 @@ def cut_excerpt(
     span = cutter.span()
     shown = tuple(cutter.units[at] for at in span)
     lit = tuple(cutter.units[at] for at in span if at in cutter.lit)
-    told = Statement(_told(passage, shown, question, heading), shape="excerpt")
-    return Proven(told, "quoted", shown, highlights=lit)
+    excerpt = Statement(_excerpt_text(passage, shown, question, heading), shape="excerpt")
+    return Proven(excerpt, "quoted", shown, highlights=lit)
 
 
 class _Cutter:
@@ -142,7 +142,7 @@ def _chance(logit: float) -> float:
     return 1.0 / (1.0 + math.exp(-logit))
 
 
-def _told(passage: IssuedPassage, units: Sequence[IssuedUnit], question: str, heading: str) -> str:
+def _excerpt_text(passage: IssuedPassage, units: Sequence[IssuedUnit], question: str, heading: str) -> str:
     """The text of a run of units: as it stands, with long code cut, after what introduces it."""
     pieces = [_introduction(units[0], heading)]
     place = units[0].start

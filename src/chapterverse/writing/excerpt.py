@@ -9,7 +9,7 @@ import re
 from collections.abc import AsyncGenerator
 from typing import Final
 
-from chapterverse.evidence.citations import Proven
+from chapterverse.evidence.citations import Proven, without_markers
 from chapterverse.evidence.passages import IssuedPassage
 from chapterverse.evidence.statement import Statement
 from chapterverse.language import stems
@@ -21,8 +21,6 @@ NAME: Final = "excerpt"
 MOST: Final = 3  # excerpts
 CLOSE: Final = 2.5  # logits below the best passage that another one may lie to answer another part, or a follow-up
 TIED: Final = 1.0  # logits below it that another one may lie to be as good an answer
-
-_MARKERS = re.compile(r"\s{0,2}\[\d{1,3}\]")  # of sources: they stand before the last mark of a unit
 
 # A question that has parts or compares things.
 _PARTS = re.compile(r"\b(?:and|or|vs|versus|between|compared?|differ|differences?|both)\b|[?;].*\?", re.IGNORECASE)
@@ -91,7 +89,7 @@ async def _cut(task: Task, passage: IssuedPassage, reading: Reading) -> Proven |
                     less = max(0.0, reading.score - its.score)
                     scores = {**{start: score - less for start, score in its.units.items()}, **scores}
     seen = {unit.start for unit in passage.units if any(unit.text in turn.response for turn in task.history)}
-    fresh = {start: score for start, score in scores.items() if start not in reading.told}
+    fresh = {start: score for start, score in scores.items() if start not in reading.shown_before}
     for known in (scores, fresh):
         whole = cut_excerpt(passage, known, task.question, heading, fill=chunk is not None, seen=seen)
         if whole is None or not _seen(task, whole):
@@ -105,10 +103,10 @@ async def _cut(task: Task, passage: IssuedPassage, reading: Reading) -> Proven |
 
 def _seen(task: Task, excerpt: Proven) -> bool:
     """Whether the last answer showed all of an excerpt."""
-    return bool(task.history) and excerpt.statement.text in _MARKERS.sub("", task.history[-1].response)
+    return bool(task.history) and excerpt.statement.text in without_markers(task.history[-1].response)
 
 
 def _repeats(task: Task, excerpt: Proven) -> bool:
     """Whether an excerpt would be the last answer again: it marks nothing else."""
-    told = frozenset[int]().union(*(reading.told for reading in task.readings))
-    return {unit.start for unit in excerpt.highlights} <= told
+    before = frozenset[int]().union(*(reading.shown_before for reading in task.readings))
+    return {unit.start for unit in excerpt.highlights} <= before

@@ -6,11 +6,11 @@ begin a line; further lines of a unit are indented, so that nothing in a passage
 """
 
 import json
-import re
 from collections.abc import Sequence
 from typing import Any, Final, Literal
 
 from chapterverse.conversations.turns import Turn
+from chapterverse.evidence.citations import without_markers
 from chapterverse.evidence.passages import IssuedPassage, fitting
 
 Place = Literal["tool", "message", "selection"]  # where the passages stand; the last is the reader's own, in a message
@@ -22,7 +22,6 @@ HISTORY_TOKENS: Final = 8000  # SPEC 6
 
 # Gemini refuses calls that it did not make itself unless they carry this word, which it documents for the purpose.
 _SIGNATURE = {"thought_signature": "skip_thought_signature_validator"}
-_MARKERS = re.compile(r"(?<!\s)\s*+\[\d+\]")
 
 
 def estimate_tokens(text: str) -> int:
@@ -34,7 +33,7 @@ def render_history(history: Sequence[Turn], budget: int = HISTORY_TOKENS) -> lis
     """The latest turns that fit. Their markers are left out, because they count into other passages."""
     items: list[Item] = []
     for turn in reversed(history):
-        answer = _MARKERS.sub("", turn.response)
+        answer = without_markers(turn.response)
         budget -= estimate_tokens(turn.query) + estimate_tokens(answer)
         if budget < 0:
             break
