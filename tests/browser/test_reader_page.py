@@ -595,7 +595,7 @@ def test_past_conversations(browser: Browser, server: Served) -> None:
             page.get_by_role("button", name="New conversation").click()
         page.reload()
         page.get_by_role("button", name="Past conversations").click()
-        listed = page.locator(".past li button")
+        listed = page.locator(".past .reopen")
         expect(listed.locator("strong")).to_have_text(["And then?", "First of all?"])
         shoot(page, "48-past")
         listed.last.click()

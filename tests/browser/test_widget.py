@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from chapterverse.api.web import joined
 from chapterverse.models import Event
 from tests.api.stream_snapshot import QUESTION, SNAPSHOT, events_of
-from tests.browser.chromium import shoot, visiting
+from tests.browser.chromium import shoot, shown, visiting
 from tests.browser.hosts import Host, hosting
 from tests.browser.shelf import Shelf, scripted_server
 from tests.browser.test_access import AXE
@@ -106,8 +106,8 @@ def test_the_recorded_stream_is_shown_as_it_comes(browser: Browser, site: Host) 
             assert passages.first.get_attribute("href") == RECORDED[0]["passages"][0]["source_url"]
             for number in range(len(chunks)):
                 replay.gate.release()
-                shown = "".join(chunks[: number + 1]).replace("[", "").replace("]", "")
-                words = r"\s*".join(map(re.escape, shown.split()))  # blocks have no blank between them
+                so_far = shown(chunks[: number + 1])
+                words = r"\s*".join(map(re.escape, so_far.split()))  # blocks have no blank between them
                 expect(page.locator(".answer")).to_have_text(re.compile(rf"^\s*{words}\s*$"))
             expect(page.locator(".answer .chip[href]")).not_to_have_count(0)  # before the list of sources comes
             replay.gate.release(2)
@@ -156,7 +156,7 @@ def test_keyboard_alone(page: Page) -> None:
     page.keyboard.type("answer")
     assert page.evaluate("document.title") == "Notes of a site", "its own keys are not meant"
     page.keyboard.press("Enter")
-    expect(page.locator(".answer")).to_have_text("".join(SENTENCES).replace("[1]", "1"))
+    expect(page.locator(".answer")).to_have_text(shown(SENTENCES))
     expect(page.locator(".status[role=status]")).to_contain_text("Answered. Confidence high")
     shoot(page, "32-widget-keyboard")
     page.keyboard.press("Tab")  # to the button

@@ -2,12 +2,14 @@
 
 Both are complete HTML: they can be read, and their links followed, without JavaScript. The scripts then add what needs
 them: asking, searching, going to another page in place. Where the book is not for everybody (`API_KEYS`) or its engine
-does not answer at once, the page is sent without its text and the scripts ask for it.
+does not answer in time, the page is sent without its text and the scripts ask for it. A page of a large book lists the
+open chapter alone; the scripts fetch the whole list once (`/contents/STATE`).
 
 A server with several books shows the latest version of each; under `/editions/NAME/` it shows one book or version.
 """
 
 import asyncio
+import json
 import re
 from functools import cache, lru_cache
 from html import escape
@@ -36,8 +38,9 @@ router = APIRouter(tags=["page"])
 
 TEMPLATE: Final = "index.html"
 NAME: Final = "Chapterverse"  # of a book that has none of its own
-_PATIENCE: Final = 0.1  # seconds that the page waits for the book; the scripts ask for what is missing
+_PATIENCE: Final = 2.0  # seconds that the page waits for the book; the scripts ask for what is missing
 _MANY: Final = 60  # pages from which on only the open page's module is unfolded
+_MOST: Final = 100  # pages that a page lists; of a larger book it lists those around it
 _LISTED: Final = 8  # pages of a chapter that the title page names
 _NAMED: Final = 3  # books that the name of a server with several lists
 _DESCRIPTION: Final = 240  # characters
@@ -67,8 +70,12 @@ async def title_page(request: Request, services: ServicesOf) -> Response:
         return shell.answer(_no_book(failure), status=404)
     if first is None:
         return shell.answer()
-    about = "" if shell.several else _first_paragraph(first)
-    return shell.answer(_cover(shell, about), title=shell.book, description=about)
+
+    def whole() -> Response:
+        about = "" if shell.several else _first_paragraph(first)
+        return shell.answer(_cover(shell, about), title=shell.book, description=about)
+
+    return await asyncio.to_thread(whole)
 
 
 @router.get("/read/{page_id}", response_class=Response, responses={200: _HTML, **responses(400, 404)})
@@ -100,6 +107,20 @@ async def page(
     return await asyncio.to_thread(whole)
 
 
+@router.get("/contents/{state}", include_in_schema=False)
+async def contents(state: str, request: Request, services: ServicesOf) -> Response:
+    """The list of pages for the scripts. The address names the state of the book, so that a browser asks once."""
+    shell = _Shell(request, services.settings)
+    await shell.open(services)
+    names = {"page_id", "title", "module", "category", "url", "book", "version"}
+
+    def whole() -> web.File:
+        return _packed(json.dumps({"pages": [one.model_dump(include=names) for one in shell.pages]}))
+
+    caching = web.FOR_GOOD if state == shell.state else "no-store"
+    return web.answer(request, await asyncio.to_thread(whole), "application/json", caching)
+
+
 @router.get("/logo", response_class=Response, responses={200: _IMAGE, **responses(404)})
 async def logo(services: ServicesOf) -> Response:
     """The logo of the book (`BOOK_LOGO`)."""
@@ -122,6 +143,7 @@ class _Shell:
         self.books = BookList(books=[], default=[])  # all of this server
         self.held: list[BookSummary] = []  # those that are shown here
         self.editions: set[tuple[str, str]] = set()  # of the pages that are listed
+        self.state = ""  # names the list of pages
 
     @property
     def several(self) -> bool:
@@ -134,7 +156,9 @@ class _Shell:
             raise RetrievalUnavailable("The page is sent without the book.")
         whole: Services = self.request.app.state.services  # also under the address of one edition
         self.books = list_books((await whole.index.manifest()).shelf)
-        self.held = list_books((await services.index.manifest()).shelf).books
+        manifest = await services.index.manifest()
+        self.state = f"{manifest.generation}-{web.version()}"
+        self.held = list_books(manifest.shelf).books
         found = await self.contents.read(services.index)
         self.pages = found.pages
         self.editions = {(one.book, one.version) for one in found.pages}
@@ -195,9 +219,11 @@ class _Shell:
             "icon": f"{self.root}logo" if self.settings.book_logo else self.root + web.asset_path("icon.svg"),
         }
         text = {"title": title or self.book, "book": self.book, "description": description, "books": self._switch()}
+        text["given"] = self.settings.book_title or ""
+        text["list"] = f"contents/{quote(self.state)}" if len(self.pages) > _MOST else ""
         values |= {name: escape(value) for name, value in text.items()}
         values["contents"] = "".join(one.html() for one in self._contents())
-        values["main"] = "".join(one.html() for one in main) if main else _WAITING
+        values["main"] = "".join(one.html() for one in main or [_waiting(bool(self.settings.api_keys))])
         whole = _packed(_PLACE.sub(lambda found: values[found[1]], _template()))
         # It is asked for each time, so that a new release and a new state of the book are seen at once.
         answer = web.answer(self.request, whole, "text/html; charset=utf-8", "no-cache")
@@ -236,21 +262,26 @@ class _Shell:
         return [self._module(pages) for pages in _by_module(listed)]
 
     def _module(self, pages: list[PageSummary]) -> Node:
-        links = [self._link(one) for one in pages]
-        is_open = len(self.pages) <= _MANY or any(one.page_id == self.current for one in pages)
-        items = node("ul", *(node("li", link) for link in links))
-        return node("details", node("summary", pages[0].category or "Pages"), items, open="" if is_open else None)
+        """A chapter with its pages; one that is folded in a large book is a link to its first page."""
+        name = pages[0].category or "Pages"
+        place = next((place for place, one in enumerate(pages) if one.page_id == self.current), None)
+        is_open = len(self.pages) <= _MANY or place is not None
+        if len(self.pages) > _MOST:
+            if place is None:
+                return node("p", node("a", name, href=self.href(pages[0].page_id), dir="auto"), class_="folded")
+            pages = pages[max(0, place - _MOST // 2) : place + _MOST // 2]
+        items = node("ul", *(node("li", self._link(one)) for one in pages))
+        return node("details", node("summary", name), items, open="" if is_open else None)
 
     def _link(self, one: PageSummary) -> Node:
         current = "page" if one.page_id == self.current else None
         return node("a", one.title, href=self.href(one.page_id), dir="auto", data_url=one.url, aria_current=current)
 
 
-_WAITING: Final = node(
-    "div",
-    node("p", "Opening the book…", class_="note"),
-    node("noscript", node("p", "This book is opened by a script: it needs a key, or is not ready yet.")),
-).html()
+def _waiting(with_key: bool) -> Node:
+    """Instead of the book. The scripts ask for it; without them a reader may come again."""
+    told = "A script asks for the key that this book needs." if with_key else "Open this page again in a moment."
+    return node("div", node("p", "Opening the book…", class_="note"), node("noscript", node("p", told)))
 
 
 def _bare(url: str) -> str:

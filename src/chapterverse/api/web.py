@@ -35,7 +35,9 @@ ASSETS: Final[dict[str, str]] = {
     "highlight.js": _SCRIPT,
     "icon.svg": "image/svg+xml",
     "ink.css": _STYLE,
+    "notices.js": _SCRIPT,
     "offsets.js": _SCRIPT,
+    "past.js": _SCRIPT,
     "reader.css": _STYLE,
     "reader.js": _SCRIPT,
     "render.js": _SCRIPT,
@@ -57,7 +59,7 @@ _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; connect-src 'self'; "
     "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_FOR_GOOD: Final = "public, max-age=31536000, immutable"  # a year, the longest that caches honour
+FOR_GOOD: Final = "public, max-age=31536000, immutable"  # a year, the longest that caches honour
 _ACCENT: Final = re.compile(r"[0-9a-f]{6}")
 
 _IMPORT: Final = re.compile(r'^(?:import \{.*\} from|@import) "\./(.+)";\n', re.MULTILINE)
@@ -81,7 +83,7 @@ async def asset(wanted: str, name: str, request: Request, accent: str = "") -> R
         raise NotFound(f"There is nothing at /assets/{wanted}/{name}.")
     media_type = ASSETS[name] if name in ASSETS else RELEASED[name][1]
     # While a release is rolled out, the page of one server may ask another: it gets what there is, for once.
-    caching = _FOR_GOOD if wanted == version() else "no-store"
+    caching = FOR_GOOD if wanted == version() else "no-store"
     file = _coloured(name, accent) if media_type == _STYLE and _ACCENT.fullmatch(accent) else _read(name)
     return answer(request, file, media_type, caching)
 

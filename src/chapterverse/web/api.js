@@ -16,11 +16,18 @@ export class ApiError extends Error {
   }
 }
 
-/** Storage that may be forbidden or full: it then forgets. */
+/** Storage that may be forbidden or full: it then forgets. `json` is null also where what is stored cannot be parsed. */
 const storage = (of) => ({
   get: (name) => {
     try {
       return of().getItem(name);
+    } catch {
+      return null;
+    }
+  },
+  json: (name) => {
+    try {
+      return JSON.parse(of().getItem(name));
     } catch {
       return null;
     }

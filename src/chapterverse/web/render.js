@@ -36,6 +36,16 @@ export function plain(text) {
     .replace(/^\| *(.*?) *\|$/gm, (_, row) => row.replace(/ +\| +/g, " · "));
 }
 
+/** A stretch of stored text as one line of words, for those who listen and for previews. */
+export function flat(text) {
+  return plain(text)
+    .replace(/^#{1,6} (.*)$\n*(?=.)/gm, "$1 · ")
+    .replace(/^\s*(?:#{1,6}|>|[-*+•]|\d+\.) /gm, "")
+    .replace(/`+|\*\*/g, "")
+    .replace(/\s+/g, " ")
+    .trim();
+}
+
 /** An excerpt, which is a page's text without its blocks: what they are is seen in its lines. */
 export function renderExcerpt(text) {
   return render({ text, sections: [], blocks: blocksOf(text), marks: formulasOf(text) }, () => null);
