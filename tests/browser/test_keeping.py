@@ -57,10 +57,10 @@ def hold_back(page: Page, *events: dict[str, Any]) -> None:
 def test_an_answer_that_did_not_end_is_there_after_a_reload(page: Page, events: list[dict[str, Any]]) -> None:
     answer_with(page, *events)
     ask(page, "anything")
-    told = page.locator(".failure").inner_text()
+    told = page.locator(".failure [role=alert]").inner_text()
     page.reload()
     expect(page.locator(".question")).to_have_text("anything")
-    expect(page.locator(".failure")).to_have_text(told)
+    expect(page.locator(".failure [role=alert]")).to_have_text(told)
     if CHUNK in events:
         page.locator(".answer .chip[href]").click()
         expect(page.locator("mark.evidence").first).to_be_focused()

@@ -326,6 +326,20 @@ def test_narrow(browser: Browser, site: Host, server: Served) -> None:
         page.locator(".sources").wait_for()
         assert page.locator(".panel").bounding_box() == {"x": 0, "y": 0} | NARROW
         shoot(page, "38-widget-narrow")
+        expect(page.get_by_role("dialog")).to_have_attribute("aria-modal", "true")
+        for _ in range(12):  # Tab never leads behind it
+            page.keyboard.press("Tab")
+            assert page.evaluate("['BODY', 'CHAPTERVERSE-WIDGET'].includes(document.activeElement.tagName)")
+        page.mouse.move(180, 300)
+        page.mouse.wheel(0, 2000)
+        assert page.evaluate("scrollY") == 0
+        page.get_by_role("button", name="Close").click()
+        assert page.locator("[inert]").count() == 0
+        page.locator("#note").focus()
+        expect(page.locator("#note")).to_be_focused()
+        expect(page.locator(".panel")).not_to_have_attribute("aria-modal", "true")
+        assert page.evaluate("getComputedStyle(document.documentElement).overflowY") != "hidden"
+        launcher(page).click()
         page.reload()  # it would cover what was opened
         expect(launcher(page)).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"]

@@ -14,7 +14,9 @@ const KEPT = 20; // turns that are shown again on the next page
 const MOST_SUGGESTED = 4;
 const MOST_NEXT = 3; // suggested after an answer
 const MOST_PAGES = 8; // that these are near to
+const MOST_ASKED_FOR = 50; // suggestions, as the server has it
 const HEARD = 5000; // milliseconds that the last sentence stays for those who listen
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const ENDS = new Set(["done", "error", "stopped"]); // events after which none comes
 const LONGEST_QUESTION = 2000; // characters, as the server has it
 export const LONGEST_SELECTION = 10_000;
@@ -227,7 +229,7 @@ export class AskBox {
     }
     this.hint.hidden = this.kept.length > 0;
     if (!this.kept.length) this.session = null;
-    else this.session ??= newSession();
+    else if (!UUID.test(this.session)) this.session = newSession();
     this.showLast();
     this.showState();
   }
@@ -276,9 +278,10 @@ export class AskBox {
     if (!this.offers || (last ? this.next?.isConnected || !last.pages.length : this.suggested.childElementCount)) return;
     const asked = new Set(this.kept.map(({ query }) => bareQuestion(query)));
     const most = last ? MOST_NEXT : MOST_SUGGESTED;
-    const found = await this.api.suggestions({ limit: most + asked.size, ...this.offers, page: last?.pages ?? [] });
+    const found = await this.api.suggestions({ limit: Math.min(most + asked.size, MOST_ASKED_FOR), ...this.offers, page: last?.pages ?? [] });
     if (last !== this.last || this.running) return; // the reader has gone on meanwhile
-    const fresh = found.filter((query) => !asked.has(bareQuestion(query))).slice(0, most);
+    const near = found.filter(({ page }) => !last || isNear(page, last.pages));
+    const fresh = near.map(({ question }) => question).filter((query) => !asked.has(bareQuestion(query))).slice(0, most);
     if (!last) this.suggest(fresh);
     else if (fresh.length) {
       this.next?.remove();
@@ -376,6 +379,13 @@ function newSession() {
   bytes[8] = (bytes[8] & 0x3f) | 0x80;
   const digits = [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
   return digits.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
+}
+
+/** Whether a page is one of these, or in a folder with one of them, other than that of the whole book. */
+function isNear(page, pages) {
+  const folder = /^(?:\w+:\/\/)?[^/]+\/.+\/(?=[^/]+\/?$)/;
+  const own = folder.exec(page)?.[0];
+  return pages.some((other) => other === page || (own && own === folder.exec(other)?.[0]));
 }
 
 function bareQuestion(query) {
