@@ -2,10 +2,10 @@
 
     python -m tools.pictures docs/images [NAME…]
 
-For each state a sheet (`states/NAME.webp`) shows it in light on a desktop and a phone, and below in dark on a laptop and a
-phone, each in full size. A state is checked before its picture is taken: what it is about must be in view. Answers are
-those of the example book without a key; suggestions are those that the server made. Pictures are WebP, made by the
-browser itself.
+For each state a sheet (`states/NAME.webp`) shows it in light on a desktop and a phone, and below in dark on a laptop
+and a phone, each in full size. A state is checked before its picture is taken: what it is about must be in view.
+Answers are those of the example book without a key; suggestions are those that the server made. Pictures are WebP,
+made by the browser itself.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from playwright.sync_api import Browser, Error, Page, expect, sync_playwright
 from tests.api.stream_snapshot import ingest_into
@@ -196,16 +196,16 @@ def reported() -> Iterator[str]:
                     rating = {"turn_id": turn, "rating": "down", "reason": "incomplete", "comment": "Which unit?"}
                     server.http.post("/feedback", json=rating)
         page = Path(folder) / "report.html"
-        apart(partial(asyncio.run, _report(settings, page)))
+        apart(lambda: page.write_text(asyncio.run(_report(settings)), "utf-8"))
         yield page.as_uri()
 
 
-async def _report(settings: Settings, page: Path) -> None:
+async def _report(settings: Settings) -> str:
     until = datetime.now(UTC)
     since = until - timedelta(days=6)
     async with open_services(settings) as services:
         asked = await services.conversations.asked(since, until)
-        page.write_text(make_usage_page(await make_usage_report(asked, services, since, until)), "utf-8")
+        return make_usage_page(await make_usage_report(asked, services, since, until))
 
 
 @contextmanager

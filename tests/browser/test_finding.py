@@ -1,4 +1,4 @@
-"""Search, the button beside a selection, large books, the title page by script, and what is shown where there is no book."""
+"""Search, the button beside a selection, large books, the title page by script, and what is shown without a book."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -210,7 +210,8 @@ def test_the_button_beside_a_selection_is_in_view_and_covers_nothing_that_is_fix
             assert asking and box["y"] + box["height"] <= asking["y"]
         else:
             after = page.locator("main .headed").nth(3).bounding_box()
-            assert after and box["y"] + box["height"] <= after["y"] + 1 or where == "start"
+            assert after
+            assert where == "start" or box["y"] + box["height"] <= after["y"] + 1, "the next heading can be read"
 
 
 def test_a_selection_is_shown_as_it_looks_in_the_page(page: Page) -> None:
@@ -238,7 +239,8 @@ def test_a_quote_of_a_table_is_a_table(browser: Browser, server: Served) -> None
             const turn = new Turn({ query: "q", selection: null }, { hrefOf: () => "#" });
             const source = { page_title: "P", section_heading: "S", breadcrumb: "P › S", source_url: "p", quote };
             turn.show({ type: "chunk", content: "From “P › S”:\\n\\n" });
-            turn.show({ type: "chunk", content: `${quote}\\n\\n[1]`, highlights: [{ start: 0, end: 4 }], sources: [source] });
+            const highlights = [{ start: 0, end: 4 }];
+            turn.show({ type: "chunk", content: `${quote}\\n\\n[1]`, highlights, sources: [source] });
             turn.show({ type: "sources", sources: [source] });
             document.querySelector(".turns").replaceChildren(turn.element);
         }"""

@@ -63,7 +63,10 @@ FOR_GOOD: Final = "public, max-age=31536000, immutable"  # a year, the longest t
 _ACCENT: Final = re.compile(r"[0-9a-f]{6}")
 
 _IMPORT: Final = re.compile(r'^(?:import \{.*\} from|@import) "\./(.+)";\n', re.MULTILINE)
-_COMMENT: Final = re.compile(r"^ *\/\*\*.*?\*\/\n", re.MULTILINE | re.DOTALL)  # for those who read the source
+# For those who read the source: comments, in a script also those behind code, and indentation.
+_COMMENT: Final = re.compile(
+    r"^ */\*.*?\*/\n| +/\*[^\n]*?\*/(?=\n)|^ *// [^\n]*\n|(?<=[;{}(,\]>]) +// [^\n]*|^ +", re.MULTILINE | re.DOTALL
+)
 _EXPORT: Final = re.compile(r"^export ", re.MULTILINE)
 
 
@@ -103,8 +106,8 @@ def version() -> str:
 
 
 def joined(name: str) -> str:
-    """A script or style behind those it imports, each once, without the comments that describe. Scripts then share one
-    scope: no two may declare a name."""
+    """A script or style behind those it imports, each once, without comments and indentation. Scripts then share one
+    scope: no two may declare a name, and no string goes over several lines."""
     parts: dict[str, str] = {}
 
     def add(script: str) -> None:
