@@ -393,7 +393,7 @@ STATES: dict[str, State] = {
     "title": State(".cover h1"),
     "several-books": State(".chapter >> nth=0", where="several"),
     "old-version": State("main h1", [old_version], where="several"),
-    "page": State("main .code >> nth=0", [open_page, wheel(420)]),
+    "page": State("main .code-head >> nth=0", [open_page, wheel(420)]),
     "image": State("main figure img", [lambda page: open_page(page, "The light")], where="pictured"),
     "contents": State(".contents [aria-current=page]", [open_page, open_contents]),
     "without-script": State(".cover h1", options={"java_script_enabled": False}),

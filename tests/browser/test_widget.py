@@ -13,6 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from pydantic import TypeAdapter
 
+from chapterverse.api.examples import SOURCE
 from chapterverse.api.web import joined
 from chapterverse.models import Event
 from tests.api.stream_snapshot import QUESTION, SNAPSHOT, events_of
@@ -428,7 +429,8 @@ def test_what_the_tag_says_comes_first(browser: Browser, site: Host, server: Ser
         expect(offered.first).to_be_hidden()
 
 
-SUGGESTED = {"suggestions": [{"question": "What <i>is</i> it?", "page": "p"}, {"question": "How?", "page": "p"}]}
+NEAR = SOURCE["source_url"].partition("#")[0]
+SUGGESTED = {"suggestions": [{"question": "What <i>is</i> it?", "page": NEAR}, {"question": "How?", "page": NEAR}]}
 
 
 @pytest.mark.parametrize(
