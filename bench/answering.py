@@ -29,10 +29,10 @@ from tests.llm_stub import LlmStub, Reply, _Wire, judged, shown
 from tests.served import free_port
 
 from bench.results import ROOT, save
-from chapterverse.config import Settings
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.pipeline import Workshop, ingest
 from chapterverse.ingestion.sources import open_source
+from chapterverse.settings import Settings
 from chapterverse.wiring import open_engines
 
 FIRST: Final = 0.300  # seconds to the first token

@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from chapterverse.config import Settings
 from chapterverse.evaluation.checking import Outcome, compare_case
 from chapterverse.evaluation.measures import contains
 from chapterverse.evaluation.questions import Question, load_questions
@@ -24,6 +23,7 @@ from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.pipeline import Workshop, ingest
 from chapterverse.ingestion.sources import open_source
 from chapterverse.services import Services
+from chapterverse.settings import Settings
 from chapterverse.trained import Passage, Read, SectionReader
 from chapterverse.wiring import open_services
 

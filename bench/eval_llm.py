@@ -25,7 +25,6 @@ from bench.llm.recording import LONGEST, Recorder, serving_records
 from bench.llm.serving import serving_model
 from bench.results import ROOT, commit, save
 from chapterverse import __version__
-from chapterverse.config import GENERATION_SECONDS, Settings
 from chapterverse.evaluation.cases import Case
 from chapterverse.evaluation.questions import Question, load_questions, set_digest
 from chapterverse.evaluation.report import Run, make_report
@@ -36,6 +35,7 @@ from chapterverse.ingestion.pipeline import Workshop, ingest
 from chapterverse.ingestion.sources import open_source
 from chapterverse.language import sentences
 from chapterverse.services import Services
+from chapterverse.settings import GENERATION_SECONDS, Settings
 from chapterverse.wiring import open_services
 
 PASSAGES: Final = 3  # instead of five: on a shared core the model reads 10 to 40 tokens a second

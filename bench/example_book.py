@@ -17,13 +17,13 @@ from statistics import median
 from typing import Any, Final
 
 from chapterverse.answering import fold, prepare, stream
-from chapterverse.config import Settings
 from chapterverse.evaluation.statistics import calibration_error
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.pipeline import Workshop, ingest
 from chapterverse.ingestion.sources import open_source
 from chapterverse.models import ChatRequest, ChatResponse
 from chapterverse.services import Services
+from chapterverse.settings import Settings
 from chapterverse.wiring import open_services
 
 _ROOT: Final = Path(__file__).parent.parent

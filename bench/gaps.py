@@ -35,6 +35,7 @@ from typing import Any, Final
 from bench.keyless.asking import ask, opened
 from bench.keyless.sets import QUESTIONS, Question
 from bench.results import ROOT, save
+from chapterverse.conversations.turns import AskedQuestion
 from chapterverse.embeddings.local import LocalEmbedder
 from chapterverse.evaluation.gaps import Gap, find_gaps, reconsidered
 from chapterverse.evaluation.statistics import wilson_interval
@@ -43,7 +44,6 @@ from chapterverse.ingestion import pipeline
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.sources import open_source
 from chapterverse.services import Services
-from chapterverse.turns import AskedQuestion
 
 FOLDS: Final = 5
 SEED: Final = 15

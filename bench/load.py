@@ -26,10 +26,10 @@ import numpy as np
 from tests.faults.processes import Server, serving
 
 from bench.results import ROOT, save
-from chapterverse.config import Settings
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.pipeline import Workshop, ingest
 from chapterverse.ingestion.sources import open_source
+from chapterverse.settings import Settings
 from chapterverse.wiring import open_engines
 
 MOST_AT_ONCE: Final = 500

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chapterverse.book import Chunk
-from chapterverse.index import fusion, sparse
+from chapterverse.index import bm25, fusion
 
 Vectors = NDArray[np.float32]
 
@@ -20,7 +20,7 @@ class WordIndex:
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._count = len(texts)
-        self._weights = sparse.WordWeights(sparse.DEFAULTS)
+        self._weights = bm25.EdgeWords(bm25.EDGE_DEFAULTS)
         postings: dict[int, list[tuple[int, float]]] = {}
         for number, text in enumerate(texts):
             if weights := self._weights.document(text):

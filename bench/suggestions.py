@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from chapterverse.answering import fold, prepare, stream
-from chapterverse.config import Settings
 from chapterverse.evaluation.statistics import wilson_interval
 from chapterverse.evaluation.suggesting import make_suggestions
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.pipeline import Workshop, ingest
 from chapterverse.ingestion.sources import open_source
 from chapterverse.models import ChatRequest
+from chapterverse.settings import Settings
 from chapterverse.wiring import open_services
 
 WANTED = 50

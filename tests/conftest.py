@@ -15,11 +15,11 @@ import pytest
 
 from bench import editions
 from chapterverse import SyncBook
-from chapterverse.config import Settings
 from chapterverse.embeddings import onnx_models
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.pipeline import Workshop, ingest
 from chapterverse.ingestion.sources import open_source
+from chapterverse.settings import Settings
 from chapterverse.trained import Passage, Read, SectionReader, shared_reader
 from chapterverse.wiring import open_engines
 from tests.model_memory import sitecustomize

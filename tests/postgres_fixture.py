@@ -14,8 +14,8 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from chapterverse.migrations import migrate
-from chapterverse.postgres import EmbeddedPostgres
+from chapterverse.conversations.migrations import migrate
+from chapterverse.conversations.postgres import EmbeddedPostgres
 
 _numbers = itertools.count()
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from chapterverse.api.examples import EVENTS, SUMMARY
-from chapterverse.config import Settings
-from chapterverse.errors import AgentUnavailable, QdrantTimeoutError
+from chapterverse.api.openapi.examples import EVENTS, SUMMARY
+from chapterverse.conversations.turns import Turn
+from chapterverse.errors import AgentUnavailable, IndexTimeout
 from chapterverse.models import (
     ChatRequest,
     ChatResponse,
@@ -29,7 +29,7 @@ from chapterverse.models import (
     RetrievedEvent,
     SourcesEvent,
 )
-from chapterverse.turns import Turn
+from chapterverse.settings import Settings
 
 SENTENCES = ("ROS 2 is a set of libraries [1]. ", "It is for robots “and más” [1]. ", "🤖 It is free [1].")
 REFUSAL = "The book does not say."
@@ -54,7 +54,7 @@ class Scripted:
         self.asked.append(request)
         self.told.append(told)
         if request.query == "prepare fail":
-            raise QdrantTimeoutError("The search took too long.", retry_after=1.2)
+            raise IndexTimeout("The search took too long.", retry_after=1.2)
         if request.query.startswith("prepare pause"):
             self._preparing += 1
             self.most_preparing = max(self.most_preparing, self._preparing)

@@ -13,8 +13,8 @@ import uvicorn
 from fastapi import FastAPI
 
 from chapterverse.api.wire import BoundedHttp
-from chapterverse.config import Settings
 from chapterverse.main import create_app
+from chapterverse.settings import Settings
 
 Health = dict[str, Any]
 

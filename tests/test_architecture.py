@@ -1,7 +1,11 @@
 """The caps on the tail, and house rules that no linter knows. Layers are held by import-linter (`make check`)."""
 
 import ast
+import re
+import sys
+import tomllib
 from collections.abc import Iterator
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -101,3 +105,17 @@ def test_no_path_of_a_machine_and_no_registry_is_named() -> None:
         assert str(ROOT.parent) in COMMON_FOLDERS or f"{ROOT.parent}/" not in text, path
         for host in ("pypi" + ".org", "pythonhosted" + ".org", "registry.npmjs" + ".org"):
             assert host not in text, path
+
+
+def test_every_library_that_is_imported_is_declared(modules: dict[str, ast.Module]) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    wanted = [*project["dependencies"], *project["optional-dependencies"]["all"]]
+    declared = {re.split(r"[^\w.-]", one)[0].lower().replace("_", "-") for one in wanted}
+    providers = packages_distributions()
+    for name, module in modules.items():
+        for node in ast.walk(module):
+            imported = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            imported += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            for root in {one.split(".")[0] for one in imported} - sys.stdlib_module_names - {"chapterverse"}:
+                known = {one.lower().replace("_", "-") for one in providers.get(root, [root])}
+                assert known & declared, f"{name} imports {root}"

@@ -15,9 +15,9 @@ from mcp.client.streamable_http import streamable_http_client
 from selectolax.lexbor import LexborHTMLParser
 
 from chapterverse import Book
-from chapterverse.config import Settings
 from chapterverse.evaluation.suggesting import Suggestion, make_suggestions
 from chapterverse.evaluation.suggestions import Shelf, StoredSuggestions
+from chapterverse.settings import Settings
 from chapterverse.wiring import open_services
 from tests.cli.process import assert_refused, chapterverse
 from tests.llm_stub import Calls, Quotes, serving_llm

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from chapterverse.book import Chunk, chunk_id_for, page_id_for, text_hash
 from chapterverse.confidence import FALLBACK, Calibration, Vectors, assess, calibrate
-from chapterverse.config import Settings
 from chapterverse.models import RetrievalRequest
 from chapterverse.retrieval import retrieve
+from chapterverse.settings import Settings
 from chapterverse.wiring import open_engines
 
 EXAMPLES = Path(__file__).parent.parent / "examples"

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 import yaml
 
-from chapterverse.api.limits import MAX_BODY
+from chapterverse.api.access.guard import MAX_BODY
 from chapterverse.cli import main
-from chapterverse.config import Settings
 from chapterverse.main import create_app
+from chapterverse.settings import Settings
 from chapterverse.telemetry import Telemetry
 from tests.scripted import without_engines
 

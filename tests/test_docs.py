@@ -12,9 +12,9 @@ import pytest
 from chapterverse import errors
 from chapterverse.answering.refusals import NOT_FOUND, NOT_IN_BOOK, NOT_IN_SELECTION
 from chapterverse.cli import main
-from chapterverse.config import Settings
 from chapterverse.main import create_app
 from chapterverse.models import Event
+from chapterverse.settings import Settings
 
 ROOT = Path(__file__).parent.parent
 API = (ROOT / "docs" / "api.md").read_text("utf-8")
@@ -106,6 +106,6 @@ def test_decision_records_are_numbered_without_gaps() -> None:
 
 
 def test_the_readme_has_the_usual_headings() -> None:
-    usual = ["Install", "Quickstart", "Usage", "Configuration", "How it works", "Benchmarks", "Development", "License"]
+    usual = ["Install", "Quickstart", "Configuration", "Usage", "How it works", "Benchmarks", "Contributing", "License"]
     prose = re.sub("^```.*?^```", "", README, flags=re.M | re.S)
     assert re.findall("^## (.+)$", prose, re.M) == usual

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from chapterverse import health
-from chapterverse.errors import QdrantConnectionError
+from chapterverse.errors import IndexUnavailable
 from chapterverse.health import Dependency, Health
 
 
@@ -13,7 +13,7 @@ async def fine() -> None: ...
 
 
 async def failing() -> None:
-    raise QdrantConnectionError("nobody there")
+    raise IndexUnavailable("nobody there")
 
 
 async def hung() -> None:

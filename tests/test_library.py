@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from chapterverse import Book, SyncBook
-from chapterverse.errors import CollectionNotFoundError, ConfigurationError, IngestionError, NotFound, ValidationFailed
+from chapterverse.errors import ConfigurationError, IndexMissing, IngestionError, NotFound, ValidationFailed
 from tests.llm_stub import serving_llm
 
 pytestmark = pytest.mark.slow
@@ -35,7 +35,7 @@ async def test_errors_have_their_types(tmp_path: Path) -> None:
             await book.ingest()
         with pytest.raises(IngestionError, match="no such file"):
             await book.ingest(tmp_path / "nowhere")
-        with pytest.raises(CollectionNotFoundError):
+        with pytest.raises(IndexMissing):
             await book.ask("What is ROS 2?")
         with pytest.raises(ValidationFailed, match="selected_text is required"):
             await book.ask("What?", selected_text=" ")

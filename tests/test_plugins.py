@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from chapterverse import __version__, plugins
-from chapterverse.config import Settings
 from chapterverse.errors import ConfigurationError
 from chapterverse.ingestion.document import Document, Unreadable
 from chapterverse.ingestion.formats import format_of_file, readable_extensions
 from chapterverse.ingestion.readers import read
+from chapterverse.settings import Settings
 from chapterverse.testing import HashEmbedder
 from chapterverse.wiring import choose_embedder, choose_writer
 from tests.cli.process import chapterverse

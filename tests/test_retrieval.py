@@ -11,13 +11,13 @@ import pytest
 from chapterverse.book import OLDEST_RECIPE, RECIPE, Chunk, Fingerprint, Hit, Manifest
 from chapterverse.confidence import FALLBACK
 from chapterverse.errors import (
-    CollectionNotFoundError,
     EmbeddingError,
     EmbeddingMismatchError,
+    IndexMissing,
     IndexOutdatedError,
+    IndexTimeout,
+    IndexUnavailable,
     InvalidFilterError,
-    QdrantConnectionError,
-    QdrantTimeoutError,
 )
 from chapterverse.index import HybridQuery, Index
 from chapterverse.models import RetrievalRequest, SearchFilters
@@ -142,18 +142,18 @@ async def test_an_index_of_an_older_version_is_refused_with_the_command_that_reb
 
 
 async def test_a_lost_engine_is_tried_again_three_times() -> None:
-    scripted, index = index_of(faults=[QdrantConnectionError("gone"), QdrantTimeoutError("slow")], hits=[])
+    scripted, index = index_of(faults=[IndexUnavailable("gone"), IndexTimeout("slow")], hits=[])
     await retrieve_with_retry(RetrievalRequest(query="x"), EMBEDDER, index)
     assert len(scripted.asked) == 3
-    scripted, index = index_of(faults=[QdrantConnectionError("gone")] * 9)
-    with pytest.raises(QdrantConnectionError):
+    scripted, index = index_of(faults=[IndexUnavailable("gone")] * 9)
+    with pytest.raises(IndexUnavailable):
         await retrieve_with_retry(RetrievalRequest(query="x"), EMBEDDER, index)
     assert len(scripted.asked) == 1 + RETRIES
 
 
 async def test_what_will_not_change_is_not_tried_again() -> None:
-    scripted, index = index_of(faults=[CollectionNotFoundError("no book")])
-    with pytest.raises(CollectionNotFoundError):
+    scripted, index = index_of(faults=[IndexMissing("no book")])
+    with pytest.raises(IndexMissing):
         await retrieve_with_retry(RetrievalRequest(query="x"), EMBEDDER, index)
     assert len(scripted.asked) == 1
 
@@ -171,14 +171,14 @@ async def test_a_failed_embedding_is_its_own_error() -> None:
 async def test_a_hung_engine_ends_with_the_time_limit() -> None:
     _, index = index_of(hang=True)
     started = time.monotonic()
-    with pytest.raises(QdrantTimeoutError, match="longer than"):
+    with pytest.raises(IndexTimeout, match="longer than"):
         await retrieve_with_retry(RetrievalRequest(query="x"), EMBEDDER, index, seconds=0.1)
     assert time.monotonic() - started < 4
 
 
 async def test_retries_never_outlive_the_time_limit() -> None:
-    _, index = index_of(faults=[QdrantConnectionError("gone", retry_after=60)] * 9)
-    with pytest.raises(QdrantTimeoutError):
+    _, index = index_of(faults=[IndexUnavailable("gone", retry_after=60)] * 9)
+    with pytest.raises(IndexTimeout):
         await retrieve_with_retry(RetrievalRequest(query="x"), EMBEDDER, index, seconds=0.2)
 
 

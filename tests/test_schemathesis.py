@@ -11,8 +11,8 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis import Case
 
-from chapterverse.config import Settings
 from chapterverse.main import create_app
+from chapterverse.settings import Settings
 from tests.served import Served
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]  # many requests: begun early

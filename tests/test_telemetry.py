@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from chapterverse.config import Settings
+from chapterverse.settings import Settings
 from chapterverse.telemetry import JsonLines, pseudonym, secrets_of
 from tests.scripted import Scripted, wait_until, without_engines
 from tests.served import Served, serve
@@ -131,7 +131,7 @@ def test_secrets_are_struck_out_even_of_traces() -> None:
 def test_a_server_process_logs_json_only() -> None:
     program = (
         "import logging\n"
-        "from chapterverse.config import Settings\n"
+        "from chapterverse.settings import Settings\n"
         "from chapterverse.telemetry import log_as_json\n"
         "from uvicorn import Config\n"
         "Config('x:y')\n"  # sets its own logging up before the application is made

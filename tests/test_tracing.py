@@ -15,8 +15,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from chapterverse.config import Settings
 from chapterverse.models import AnswerMetadata, ChunkEvent, DoneEvent
+from chapterverse.settings import Settings
 from chapterverse.tracing import Tracing, open_tracing
 from tests.scripted import Scripted, wait_until, without_engines
 from tests.served import Served, serve
@@ -173,7 +173,7 @@ def test_without_the_extra_a_warning_names_it(
 @pytest.mark.slow
 def test_a_server_without_a_collector_imports_none_of_it() -> None:
     code = (
-        "import sys; from chapterverse.main import create_app; from chapterverse.config import Settings; "
+        "import sys; from chapterverse.main import create_app; from chapterverse.settings import Settings; "
         "create_app(Settings.load()); print([name for name in sys.modules if 'opentelemetry.sdk' in name])"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

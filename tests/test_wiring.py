@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from chapterverse.config import Settings
 from chapterverse.errors import ConfigurationError
 from chapterverse.evidence.judge import ModelJudge
+from chapterverse.settings import Settings
 from chapterverse.wiring import choose_judge, choose_writer
 from chapterverse.writing.agent import AgentWriter
 
@@ -77,7 +77,8 @@ def test_a_value_that_cannot_work_is_refused(judge: str) -> None:
 def test_a_server_checks_its_settings_without_the_agents_library(tmp_path: Path) -> None:
     # It takes half of a server's start, in which index and database can start meanwhile.
     script = (
-        "import asyncio, sys; from chapterverse.config import Settings; from chapterverse.wiring import check_engines; "
+        "import asyncio, sys; from chapterverse.settings import Settings; "
+        "from chapterverse.wiring import check_engines; "
         "asyncio.run(check_engines(Settings.load())); print('agents' in sys.modules)"
     )
     settings = {"GEMINI_API_KEY": "key", "CHAPTERVERSE_HOME": str(tmp_path)}

@@ -41,7 +41,12 @@ SCOREBOARD: Final = Generated(
     "make scoreboard",
     roots=("bench.scoreboard", "bench.sets"),
     cut=(
-        *("chapterverse.database", "chapterverse.postgres", "chapterverse.migrations", "chapterverse.health"),
+        *(
+            "chapterverse.conversations.store",
+            "chapterverse.conversations.postgres",
+            "chapterverse.conversations.migrations",
+            "chapterverse.health",
+        ),
         *("chapterverse.index.server", "chapterverse.index.server_writer", "chapterverse.index.server_errors"),
         *("chapterverse.embeddings.cohere", "chapterverse.embeddings.openai", "chapterverse.embeddings.remote"),
         *("chapterverse.connections", "chapterverse.errors", "chapterverse.web"),
@@ -61,8 +66,13 @@ RELIABILITY: Final = Generated(
             "chapterverse.answering.confidence",
         ),
         *("chapterverse.writing.cutting", "chapterverse.writing.excerpt", "chapterverse.writing.prompts"),
-        *("chapterverse.terminal", "chapterverse.web", "chapterverse.api.docs", "chapterverse.api.description"),
-        *("chapterverse.api.examples", "tests.snapshots", "bench", "tools"),
+        *(
+            "chapterverse.terminal",
+            "chapterverse.web",
+            "chapterverse.api.openapi.docs",
+            "chapterverse.api.openapi.description",
+        ),
+        *("chapterverse.api.openapi.examples", "tests.snapshots", "bench", "tools"),
     ),
 )
 PAGES: Final = (SCOREBOARD, RELIABILITY)

@@ -31,11 +31,11 @@ from tests.served import Served, serve
 
 from bench import editions
 from chapterverse import SyncBook
-from chapterverse.config import Settings
 from chapterverse.evaluation.suggestions import Shelf, refresh
 from chapterverse.evaluation.usage import make_usage_report
 from chapterverse.evaluation.usage_page import make_usage_page
 from chapterverse.ingestion.options import SourceOptions
+from chapterverse.settings import Settings
 from chapterverse.wiring import open_services
 
 ROOT = Path(__file__).parents[1]

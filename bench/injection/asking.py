@@ -21,13 +21,13 @@ from bench.llm.recording import Recorder, serving_records
 from bench.llm.serving import serving_model
 from bench.results import ROOT
 from chapterverse.answering import Book, Prepared, fold, prepare, stream
-from chapterverse.config import Settings
 from chapterverse.errors import ChapterverseError, RetrievalUnavailable
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.pipeline import Workshop, ingest
 from chapterverse.ingestion.sources import open_source
 from chapterverse.models import ChatRequest, ChatResponse, SearchFilters
 from chapterverse.services import Services
+from chapterverse.settings import Settings
 from chapterverse.wiring import choose_judge, choose_writer, open_services
 
 _NOWHERE: Final = "postgresql://nobody@127.0.0.1:1/none"  # nothing is kept

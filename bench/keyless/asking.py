@@ -7,7 +7,7 @@ from pathlib import Path
 
 from chapterverse import answering
 from chapterverse.answering.confidence import ReaderSigns
-from chapterverse.config import Settings
+from chapterverse.conversations.turns import Turn
 from chapterverse.embeddings.local import LocalEmbedder
 from chapterverse.index.edge import EdgeIndex
 from chapterverse.ingestion import pipeline
@@ -15,7 +15,7 @@ from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.sources import open_source
 from chapterverse.models import ChatRequest, ChatResponse, ChunkResult, SourceCitation
 from chapterverse.services import Services
-from chapterverse.turns import Turn
+from chapterverse.settings import Settings
 from chapterverse.wiring import open_services
 
 from .sets import Question

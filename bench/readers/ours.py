@@ -12,9 +12,9 @@ from bench.readers.compare import PageFacts, bare
 from chapterverse.book import CONTENTS, Page
 from chapterverse.ingestion.composing import compose
 from chapterverse.ingestion.document import Document, NothingToRead, Unreadable
-from chapterverse.ingestion.folder import Folder
 from chapterverse.ingestion.options import Generator, SourceOptions
 from chapterverse.ingestion.readers import read
+from chapterverse.ingestion.sources.folder import Folder
 from chapterverse.units import cells_of
 
 SITE = "https://book.test"

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.results import ROOT
-from chapterverse.ingestion.sphinx_configuration import configuration
+from chapterverse.ingestion.readers.sphinx.configuration import configuration
 
 CACHE = ROOT / ".cache" / "readers"
 CORPORA = ROOT.parent / "shared" / "data" / "corpora"

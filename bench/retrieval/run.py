@@ -27,9 +27,9 @@ from chapterverse.answering.reading import CANDIDATES, read_passages
 from chapterverse.book import Chunk, Hit, Manifest, Page, PageRecord, text_hash
 from chapterverse.embeddings.local import LocalEmbedder
 from chapterverse.embeddings.wordpiece import count_tokens
-from chapterverse.evaluation.ranking import hit, ndcg, reciprocal_rank
+from chapterverse.evaluation.measures import hit, ndcg, reciprocal_rank
 from chapterverse.evaluation.statistics import gain_interval, interval
-from chapterverse.index import HybridQuery, fusion, sparse
+from chapterverse.index import HybridQuery, bm25, fusion
 from chapterverse.index.edge import EdgeIndex
 from chapterverse.ingestion.chunking import cut
 from chapterverse.retrieval import passage_of
@@ -100,7 +100,7 @@ async def _fill(index: EdgeIndex, corpus: Corpus, chunks: Mapping[str, list[list
                 await writer.put(page, _record(page, len(own)), own, rows[done : done + len(own)])
                 done += len(own)
         fingerprint = vectors.fingerprint
-        await writer.publish(Manifest(fingerprint, "", "", len(corpus.documents), len(flat), dict(sparse.DEFAULTS)))
+        await writer.publish(Manifest(fingerprint, "", "", len(corpus.documents), len(flat), dict(bm25.EDGE_DEFAULTS)))
     return len(flat)
 
 
@@ -236,7 +236,7 @@ def _settings(embedder: LocalEmbedder) -> dict[str, Any]:
     return {
         "embedding": asdict(embedder.fingerprint),
         "budget_tokens": embedder.window,
-        "bm25": dict(sparse.DEFAULTS),
+        "bm25": dict(bm25.EDGE_DEFAULTS),
         "dense_weight": fusion.DENSE_WEIGHT,
         "candidates": fusion.depth(_LIMIT),
         "chunks_asked": _LIMIT,

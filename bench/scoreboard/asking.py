@@ -17,9 +17,7 @@ from bench.results import ROOT
 from bench.retrieval.vectors import VectorCache
 from bench.scoreboard.baselines import Baselines
 from bench.sets.shape import PublicSet, write
-from chapterverse.config import Settings
-from chapterverse.embeddings import Embedder, Vectors
-from chapterverse.embeddings.embedder_wrapper import EmbedderWrapper
+from chapterverse.embeddings import Embedder, EmbedderWrapper, Vectors
 from chapterverse.errors import RetrievalUnavailable
 from chapterverse.evaluation.cases import Case
 from chapterverse.evaluation.questions import Question
@@ -28,6 +26,7 @@ from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.pipeline import Workshop, ingest
 from chapterverse.ingestion.sources import open_source
 from chapterverse.services import Services
+from chapterverse.settings import Settings
 from chapterverse.wiring import open_services
 from tools import pages
 

@@ -7,17 +7,17 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from chapterverse.config import Settings
 from chapterverse.errors import (
     ChapterverseError,
-    CollectionNotFoundError,
     EmbeddingMismatchError,
     IndexDamaged,
+    IndexMissing,
     IndexOutdatedError,
 )
 from chapterverse.health import Dependency, Health
 from chapterverse.retrieval import require_same_model
 from chapterverse.services import Services
+from chapterverse.settings import Settings
 
 PATIENCE: Final = (
     6.0  # seconds: longer than a server's probes have, since an embedded database may have to be made first
@@ -75,7 +75,7 @@ async def _book(services: Services) -> Finding:
     try:
         manifest = await services.index.manifest()
         await require_same_model(services.embedder, services.index)
-    except CollectionNotFoundError as failure:
+    except IndexMissing as failure:
         return Finding("book", engine, "", "empty", failure.message, _INGEST)
     except (IndexDamaged, IndexOutdatedError) as failure:
         return Finding("book", engine, "", "down", failure.message, _REBUILD)

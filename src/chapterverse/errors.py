@@ -10,9 +10,11 @@ Adapters translate vendor errors into these classes; interfaces turn them into r
     ├── RateLimited                 rate_limited            429
     ├── Overloaded                  overloaded              503
     ├── RetrievalUnavailable        retrieval_unavailable   503
-    │   ├── QdrantConnectionError                           tried again
-    │   ├── QdrantTimeoutError                              tried again
-    │   ├── CollectionNotFoundError
+    │   ├── IndexDamaged                                    tried again
+    │   ├── IndexUnavailable                                tried again
+    │   ├── IndexTimeout                                    tried again
+    │   ├── IndexMissing
+    │   ├── IndexOutdatedError
     │   └── EmbeddingMismatchError
     ├── EmbeddingError              embedding_failed        503   tried again, unless refused
     ├── AgentUnavailable            agent_unavailable       503   tried again, unless refused
@@ -108,19 +110,19 @@ class IndexDamaged(RetrievalUnavailable):
     retryable = True
 
 
-class QdrantConnectionError(RetrievalUnavailable):
+class IndexUnavailable(RetrievalUnavailable):
     """The vector engine is unreachable or its process died."""
 
     retryable = True
 
 
-class QdrantTimeoutError(RetrievalUnavailable):
+class IndexTimeout(RetrievalUnavailable):
     """The vector engine did not answer in time."""
 
     retryable = True
 
 
-class CollectionNotFoundError(RetrievalUnavailable):
+class IndexMissing(RetrievalUnavailable):
     """No book has been ingested yet, or its collection is gone."""
 
 
@@ -186,3 +188,9 @@ def error_named(code: str, message: str, retry_after: float | None = None) -> Ch
             return kind(message, retry_after=retry_after)
         kinds.extend(kind.__subclasses__())
     return InternalError(message)
+
+
+# The names of the first specification, which programs written against it import.
+QdrantConnectionError = IndexUnavailable
+QdrantTimeoutError = IndexTimeout
+CollectionNotFoundError = IndexMissing

@@ -1,10 +1,15 @@
-"""The texts and numbers that requests are made of, each with its rules and what OpenAPI says of them."""
+"""The texts and numbers that requests are made of, each with its rules and what OpenAPI says of them; and requests made
+of arguments, for the interfaces that have no JSON to parse."""
 
 import re
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field, StrictBool
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, StrictBool, ValidationError
 from pydantic.config import JsonDict
+
+from chapterverse.errors import ValidationFailed
+
+R = TypeVar("R", bound=BaseModel)
 
 MAX_QUERY_CHARS = 2000
 MAX_SELECTION_CHARS = 10_000
@@ -68,3 +73,12 @@ ThreadMetadata = Annotated[dict[_MetadataName, _MetadataValue], Field(max_length
 SessionId = Annotated[str, AfterValidator(_uuid4), Field(json_schema_extra={"format": "uuid", "pattern": _UUID4})]
 TurnId = Annotated[str, AfterValidator(_turn_id), Field(json_schema_extra={"format": "uuid", "pattern": _UUID4})]
 Comment = Annotated[str, Field(max_length=MAX_COMMENT_CHARS, json_schema_extra=_PLAIN), AfterValidator(_refuse_nul)]
+
+
+def read_request(kind: type[R], **fields: Any) -> R:
+    """The request that the fields make; those that are None were not given."""
+    try:
+        return kind.model_validate({name: value for name, value in fields.items() if value is not None})
+    except ValidationError as failure:
+        faults = [(".".join(map(str, e["loc"])), e["msg"].removeprefix("Value error, ")) for e in failure.errors()]
+        raise ValidationFailed("; ".join(": ".join(filter(None, fault)) for fault in faults)) from None

@@ -15,11 +15,10 @@ from types import TracebackType
 from typing import Any, Self, TypedDict, TypeVar, Unpack
 
 from chapterverse import answering
-from chapterverse.arguments import read_request
 from chapterverse.book import Edition
-from chapterverse.config import Settings
 from chapterverse.editions import require_names
 from chapterverse.errors import NotFound, ValidationFailed
+from chapterverse.fields import read_request
 from chapterverse.ingestion import pipeline
 from chapterverse.ingestion.ledger import Ledger
 from chapterverse.ingestion.options import SourceOptions
@@ -38,6 +37,7 @@ from chapterverse.models import (
 )
 from chapterverse.retrieval import find_passages
 from chapterverse.services import Services
+from chapterverse.settings import Settings
 from chapterverse.wiring import open_services
 
 T = TypeVar("T")

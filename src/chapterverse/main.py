@@ -19,40 +19,26 @@ from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 
 from chapterverse import __version__, answering
-from chapterverse.api import (
-    book,
-    chat,
-    description,
-    docs,
-    errors,
-    feedback,
-    openai,
-    probes,
-    reader,
-    responses,
-    sessions,
-    suggestions,
-    web,
-    widget,
-)
+from chapterverse.api import book, errors, feedback, reader, sessions, suggestions, web, widget
+from chapterverse.api.access.guard import BodyLimit, Guard
+from chapterverse.api.access.hosts import AllowedHosts
+from chapterverse.api.access.rates import RateLimits
+from chapterverse.api.access.slots import SlotQueue
+from chapterverse.api.chat import routes as chat
+from chapterverse.api.chat.streaming import HEARTBEAT_SECONDS
 from chapterverse.api.edition_paths import EditionPaths
-from chapterverse.api.gate import SlotQueue
-from chapterverse.api.headers import SafeHeaders
-from chapterverse.api.hosts import AllowedHosts
-from chapterverse.api.limits import BodyLimit, Guard
+from chapterverse.api.health import routes as health
+from chapterverse.api.health.shared import SharedHealth
 from chapterverse.api.mcp.http import mcp_route, open_mcp
-from chapterverse.api.origins import RefusedOrigins
+from chapterverse.api.middleware import RefusedOrigins, RequestIds, RequestLog, SafeHeaders
+from chapterverse.api.openai import completions, responses
+from chapterverse.api.openapi import description, docs
 from chapterverse.api.pages import Contents
-from chapterverse.api.rates import RateLimits
-from chapterverse.api.request_id import RequestIds
-from chapterverse.api.request_log import RequestLog
-from chapterverse.api.shared_health import SharedHealth
-from chapterverse.api.streaming import HEARTBEAT_SECONDS
-from chapterverse.config import Settings
+from chapterverse.conversations.housekeeping import keeping_house
 from chapterverse.evaluation.suggestions import Shelf, keeping_suggestions
 from chapterverse.health import Health
-from chapterverse.housekeeping import keeping_house
 from chapterverse.services import Services
+from chapterverse.settings import Settings
 from chapterverse.telemetry import SHARED_COUNTS, Telemetry, log_as_json
 from chapterverse.tracing import open_tracing
 from chapterverse.wiring import open_services
@@ -122,7 +108,7 @@ def create_app(
     app.state.heartbeat, app.state.contents = HEARTBEAT_SECONDS, Contents()
     app.state.tracing = tracing
     app.state.suggestions = Shelf(settings.chapterverse_home)
-    subjects = (chat, openai, responses, book, suggestions, sessions, feedback, probes, reader, web, widget, docs)
+    subjects = (chat, completions, responses, book, suggestions, sessions, feedback, health, reader, web, widget, docs)
     for routes in subjects:
         app.include_router(routes.router)
     app.router.routes.append(mcp_route(settings.cors_origins))

@@ -11,14 +11,13 @@ from typing import Final, TypeVar
 
 from chapterverse.book import OLDEST_RECIPE, Edition, Hit, edition_names
 from chapterverse.confidence import FALLBACK, Calibration, assess, near
-from chapterverse.config import RETRIEVAL_SECONDS
 from chapterverse.editions import scope_of
 from chapterverse.embeddings import Embedder, Vectors
 from chapterverse.errors import (
     EmbeddingMismatchError,
     IndexOutdatedError,
+    IndexTimeout,
     InvalidFilterError,
-    QdrantTimeoutError,
     RetrievalUnavailable,
 )
 from chapterverse.index import Filters, HybridQuery, Index
@@ -32,6 +31,7 @@ from chapterverse.models import (
     SearchFilters,
     SearchResult,
 )
+from chapterverse.settings import RETRIEVAL_SECONDS
 
 RETRIES: Final = 3  # after the first try, on an engine that was lost
 FIRST_PAUSE: Final = 0.1  # seconds before the first retry; doubled each time, half of it by chance
@@ -74,7 +74,7 @@ async def retrieve_with_retry(
             vector = await embed_query(request.query, embedder)
             return await _persist(lambda: _search(request, vector, index, also, started, fitting=fitting))
     except TimeoutError:
-        raise QdrantTimeoutError(
+        raise IndexTimeout(
             f"The search took longer than {seconds:g} seconds. Try again in a moment.", retry_after=1
         ) from None
 

@@ -3,15 +3,15 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from chapterverse.config import Settings
 from chapterverse.embeddings import Embedder
 from chapterverse.evidence.judge import Judge
 from chapterverse.health import Dependency
 from chapterverse.index import Index
+from chapterverse.settings import Settings
 from chapterverse.trained import SectionReader, shared_reader
 
 if TYPE_CHECKING:
-    from chapterverse.database import Conversations
+    from chapterverse.conversations.store import Conversations
     from chapterverse.writing import Writer
 
 

@@ -24,8 +24,8 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 from prometheus_client.registry import Collector
 from pydantic import SecretStr
 
-from chapterverse.config import Settings
 from chapterverse.models import ChunkEvent, DoneEvent, Event, HealthResponse
+from chapterverse.settings import Settings
 
 LEAST_SECRET: Final = 8  # characters from which on a secret is struck out of other words, too
 SHARED_COUNTS: Final = "PROMETHEUS_MULTIPROC_DIR"  # where workers of one server count; its library reads the variable

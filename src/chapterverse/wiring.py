@@ -14,16 +14,16 @@ from pydantic import SecretStr
 
 from chapterverse import plugins
 from chapterverse.book import Fingerprint
-from chapterverse.config import OPENAI_URL, RETRIEVAL_SECONDS, Settings
 from chapterverse.embeddings import Embedder
-from chapterverse.embeddings.memory import RememberingEmbedder
+from chapterverse.embeddings.cache import CachingEmbedder
 from chapterverse.errors import ConfigurationError
 from chapterverse.health import Dependency, Remote
 from chapterverse.index import Index
 from chapterverse.services import Engines, Services
+from chapterverse.settings import OPENAI_URL, RETRIEVAL_SECONDS, Settings
 
 if TYPE_CHECKING:
-    from chapterverse.database import Conversations
+    from chapterverse.conversations.store import Conversations
     from chapterverse.evidence.judge import Judge, ModelJudge
     from chapterverse.writing import Writer
 
@@ -69,7 +69,7 @@ async def open_services(settings: Settings, *, at_once: bool = False) -> AsyncIt
         closing.push_async_callback(conversations.close)
         if at_once:
             await closing.enter_async_context(_starting(engines.index.probe(), conversations.probe()))
-        embedder = RememberingEmbedder(engines.embedder)
+        embedder = CachingEmbedder(engines.embedder)
         # In a thread, so that what starts meanwhile is attended to.
         writer, writer_why = await asyncio.to_thread(choose_writer, settings)
         closing.push_async_callback(writer.close)
@@ -224,11 +224,11 @@ def choose_judge(settings: Settings) -> "ModelJudge | None":
 
 def choose_conversations(settings: Settings, closing: AsyncExitStack) -> "tuple[Conversations, str, str]":
     """Where conversations are kept, in words, and why there. The embedded server stops after its last user left."""
-    from chapterverse.database import Conversations
+    from chapterverse.conversations.store import Conversations
 
     if settings.database_url:
         return Conversations(settings.database_url.get_secret_value()), "Postgres", "DATABASE_URL is set"
-    from chapterverse.postgres import EmbeddedPostgres
+    from chapterverse.conversations.postgres import EmbeddedPostgres
 
     postgres = EmbeddedPostgres(settings.chapterverse_home / "postgres", programs=settings.pg_bin)
     closing.push_async_callback(postgres.stop)

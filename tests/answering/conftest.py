@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from chapterverse.config import Settings
 from chapterverse.services import Services
+from chapterverse.settings import Settings
 from chapterverse.wiring import choose_judge, choose_writer, open_services
 from tests.llm_stub import LlmStub, serving_llm
 

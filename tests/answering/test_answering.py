@@ -11,7 +11,7 @@ from bench.example_book import ask_all, share
 from chapterverse.answering import DISCLAIMER, fold, prepare, stream
 from chapterverse.answering.confidence import level_of
 from chapterverse.answering.refusals import NOT_FOUND, NOT_IN_BOOK
-from chapterverse.database import Conversations
+from chapterverse.conversations.store import Conversations
 from chapterverse.errors import AgentUnavailable
 from chapterverse.models import (
     ChatRequest,

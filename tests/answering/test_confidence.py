@@ -18,7 +18,7 @@ from chapterverse.answering.confidence import (
     threshold,
 )
 from chapterverse.answering.scope import Book, Selection
-from chapterverse.api.seed_names import _WORDS
+from chapterverse.api.chat.seed_names import _WORDS
 from chapterverse.evaluation.report import LEVELS
 from chapterverse.models import ConfidenceLevel, SearchResult
 from chapterverse.writing import Reading

@@ -9,10 +9,10 @@ from uuid import uuid4
 import pytest
 
 from chapterverse.answering import prepare
-from chapterverse.config import Settings
+from chapterverse.conversations.turns import Turn
 from chapterverse.models import ChatRequest, SearchFilters
 from chapterverse.services import Services
-from chapterverse.turns import Turn
+from chapterverse.settings import Settings
 from chapterverse.writing.prompts import STANDALONE
 from tests.answering.asking import ask
 from tests.answering.conftest import with_llm

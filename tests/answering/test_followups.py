@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from chapterverse.answering.followups import accepts, earlier_questions, in_context, leans, near, together
-from chapterverse.turns import Turn
+from chapterverse.conversations.turns import Turn
 
 
 def turn(query: str, standalone: str | None = None) -> Turn:

@@ -14,13 +14,13 @@ import pytest_asyncio
 
 from chapterverse.answering import Book, Prepared, fold, prepare, stream
 from chapterverse.answering.refusals import NOT_IN_BOOK, OFFER
-from chapterverse.config import Settings
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.pipeline import Workshop, ingest
 from chapterverse.ingestion.sources import open_source
 from chapterverse.language import sentences
 from chapterverse.models import ChatRequest, ChatResponse
 from chapterverse.services import Services
+from chapterverse.settings import Settings
 from chapterverse.wiring import open_services
 from tests.answering.asking import ask, check_markers, check_selection, events_of
 from tests.answering.conftest import with_llm

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from chapterverse.config import Settings
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.pipeline import Workshop, ingest
 from chapterverse.ingestion.sources import open_source
+from chapterverse.settings import Settings
 from chapterverse.wiring import open_engines
 from tests.answering.conftest import with_llm
 from tests.llm_stub import Calls, LlmStub, Quotes, Reply, Says, _Wire, serving_llm

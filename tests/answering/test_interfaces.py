@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from chapterverse.answering.refusals import NOT_IN_BOOK, not_in_selection
-from chapterverse.config import Settings
 from chapterverse.models import ChatResponse
+from chapterverse.settings import Settings
 from tests.answering.conftest import with_llm
 from tests.answering.manual import ORDER, TOPICS
 from tests.answering.support import unsupported
 from tests.answering.test_hostile import ANSWERS, hostile_home  # noqa: F401 - a fixture
-from tests.api.test_chat import events_of
+from tests.api.chat.test_routes import events_of
 from tests.cli.process import chapterverse
 from tests.llm_stub import Fails, Hangs, LlmStub, Quotes, Says, serving_llm
 from tests.served import Served, serve

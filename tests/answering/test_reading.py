@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import pytest
 
 from chapterverse.answering.reading import CANDIDATES, STEPS, read_book, read_selection
+from chapterverse.conversations.turns import Turn
 from chapterverse.models import RetrievalRequest
 from chapterverse.services import Services
 from chapterverse.trained import Passage, Read, SectionReader
-from chapterverse.turns import Turn
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from chapterverse.config import Settings
+from chapterverse.settings import Settings
 from tests.redis_server import RedisServer
 from tests.scripted import Scripted, without_engines
 from tests.served import Served, free_port, serve

@@ -2,11 +2,12 @@
 
 | SPEC 2.4 | test |
 |---|---|
-| `validation_error` | `test_edge_cases::test_what_is_wrong_and_what_to_do`, `test_chat::test_bad_fields_are_named` |
-| `unauthorized` | `test_limits::test_keys` |
+| `validation_error` | `test_edge_cases::test_what_is_wrong_and_what_to_do` |
+| the same, other fields | `chat/test_routes::test_bad_fields_are_named` |
+| `unauthorized` | `access/test_guard::test_keys` |
 | `not_found` | `test_errors::test_unknown_routes_and_methods`, `test_edge_cases::test_an_unknown_session_and_page` |
-| `rate_limited` | `test_limits::test_sixty_of_seventy_are_taken` |
-| `overloaded` | `test_limits::test_a_full_queue_is_overloaded` |
+| `rate_limited` | `access/test_guard::test_sixty_of_seventy_are_taken` |
+| `overloaded` | `access/test_guard::test_a_full_queue_is_overloaded` |
 | `retrieval_unavailable`: unreachable, timed out | `test_dependencies::test_what_fails_and_what_does_not` |
 | `retrieval_unavailable`: collection missing | `test_edge_cases::test_every_interface_reports_a_missing_book` |
 | `embedding_failed` | `test_edge_cases::test_the_embedding_service_fails`, `test_dependencies` as above |
@@ -23,7 +24,7 @@
 | No relevant chunks found | `test_edge_cases::test_nothing_found_is_said_in_the_seeds_words` |
 | Query too long, selected text too long, empty query | `test_edge_cases::test_what_is_wrong_and_what_to_do` |
 | Malformed JSON request | `test_edge_cases::test_malformed_json_is_told_with_its_position` |
-| Rate limit exceeded | `test_limits::test_sixty_of_seventy_are_taken` |
+| Rate limit exceeded | `access/test_guard::test_sixty_of_seventy_are_taken` |
 """
 
 import asyncio
@@ -38,8 +39,8 @@ from uuid import uuid4
 
 import pytest
 
-from chapterverse.config import Settings
-from tests.api.test_chat import events_of
+from chapterverse.settings import Settings
+from tests.api.chat.test_routes import events_of
 from tests.api.test_errors import refused
 from tests.embeddings.stub import KEY, EmbeddingStub, status
 from tests.faults.worlds import fill
@@ -68,7 +69,7 @@ def serving(home: Path, **settings: Any) -> Iterator[Served]:
 
 def test_the_map_leads_to_tests() -> None:
     tests = Path(__file__).parents[1]
-    named = re.findall(r"`(test_\w+)::(\w+)`", __doc__ or "")
+    named = re.findall(r"`([\w/]*test_\w+)::(\w+)`", __doc__ or "")
     assert len(named) >= 15
     for module, name in named:
         path = next(path for folder in ("api", "faults") if (path := tests / folder / f"{module}.py").exists())

@@ -6,8 +6,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from chapterverse.config import Settings
 from chapterverse.embeddings.local import LocalEmbedder
+from chapterverse.settings import Settings
 from tests.served import Served, serve
 
 pytestmark = pytest.mark.slow

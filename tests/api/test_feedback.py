@@ -6,10 +6,10 @@ from uuid import uuid4
 
 import pytest
 
-from chapterverse.config import Settings
-from chapterverse.database import Conversations
+from chapterverse.conversations.store import Conversations
+from chapterverse.conversations.turns import Turn
 from chapterverse.models import FeedbackKept
-from chapterverse.turns import Turn
+from chapterverse.settings import Settings
 from tests.api.test_errors import refused
 from tests.api.test_sessions import serving
 from tests.scripted import Scripted, without_engines

@@ -2,7 +2,7 @@
 
 import pytest
 
-from chapterverse.config import Settings
+from chapterverse.settings import Settings
 from tests.scripted import Scripted, without_engines
 from tests.served import serve
 

@@ -6,9 +6,9 @@ from uuid import uuid4
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from chapterverse.config import Settings
 from chapterverse.errors import InternalError
 from chapterverse.health import Dependency
+from chapterverse.settings import Settings
 from tests.scripted import Scripted, wait_until, without_engines
 from tests.served import Served, serve
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from chapterverse.api.origins import log
-from chapterverse.config import Settings
+from chapterverse.api.middleware import log
+from chapterverse.settings import Settings
 from chapterverse.telemetry import JsonLines
 from tests.scripted import Scripted, without_engines
 from tests.served import Served, serve

@@ -7,12 +7,12 @@ import pytest
 
 from chapterverse.api.pages import Contents, render_page
 from chapterverse.book import Fingerprint, Manifest, Page
-from chapterverse.config import Settings
 from chapterverse.errors import NotFound
 from chapterverse.ingestion.composing import compose
 from chapterverse.ingestion.document import Document
 from chapterverse.ingestion.images import image_name
 from chapterverse.ingestion.readers import read
+from chapterverse.settings import Settings
 from tests.scripted import Scripted, without_engines
 from tests.served import serve
 

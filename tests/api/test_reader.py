@@ -13,11 +13,11 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from chapterverse.book import Edition, Manifest, Page, edition_key, edition_names, page_id_for
-from chapterverse.config import Settings
-from chapterverse.errors import ChapterverseError, CollectionNotFoundError, ConfigurationError
+from chapterverse.errors import ChapterverseError, ConfigurationError, IndexMissing
 from chapterverse.ingestion.composing import compose
 from chapterverse.ingestion.document import Document
 from chapterverse.ingestion.readers import read
+from chapterverse.settings import Settings
 from tests.browser.shelf import Shelf
 from tests.scripted import Scripted, without_engines
 from tests.served import Served, serve
@@ -180,7 +180,7 @@ def test_it_is_asked_for_again_and_not_sent_again(server: Served) -> None:
     assert server.http.get("/", headers={"Accept-Encoding": "gzip"}).headers["content-encoding"] == "gzip"
 
 
-@pytest.mark.parametrize("failure", [CollectionNotFoundError("There is no book yet."), None])
+@pytest.mark.parametrize("failure", [IndexMissing("There is no book yet."), None])
 def test_without_the_book_the_page_is_served_all_the_same(failure: ChapterverseError | None) -> None:
     """A book that cannot be opened, and one whose engine hangs."""
     with serving(Shelf(BOOK, failure=failure, hangs=failure is None)) as server:

@@ -8,10 +8,10 @@ from uuid import uuid4
 
 import pytest
 
-from chapterverse.config import Settings
-from chapterverse.database import Conversations
+from chapterverse.conversations.store import Conversations
+from chapterverse.conversations.turns import Turn
 from chapterverse.models import ConversationThread
-from chapterverse.turns import Turn
+from chapterverse.settings import Settings
 from tests.api.test_errors import refused
 from tests.scripted import Scripted, without_engines
 from tests.served import Served, serve

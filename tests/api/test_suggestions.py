@@ -9,12 +9,12 @@ import httpx2
 import pytest
 
 from chapterverse.book import Fingerprint, Manifest, Page
-from chapterverse.config import Settings
 from chapterverse.evaluation.suggesting import Suggestion
 from chapterverse.evaluation.suggestions import Shelf, StoredSuggestions
 from chapterverse.ingestion.composing import compose
 from chapterverse.ingestion.document import Document
 from chapterverse.ingestion.readers import read
+from chapterverse.settings import Settings
 from tests.api.test_errors import refused
 from tests.faults.processes import end, start
 from tests.scripted import without_engines

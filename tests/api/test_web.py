@@ -9,7 +9,7 @@ import pytest
 from chapterverse.api.reader import TEMPLATE
 from chapterverse.api.web import ASSETS, RELEASED, asset_path, joined, version
 from chapterverse.api.widget import FILES
-from chapterverse.config import Settings
+from chapterverse.settings import Settings
 from tests.scripted import Scripted, without_engines
 from tests.served import Served, serve
 
@@ -83,7 +83,7 @@ def test_how_long_a_browser_keeps_it(server: Served, path: str, caching: str) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["nothing.js", "index.html", "..%2Fconfig.py", "%2e%2e%2fmain.py", ""])
+@pytest.mark.parametrize("name", ["nothing.js", "index.html", "..%2Fsettings.py", "%2e%2e%2fmain.py", ""])
 def test_nothing_else_is_served(server: Served, name: str) -> None:
     for folder in ("/assets", f"/assets/{version()}"):
         answer = server.http.get(f"{folder}/{name}")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from chapterverse.config import Settings
+from chapterverse.settings import Settings
 from tests.api.test_web import DECLARED, SOURCES, imported_by
 from tests.scripted import Scripted, without_engines
 from tests.served import Served, serve

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from chapterverse.api import limits, wire
-from chapterverse.config import Settings
+from chapterverse.api import wire
+from chapterverse.api.access import guard
+from chapterverse.settings import Settings
 from tests.served import Served, serve
 
 pytestmark = pytest.mark.slow
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.slow
 def hasty(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Served]:
     """A server without a book that waits for a quarter of a second only."""
     monkeypatch.setattr(wire, "HEAD_SECONDS", 0.25)
-    monkeypatch.setattr(limits, "BODY_SECONDS", 0.25)
+    monkeypatch.setattr(guard, "BODY_SECONDS", 0.25)
     with serve(
         Settings.load(chapterverse_home=tmp_path, database_url="postgresql://nobody@127.0.0.1:1/none")
     ) as served:

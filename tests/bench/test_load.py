@@ -12,11 +12,11 @@ import pytest
 from bench.load import MOST_AT_ONCE, Load, Request, loading, mix
 from bench.soak import memory, slope
 
-from chapterverse.api import gate
-from chapterverse.api.rates import RateLimits
-from chapterverse.config import Settings
+from chapterverse.api.access import slots
+from chapterverse.api.access.rates import RateLimits
+from chapterverse.conversations.turns import Turn
 from chapterverse.models import ChatRequest
-from chapterverse.turns import Turn
+from chapterverse.settings import Settings
 from tests.scripted import Scripted, without_engines
 from tests.served import Served, serve
 
@@ -100,7 +100,7 @@ async def test_one_client_with_many_requests_does_not_delay_the_others() -> None
 
 @pytest.mark.slow
 async def test_clients_that_honour_retry_after_are_all_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate.SlotQueue.__init__, "__defaults__", (2, 25.0, gate.OPEN_ANSWERS))  # a queue of two
+    monkeypatch.setattr(slots.SlotQueue.__init__, "__defaults__", (2, 25.0, slots.OPEN_ANSWERS))  # a queue of two
     monkeypatch.setattr(RateLimits.__init__, "__defaults__", (None, 2))  # a window of two seconds
     with serving(Scripted(), api_rate_limit=8, max_concurrent_requests=1) as server:
         async with loading(server.url, 8) as load:

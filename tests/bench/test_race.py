@@ -123,7 +123,7 @@ def test_each_bar_is_judged_by_its_figures() -> None:
     assert not judged["first event p95 under 60 ms"]
     assert judged[f"cold start below every peer: {OURS}"] and not judged[f"cold start under 3 s: {OURS_KEYLESS}"]
     assert judged[f"memory below LlamaIndex: {OURS}"]
-    assert "installed under 350 MB" not in judged  # not measured, not judged
+    assert not any("installed" in words for words in judged)  # the size is reported and not judged
 
 
 def test_the_table_shows_all_but_the_control() -> None:

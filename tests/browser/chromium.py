@@ -37,9 +37,7 @@ FLAGS = [
     "--disable-sync",
 ]
 WIDE = {"width": 1400, "height": 900}
-PATIENCE = int(
-    __import__("os").environ.get("PATIENCE_MS", 30_000)
-)  # milliseconds for a state to come about, on a machine that has much else to do
+PATIENCE = 30_000  # milliseconds for a state to come about, on a machine that has much else to do
 
 expect.set_options(timeout=PATIENCE)
 

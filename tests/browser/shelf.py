@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chapterverse.book import Fingerprint, Manifest, Page
-from chapterverse.config import Settings
 from chapterverse.errors import ChapterverseError
 from chapterverse.ingestion.composing import compose
 from chapterverse.ingestion.document import Document
 from chapterverse.ingestion.readers import read
+from chapterverse.settings import Settings
 from tests.scripted import Scripted, without_engines
 from tests.served import Served, serve
 

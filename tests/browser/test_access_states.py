@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from chapterverse.config import Settings
 from chapterverse.evaluation.usage_page import make_usage_page
+from chapterverse.settings import Settings
 from tests.browser.chromium import ask, visiting
 from tests.browser.shelf import Shelf, scripted_server
 from tests.browser.test_access import faults

@@ -7,7 +7,7 @@ import pytest
 from bench.editions import facts
 from playwright.sync_api import Browser, Page, expect
 
-from chapterverse.config import Settings
+from chapterverse.settings import Settings
 from tests.browser.chromium import ask, shoot, visiting
 from tests.served import Served, serve
 

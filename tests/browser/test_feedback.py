@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from chapterverse.config import Settings
+from chapterverse.settings import Settings
 from tests.browser.chromium import ask, shoot, visiting
 from tests.browser.hosts import hosting
 from tests.browser.test_access import faults

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from chapterverse.api.web import asset_path
-from chapterverse.errors import CollectionNotFoundError
+from chapterverse.errors import IndexMissing
 from tests.browser.chromium import ask, visiting
 from tests.browser.shelf import Shelf, scripted_server
 from tests.browser.test_reader_page import CODE_PAGE, LONG_PAGE, NARROW, PAGES, SHAPE, written
@@ -80,7 +80,7 @@ def test_who_has_no_key_is_told_so_once(browser: Browser, scripted: Scripted) ->
         expect(page.get_by_role("button", name="Enter a key")).to_be_visible()
 
 
-@pytest.mark.parametrize("shelf", [Shelf(), Shelf(failure=CollectionNotFoundError("There is no book yet."))])
+@pytest.mark.parametrize("shelf", [Shelf(), Shelf(failure=IndexMissing("There is no book yet."))])
 @pytest.mark.parametrize("width", [1400, 360])
 def test_without_a_book_nothing_can_be_asked(browser: Browser, scripted: Scripted, shelf: Shelf, width: int) -> None:
     view = {"width": width, "height": 740}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from chapterverse.api.examples import EVENTS, SOURCE, SUMMARY
+from chapterverse.api.openapi.examples import EVENTS, SOURCE, SUMMARY
 from tests.browser.chromium import ask, visiting
 from tests.browser.shelf import Shelf, scripted_server
 from tests.browser.test_reader_page import CODE_PAGE, LONG_PAGE, PAGES, answer_with, stream

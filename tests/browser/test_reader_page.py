@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from chapterverse.api.examples import EVENTS, SOURCE, SUMMARY
+from chapterverse.api.openapi.examples import EVENTS, SOURCE, SUMMARY
 from chapterverse.api.web import asset_path
 from chapterverse.book import Page as BookPage
 from chapterverse.ingestion.composing import compose

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from chapterverse.api.examples import SUMMARY
+from chapterverse.api.openapi.examples import SUMMARY
 from chapterverse.api.web import asset_path
 from chapterverse.book import page_id_for
-from chapterverse.errors import CollectionNotFoundError
+from chapterverse.errors import IndexMissing
 from tests.browser.chromium import ask, in_view, shoot, shown, visiting
 from tests.browser.shelf import Shelf, odd_page, scripted_server
 from tests.scripted import SENTENCES, Scripted, wait_until
@@ -181,7 +181,7 @@ def test_a_key_is_asked_for_once(browser: Browser, scripted: Scripted) -> None:
         expect(page.locator("#cv-key")).to_be_hidden()
 
 
-@pytest.mark.parametrize("shelf", [Shelf(), Shelf(failure=CollectionNotFoundError("There is no book yet."))])
+@pytest.mark.parametrize("shelf", [Shelf(), Shelf(failure=IndexMissing("There is no book yet."))])
 def test_without_a_book_it_says_how_to_get_one(browser: Browser, scripted: Scripted, shelf: Shelf) -> None:
     with scripted_server(shelf, scripted) as server, visiting(browser, server.url) as page:
         expect(page.locator("main")).to_contain_text("chapterverse ingest")

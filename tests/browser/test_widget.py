@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from pydantic import TypeAdapter
 
-from chapterverse.api.examples import SOURCE
+from chapterverse.api.openapi.examples import SOURCE
 from chapterverse.api.web import joined
 from chapterverse.models import Event
 from tests.api.stream_snapshot import QUESTION, SNAPSHOT, events_of

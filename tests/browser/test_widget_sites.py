@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from chapterverse.config import Settings
 from chapterverse.ingestion.options import SourceOptions
+from chapterverse.settings import Settings
 from tests.api.stream_snapshot import ingest_into
 from tests.browser.chromium import shoot, visiting
 from tests.browser.generators import build

@@ -28,7 +28,12 @@ ROOT: Final = Path(__file__).parents[2]
 LOADED: Final = (
     *("chapterverse.cli", "chapterverse.wiring", "chapterverse.answering", "chapterverse.retrieval"),
     *("chapterverse.ingestion.pipeline", "chapterverse.ingestion.sources", "chapterverse.embeddings.local"),
-    *("chapterverse.trained", "chapterverse.writing.excerpt", "chapterverse.database", "chapterverse.index.edge"),
+    *(
+        "chapterverse.trained",
+        "chapterverse.writing.excerpt",
+        "chapterverse.conversations.store",
+        "chapterverse.index.edge",
+    ),
     *("chapterverse.evaluation", "rich.console", "rich.progress", "rich.table", "openai"),
 )
 

@@ -88,7 +88,7 @@ def test_ingest_beside_a_running_server_is_taken_up(tmp_path: Path) -> None:
     """The embedded default: another process ingests, the server serves the new book without a restart."""
     import time
 
-    from chapterverse.config import Settings
+    from chapterverse.settings import Settings
     from tests.served import serve
 
     home, book = tmp_path / "home", tmp_path / "book"

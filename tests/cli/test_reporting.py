@@ -6,9 +6,9 @@ from uuid import uuid4
 
 import pytest
 
-from chapterverse.database import Conversations
+from chapterverse.conversations.store import Conversations
+from chapterverse.conversations.turns import Turn
 from chapterverse.models import FeedbackRequest
-from chapterverse.turns import Turn
 from tests.cli.process import chapterverse
 
 pytestmark = pytest.mark.slow

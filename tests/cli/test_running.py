@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from chapterverse.api.clients import Clients
+from chapterverse.api.access.clients import Clients
 from chapterverse.cli import main
-from chapterverse.config import Settings
 from chapterverse.errors import ConfigurationError
+from chapterverse.settings import Settings
 from tests.cli.process import Terminal, chapterverse
 from tests.served import free_port
 
@@ -56,7 +56,7 @@ def test_a_search_loads_no_reader() -> None:
     assert not {
         "chapterverse.ingestion.pipeline",
         "chapterverse.ingestion.readers",
-        "chapterverse.ingestion.crawl",
+        "chapterverse.ingestion.sources.crawl",
     } & set(loaded)
 
 

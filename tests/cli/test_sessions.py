@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from chapterverse.database import Conversations
-from chapterverse.turns import Turn
+from chapterverse.conversations.store import Conversations
+from chapterverse.conversations.turns import Turn
 from tests.cli.process import chapterverse
 
 pytestmark = pytest.mark.slow

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from qdrant_client import AsyncQdrantClient, models
 
-from chapterverse.config import Settings
 from chapterverse.errors import IngestionError, InvalidFilterError, RetrievalUnavailable
 from chapterverse.index import Index
 from chapterverse.models import RetrievalRequest, SearchFilters
 from chapterverse.retrieval import retrieve
+from chapterverse.settings import Settings
 from chapterverse.testing import HashEmbedder
 from chapterverse.wiring import choose_index
 

@@ -8,8 +8,8 @@ import pytest
 
 from chapterverse.book import Edition, Hit, chunk_id_for, page_id_for
 from chapterverse.errors import (
-    CollectionNotFoundError,
     EmbeddingMismatchError,
+    IndexMissing,
     IngestionError,
     RetrievalUnavailable,
 )
@@ -48,7 +48,7 @@ async def found(index: Index, **filters: object) -> set[str]:
 
 async def test_an_empty_place_says_how_to_make_a_book(index: Index) -> None:
     for call in (index.search(ask("x")), index.manifest(), index.pages(), index.page("x" * 8), index.probe()):
-        with pytest.raises(CollectionNotFoundError, match="chapterverse ingest"):
+        with pytest.raises(IndexMissing, match="chapterverse ingest"):
             await call
 
 

@@ -99,7 +99,7 @@ async def test_the_lock_of_a_dead_writer_is_broken_after_a_while(
 
 async def test_a_key_over_plain_http_prints_no_warning(qdrant_url: str) -> None:
     """The client prints a warning of its own for a key given as one; warnings fail the tests."""
-    from chapterverse.config import Settings
+    from chapterverse.settings import Settings
     from chapterverse.wiring import choose_index
 
     given = Settings.load(qdrant_url=qdrant_url, qdrant_api_key="some-key")

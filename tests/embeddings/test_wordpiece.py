@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chapterverse.embeddings import wordpiece
-from chapterverse.embeddings.characters import form
-from chapterverse.embeddings.wordpiece import WEIGHTS, WINDOW, WordPiece, count_tokens, tokenizer
+from chapterverse.embeddings.wordpiece import WEIGHTS, WINDOW, WordPiece, count_tokens, form, tokenizer
 
 RECORDED: dict[str, Any] = json.loads(Path(__file__).with_name("wordpiece.json").read_text("utf-8"))
 DECISION = Path(__file__).parents[2] / "docs/decisions/0002-local-embeddings.md"

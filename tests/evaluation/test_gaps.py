@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chapterverse.config import Settings
+from chapterverse.conversations.turns import AskedQuestion
 from chapterverse.evaluation.gaps import find_gaps, grouped, reconsidered, trouble_of
-from chapterverse.turns import AskedQuestion
+from chapterverse.settings import Settings
 from chapterverse.wiring import open_engines
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)

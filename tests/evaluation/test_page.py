@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import pytest
 
 from chapterverse.evaluation import plots
-from chapterverse.evaluation.page import SHOWN_CASES, make_page, told
+from chapterverse.evaluation.page import SHOWN_CASES, formatted, make_page
 from chapterverse.evaluation.report import make_report
 from tests.evaluation.cases import answered, citation, failed, passage, question, refused, run, unanswerable
 
@@ -116,7 +116,7 @@ def test_a_page_stays_of_a_size_that_opens() -> None:
     ],
 )
 def test_values_as_people_read_them(value: float, kind: str, shown: str) -> None:
-    assert told(value, kind) == shown
+    assert formatted(value, kind) == shown
 
 
 def numbers(drawn: str, shape: str, name: str) -> list[float]:

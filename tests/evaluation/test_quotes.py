@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from chapterverse.book import Edition, Page
-from chapterverse.config import Settings
 from chapterverse.evaluation.quotes import Quote, Standing, locate
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.pipeline import Workshop, ingest
 from chapterverse.ingestion.sources import open_source
 from chapterverse.services import Engines
+from chapterverse.settings import Settings
 from chapterverse.wiring import open_engines
 
 pytestmark = pytest.mark.slow

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chapterverse.evaluation.ranking import hit, ndcg, reciprocal_rank
+from chapterverse.evaluation.measures import hit, ndcg, reciprocal_rank
 
 
 def test_ndcg_of_binary_grades() -> None:

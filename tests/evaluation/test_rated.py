@@ -3,11 +3,10 @@
 from datetime import UTC, datetime
 from typing import Any
 
+from chapterverse.conversations.turns import Turn
 from chapterverse.evaluation.drafting import to_line
-from chapterverse.evaluation.questions import Question
-from chapterverse.evaluation.rated import rated_questions
+from chapterverse.evaluation.questions import Question, rated_questions
 from chapterverse.models import Feedback, Rating
-from chapterverse.turns import Turn
 
 SOURCE = {"source_url": "book/nodes.md#naming", "quote": "A node has a name."}
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from chapterverse.config import Settings
 from chapterverse.evaluation.measures import right
 from chapterverse.evaluation.questions import Question
 from chapterverse.evaluation.running import ask, ask_all
 from chapterverse.services import Services
+from chapterverse.settings import Settings
 from chapterverse.wiring import open_services
 from tests.llm_stub import Fails, Hangs, LlmStub, Quotes, serving_llm
 

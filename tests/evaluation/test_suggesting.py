@@ -10,11 +10,11 @@ import pytest
 
 from chapterverse.answering import fold, prepare, stream
 from chapterverse.book import Block, Page, Section
-from chapterverse.config import Settings
+from chapterverse.conversations.turns import AskedQuestion
 from chapterverse.evaluation.suggesting import WordUsage, book_candidates, make_suggestions, popular
 from chapterverse.evaluation.suggestions import Shelf, StoredSuggestions, keeping_suggestions, refresh, up_to_date
 from chapterverse.models import ChatRequest
-from chapterverse.turns import AskedQuestion
+from chapterverse.settings import Settings
 from chapterverse.wiring import open_services
 from tests.conftest import filled
 from tests.llm_stub import Fails, serving_llm

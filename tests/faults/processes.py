@@ -17,7 +17,7 @@ from typing import Any
 
 import httpx2
 
-from chapterverse.config import Settings
+from chapterverse.settings import Settings
 from tests.served import free_port
 
 STARTING = 240.0  # seconds that a process may take until it serves, on a machine that does much else

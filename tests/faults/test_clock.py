@@ -1,8 +1,9 @@
 """The clock of the machine is set forward and back while readers ask: for a server, its workers and its Postgres.
 
 libfaketime stands between the processes and the clock; where Debian's package is not installed this is left out. What
-single parts do is tested beside them: `test_rates` and `test_shared_health` (times in Redis from before its clock was
-set back), `test_database` (the order of turns), `tests/test_clock.py` (what is deleted for its age).
+single parts do is tested beside them: `test_rates` and `health/test_shared` (times in Redis from before its clock was
+set back), `tests/conversations/test_store.py` (the order of turns), `tests/conversations/test_clock.py` (what is
+deleted for its age).
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from chapterverse.postgres import EmbeddedPostgres
+from chapterverse.conversations.postgres import EmbeddedPostgres
 from tests.faults.observing import World, until_well
 from tests.faults.outcomes import FULL, Outcome, record
 from tests.faults.processes import Server, end, start, until, working_in

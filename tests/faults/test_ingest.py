@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from chapterverse.config import Settings
+from chapterverse.settings import Settings
 from tests.contract.qdrant_server import qdrant_server
 from tests.embeddings.stub import KEY, EmbeddingStub
 from tests.faults.observing import Fault
@@ -34,7 +34,7 @@ pytestmark = [
 
 PAGES = {"Qdrant server": 30, "embeddings": 120}  # passages are embedded here slowly, by the stub at once
 KILL = "killed"
-TYPED = {5, 6, 7, 10}  # the exit codes of EmbeddingError, RetrievalUnavailable, QdrantConnectionError, IngestionError
+TYPED = {5, 6, 7, 10}  # the exit codes of EmbeddingError, RetrievalUnavailable, IndexUnavailable, IngestionError
 
 
 @dataclass

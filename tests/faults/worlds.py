@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
-from chapterverse.config import Settings
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.pipeline import Workshop, ingest
 from chapterverse.ingestion.sources import open_source
+from chapterverse.settings import Settings
 from chapterverse.wiring import open_engines
 from tests.contract.qdrant_server import qdrant_server
 from tests.embeddings.stub import KEY, EmbeddingStub

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from chapterverse.ingestion.document import Document, Format, NothingToRead, Unreadable
 from chapterverse.ingestion.reading import Pages
-from chapterverse.ingestion.sitemap import parse_sitemap
+from chapterverse.ingestion.sources.sitemap import parse_sitemap
 from chapterverse.ingestion.worker_limits import ReadLimits
 from chapterverse.ingestion.workers import DocumentReader
 from tests.fuzz.test_readers import FORMATS, NASTY, SOUND

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from chapterverse.errors import CollectionNotFoundError, IngestionError
+from chapterverse.errors import IndexMissing, IngestionError
 from chapterverse.index import generations
 from chapterverse.index.edge import EdgeIndex
 from chapterverse.index.edge_shard import ShardReader
@@ -29,7 +29,7 @@ def make(directory: Path, name: str, **files: bytes) -> Path:
 
 def test_publishing_switches_the_pointer_and_sweeping_keeps_only_its_target(directory: Path) -> None:
     assert generations.current_name(directory) is None
-    with pytest.raises(CollectionNotFoundError), generations.private_copy(directory):
+    with pytest.raises(IndexMissing), generations.private_copy(directory):
         pass
     for name in ("a", "b"):
         make(directory, name)

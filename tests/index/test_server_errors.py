@@ -9,10 +9,10 @@ import pytest
 
 from chapterverse.errors import (
     ChapterverseError,
-    CollectionNotFoundError,
     EmbeddingMismatchError,
-    QdrantConnectionError,
-    QdrantTimeoutError,
+    IndexMissing,
+    IndexTimeout,
+    IndexUnavailable,
     RetrievalUnavailable,
 )
 from chapterverse.index import Index
@@ -54,16 +54,16 @@ def said(error: str) -> bytes:
 
 
 CASES = [
-    (0, b"", "", QdrantTimeoutError, True),
-    (404, said("Not found: Collection `book` doesn't exist!"), "", CollectionNotFoundError, False),
+    (0, b"", "", IndexTimeout, True),
+    (404, said("Not found: Collection `book` doesn't exist!"), "", IndexMissing, False),
     (400, said("Wrong input: Vector dimension error: expected dim: 8, got 1"), "", EmbeddingMismatchError, False),
     (400, said("Wrong input: something else"), "", RetrievalUnavailable, False),
     (401, b"Must provide an API key", "", RetrievalUnavailable, False),
     (403, b"Forbidden", "", RetrievalUnavailable, False),
-    (429, said("Too many"), "Retry-After: 3\r\n", QdrantConnectionError, True),
-    (429, b"", "", QdrantConnectionError, True),
-    (500, said("Service internal error"), "", QdrantConnectionError, True),
-    (502, b"<html>bad gateway</html>", "", QdrantConnectionError, True),
+    (429, said("Too many"), "Retry-After: 3\r\n", IndexUnavailable, True),
+    (429, b"", "", IndexUnavailable, True),
+    (500, said("Service internal error"), "", IndexUnavailable, True),
+    (502, b"<html>bad gateway</html>", "", IndexUnavailable, True),
     (200, b"<html>a web page</html>", "", RetrievalUnavailable, False),
     (200, b"\xff\xfe\x00\x80", "", RetrievalUnavailable, False),
     (200, b"{}", "", RetrievalUnavailable, False),
@@ -88,7 +88,7 @@ async def test_an_answer_becomes_its_error(
 
 async def test_a_writer_meets_the_same_errors() -> None:
     async with answering(500, said("Service internal error")) as index:
-        with pytest.raises(QdrantConnectionError):
+        with pytest.raises(IndexUnavailable):
             async with index.writer():
                 raise AssertionError("a writer without a server")
 
@@ -97,7 +97,7 @@ async def test_refused_connections() -> None:
     from chapterverse.index.server import QdrantIndex
 
     index = QdrantIndex(url="http://127.0.0.1:9", collection="book")
-    with pytest.raises(QdrantConnectionError, match="cannot be reached"):
+    with pytest.raises(IndexUnavailable, match="cannot be reached"):
         await index.search(ask("x"))
     await index.close()
 

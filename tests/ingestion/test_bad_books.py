@@ -10,9 +10,9 @@ import pytest
 
 from chapterverse.ingestion.composing import compose
 from chapterverse.ingestion.document import Document, NothingToRead, Skipped, Unreadable
-from chapterverse.ingestion.folder import Folder
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.readers import read
+from chapterverse.ingestion.sources.folder import Folder
 
 SECRET = "nobody may read this"
 SECONDS = 20

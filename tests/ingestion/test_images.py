@@ -9,7 +9,7 @@ from chapterverse.book import Block, Mark, Page
 from chapterverse.ingestion import images
 from chapterverse.ingestion.document import Tree
 from chapterverse.ingestion.images import find_image, image_name, keep_images, stored_image
-from tests.ingestion.test_folder import write
+from tests.ingestion.sources.test_folder import write
 
 
 def page(*addresses: str) -> Page:

@@ -7,10 +7,10 @@ import pytest
 
 from chapterverse.ingestion import inclusion
 from chapterverse.ingestion.document import Document, Format, Generator, Tree
-from chapterverse.ingestion.folder import Folder
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.readers import read
-from tests.ingestion.site import collect
+from chapterverse.ingestion.sources.folder import Folder
+from tests.ingestion.sources.site import collect
 
 SECRET = "nobody may read this"
 

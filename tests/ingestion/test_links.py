@@ -9,7 +9,7 @@ from chapterverse.ingestion.composing import compose
 from chapterverse.ingestion.document import Document, Generator, Tree
 from chapterverse.ingestion.links import Links, page_address
 from chapterverse.ingestion.readers import read
-from tests.ingestion.test_folder import write
+from tests.ingestion.sources.test_folder import write
 
 BASE = "https://example.org/docs"
 

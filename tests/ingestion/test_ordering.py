@@ -9,10 +9,10 @@ import pytest
 
 from chapterverse.ingestion.composing import compose
 from chapterverse.ingestion.document import Document
-from chapterverse.ingestion.folder import Folder
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.ordering import chapter_of, number_of, order_of
 from chapterverse.ingestion.readers import read
+from chapterverse.ingestion.sources.folder import Folder
 
 
 def shuffled(paths: list[str]) -> list[str]:

@@ -15,7 +15,7 @@ import pytest
 
 from chapterverse.book import RECIPE, Edition, Manifest, PageRecord, page_id_for
 from chapterverse.embeddings import Vectors
-from chapterverse.errors import EmbeddingError, EmbeddingMismatchError, IngestionError, QdrantTimeoutError
+from chapterverse.errors import EmbeddingError, EmbeddingMismatchError, IndexTimeout, IngestionError
 from chapterverse.index import HybridQuery
 from chapterverse.index.edge import EdgeIndex
 from chapterverse.ingestion.document import Document, Failed, Fetched, Skipped, Unchanged
@@ -241,7 +241,7 @@ async def test_another_model_is_refused_and_reembedding_helps(workshop: Workshop
 
 async def test_a_book_that_loads_slowly_is_waited_for(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     await ingest([Shelf({"a.md": "# A\n\nApples are red."})], workshop)
-    late = iter([QdrantTimeoutError("still loading")] * 3)
+    late = iter([IndexTimeout("still loading")] * 3)
     manifest = EdgeIndex.manifest
 
     async def slowly(index: EdgeIndex) -> Manifest:
@@ -251,8 +251,8 @@ async def test_a_book_that_loads_slowly_is_waited_for(workshop: Workshop, monkey
 
     monkeypatch.setattr(EdgeIndex, "manifest", slowly)
     assert outcomes(await reembed(workshop)) == {"a.md": "changed"}
-    late = itertools.repeat(QdrantTimeoutError("still loading"))
-    with pytest.raises(QdrantTimeoutError):
+    late = itertools.repeat(IndexTimeout("still loading"))
+    with pytest.raises(IndexTimeout):
         await reembed(workshop)
 
 

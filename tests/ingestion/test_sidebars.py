@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from chapterverse.ingestion.document import Generator
-from chapterverse.ingestion.folder import Folder
 from chapterverse.ingestion.navigation import NavigationEntry, navigation
 from chapterverse.ingestion.options import SourceOptions
-from tests.ingestion.site import collect
-from tests.ingestion.test_folder import write
+from chapterverse.ingestion.sources.folder import Folder
+from tests.ingestion.sources.site import collect
+from tests.ingestion.sources.test_folder import write
 
 
 def listed(root: Path, generator: Generator) -> list[str]:

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from chapterverse.config import Settings
 from chapterverse.embeddings.local import LocalEmbedder
 from chapterverse.errors import IngestionError
 from chapterverse.ingestion.ledger import Ledger
@@ -19,6 +18,7 @@ from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.pipeline import BATCH, Progress, Watch, Workshop, ingest
 from chapterverse.ingestion.sources import open_source
 from chapterverse.ingestion.workers import sharing_work
+from chapterverse.settings import Settings
 from chapterverse.wiring import open_engines
 from tests.cli.process import chapterverse
 from tests.conftest import EXAMPLE_BOOK

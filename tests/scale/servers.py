@@ -19,8 +19,8 @@ from typing import Any
 import asyncpg
 import pytest
 
-from chapterverse.postgres import ROLE
-from chapterverse.postgres.paths import settle
+from chapterverse.conversations.postgres import ROLE
+from chapterverse.conversations.postgres.paths import settle
 from tests.served import free_port
 
 STARTING = 120.0  # seconds, on a machine that does much else

@@ -10,8 +10,8 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
-from chapterverse.database import Conversations
-from chapterverse.turns import Turn
+from chapterverse.conversations.store import Conversations
+from chapterverse.conversations.turns import Turn
 from tests.faults.processes import serving
 from tests.faults.worlds import copied_book
 from tests.scale.lines import Worker

@@ -1,7 +1,7 @@
 """Two hosts, one of them with three workers, that share Postgres, Redis and Qdrant: what all of them must agree on.
 
-That one worker at a time purges, and that turns stored at once keep one order, is shown in `tests/test_database.py` and
-`tests/test_housekeeping.py`.
+That one worker at a time purges, and that turns stored at once keep one order, is shown in
+`tests/conversations/test_store.py` and `tests/conversations/test_housekeeping.py`.
 """
 
 import asyncio
@@ -19,8 +19,8 @@ from uuid import uuid4
 
 import pytest
 
-from chapterverse.config import Settings
-from chapterverse.migrations import _migrations
+from chapterverse.conversations.migrations import _migrations
+from chapterverse.settings import Settings
 from tests.cli.process import chapterverse
 from tests.contract.qdrant_server import qdrant_server
 from tests.faults.processes import STARTING, Server, end, start

@@ -18,14 +18,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from chapterverse.database import Conversations
+from chapterverse.conversations.postgres import EmbeddedPostgres
+from chapterverse.conversations.store import Conversations
+from chapterverse.conversations.turns import Turn
 from chapterverse.errors import ChapterverseError, ConversationsUnavailable, IndexDamaged, IngestionError
 from chapterverse.index import checksums, generations
 from chapterverse.index.edge import EdgeIndex
 from chapterverse.ingestion.vector_journal import VectorJournal
-from chapterverse.postgres import EmbeddedPostgres
 from chapterverse.testing import HashEmbedder
-from chapterverse.turns import Turn
 from tests.cli.process import chapterverse
 from tests.index.places import scratch_directory
 from tests.index.sample import ask, manifest, write_page

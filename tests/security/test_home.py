@@ -11,12 +11,12 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from chapterverse.database import Conversations
+from chapterverse.conversations.postgres import EmbeddedPostgres
+from chapterverse.conversations.store import Conversations
+from chapterverse.conversations.turns import Turn
 from chapterverse.environment import child_environment
 from chapterverse.errors import ConversationsUnavailable
 from chapterverse.index.edge import EdgeIndex
-from chapterverse.postgres import EmbeddedPostgres
-from chapterverse.turns import Turn
 from tests.cli.process import chapterverse
 from tests.conftest import EXAMPLE_BOOK
 from tests.faults.processes import descendants, serving

@@ -17,8 +17,8 @@ from chapterverse.ingestion.document import Document, Unreadable
 from chapterverse.ingestion.ledger import Ledger
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.pipeline import Workshop, ingest
-from chapterverse.ingestion.sitemap import parse_sitemap
 from chapterverse.ingestion.sources import open_source
+from chapterverse.ingestion.sources.sitemap import parse_sitemap
 from chapterverse.ingestion.worker_limits import ReadLimits
 from chapterverse.ingestion.workers import DocumentReader
 from chapterverse.testing import HashEmbedder

@@ -19,7 +19,7 @@ import httpx2
 import pytest
 
 from chapterverse.api import wire
-from chapterverse.config import Settings
+from chapterverse.settings import Settings
 from tests.faults.processes import Server, serving
 from tests.faults.worlds import copied_book
 from tests.served import serve

@@ -37,7 +37,7 @@ def test_the_search_finds_slow_patterns(pattern: str, method: str) -> None:
 
 def test_a_request_of_blanks_is_read_at_once() -> None:
     """One assistant message of 65 kB blocked the event loop of version 1 for 22 seconds."""
-    from chapterverse.api.openai import _without_notes
+    from chapterverse.api.openai.completions import _without_notes
 
     found = Found("here", re.compile("x"), frozenset(("search",)))
     assert seconds(found, "search", "y" * LONG, 1) < 1

@@ -9,7 +9,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from chapterverse.config import Settings
+from chapterverse.settings import Settings
 from tests.llm_stub import LlmStub, Quotes, serving_llm
 from tests.postgres_fixture import named
 from tests.served import Served, serve

@@ -10,8 +10,14 @@ from uuid import uuid4
 
 import pytest
 
-from chapterverse import config, database
-from chapterverse.config import Settings
+from chapterverse.conversations import store
+from chapterverse.settings import (
+    DATABASE_CONNECT_SECONDS,
+    GENERATION_SECONDS,
+    REQUEST_SECONDS,
+    RETRIEVAL_SECONDS,
+    Settings,
+)
 from chapterverse.writing.messages import HISTORY_TOKENS
 from tests.embeddings.stub import KEY, EmbeddingStub
 from tests.llm_stub import Fails, Quotes, Says
@@ -255,8 +261,8 @@ def test_the_agent(world: World) -> None:
 
 
 def test_constraints() -> None:
-    assert (config.REQUEST_SECONDS, config.RETRIEVAL_SECONDS, config.GENERATION_SECONDS) == (30, 5, 25)
-    assert (config.DATABASE_CONNECT_SECONDS, database.UNIT_SECONDS, HISTORY_TOKENS) == (5, 5, 8000)
+    assert (REQUEST_SECONDS, RETRIEVAL_SECONDS, GENERATION_SECONDS) == (30, 5, 25)
+    assert (DATABASE_CONNECT_SECONDS, store.UNIT_SECONDS, HISTORY_TOKENS) == (5, 5, 8000)
     settings = Settings.load()
     assert (settings.max_concurrent_requests, settings.api_rate_limit) == (10, 60)
     assert (settings.max_conversation_history, settings.conversation_retention_days) == (10, 30)

@@ -7,8 +7,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from chapterverse.config import Settings
 from chapterverse.errors import ConfigurationError
+from chapterverse.settings import Settings
 from tests.cli.process import chapterverse
 from tests.llm_stub import Calls, LlmStub, Quotes, Says, serving_llm
 from tests.seeds.conftest import World

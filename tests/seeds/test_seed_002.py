@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from chapterverse.config import Settings
+from chapterverse.settings import Settings
 from tests.cli.process import chapterverse
 from tests.llm_stub import Quotes
 from tests.seeds.conftest import World

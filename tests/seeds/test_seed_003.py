@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from chapterverse.config import Settings
+from chapterverse.settings import Settings
 from tests.llm_stub import Says
 from tests.seeds.conftest import World
 from tests.served import serve

@@ -15,12 +15,12 @@ import openai
 import pytest
 
 from chapterverse.answering.refusals import NOT_IN_BOOK, not_in_selection
-from chapterverse.config import GEMINI_URL, OPENAI_URL
-from chapterverse.errors import AgentUnavailable, ConfigurationError, QdrantConnectionError
+from chapterverse.conversations.turns import Turn
+from chapterverse.errors import AgentUnavailable, ConfigurationError, IndexUnavailable
 from chapterverse.evidence.passages import Evidence, IssuedPassage
 from chapterverse.evidence.statement import Statement
 from chapterverse.models import RetrievalRequest, SearchFilters
-from chapterverse.turns import Turn
+from chapterverse.settings import GEMINI_URL, OPENAI_URL
 from chapterverse.writing import Finished, Task, prompts
 from chapterverse.writing import agent as agent_module
 from chapterverse.writing.agent import AgentWriter, WritingOptions, open_gemini, open_openai
@@ -315,7 +315,7 @@ class TestSearching:
 
     async def test_a_search_that_fails_is_told_to_the_model(self, stub: LlmStub, model: AgentWriter) -> None:
         async def broken(*_: Any) -> tuple[IssuedPassage, ...]:
-            raise QdrantConnectionError("The book cannot be searched.")
+            raise IndexUnavailable("The book cannot be searched.")
 
         stub.script.extend([Calls({"query": "gripper"}), Quotes(1)])
         happened = await events(ask(search=broken), model)

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from chapterverse.conversations.turns import Turn
 from chapterverse.evidence.citations import Proven
 from chapterverse.evidence.passages import Evidence
 from chapterverse.models import ChunkResult
-from chapterverse.turns import Turn
 from chapterverse.writing import Finished, Reading, Task
 from chapterverse.writing.excerpt import ExcerptWriter
 

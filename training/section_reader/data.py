@@ -22,7 +22,7 @@ from typing import Any
 from bench.keyless.sets import SQUAD_TEST, short_texts
 
 from chapterverse.answering.followups import in_context
-from chapterverse.turns import Turn
+from chapterverse.conversations.turns import Turn
 from chapterverse.units import blocks_of_text, cut_units
 
 SHORT = 0.4  # share of the rows that are told again over short texts

@@ -24,12 +24,12 @@ from bench.keyless.sets import share
 
 from chapterverse.answering.followups import in_context
 from chapterverse.answering.reading import candidates
+from chapterverse.conversations.turns import Turn
 from chapterverse.evidence.passages import units_in
 from chapterverse.fields import MAX_QUERY_CHARS
 from chapterverse.models import ChunkResult, RetrievalRequest
 from chapterverse.retrieval import retrieve_with_retry
 from chapterverse.services import Services
-from chapterverse.turns import Turn
 
 from .data import Row, passage
 

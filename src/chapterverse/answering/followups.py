@@ -8,10 +8,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from chapterverse.conversations.turns import Turn
 from chapterverse.fields import MAX_QUERY_CHARS
 from chapterverse.language import content_words
 from chapterverse.models import SearchFilters
-from chapterverse.turns import Turn
 
 EARLIER: Final = 2  # questions that the section reader sees before the new one
 MOST_TOLD: Final = 200  # characters that it sees of the last answer

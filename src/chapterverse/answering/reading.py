@@ -14,6 +14,7 @@ from typing import Final
 
 from chapterverse.answering.followups import in_context, leans, near, together
 from chapterverse.answering.scope import Book, Selection
+from chapterverse.conversations.turns import Turn
 from chapterverse.evidence.passages import units_in
 from chapterverse.fields import MAX_TOP_K
 from chapterverse.language import content_words
@@ -21,7 +22,6 @@ from chapterverse.models import ChunkResult, RetrievalRequest, SearchResult
 from chapterverse.retrieval import editions_in, retrieve_with_retry
 from chapterverse.services import Engines
 from chapterverse.trained import UNREAD, Passage, Read, SectionReader
-from chapterverse.turns import Turn
 from chapterverse.units import blocks_of_text, cut_units
 from chapterverse.writing import Reading
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from chapterverse.answering.scope import Scope, Selection
+from chapterverse.conversations.topic import shorten
 from chapterverse.language import content_words, stem, stems
 from chapterverse.models import ChunkResult, RetrievedPassage, SearchResult
-from chapterverse.topic import shorten
 
 NOT_FOUND: Final = "I couldn't find relevant information in the documentation for your question."
 NOT_IN_BOOK: Final = "I don't have information about that in the available documentation."

@@ -19,7 +19,8 @@ from chapterverse.answering.confidence import DISCLAIMER, answers, confidence_of
 from chapterverse.answering.followups import accepts, kept_filters, leans, together
 from chapterverse.answering.reading import read_book, read_selection
 from chapterverse.answering.scope import Book, Scope, Selection
-from chapterverse.config import GENERATION_SECONDS, REQUEST_SECONDS
+from chapterverse.conversations.topic import EXCHANGES, topic_of
+from chapterverse.conversations.turns import SearchRecord, Turn
 from chapterverse.errors import (
     ChapterverseError,
     ConversationsUnavailable,
@@ -54,8 +55,7 @@ from chapterverse.models import (
 )
 from chapterverse.retrieval import editions_in, false_answers_in, retrieve_with_retry
 from chapterverse.services import Services
-from chapterverse.topic import EXCHANGES, topic_of
-from chapterverse.turns import SearchRecord, Turn
+from chapterverse.settings import GENERATION_SECONDS, REQUEST_SECONDS
 from chapterverse.writing import Finished, Task
 
 log = logging.getLogger(__name__)

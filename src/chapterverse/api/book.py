@@ -5,8 +5,8 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Body, Path, Request, Response
 
+from chapterverse.api.access.guard import admitted
 from chapterverse.api.errors import responses
-from chapterverse.api.limits import admitted
 from chapterverse.api.pages import BookList, Contents, list_books, render_page
 from chapterverse.api.services import EditionsOf, ServicesOf
 from chapterverse.errors import NotFound

@@ -17,14 +17,14 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from chapterverse.api.completions import in_openai_words
-from chapterverse.api.mcp.refusals import in_jsonrpc_words
-from chapterverse.api.request_id import request_id_of
-from chapterverse.api.request_log import CLIENT_GONE, note
+from chapterverse.api.middleware import CLIENT_GONE, note, request_id_of
+from chapterverse.api.openai.schemas import in_openai_words
 from chapterverse.errors import ChapterverseError, InternalError, NotFound, ValidationFailed
 from chapterverse.models import ErrorResponse
 
 log = logging.getLogger(__name__)
+
+_INVALID_REQUEST, _INTERNAL_ERROR = -32600, -32603  # codes of JSON-RPC
 
 # For OpenAPI: by status, the code, what it means, and a message as it is sent.
 _ERRORS: dict[int, tuple[str, str, str]] = {
@@ -207,3 +207,25 @@ def path_of(scope: Scope) -> str:
     """The path of a request inside this application."""
     path: str = scope["path"]
     return path.removeprefix(scope.get("root_path", ""))
+
+
+class RpcFault(BaseModel):
+    """What went wrong; `data` is the body that other routes send."""
+
+    code: int
+    message: str
+    data: ErrorResponse
+
+
+class RpcError(BaseModel):
+    """An answer to a request that was not read."""
+
+    jsonrpc: str = "2.0"
+    id: None = None
+    error: RpcFault
+
+
+def in_jsonrpc_words(body: ErrorResponse, status: int) -> RpcError:
+    """The same error for a client of MCP."""
+    code = _INVALID_REQUEST if status < 500 else _INTERNAL_ERROR
+    return RpcError(error=RpcFault(code=code, message=body.message, data=body))

@@ -27,12 +27,12 @@ from chapterverse.api.page_html import Attributes, Leading, Node, node, render
 from chapterverse.api.pages import BookList, BookSummary, Contents, list_books, render_page
 from chapterverse.api.services import ServicesOf
 from chapterverse.book import edition_key, edition_names
-from chapterverse.config import LOGO_TYPES, Settings
 from chapterverse.editions import edition_label
 from chapterverse.errors import InvalidFilterError, NotFound, RetrievalUnavailable
 from chapterverse.ingestion.ordering import title_of_path
 from chapterverse.models import PageList, PageSummary, RenderedPage
 from chapterverse.services import Services
+from chapterverse.settings import LOGO_TYPES, Settings
 
 router = APIRouter(tags=["page"])
 

@@ -5,7 +5,7 @@
 - Writing: how long a response may wait for a client that does not read it.
 
 Without them a client could fill the memory, or keep a connection and its request for ever. Bodies are limited in
-`limits.py`.
+`access/guard.py`.
 """
 
 import asyncio

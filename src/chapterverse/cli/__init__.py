@@ -11,16 +11,13 @@ import click
 
 from chapterverse import __version__
 from chapterverse.cli.asking import ask
-from chapterverse.cli.book import books, calibrate, forget, ingest, search, sources
+from chapterverse.cli.book import books, calibrate, forget, ingest, search, sources, suggestions
 from chapterverse.cli.chat import chat
-from chapterverse.cli.checking import check
+from chapterverse.cli.checking import check, judge_check, verify
 from chapterverse.cli.evaluating import evaluate
-from chapterverse.cli.judging import judge_check
 from chapterverse.cli.reporting import report
 from chapterverse.cli.running import doctor, key, mcp, serve
 from chapterverse.cli.sessions import feedback, sessions
-from chapterverse.cli.suggesting import suggestions
-from chapterverse.cli.verifying import verify
 
 
 @click.group(

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chapterverse.arguments import read_request
 from chapterverse.cli.command import REFUSED, command, search_fields, search_options
 from chapterverse.errors import ChapterverseError, ValidationFailed
 
@@ -55,8 +54,9 @@ async def ask(
       chapterverse ask "What is a topic?" -f module=ros2 --json | jq .sources
       chapterverse ask "What is a topic?" --proof answer.json && chapterverse verify answer.json
     """
-    from chapterverse.config import Settings
+    from chapterverse.fields import read_request
     from chapterverse.models import ChatRequest
+    from chapterverse.settings import Settings
     from chapterverse.terminal.answers import AnswerView
 
     if selection and proof:

@@ -1,4 +1,4 @@
-"""Commands that make and look through the book: ingest, books, sources, forget, search, calibrate."""
+"""Commands that make and look through the book: ingest, books, sources, forget, search, calibrate, suggestions."""
 
 import asyncio
 import json
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chapterverse.arguments import read_request
 from chapterverse.cli.command import command, edition_filters, edition_options, search_fields, search_options
 from chapterverse.editions import NAMELESS
 from chapterverse.errors import NotFound, ValidationFailed
@@ -71,12 +70,12 @@ async def ingest(
       chapterverse ingest docs/ --book guide --version 2.1
     """
     from chapterverse.book import Edition
-    from chapterverse.config import Settings
     from chapterverse.editions import require_names
     from chapterverse.ingestion import pipeline
     from chapterverse.ingestion.options import SourceOptions
     from chapterverse.ingestion.sources import open_source
     from chapterverse.ingestion.workers import sharing_work
+    from chapterverse.settings import Settings
     from chapterverse.terminal import err
     from chapterverse.terminal.book import IngestProgress, show_ledger, show_refusal_rate
     from chapterverse.wiring import open_engines
@@ -150,7 +149,7 @@ async def books(as_json: bool) -> int:
       chapterverse ask "Which port is used?" --book guide --version 1.0
     """
     from chapterverse.api.pages import list_books
-    from chapterverse.config import Settings
+    from chapterverse.settings import Settings
     from chapterverse.terminal.book import show_books
     from chapterverse.wiring import open_engines
 
@@ -176,7 +175,7 @@ async def sources(book: tuple[str, ...], version: tuple[str, ...], as_json: bool
       chapterverse forget https://docs.example.com
     """
     from chapterverse.book import edition_names
-    from chapterverse.config import Settings
+    from chapterverse.settings import Settings
     from chapterverse.terminal import out, printable
     from chapterverse.wiring import open_engines
 
@@ -208,8 +207,8 @@ async def forget(names: tuple[str, ...], book: tuple[str, ...], version: tuple[s
       chapterverse forget https://docs.example.com
       chapterverse forget --book guide --version 1.0
     """
-    from chapterverse.config import Settings
     from chapterverse.ingestion import pipeline
+    from chapterverse.settings import Settings
     from chapterverse.terminal.book import show_ledger
     from chapterverse.wiring import open_engines
 
@@ -248,9 +247,10 @@ async def search(query: str, as_json: bool, **options: Any) -> int:
       chapterverse search "quality of service" -k 3 -f module=ros2 --json
       chapterverse search "default port" --book guide --version 1.0
     """
-    from chapterverse.config import Settings
+    from chapterverse.fields import read_request
     from chapterverse.models import RetrievalRequest
     from chapterverse.retrieval import find_passages
+    from chapterverse.settings import Settings
     from chapterverse.terminal.book import show_passages
     from chapterverse.wiring import open_engines
 
@@ -284,10 +284,10 @@ async def calibrate(false_answers: float | None, book: tuple[str, ...], version:
       chapterverse calibrate
       chapterverse calibrate --false-answers 0.05
     """
-    from chapterverse.config import Settings
     from chapterverse.evaluation.refusal_rate import refusal_rate
     from chapterverse.ingestion.pipeline import Workshop, recalibrate
     from chapterverse.retrieval import calibration_of, editions_in, false_answers_in
+    from chapterverse.settings import Settings
     from chapterverse.terminal.book import show_calibration, show_refusal_rate
     from chapterverse.wiring import open_engines
 
@@ -313,3 +313,49 @@ async def _rate(engines: "Engines", edition: "Edition") -> "RefusalRate":
     from chapterverse.evaluation.refusal_rate import refusal_rate
 
     return await refusal_rate(engines, edition_filters((edition.book,), (edition.version,)))
+
+
+@click.command()
+@click.option("-n", "--limit", type=click.IntRange(1, 50), help="At most so many; default: all that are kept.")
+@click.option("--fresh", is_flag=True, help="Make them anew, though the book has not changed.")
+@edition_options
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@command
+async def suggestions(
+    limit: int | None, fresh: bool, as_json: bool, book: tuple[str, ...], version: tuple[str, ...]
+) -> int:
+    """List questions that the book answers, for those who do not know where to begin.
+
+    They are made of the book's headings and definitions and of what several readers asked, and each was tried. A server
+    makes them in the background; this command makes them if there are none for the book as it is. SUGGESTIONS says how
+    many of each book and version; with a language model each try is an answer that it writes.
+
+    \b
+      chapterverse suggestions
+      chapterverse ask "$(chapterverse suggestions -n 1)"
+    """
+    from chapterverse.evaluation.suggestions import Shelf, refresh, up_to_date
+    from chapterverse.retrieval import editions_in
+    from chapterverse.settings import Settings
+    from chapterverse.terminal import out, printable, show_note
+    from chapterverse.wiring import open_services
+
+    settings = Settings.load()
+    if not settings.suggestions:
+        raise ValidationFailed("SUGGESTIONS is 0: no question is suggested.")
+    shelf = Shelf(settings.chapterverse_home)
+    async with open_services(settings) as services:
+        kept = None if fresh else await up_to_date(shelf, services)
+        if kept is None:
+            show_note("Trying questions …")
+            kept = await refresh(shelf, services)
+        editions = {
+            (one.book, one.version) for one in await editions_in(edition_filters(book, version), services.index)
+        }
+    shown = [one for one in kept.suggestions if (one.book, one.version) in editions][:limit]
+    if as_json:
+        click.echo(json.dumps({"suggestions": [one.model_dump() for one in shown]}, indent=2, ensure_ascii=False))
+    else:
+        for one in shown:
+            out.print(printable(one.question))
+    return 0

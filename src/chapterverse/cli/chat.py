@@ -15,7 +15,6 @@ from uuid import uuid4
 
 import click
 
-from chapterverse.arguments import read_request
 from chapterverse.cli.asking import answered, read_selection, selection_fields, start_conversations
 from chapterverse.cli.background import Background
 from chapterverse.cli.command import hint_for, reported, search_fields, search_options
@@ -51,8 +50,9 @@ def chat(session: str | None, as_json: bool, **options: Any) -> int:
       chapterverse chat --session 0b9f4d3e-6a53-4d0c-9d53-2f1a7f1f3a10
       printf 'What is ROS 2?\\nWho maintains it?\\n' | chapterverse chat --json
     """
-    from chapterverse.config import Settings
+    from chapterverse.fields import read_request
     from chapterverse.models import ChatRequest
+    from chapterverse.settings import Settings
 
     fields = search_fields(**options)
     read_request(ChatRequest, query="?", session_id=session, **fields)  # bad options are told before the first prompt
@@ -166,6 +166,7 @@ class Chat:
                 show_note("A question that begins with / needs a space before it.")
 
     def _ask(self, question: str) -> None:
+        from chapterverse.fields import read_request
         from chapterverse.models import ChatRequest
         from chapterverse.terminal import show_note
         from chapterverse.terminal.answers import AnswerView
@@ -195,6 +196,7 @@ class Chat:
             show_note("The full documentation was searched; questions are about the book again.")
 
     def _rate(self, rating: str, words: str = "") -> None:
+        from chapterverse.fields import read_request
         from chapterverse.models import FeedbackKept, FeedbackRequest, Reason
         from chapterverse.terminal import show_note
 

@@ -1,5 +1,6 @@
-"""The command `check`: which known questions a change of the book breaks, fixes or makes contradictory."""
+"""Commands that check: `check` a change of the book, `verify` a saved answer, `judge-check` the model that judges."""
 
+import json
 from contextlib import aclosing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -8,12 +9,14 @@ from typing import TYPE_CHECKING
 import click
 
 from chapterverse.cli.command import WORSE, command
-from chapterverse.errors import ValidationFailed
+from chapterverse.errors import AgentUnavailable, ConfigurationError, ValidationFailed
 
 if TYPE_CHECKING:
     from chapterverse.evaluation.checking import Baseline, CheckFinding
     from chapterverse.evaluation.questions import Question
     from chapterverse.services import Services
+
+NOT_FIT = 22  # exit code when the model is not fit to judge
 
 
 @click.command(
@@ -44,12 +47,11 @@ async def check(
       chapterverse ingest docs/ && chapterverse check questions.jsonl           after it
       chapterverse check questions.jsonl --summary summary.md                   for a pull request
     """
-    from chapterverse.config import Settings
-    from chapterverse.evaluation.check_summary import make_summary
-    from chapterverse.evaluation.checking import load_baseline, save_baseline
+    from chapterverse.evaluation.checking import load_baseline, make_summary, save_baseline
     from chapterverse.evaluation.questions import load_questions
+    from chapterverse.settings import Settings
     from chapterverse.terminal import show_note
-    from chapterverse.terminal.checking import show_findings
+    from chapterverse.terminal.evaluation import show_findings
     from chapterverse.wiring import open_services
 
     asked = load_questions(questions)
@@ -114,3 +116,75 @@ def _write(text: str, path: Path) -> None:
         path.write_text(text, "utf-8")
     except OSError as failure:
         raise ValidationFailed(f"--summary {path}: cannot be written: {failure.strerror}") from None
+
+
+@click.command(epilog=f"Exit code: 0 when every quote stands, here or elsewhere; {WORSE} when one changed or is gone.")
+@click.argument("proof", metavar="ANSWER.JSON", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print the checks as JSON.")
+@command
+async def verify(proof: Path, as_json: bool) -> int:
+    """Say whether the quotes of an answer still stand in the book. `ask --proof ANSWER.JSON` saves an answer.
+
+    A quote stands word for word in its place, has moved, has changed (what is there now is shown), or is gone. No
+    language model is asked.
+
+    \b
+      chapterverse ask "What is a node?" --proof answer.json
+      chapterverse verify answer.json
+    """
+    from chapterverse.evaluation.proofs import load_proof, verify_proof
+    from chapterverse.settings import Settings
+    from chapterverse.terminal.evaluation import show_checks
+    from chapterverse.wiring import open_engines
+
+    saved = load_proof(proof)
+    async with open_engines(Settings.load()) as engines:
+        await engines.index.manifest()  # no book is an error, not a book without these quotes
+        checks = await verify_proof(saved, engines.embedder, engines.index)
+    if as_json:
+        click.echo(f"[{','.join(check.model_dump_json() for check in checks)}]")
+    else:
+        show_checks(saved, checks)
+    return WORSE if any(check.state in ("changed", "gone") for check in checks) else 0
+
+
+@click.command("judge-check", epilog=f"Exit code: 0 fit or usable with care, {NOT_FIT} not fit, else an error's.")
+@click.option("--limit", type=click.IntRange(min=1), help="Ask about only the first so many claims.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+@command
+async def judge_check(limit: int | None, as_json: bool) -> int:
+    """Measure whether the configured model is fit to judge statements.
+
+    The model of JUDGE_MODEL, or else the writing model, is asked about 240 true and subtly false claims on the example
+    book. This costs tokens: about 60 short calls.
+
+    \b
+      chapterverse judge-check
+      JUDGE_MODEL=other-model chapterverse judge-check --json
+    """
+    from chapterverse.evaluation.judge_check import check_judge, load_claims
+    from chapterverse.evidence.judge import JudgeFailed
+    from chapterverse.settings import Settings
+    from chapterverse.terminal import show_note
+    from chapterverse.terminal.evaluation import show_judge_report
+    from chapterverse.wiring import choose_judge
+
+    judge = choose_judge(Settings.load())
+    if judge is None:
+        raise ConfigurationError(
+            "JUDGE: there is no judge. Set GEMINI_API_KEY or OPENAI_API_KEY, or JUDGE_MODEL with JUDGE_BASE_URL and "
+            "JUDGE_API_KEY, and do not set JUDGE=off."
+        )
+    claims = load_claims()[:limit]
+    try:
+        show_note(f"asking {judge.name} about {len(claims)} claims …")
+        report = await check_judge(judge, claims)
+    except JudgeFailed as failure:
+        raise AgentUnavailable(f"{judge.name} cannot judge: {failure}.") from failure
+    finally:
+        await judge.close()
+    if as_json:
+        click.echo(json.dumps(report.to_dict(), indent=2))
+    else:
+        show_judge_report(report)
+    return NOT_FIT if report.verdict == "not fit" else 0

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import click
 
-from chapterverse.arguments import read_request
-from chapterverse.errors import ChapterverseError, CollectionNotFoundError, InternalError, ValidationFailed
+from chapterverse.errors import ChapterverseError, IndexMissing, InternalError, ValidationFailed
 
 if TYPE_CHECKING:
     from chapterverse.models import SearchFilters
@@ -45,8 +44,8 @@ def hint_for(failure: ChapterverseError) -> str:
     """A hint after an error; empty if the message is enough."""
     if isinstance(failure, InternalError):
         return "Run `chapterverse -v …` to see the cause."
-    if isinstance(failure, CollectionNotFoundError):
-        from chapterverse.config import Settings
+    if isinstance(failure, IndexMissing):
+        from chapterverse.settings import Settings
 
         settings = Settings.load()
         if settings.qdrant_url:
@@ -80,6 +79,7 @@ def edition_options(decorated: Decorated) -> Decorated:
 
 def edition_filters(book: tuple[str, ...], version: tuple[str, ...]) -> "SearchFilters | None":
     """The editions that are meant; None: the latest version of each book."""
+    from chapterverse.fields import read_request
     from chapterverse.models import SearchFilters
 
     return (

@@ -80,10 +80,10 @@ async def _evaluate(
     concurrency: int,
     price: tuple[float, float] | None,
 ) -> int:
-    from chapterverse.config import Settings
     from chapterverse.evaluation.page import make_page
     from chapterverse.evaluation.questions import load_questions
     from chapterverse.evaluation.report import make_report, save_report
+    from chapterverse.settings import Settings
     from chapterverse.terminal import show_note
     from chapterverse.terminal.evaluation import show_report
     from chapterverse.wiring import open_services
@@ -159,9 +159,9 @@ def _compare(files: tuple[Path, ...], *, as_json: bool) -> int:
 
 
 async def _draft(files: tuple[Path, ...], count: int) -> int:
-    from chapterverse.config import Settings
     from chapterverse.evaluation.drafting import draft_questions, to_line
     from chapterverse.retrieval import editions_in
+    from chapterverse.settings import Settings
     from chapterverse.terminal import show_note
     from chapterverse.wiring import open_engines
 
@@ -184,7 +184,7 @@ async def _draft(files: tuple[Path, ...], count: int) -> int:
 async def _rated(files: tuple[Path, ...]) -> int:
     from chapterverse.cli.sessions import conversations_kept
     from chapterverse.evaluation.drafting import to_line
-    from chapterverse.evaluation.rated import rated_questions
+    from chapterverse.evaluation.questions import rated_questions
     from chapterverse.terminal import show_note
 
     if files:

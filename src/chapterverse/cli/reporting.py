@@ -41,11 +41,11 @@ async def report(
       chapterverse report --json | jq -r '.gaps[0].issue'
     """
     from chapterverse.cli.sessions import has_database
-    from chapterverse.config import Settings
     from chapterverse.evaluation.usage import make_usage_report
     from chapterverse.retrieval import editions_in
+    from chapterverse.settings import Settings
     from chapterverse.terminal import show_note
-    from chapterverse.terminal.usage import show_usage
+    from chapterverse.terminal.evaluation import show_usage
     from chapterverse.wiring import open_services
 
     settings = Settings.load()

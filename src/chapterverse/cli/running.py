@@ -4,10 +4,14 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import click
 
 from chapterverse.cli.command import command, reported
+
+if TYPE_CHECKING:
+    from chapterverse.diagnosis import Diagnosis
 
 
 @click.command()
@@ -31,7 +35,7 @@ def serve(host: str, port: int, workers: int) -> int:
     import uvicorn
 
     from chapterverse.api.wire import BoundedHttp
-    from chapterverse.config import Settings
+    from chapterverse.settings import Settings
     from chapterverse.terminal import err, show_error
     from chapterverse.wiring import check_engines
 
@@ -93,7 +97,7 @@ async def mcp() -> int:
       chapterverse -v mcp                  says on stderr what happens
     """
     from chapterverse.api.mcp.stdio import serve_stdio
-    from chapterverse.config import Settings
+    from chapterverse.settings import Settings
     from chapterverse.wiring import open_services
 
     async with open_services(Settings.load()) as services:
@@ -114,7 +118,7 @@ def key() -> int:
     import hashlib
     import secrets
 
-    from chapterverse.config import DIGEST
+    from chapterverse.settings import DIGEST
 
     made = f"cv-{secrets.token_urlsafe(32)}"
     click.echo(made)
@@ -127,11 +131,10 @@ def key() -> int:
 @command
 async def doctor(as_json: bool) -> int:
     """Say which engine each part uses and why, probe it, and name the fix. Exit code 1 if something is down."""
-    from chapterverse.api.rates import RateLimits
-    from chapterverse.config import Settings
+    from chapterverse.api.access.rates import RateLimits
     from chapterverse.diagnosis import diagnose
+    from chapterverse.settings import Settings
     from chapterverse.telemetry import Telemetry
-    from chapterverse.terminal.diagnosis import show_diagnosis
     from chapterverse.wiring import open_services
 
     settings = Settings.load()
@@ -142,7 +145,7 @@ async def doctor(as_json: bool) -> int:
     if as_json:
         click.echo(findings.to_json())
     else:
-        show_diagnosis(findings)
+        _show_diagnosis(findings)
     return 0 if findings.healthy else 1
 
 
@@ -157,3 +160,20 @@ def _port_fault(host: str, port: int) -> str:
         except OSError as failure:
             return failure.strerror or str(failure)
     return ""
+
+
+def _show_diagnosis(diagnosis: "Diagnosis") -> None:
+    """Each part, its engine and why, its state, and the fix; on stdout, since it is what was asked for."""
+    from rich.text import Text
+
+    from chapterverse.terminal import out
+
+    out.print(f"home: {diagnosis.home}\n")
+    for finding in diagnosis.findings:
+        colour = {"up": "green", "empty": "yellow"}.get(finding.state, "red")
+        out.print(Text.assemble((f"{finding.state:<6}", colour), (f"{finding.part:<12}", "bold"), finding.engine))
+        for line in (finding.why, finding.message):
+            if line:
+                out.print(f"{'':18}{line}")
+        if finding.fix:
+            out.print(Text.assemble(f"{'':18}", ("fix: ", "bold"), finding.fix))

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chapterverse.arguments import read_request
 from chapterverse.cli.command import command
 from chapterverse.errors import NotFound
 
 if TYPE_CHECKING:
-    from chapterverse.config import Settings
-    from chapterverse.database import Conversations
+    from chapterverse.conversations.store import Conversations
+    from chapterverse.settings import Settings
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -42,8 +41,8 @@ def sessions(context: click.Context, limit: int, as_json: bool) -> None:
 async def _list(limit: int, as_json: bool) -> int:
     from pydantic import TypeAdapter
 
+    from chapterverse.conversations.turns import SessionSummary
     from chapterverse.terminal.answers import show_sessions
-    from chapterverse.turns import SessionSummary
 
     async with conversations_kept() as conversations:
         found = await conversations.sessions(limit) if conversations else []
@@ -113,6 +112,7 @@ async def feedback(turn: str, rating: str, reason: str | None, comment: str, as_
       chapterverse feedback 6f1d1c1e-0d9a-4a58-8a52-0a1f6b3f5c77 up
       chapterverse feedback 6f1d1c1e-0d9a-4a58-8a52-0a1f6b3f5c77 down --reason wrong --comment "It is 42."
     """
+    from chapterverse.fields import read_request
     from chapterverse.models import FeedbackRequest
     from chapterverse.terminal import show_note
 
@@ -131,7 +131,7 @@ async def feedback(turn: str, rating: str, reason: str | None, comment: str, as_
 @asynccontextmanager
 async def conversations_kept() -> "AsyncIterator[Conversations | None]":
     """What is kept; None, and a note of where it was looked for, where no database was ever made."""
-    from chapterverse.config import Settings
+    from chapterverse.settings import Settings
     from chapterverse.wiring import choose_conversations
 
     settings = Settings.load()

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from chapterverse.answering.confidence import ReaderSigns, level_of, probability
 from chapterverse.answering.reading import read_book
 from chapterverse.answering.refusals import nearest_sections
+from chapterverse.conversations.topic import shorten
+from chapterverse.conversations.turns import AskedQuestion
 from chapterverse.errors import InvalidFilterError
 from chapterverse.fields import MAX_QUERY_CHARS
 from chapterverse.index import Index
@@ -24,9 +26,7 @@ from chapterverse.language import content_words
 from chapterverse.models import Frozen, Reason, RetrievalRequest, RetrievedPassage, SearchFilters
 from chapterverse.retrieval import editions_in, retrieve_with_retry
 from chapterverse.services import Engines
-from chapterverse.topic import shorten
 from chapterverse.trained import shared_reader
-from chapterverse.turns import AskedQuestion
 
 Trouble = Literal["refused", "low", "rated_down"]
 Namer = Callable[[Sequence[str]], Awaitable[str]]  # questions → the name of their subject, empty if there is none

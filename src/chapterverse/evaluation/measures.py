@@ -4,15 +4,15 @@ Pure: from a case to a number, or to None where the measure does not apply. Ques
 nowhere else.
 """
 
+import math
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from chapterverse.evaluation.cases import Case, Citation, FoundPassage
 from chapterverse.evaluation.questions import Question
-from chapterverse.evaluation.ranking import hit, ndcg
 from chapterverse.language import sentences
 
 DEPTH: Final = 5  # passages of an ordinary search
@@ -238,6 +238,26 @@ def _taken(value: Callable[[Case], float]) -> Callable[[Case], float | None]:
 def _whether_right(case: Case) -> float | None:
     judged = right(case)
     return None if judged is None else float(judged)
+
+
+def ndcg(ranked: Sequence[str], grades: Mapping[str, float], depth: int) -> float:
+    """Discounted gain of the first `depth` over that of the best possible order; linear in the grade, as in BEIR."""
+    ideal = _discounted(sorted(grades.values(), reverse=True)[:depth])
+    return _discounted([grades.get(name, 0.0) for name in ranked[:depth]]) / ideal if ideal else 0.0
+
+
+def reciprocal_rank(ranked: Sequence[str], grades: Mapping[str, float], depth: int) -> float:
+    """One over the rank of the first right document, 0 if it is not among the first `depth`."""
+    return next((1 / rank for rank, name in enumerate(ranked[:depth], 1) if grades.get(name, 0.0) > 0), 0.0)
+
+
+def hit(ranked: Sequence[str], grades: Mapping[str, float], depth: int) -> float:
+    """1 if a right document is among the first `depth`, else 0."""
+    return float(any(grades.get(name, 0.0) > 0 for name in ranked[:depth]))
+
+
+def _discounted(gains: Sequence[float]) -> float:
+    return sum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, 1))
 
 
 MEASURES: Final[tuple[Measure, ...]] = (

@@ -66,7 +66,7 @@ def make_page(report: Report) -> str:
     return "\n".join([*parts, "</main></body></html>", ""])
 
 
-def told(value: float, kind: str) -> str:
+def formatted(value: float, kind: str) -> str:
     """A value as people read it."""
     match kind:
         case "share":
@@ -134,8 +134,8 @@ def _table(estimates: Sequence[Estimate]) -> str:
     groups = [""] + [one.group for one in estimates]
     rows = [
         f"<tr><td>{escape(one.group) if one.group != above else ''}</td><td>{escape(one.label)}</td>"
-        f'<td class="number">{told(one.value, one.kind)}</td>'
-        f'<td class="number dim">{told(one.low, one.kind)} to {told(one.high, one.kind)}</td>'
+        f'<td class="number">{formatted(one.value, one.kind)}</td>'
+        f'<td class="number dim">{formatted(one.low, one.kind)} to {formatted(one.high, one.kind)}</td>'
         f'<td class="number dim">{one.questions}</td></tr>'
         for above, one in zip(groups, estimates, strict=False)
     ]

@@ -8,13 +8,13 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 
 from chapterverse.answering import Prepared, fold, prepare, stream
+from chapterverse.conversations.turns import Turn
 from chapterverse.errors import ChapterverseError
 from chapterverse.evaluation.cases import Case, Citation, FoundPassage, MarkedStretch
 from chapterverse.evaluation.questions import Question
 from chapterverse.models import ChatRequest, ChatResponse, ChunkResult, RetrievalRequest, SourceCitation
 from chapterverse.retrieval import retrieve_with_retry
 from chapterverse.services import Services
-from chapterverse.turns import Turn
 
 
 async def ask_all(

@@ -16,12 +16,12 @@ from typing import Final
 
 from chapterverse.answering import fold, prepare, stream
 from chapterverse.book import Edition, Page, Section
+from chapterverse.conversations.turns import AskedQuestion
 from chapterverse.errors import ConversationsUnavailable
 from chapterverse.evaluation.drafting import POINTS_BACK, definitions
 from chapterverse.language import INLINE_CODE, stem, stems
 from chapterverse.models import ChatRequest, Frozen, SearchFilters
 from chapterverse.services import Services
-from chapterverse.turns import AskedQuestion
 
 MOST_PAGES: Final = 300  # that are looked at, spread over the book
 TRIES: Final = 5  # questions that are asked for each one that is wanted, at most

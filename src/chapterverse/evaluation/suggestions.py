@@ -15,9 +15,9 @@ from typing import Final, Literal
 
 from pydantic import ValidationError
 
+from chapterverse.conversations.housekeeping import in_background
 from chapterverse.errors import ChapterverseError
 from chapterverse.evaluation.suggesting import Suggestion, make_suggestions
-from chapterverse.housekeeping import in_background
 from chapterverse.models import Frozen
 from chapterverse.services import Services
 

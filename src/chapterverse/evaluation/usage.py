@@ -11,10 +11,10 @@ from typing import Final
 from pydantic import Field
 
 from chapterverse.book import edition_names
+from chapterverse.conversations.turns import AskedQuestion
 from chapterverse.evaluation.gaps import Gap, Namer, find_gaps, reconsidered, trouble_of
 from chapterverse.models import Frozen, Reason
 from chapterverse.services import Engines
-from chapterverse.turns import AskedQuestion
 
 MOST_BARS: Final = 62  # of the plot over time: two months of days, then weeks
 

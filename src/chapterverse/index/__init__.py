@@ -102,7 +102,7 @@ class Index(Protocol):
         ...
 
     async def manifest(self) -> Manifest:
-        """What the current state says of itself; `CollectionNotFoundError` when there is no book yet."""
+        """What the current state says of itself; `IndexMissing` when there is no book yet."""
         ...
 
     async def modules(self, editions: Sequence[str] = ()) -> list[str]:

@@ -1,15 +1,28 @@
-"""Checksums of a generation: made when it is published, verified before it is opened.
+"""Checksums of a generation and of what it stores: made when it is published, verified before it is opened.
 
 One JSON file for each generation lies beside it. It names every file with the SHA-256 of its content and carries a
 checksum of itself. Holes of a sparse file count as zeros, so that a copy on another filesystem has the same checksum.
+
+Each stored chunk and page has a checksum inside, too, so that text that changed on disk is never quoted. A page has
+two: one of its text and blocks, which a list of pages leaves out, and one of the rest. What an older version stored has
+none and is taken as it is.
 """
 
 import errno
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from chapterverse.errors import IndexDamaged
+
+SEAL: Final = "seal"
+BODY_SEAL: Final = "body_seal"
+REBUILD: Final = "Rebuild it with: chapterverse ingest --fresh <folder or URL>"
 
 _UNIT = 1 << 16  # bytes hashed at once; units of zeros are skipped
 _ZEROS = bytes(_UNIT)
@@ -22,7 +35,7 @@ def place_of(generation: Path) -> Path:
 
 def write(generation: Path) -> Path:
     """Make the checksums of a generation."""
-    files = {path.relative_to(generation).as_posix(): _digest(path) for path in _files(generation)}
+    files = {path.relative_to(generation).as_posix(): _file_digest(path) for path in _files(generation)}
     target = place_of(generation)
     scratch = target.with_name(f"{target.name}.new")
     scratch.write_text(json.dumps({"files": files, "checksum": _of(files)}, indent=0, sort_keys=True), "utf-8")
@@ -58,7 +71,7 @@ def _compare(files: dict[str, str], folder: Path) -> str | None:
         if name not in files:
             return f"{name} does not belong to it"
         try:
-            if _digest(found[name]) != files[name]:
+            if _file_digest(found[name]) != files[name]:
                 return f"{name} is damaged"
         except OSError as error:
             return f"{name} cannot be read: {error.strerror}"
@@ -73,7 +86,7 @@ def _of(files: dict[str, str]) -> str:
     return hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
 
 
-def _digest(path: Path) -> str:
+def _file_digest(path: Path) -> str:
     """The SHA-256 of a file's size and of all units that are not zeros, each after its offset."""
     with path.open("rb", buffering=0) as file:
         size = os.fstat(file.fileno()).st_size
@@ -100,3 +113,28 @@ def _units(descriptor: int, size: int) -> Iterator[int]:
         for offset in range(max(following, start // _UNIT * _UNIT), end, _UNIT):
             yield offset
             following = offset + _UNIT
+
+
+def sealed(payload: dict[str, Any], body: Iterable[str] = ()) -> dict[str, Any]:
+    """The payload with its checksums; `body` names the fields that have one of their own."""
+    body = tuple(body)
+    seals = {SEAL: _payload_digest(payload, body)}
+    if body:
+        seals[BODY_SEAL] = _payload_digest({name: payload[name] for name in body})
+    return payload | seals
+
+
+def require_sealed(payload: Mapping[str, Any], body: Iterable[str] = ()) -> None:
+    """Raise `IndexDamaged` if a payload is not what was stored."""
+    body = tuple(body)
+    whole = SEAL not in payload or payload[SEAL] == _payload_digest(payload, body)
+    if whole and BODY_SEAL in payload and all(name in payload for name in body):
+        whole = payload[BODY_SEAL] == _payload_digest({name: payload[name] for name in body})
+    if not whole:
+        raise IndexDamaged(f"The index is damaged: a stored text is not what was ingested. {REBUILD}")
+
+
+def _payload_digest(payload: Mapping[str, Any], without: Iterable[str] = ()) -> str:
+    left_out = {SEAL, BODY_SEAL, *without}
+    kept = {name: value for name, value in payload.items() if name not in left_out}
+    return hashlib.sha256(orjson.dumps(kept, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from chapterverse.book import Hit, Manifest, Page
-from chapterverse.errors import ChapterverseError, IndexDamaged, QdrantTimeoutError
+from chapterverse.errors import ChapterverseError, IndexDamaged, IndexTimeout
 from chapterverse.index import HybridQuery, IndexWriter, Vectors, frames
 from chapterverse.index.edge_child import EdgeChild
 from chapterverse.index.generations import current_name, damage_of_current, refusal
@@ -148,7 +148,7 @@ class EdgeIndex:
             async with asyncio.timeout(_LOADING):
                 return await asyncio.shield(self._take_up())
         except TimeoutError as error:
-            raise QdrantTimeoutError("The embedded vector engine is still loading the book") from error
+            raise IndexTimeout("The embedded vector engine is still loading the book") from error
 
     def _look(self, child: EdgeChild) -> None:
         """See now and then whether another state was published; if so, load it in the background."""

@@ -12,7 +12,7 @@ from typing import Any, Self
 from chapterverse import errors
 from chapterverse.book import Manifest
 from chapterverse.environment import child_environment
-from chapterverse.errors import ChapterverseError, QdrantConnectionError, QdrantTimeoutError
+from chapterverse.errors import ChapterverseError, IndexTimeout, IndexUnavailable
 from chapterverse.index import frames
 from chapterverse.index.points import manifest_from_payload
 
@@ -50,7 +50,7 @@ class EdgeChild:
             )
         except OSError as error:  # no memory, or too many processes or open files
             message = f"The process of the embedded vector engine cannot be started: {error.strerror}"
-            raise QdrantConnectionError(message) from error
+            raise IndexUnavailable(message) from error
         try:
             greeting = await _greeting(process)
         except BaseException:
@@ -76,7 +76,7 @@ class EdgeChild:
     async def call(self, operation: str, *args: Any, timeout: float) -> Any:  # noqa: ASYNC109 - the wait has two ends
         """The result of an operation. A process that said nothing at all for `timeout` seconds is killed."""
         if not self.alive:
-            raise QdrantConnectionError(_DIED)
+            raise IndexUnavailable(_DIED)
         id_ = next(self._ids)
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._pending[id_] = answer
@@ -90,9 +90,9 @@ class EdgeChild:
         except TimeoutError as error:
             if self._heard < asked:
                 _kill(self._process)
-            raise QdrantTimeoutError(f"The embedded vector engine did not answer in {timeout:g} s") from error
+            raise IndexTimeout(f"The embedded vector engine did not answer in {timeout:g} s") from error
         except (ConnectionError, RuntimeError) as error:  # the latter is what uvloop says of a pipe that is closed
-            raise QdrantConnectionError(_DIED) from error
+            raise IndexUnavailable(_DIED) from error
         finally:
             self._pending.pop(id_, None)
 
@@ -119,7 +119,7 @@ class EdgeChild:
         except asyncio.IncompleteReadError:
             for answer in self._pending.values():
                 if not answer.done():
-                    answer.set_exception(QdrantConnectionError(_DIED))
+                    answer.set_exception(IndexUnavailable(_DIED))
 
 
 _DIED = "The process of the embedded vector engine died; it starts again with the next search"
@@ -131,9 +131,9 @@ async def _greeting(process: asyncio.subprocess.Process) -> Mapping[str, Any]:
         async with asyncio.timeout(START_TIMEOUT):
             greeting: Mapping[str, Any] = await frames.receive(process.stdout)
     except TimeoutError as error:
-        raise QdrantTimeoutError(f"The embedded vector engine did not start in {START_TIMEOUT:g} s") from error
+        raise IndexTimeout(f"The embedded vector engine did not start in {START_TIMEOUT:g} s") from error
     except asyncio.IncompleteReadError as error:
-        raise QdrantConnectionError("The process of the embedded vector engine died while it started") from error
+        raise IndexUnavailable("The process of the embedded vector engine died while it started") from error
     if "error" in greeting:
         raise _error(greeting["error"])
     return greeting

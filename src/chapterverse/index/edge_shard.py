@@ -14,9 +14,9 @@ import qdrant_edge as qe
 from chapterverse.book import Manifest
 from chapterverse.errors import ChapterverseError, EmbeddingMismatchError, RetrievalUnavailable
 from chapterverse.index import Filters, frames, fusion
+from chapterverse.index.bm25 import EdgeWords
 from chapterverse.index.filters import Clause, Match, exact_clauses, prefix_clause, prefix_scope
 from chapterverse.index.points import DENSE, MANIFEST_ID, PAGE_BODY, SPARSE, Payload, is_point_id, manifest_from_payload
-from chapterverse.index.sparse import WordWeights
 
 _ALL_VALUES = 10_000_000  # a facet's limit that no book reaches
 
@@ -89,7 +89,7 @@ class ShardReader:
         with engine_errors():
             self._shard = qe.EdgeShard.load(str(path))
             self.manifest = read_manifest(self._shard)
-        self._weights = WordWeights(self.manifest.bm25)
+        self._weights = EdgeWords(self.manifest.bm25)
 
     def search(self, query: Mapping[str, Any]) -> list[Payload]:
         """Hits for a query as `edge.py` sends it."""

@@ -16,9 +16,9 @@ import qdrant_edge as qe
 from chapterverse.book import Chunk, Manifest, Page, PageRecord
 from chapterverse.errors import IngestionError
 from chapterverse.index import Vectors, generations, points
+from chapterverse.index.bm25 import EDGE_DEFAULTS, EdgeWords
 from chapterverse.index.checks import check_dimension, check_page, check_vectors
 from chapterverse.index.edge_shard import dense_of, engine_errors, of_kind, read_manifest, scroll
-from chapterverse.index.sparse import DEFAULTS, WordWeights
 
 log = logging.getLogger(__name__)
 
@@ -53,8 +53,8 @@ class EdgeWriter:
         self._manifest: Manifest | None = None
         self._records: dict[str, PageRecord] = {}
         self._present: set[str] = set()  # ids of the pages in the state being built
-        self._bm25 = DEFAULTS
-        self._weights = WordWeights(DEFAULTS)
+        self._bm25 = EDGE_DEFAULTS
+        self._weights = EdgeWords(EDGE_DEFAULTS)
         self._turn = asyncio.Lock()  # the engine takes one change at a time
 
     @property
@@ -90,7 +90,7 @@ class EdgeWriter:
         self._manifest = manifest
         self._dimension = manifest.fingerprint.dimension
         self._bm25 = manifest.bm25  # old and new passages must be weighed alike
-        self._weights = WordWeights(manifest.bm25)
+        self._weights = EdgeWords(manifest.bm25)
 
     async def put(self, page: Page, record: PageRecord, chunks: Sequence[Chunk], vectors: Vectors) -> None:
         """Add a page, or replace the one with the same id."""

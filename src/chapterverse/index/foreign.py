@@ -28,7 +28,7 @@ from chapterverse.book import (
     page_id_for,
     text_hash,
 )
-from chapterverse.errors import IngestionError, QdrantTimeoutError, RetrievalUnavailable
+from chapterverse.errors import IndexTimeout, IngestionError, RetrievalUnavailable
 from chapterverse.index import Filters, HybridQuery, IndexWriter, Vectors
 from chapterverse.index.server import NotOurs, QdrantIndex
 from chapterverse.index.server_errors import server_errors
@@ -119,7 +119,7 @@ class ForeignCollection:
             async with asyncio.timeout(_WAIT):
                 return await asyncio.shield(self._read_again())
         except TimeoutError:
-            raise QdrantTimeoutError(f"The contents of the collection {self._name} are still being read") from None
+            raise IndexTimeout(f"The contents of the collection {self._name} are still being read") from None
 
     def _read_again(self) -> "asyncio.Task[CollectionContents]":
         if self._reading is None or self._reading.done():

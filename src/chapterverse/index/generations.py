@@ -25,9 +25,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from chapterverse.errors import CollectionNotFoundError, IndexDamaged, IngestionError, RetrievalUnavailable
+from chapterverse.errors import IndexDamaged, IndexMissing, IngestionError, RetrievalUnavailable
 from chapterverse.index import checksums
-from chapterverse.index.seals import REBUILD
+from chapterverse.index.checksums import REBUILD
 
 NO_BOOK = "No book has been ingested yet. Run: chapterverse ingest <folder or URL>"
 
@@ -140,7 +140,7 @@ def private_copy(directory: Path) -> Iterator[Copy]:
 
     Copies left by killed readers are recognised by their lock, which died with them."""
     if current_name(directory) is None and not published(directory):
-        raise CollectionNotFoundError(NO_BOOK)
+        raise IndexMissing(NO_BOOK)
     try:
         readers = _readers_folder(directory)
     except OSError as error:

@@ -6,7 +6,7 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from chapterverse.book import Block, Chunk, Edition, Fingerprint, Manifest, Mark, Page, PageRecord, Section, Unit
-from chapterverse.index.seals import require_sealed, sealed
+from chapterverse.index.checksums import require_sealed, sealed
 
 Payload = dict[str, Any]
 

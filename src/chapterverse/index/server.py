@@ -10,13 +10,15 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Final, TypeVar
 
+import httpx
 from qdrant_client import AsyncQdrantClient, models
 
 from chapterverse.book import Edition, Hit, Manifest, Page
-from chapterverse.errors import CollectionNotFoundError, EmbeddingMismatchError, RetrievalUnavailable
+from chapterverse.errors import EmbeddingMismatchError, IndexMissing, RetrievalUnavailable
 from chapterverse.index import Filters, HybridQuery, IndexWriter, Vectors, fusion
+from chapterverse.index.bm25 import EdgeWords, ServerWords, weights_of
 from chapterverse.index.filters import Clause, Match, exact_clauses, prefix_clause, prefix_scope
 from chapterverse.index.generations import NO_BOOK
 from chapterverse.index.points import (
@@ -30,14 +32,13 @@ from chapterverse.index.points import (
     page_from_payload,
 )
 from chapterverse.index.server_errors import server_errors
-from chapterverse.index.server_nodes import ClusterTransport, nodes_of
-from chapterverse.index.server_words import ServerWords, weights_of
-
-if TYPE_CHECKING:
-    from chapterverse.index.sparse import WordWeights
 
 _KNOWN_FOR = 1.0  # seconds a manifest is taken as current; the state before stays readable for longer than that
 _ALL_VALUES = 1_000_000  # a facet's limit that no book reaches
+_ROUNDS: Final = 4  # through all nodes; a cluster that lost its leader needs seconds to choose another
+_FIRST_PAUSE: Final = 0.2  # seconds after the first round; doubled after each
+# The node is gone, or went away with the request. All our requests can be repeated: points have fixed ids.
+_LOST: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)
 _PAGES = 256  # pages of one scroll
 _LIST_TIMEOUT = 60.0  # seconds for a list of all pages, which takes many requests
 _WRITE_TIMEOUT = 60.0  # seconds for one request of a writer
@@ -77,7 +78,7 @@ class QdrantIndex:
         self.client = self._client = self._connect(timeout)
         self._known: tuple[float, Manifest] | None = None  # until when, what
         self._modules: dict[tuple[str, ...], list[str]] = {}  # by generation and editions
-        self._weights: tuple[Mapping[str, Any], ServerWords | WordWeights] | None = None
+        self._weights: tuple[Mapping[str, Any], ServerWords | EdgeWords] | None = None
 
     @property
     def engine(self) -> str:
@@ -239,7 +240,7 @@ class QdrantIndex:
         try:
             async with self._limits(seconds):
                 return await read(manifest)
-        except CollectionNotFoundError:
+        except IndexMissing:
             self._known = None
             manifest = await self.manifest()
             async with self._limits(seconds):
@@ -252,8 +253,8 @@ class QdrantIndex:
             with server_errors(self._alias):
                 async with asyncio.timeout(seconds):
                     yield
-        except CollectionNotFoundError as error:
-            raise CollectionNotFoundError(NO_BOOK) from error
+        except IndexMissing as error:
+            raise IndexMissing(NO_BOOK) from error
 
     async def _search(self, query: HybridQuery, manifest: Manifest) -> list[Hit]:
         _check_dimension(query.vector, manifest)
@@ -289,7 +290,7 @@ class QdrantIndex:
         words = self._word_weights(manifest).question(query.text)
         return None if words is None else models.SparseVector(indices=words.indices, values=words.values)
 
-    def _word_weights(self, manifest: Manifest) -> "ServerWords | WordWeights":
+    def _word_weights(self, manifest: Manifest) -> ServerWords | EdgeWords:
         if self._weights is None or self._weights[0] != manifest.bm25:
             self._weights = manifest.bm25, weights_of(manifest.bm25)
         return self._weights[1]
@@ -376,3 +377,44 @@ def _conditions(match: Match) -> Iterator[models.Condition]:
     yield models.FieldCondition(key=match.field, match=models.MatchAny(any=list(match.values)))
     if "" in match.values:
         yield models.IsEmptyCondition(is_empty=models.PayloadField(key=match.field))
+
+
+def nodes_of(url: str) -> list[str]:
+    """The nodes that a setting names, separated by commas."""
+    return [node.strip() for node in url.split(",") if node.strip()]
+
+
+class ClusterTransport(httpx.AsyncBaseTransport):
+    """Sends requests to the node that answered last. One that cannot be reached or fails is followed by the next, for
+    some rounds; how long that may take is up to the caller's time limit."""
+
+    def __init__(self, nodes: Sequence[str]) -> None:
+        self._nodes = [httpx.URL(node) for node in nodes]
+        self._at = 0
+        self._wire = httpx.AsyncHTTPTransport(limits=httpx.Limits(max_connections=None, keepalive_expiry=30))
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """The answer of the first node that has one."""
+        count, path = len(self._nodes), request.url.raw_path
+        for turn in range(_ROUNDS * count):
+            if turn and turn % count == 0:
+                await asyncio.sleep(_FIRST_PAUSE * 2 ** (turn // count - 1))
+            at, last = (self._at + turn) % count, turn == _ROUNDS * count - 1
+            node = self._nodes[at]
+            request.url = node.copy_with(raw_path=path)
+            request.headers["Host"] = node.netloc.decode("ascii")
+            try:
+                answer = await self._wire.handle_async_request(request)
+            except _LOST:
+                if last:
+                    raise
+                continue
+            if answer.status_code < 500 or last:
+                self._at = at
+                return answer
+            await answer.aclose()
+        raise AssertionError("unreachable")
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._wire.aclose()

@@ -10,10 +10,10 @@ from qdrant_client.http.exceptions import ApiException, ResponseHandlingExceptio
 
 from chapterverse.errors import (
     ChapterverseError,
-    CollectionNotFoundError,
     EmbeddingMismatchError,
-    QdrantConnectionError,
-    QdrantTimeoutError,
+    IndexMissing,
+    IndexTimeout,
+    IndexUnavailable,
     RetrievalUnavailable,
 )
 
@@ -34,16 +34,16 @@ def server_errors(collection: str) -> Iterator[None]:
 def translate(error: Exception, collection: str) -> ChapterverseError:
     """Our error for it."""
     if isinstance(error, TimeoutError):
-        return QdrantTimeoutError("The Qdrant server did not answer in time")
+        return IndexTimeout("The Qdrant server did not answer in time")
     if isinstance(error, ResourceExhaustedResponse):
-        return QdrantConnectionError("The Qdrant server is overloaded", retry_after=float(error.retry_after_s))
+        return IndexUnavailable("The Qdrant server is overloaded", retry_after=float(error.retry_after_s))
     if isinstance(error, UnexpectedResponse):
         return _refusal(error, collection)
     if isinstance(error, ResponseHandlingException):
         if isinstance(error.source, httpx.TimeoutException):
-            return QdrantTimeoutError("The Qdrant server did not answer in time")
+            return IndexTimeout("The Qdrant server did not answer in time")
         if isinstance(error.source, httpx.TransportError):
-            return QdrantConnectionError("The Qdrant server cannot be reached")
+            return IndexUnavailable("The Qdrant server cannot be reached")
     return RetrievalUnavailable(_FOREIGN)
 
 
@@ -51,13 +51,13 @@ def _refusal(error: UnexpectedResponse, collection: str) -> ChapterverseError:
     status = error.status_code or 0
     reason = _reason(error)
     if status == 404:
-        return CollectionNotFoundError(f"The Qdrant server has no collection {collection}")
+        return IndexMissing(f"The Qdrant server has no collection {collection}")
     if status in (401, 403):
         return RetrievalUnavailable("The Qdrant server refused the key: check QDRANT_API_KEY")
     if status == 400 and "dimension" in reason.lower():
         return EmbeddingMismatchError(f"The index was made with another embedding model: {reason}")
     if status >= 500 or status == 429:
-        return QdrantConnectionError(f"The Qdrant server answered with status {status}")
+        return IndexUnavailable(f"The Qdrant server answered with status {status}")
     return RetrievalUnavailable(f"The Qdrant server refused the request (status {status}): {reason}")
 
 

@@ -22,11 +22,11 @@ from qdrant_client.http.exceptions import UnexpectedResponse
 from chapterverse.book import Chunk, Manifest, Page, PageRecord
 from chapterverse.errors import ConfigurationError, IngestionError
 from chapterverse.index import Vectors, points
+from chapterverse.index.bm25 import SERVER_DEFAULTS, weights_of
 from chapterverse.index.checks import check_dimension, check_page, check_vectors
 from chapterverse.index.generations import new_name
 from chapterverse.index.server import Spread, collection_of, dense_of, of_kind
 from chapterverse.index.server_errors import server_errors
-from chapterverse.index.server_words import DEFAULTS, weights_of
 
 _BATCH = 256  # points of one request: about 2 MB
 _GENERATION = r"\d{8}T\d{6}-[0-9a-f]{8}"  # what `new_name` makes
@@ -75,8 +75,8 @@ class QdrantWriter:
         self._manifest: Manifest | None = None
         self._records: dict[str, PageRecord] = {}
         self._present: set[str] = set()  # ids of the pages in the state being built
-        self._bm25 = DEFAULTS
-        self._weights = weights_of(DEFAULTS)
+        self._bm25 = SERVER_DEFAULTS
+        self._weights = weights_of(SERVER_DEFAULTS)
         self._turn = asyncio.Lock()  # changes are made one after the other
 
     @property

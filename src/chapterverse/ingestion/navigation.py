@@ -31,14 +31,14 @@ class Navigation(Protocol):
 
 
 _READERS: dict[Generator, str] = {  # modules of this package and their functions
-    "sphinx": "sphinx_project:navigation",
+    "sphinx": "readers.sphinx.project:navigation",
     "mkdocs": "sidebars:mkdocs",
     "mdbook": "sidebars:mdbook",
     "docusaurus": "sidebars:docusaurus",
     "vitepress": "sidebars:vitepress",
     "starlight": "sidebars:starlight",
-    "antora": "asciidoc_book:navigation",
-    "plain": "asciidoc_book:navigation",
+    "antora": "readers.asciidoc.book:navigation",
+    "plain": "readers.asciidoc.book:navigation",
 }
 
 

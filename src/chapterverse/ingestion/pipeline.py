@@ -18,7 +18,7 @@ from chapterverse.book import RECIPE, Chunk, Edition, Manifest, Page, PageRecord
 from chapterverse.confidence import calibrate
 from chapterverse.embeddings import Embedder
 from chapterverse.embeddings.wordpiece import WINDOW, count_tokens
-from chapterverse.errors import EmbeddingMismatchError, IngestionError, QdrantTimeoutError, RetrievalUnavailable
+from chapterverse.errors import EmbeddingMismatchError, IndexTimeout, IngestionError, RetrievalUnavailable
 from chapterverse.index import Index, IndexWriter
 from chapterverse.ingestion.chunking import cut
 from chapterverse.ingestion.document import Document, Failed, Fetched, NothingToRead, Skipped, Unchanged, Unreadable
@@ -152,7 +152,7 @@ async def pages_before(index: Index, edition: Edition) -> tuple[list[Page], bool
 async def _require_book(index: Index) -> None:
     """Say so when there is no book. One that a busy machine is slow to load is waited for, longer than a search can."""
     for _ in range(LOOKS - 1):
-        with suppress(QdrantTimeoutError):
+        with suppress(IndexTimeout):
             await index.manifest()
             return
     await index.manifest()

@@ -19,8 +19,7 @@ from typing import Any, Final, Self
 
 import numpy as np
 
-from chapterverse.embeddings import Embedder, Vectors
-from chapterverse.embeddings.embedder_wrapper import EmbedderWrapper
+from chapterverse.embeddings import Embedder, EmbedderWrapper, Vectors
 from chapterverse.environment import child_environment
 from chapterverse.errors import IngestionError
 from chapterverse.ingestion.document import Document, NothingToRead, Unreadable

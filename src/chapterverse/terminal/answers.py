@@ -15,6 +15,7 @@ import click
 from rich.cells import cell_len
 from rich.text import Text
 
+from chapterverse.conversations.turns import SessionSummary
 from chapterverse.models import (
     ChunkEvent,
     ConversationThread,
@@ -26,7 +27,6 @@ from chapterverse.models import (
     SourcesEvent,
 )
 from chapterverse.terminal import out, printable, show_note, show_warning
-from chapterverse.turns import SessionSummary
 
 QUOTE: Final = 240  # characters of a quote beneath an answer; /sources shows all of it
 INDENT: Final = "    "

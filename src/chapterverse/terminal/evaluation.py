@@ -1,28 +1,53 @@
-"""How evaluations look: progress, the table of measures, comparisons.
+"""How the results of `eval`, `judge-check`, `check`, `verify` and `report` look.
 
 Tables are data and go to stdout; progress and where files are to stderr.
 """
 
 import time
+from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 from rich.text import Text
 
+from chapterverse.conversations.topic import shorten
+from chapterverse.editions import NAMELESS, edition_label
 from chapterverse.evaluation.cases import Case
+from chapterverse.evaluation.checking import SORTS, Baseline, CheckFinding, explained, headline
 from chapterverse.evaluation.comparing import Comparison
 from chapterverse.evaluation.judge_check import JudgeReport
 from chapterverse.evaluation.measures import right
-from chapterverse.evaluation.page import told
+from chapterverse.evaluation.page import formatted
+from chapterverse.evaluation.proofs import Proof, QuoteCheck, unproven
+from chapterverse.evaluation.quotes import State
 from chapterverse.evaluation.report import Report, failing
+from chapterverse.evaluation.usage import UsageReport
+from chapterverse.evaluation.usage_page import TOLD, figures_of
 from chapterverse.terminal import err, out, printable, show_note, show_warning
 from chapterverse.terminal.bars import WithBar
 
 PLAIN_EVERY: Final = 5.0  # seconds between two progress lines where there is no terminal
 SHOWN_FAILING: Final = 10
 _LABEL: Final = 50  # columns
-_COLOURS: Final = {"better": "green", "worse": "red", "different": "yellow"}
+_CHANGE_COLOURS: Final = {"better": "green", "worse": "red", "different": "yellow"}
+_VERDICT_COLOURS: Final = {
+    "broken": "bold red",
+    "contradictory": "bold yellow",
+    "failed": "bold red",
+    "fixed": "bold green",
+}
+_STATE_COLOURS: Final[dict[State, str]] = {
+    "stands": "green",
+    "moved": "yellow",
+    "changed": "bold red",
+    "gone": "bold red",
+}
+_QUOTED: Final = 200  # characters of evidence that `check` shows
+SHOWN_QUOTE: Final = 300  # characters of a quote that `verify` shows
+SHOWN_GAPS: Final = 20
+SHOWN_QUESTIONS: Final = 3  # of a group
 
 
 class EvaluationProgress(WithBar):
@@ -58,8 +83,10 @@ def show_report(report: Report) -> None:
         if one.group != group:
             group = one.group
             out.print(Text(group, style="bold"))
-        between = f"{told(one.low, one.kind)} to {told(one.high, one.kind)}"
-        out.print(f"  {one.label:<{_LABEL - 2}}  {told(one.value, one.kind):>8}  {between:>20}  {one.questions:>9}")
+        between = f"{formatted(one.low, one.kind)} to {formatted(one.high, one.kind)}"
+        out.print(
+            f"  {one.label:<{_LABEL - 2}}  {formatted(one.value, one.kind):>8}  {between:>20}  {one.questions:>9}"
+        )
     for level in report.levels:
         label = f"right, of answers with {level.label} confidence"
         between = f"{level.low:.1%} to {level.high:.1%}"
@@ -92,8 +119,8 @@ def show_comparison(comparison: Comparison) -> None:
     for one in comparison.changes:
         between = f"{_signed(one.low, one.kind)} to {_signed(one.high, one.kind)}"
         p = "" if one.p is None else f"{one.p:.3f}"
-        line = f"{one.label:<{_LABEL}}  {told(one.before, one.kind):>8}  {told(one.after, one.kind):>8}  "
-        out.print(Text.assemble(line, f"{between:>26}  {p:>6}  ", (one.verdict, _COLOURS.get(one.verdict, ""))))
+        line = f"{one.label:<{_LABEL}}  {formatted(one.before, one.kind):>8}  {formatted(one.after, one.kind):>8}  "
+        out.print(Text.assemble(line, f"{between:>26}  {p:>6}  ", (one.verdict, _CHANGE_COLOURS.get(one.verdict, ""))))
     if comparison.turnabouts:
         out.print(Text(f"\nQuestions that came out differently ({len(comparison.turnabouts)})", style="bold"))
     for turn in comparison.turnabouts:
@@ -103,7 +130,7 @@ def show_comparison(comparison: Comparison) -> None:
 
 
 def _signed(value: float, kind: str) -> str:
-    return ("+" if value > 0 else "−" if value < 0 else "±") + told(abs(value), kind)
+    return ("+" if value > 0 else "−" if value < 0 else "±") + formatted(abs(value), kind)
 
 
 def show_judge_report(report: JudgeReport) -> None:
@@ -121,3 +148,94 @@ def show_judge_report(report: JudgeReport) -> None:
         kinds = ", ".join(f"{kind} {count}" for kind, count in report.false_passed_by_kind.items())
         out.print(f"{'false passed, by kind':<26}{kinds}")
     out.print(Text(f"\n{report.model}: {report.verdict}. {report.advice}", style="bold"))
+
+
+def show_findings(findings: Sequence[CheckFinding], baseline: Baseline, now: Baseline) -> None:
+    """All questions that are not as they were."""
+    for name, before, after in (
+        ("model", baseline.model, now.model),
+        ("embeddings", baseline.embeddings, now.embeddings),
+    ):
+        if before != after:
+            show_note(f"The baseline was made with another {name} ({before}; now {after}): it can make a difference.")
+    for verdict, title in SORTS:
+        found = [one for one in findings if one.verdict == verdict]
+        if found:
+            out.print(Text(f"{title} ({len(found)})", style=_VERDICT_COLOURS.get(verdict, "bold")))
+        for one in found:
+            out.print(f"  {printable(one.now.id)}  {printable(one.now.question)}")
+            out.print(Text(f"      {printable(' '.join(explained(one)))}", style="dim"))
+            for label, text in _quotes(one):
+                out.print(Text(f"      {label}: {printable(shorten(' '.join(text.split()), _QUOTED))}", style="dim"))
+    out.print(f"{len(findings)} questions: {headline(findings)}.")
+
+
+def _quotes(finding: CheckFinding) -> list[tuple[str, str]]:
+    if finding.verdict == "contradictory":
+        conflict = finding.now.conflicts[0]
+        return [
+            (" ".join(filter(None, (place.source_url, edition_label(place.book, place.version)))), place.text)
+            for place in (conflict.said, conflict.otherwise)
+        ]
+    shown = []
+    if finding.verdict in ("broken", "changed") and finding.before is not None:
+        shown += [("before", one.text) for one in finding.before.evidence[:1]]
+    if finding.verdict in ("broken", "changed", "fixed"):
+        shown += [("now", one.text) for one in finding.now.evidence[:1]]
+    return shown
+
+
+def show_checks(proof: Proof, checks: Sequence[QuoteCheck]) -> None:
+    """Each quote and what became of it."""
+    for check in checks:
+        out.print(Text.assemble(f"[{check.number}] ", (check.state, _STATE_COLOURS[check.state]), "  ", _where(check)))
+        out.print(Text(f"    {_line(check.quote.text)}", style="dim"))
+        if check.state == "changed":
+            out.print(f"    now: {_line(check.now)}")
+    failed = unproven(proof, checks)
+    for statement in failed:
+        out.print(Text.assemble(("no longer proven: ", "bold"), _line(statement.text)))
+    counts = Counter(check.state for check in checks)
+    told = ", ".join(f"{counts[state]} {state}" for state in _STATE_COLOURS if counts[state])
+    out.print(f"{len(checks)} quote{'s' * (len(checks) != 1)}{': ' + told if told else ''}.")
+
+
+def _where(check: QuoteCheck) -> str:
+    quote = check.quote
+    place = "  ".join(filter(None, (quote.source_url, edition_label(quote.book, quote.version))))
+    to_another = check.state != "gone" and check.url and not quote.source_url.startswith(check.url)
+    return printable(f"{place} → {check.url}" if to_another else place)
+
+
+def _line(text: str) -> str:
+    return printable(shorten(" ".join(text.split()), SHOWN_QUOTE))
+
+
+def show_usage(report: UsageReport) -> None:
+    """The counts, then the gaps, the most asked first."""
+    out.print(Text(f"What readers asked, {report.since:%Y-%m-%d} to {report.until:%Y-%m-%d}", style="bold"))
+    for name, count in figures_of(report):
+        out.print(f"{name:<16}{count:>8,}")
+    for reason, count in report.reasons.items():
+        out.print(f"{'  ' + reason.replace('_', ' '):<16}{count:>8,}")
+    for edition in report.editions:
+        name = printable(edition_label(edition.book, edition.version) or NAMELESS)
+        counts = f"{edition.questions:,} asked, {edition.refused:,} refused, {edition.rated_down:,} rated down"
+        out.print(f"{name}: {counts}")
+    if not report.gaps:
+        show_note("\nNo question was refused, answered with low confidence or rated down.")
+        return
+    out.print(Text(f"\nWhat the book lacks: {len(report.gaps)} groups of questions", style="bold"))
+    for number, gap in enumerate(report.gaps[:SHOWN_GAPS], 1):
+        counts = ", ".join(f"{count} {TOLD[trouble]}" for trouble, count in gap.troubles.items())
+        out.print(Text.assemble((f"\n{number}. {printable(gap.name)}", "bold"), f"  ({gap.asked}× asked; {counts})"))
+        for one in gap.questions[:SHOWN_QUESTIONS]:
+            out.print(f"   - {printable(one.question)}")
+        if len(gap.questions) > SHOWN_QUESTIONS:
+            out.print(f"   … and {len(gap.questions) - SHOWN_QUESTIONS} more")
+        for section in gap.nearest[:1]:
+            out.print(f"   nearest: {printable(section.place)} — {printable(section.source_url)}", style="dim")
+        if gap.missing_words:
+            out.print(f"   the book lacks: {printable(', '.join(gap.missing_words))}", style="dim")
+    if len(report.gaps) > SHOWN_GAPS:
+        show_note(f"\n… and {len(report.gaps) - SHOWN_GAPS} more; --json and --out have all.")

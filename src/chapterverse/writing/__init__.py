@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from chapterverse.book import Page
+from chapterverse.conversations.turns import Turn
 from chapterverse.evidence.citations import Proven
 from chapterverse.evidence.passages import Evidence, IssuedPassage
 from chapterverse.evidence.statement import Finished, Statement, Stopped
 from chapterverse.models import RetrievalRequest
-from chapterverse.turns import Turn
 
 __all__ = ["Finished", "Reading", "Search", "Statement", "Stopped", "Task", "Writer", "WriterEvent"]
 

@@ -39,12 +39,12 @@ from openai import AsyncOpenAI, AsyncStream, NotFoundError
 from openai.types.chat import ChatCompletionMessage
 from openai.types.shared import Reasoning
 
-from chapterverse.config import GENERATION_SECONDS
+from chapterverse.conversations.turns import Turn
 from chapterverse.errors import AgentUnavailable, ChapterverseError, ConfigurationError
 from chapterverse.fields import MAX_TOP_K
 from chapterverse.health import LastCall
 from chapterverse.models import RetrievalRequest, SearchFilters
-from chapterverse.turns import Turn
+from chapterverse.settings import GENERATION_SECONDS
 from chapterverse.writing import Finished, Stopped, Task, WriterEvent, prompts
 from chapterverse.writing.failures import VENDOR_FAULTS, Service
 from chapterverse.writing.markdown import MarkdownParser

@@ -10,8 +10,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final, Literal
 
+from chapterverse.conversations.turns import Turn
 from chapterverse.evidence.passages import IssuedPassage, fitting
-from chapterverse.turns import Turn
 
 Place = Literal["tool", "message", "selection"]  # where the passages stand; the last is the reader's own, in a message
 Item = dict[str, Any]  # of a conversation, as the Agents SDK takes it

@@ -4,7 +4,7 @@ import re
 from typing import Any
 from urllib.parse import urlsplit
 
-from chapterverse.config import OPENAI_URL
+from chapterverse.settings import OPENAI_URL
 
 _GEMINI = re.compile(r"gemini-(\d+)?")
 _THINKS = re.compile(r"gpt-5|o\d")

@@ -16,11 +16,11 @@ from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
-from chapterverse.api.chat import Asking
-from chapterverse.api.limits import MAX_BODY, admitted
-from chapterverse.api.request_log import note
+from chapterverse.api.access.guard import MAX_BODY, admitted
+from chapterverse.api.chat.routes import Asking
+from chapterverse.api.chat.streaming import while_present
+from chapterverse.api.middleware import note
 from chapterverse.api.services import services_of
-from chapterverse.api.streaming import while_present
 from chapterverse.errors import ChapterverseError
 from chapterverse.models import ChatRequest, ChatResponse
 from chapterverse.services import Services

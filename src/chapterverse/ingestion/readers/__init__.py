@@ -15,7 +15,7 @@ _READERS: dict[BuiltInFormat | str, str] = {
     "markdown": "markdown",
     "mdx": "markdown",
     "rst": "rst",
-    "asciidoc": "asciidoc",
+    "asciidoc": "asciidoc.reader",
     "html": "html",
     "text": "plain",
     "epub": "epub",

@@ -7,8 +7,8 @@ from typing import Final
 
 from chapterverse.ingestion.document import Reference
 from chapterverse.ingestion.inline import formula, styled
-from chapterverse.ingestion.sphinx_objects import C_DOMAINS, KINDS, OBJECT, object_names
-from chapterverse.ingestion.sphinx_project import doc_key, normal_name
+from chapterverse.ingestion.readers.sphinx.objects import C_DOMAINS, KINDS, OBJECT, object_names
+from chapterverse.ingestion.readers.sphinx.project import doc_key, normal_name
 
 _TITLED = re.compile(r"(.+?)(?<!\s)\s*+<([^<>]*+)>", re.DOTALL)
 _OPTION_LINE = re.compile(r"[ \t]{0,40}:([\w-]{1,60}):(.*)")

@@ -1,4 +1,4 @@
-"""reStructuredText, as docutils parses it, with what Sphinx adds (`sphinx.py`).
+"""reStructuredText, as docutils parses it, with what Sphinx adds (`sphinx/`).
 
 Raw output is never passed through. A mistake in the markup costs only itself: what docutils complains of is left out,
 the rest is read.
@@ -22,12 +22,13 @@ from chapterverse.book import MarkKind
 from chapterverse.ingestion.document import Document, Draft, Part, Unreadable
 from chapterverse.ingestion.inclusion import Inclusion
 from chapterverse.ingestion.inline import formula, picture, plain, styled
-from chapterverse.ingestion.readers import large_tables, sphinx
+from chapterverse.ingestion.readers import large_tables
 from chapterverse.ingestion.readers.cleaning import clean_inline, decode
 from chapterverse.ingestion.readers.marks import ADMONITIONS
 from chapterverse.ingestion.readers.page_builder import PageBuilder
-from chapterverse.ingestion.readers.sphinx_page import Surroundings
-from chapterverse.ingestion.readers.sphinx_roles import default_role
+from chapterverse.ingestion.readers.sphinx import directives as sphinx
+from chapterverse.ingestion.readers.sphinx.page import Surroundings
+from chapterverse.ingestion.readers.sphinx.roles import default_role
 
 _SILENT = 5  # a level above docutils' gravest message
 # docutils takes time that grows with the square of these, and no book comes near them

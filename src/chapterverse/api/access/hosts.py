@@ -1,0 +1,83 @@
+"""Which names this server answers to: `ALLOWED_HOSTS`, checked against the Host header.
+
+A website can have its own name resolve to 127.0.0.1 and then read, through the browser, a server that trusts whoever
+reaches it (DNS rebinding). So a connection to a loopback address is served only under a name that no website can have,
+unless `ALLOWED_HOSTS` says otherwise. An IP address cannot be rebound and is always allowed.
+"""
+
+import ipaddress
+import socket
+from functools import cache
+from typing import Final
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from chapterverse.api.errors import error_response, path_of
+from chapterverse.api.middleware import note
+from chapterverse.errors import ValidationFailed
+from chapterverse.settings import Settings
+
+_PROBES: Final = ("/livez", "/readyz")  # tell nothing of the book
+
+
+class AllowedHosts:
+    """Refuses requests for other names with 400. A pure ASGI wrapper."""
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self._app = app
+        self._allowed = tuple(name.lower() for name in settings.allowed_hosts)
+        self._proxies = settings.trusted_proxies
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or refuse it."""
+        if scope["type"] == "http" and not self._is_allowed(scope):
+            failure = ValidationFailed("This server does not answer to that Host. ALLOWED_HOSTS names those it does.")
+            note(scope, error_code=failure.code)
+            await error_response(failure, scope)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    def _is_allowed(self, scope: Scope) -> bool:
+        host = name_of(Headers(scope=scope).get("host", ""))
+        if not host or path_of(scope) in _PROBES:
+            return True
+        if self._allowed:
+            return any(_matches(host, name) for name in self._allowed)
+        if not _is_loopback((scope.get("server") or ("", None))[0]) or self._through_proxy(scope):
+            return True
+        return _is_address(host) or host == "localhost" or host.endswith(".localhost") or host == _own_name()
+
+    def _through_proxy(self, scope: Scope) -> bool:
+        """Whether the request came through a trusted proxy, which knows its own names."""
+        client = (scope.get("client") or ("", None))[0]
+        return _is_address(client) and any(ipaddress.ip_address(client) in network for network in self._proxies)
+
+
+def name_of(host: str) -> str:
+    """The name in a Host header, without its port, in small letters."""
+    host = host.strip().lower()
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0].rstrip(".")
+
+
+def _matches(host: str, name: str) -> bool:
+    return name in ("*", host) or (name.startswith("*.") and host.endswith(name[1:]))
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_loopback(name: str) -> bool:
+    return _is_address(name) and ipaddress.ip_address(name).is_loopback
+
+
+@cache
+def _own_name() -> str:
+    return socket.gethostname().lower()

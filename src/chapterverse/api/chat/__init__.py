@@ -1,0 +1,1 @@
+"""Questions over HTTP: `/chat`, `/chat/run` and `/chat/stream`."""

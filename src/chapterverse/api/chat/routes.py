@@ -1,0 +1,276 @@
+"""Routes to ask: one answer as JSON, or as a stream of events. Both are the same events.
+
+For one question: take a slot, prepare (failures are HTTP errors), release the slot, then answer. A stream ends in one
+`done` or `error` within the request's time limit. If the client disconnects, the model's run is cancelled.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import AsyncExitStack, aclosing
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Final, Protocol
+
+from fastapi import APIRouter, Body, Depends, Request, Response
+from pydantic import BaseModel
+
+from chapterverse.api.access.guard import admitted, deadline_of, in_time, open_answer
+from chapterverse.api.access.slots import Slot
+from chapterverse.api.chat.seed_names import ChatBody, RunBody, RunForm, RunResponse
+from chapterverse.api.chat.streaming import EventStream, data, while_present
+from chapterverse.api.edition_paths import edition_of
+from chapterverse.api.errors import responses
+from chapterverse.api.middleware import note, request_id_of, started_at
+from chapterverse.api.openapi.examples import ANSWER, QUESTIONS, RUN, STREAM
+from chapterverse.api.services import services_of
+from chapterverse.conversations.turns import Turn
+from chapterverse.errors import AgentUnavailable, InternalError, error_named
+from chapterverse.models import ChatRequest, ChatResponse, DoneEvent, ErrorEvent, Event
+from chapterverse.settings import REQUEST_SECONDS
+from chapterverse.telemetry import Telemetry
+from chapterverse.tracing import AnswerTrace
+from chapterverse.writing import Finished, Writer
+
+log = logging.getLogger(__name__)
+
+router = APIRouter(tags=["ask"])
+
+
+class Answering(Protocol):
+    """What this door needs of `chapterverse.answering`; tests put a scripted one in its place."""
+
+    async def prepare(
+        self, request: ChatRequest, services: Any, seconds: float, told: Sequence[Turn] | None = None
+    ) -> Any:
+        """What can fail before the first byte; `seconds` are left for the whole answer.
+
+        `told` are the earlier turns, where the client keeps the conversation."""
+
+    def stream(self, prepared: Any, services: Any) -> AsyncGenerator[Event, None]:
+        """The events of the answer; closing it cancels the model's run."""
+
+    async def fold(self, events: AsyncIterator[Event]) -> ChatResponse:
+        """The answer that the events amount to."""
+
+
+class Form(Protocol):
+    """How a door writes an answer."""
+
+    def revise(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
+        """The events as this door tells them."""
+
+    def body(self, answer: ChatResponse) -> BaseModel:
+        """The whole answer."""
+
+    def write(self, event: Event) -> bytes:
+        """One event of a stream."""
+
+
+class Plain:
+    """The form of `/chat`: answers and events as they are."""
+
+    def revise(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
+        """The same events."""
+        return events
+
+    def body(self, answer: ChatResponse) -> BaseModel:
+        """The same answer."""
+        return answer
+
+    def write(self, event: Event) -> bytes:
+        """One message each."""
+        return data(event.model_dump_json())
+
+
+PLAIN: Final = Plain()
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """One question on its way through the door. What it holds is given back when its answer was sent."""
+
+    request: Request
+    held: AsyncExitStack
+    form: Form = PLAIN
+    told: Sequence[Turn] | None = None  # the earlier turns, where the client keeps the conversation
+
+    async def answer(self, question: ChatRequest) -> Response:
+        """The answer as JSON."""
+        return await while_present(self.request, self._answer(question))
+
+    async def stream(self, question: ChatRequest) -> Response:
+        """The answer as events. A failure before the first of them is an HTTP error."""
+        events = await while_present(self.request, self._open(question))
+        self.held.enter_context(self._telemetry.streams.track_inprogress())
+        heartbeat = self.request.app.state.heartbeat
+        return EventStream(events, self.form.write, deadline_of(self.request), heartbeat)
+
+    async def answered(self, question: ChatRequest) -> ChatResponse:
+        """The answer itself, for a door that does not answer with HTTP's means."""
+        async with aclosing(await self._begin(question)) as events:
+            return await self._answering.fold(events)
+
+    async def _answer(self, question: ChatRequest) -> Response:
+        answer = await self.answered(question)
+        return Response(self.form.body(answer).model_dump_json(), media_type="application/json")
+
+    async def _open(self, question: ChatRequest) -> AsyncGenerator[Event, None]:
+        """The events, once there is one to send: `retrieved` at once, else the first sentence."""
+        events = await self._begin(question)
+        self.held.push_async_callback(events.aclose)
+        first = await anext(events)
+        if isinstance(first, ErrorEvent):
+            raise error_named(first.error_code, first.message, first.retry_after)
+        return _chain(first, events)
+
+    async def _begin(self, question: ChatRequest) -> AsyncGenerator[Event, None]:
+        tracing = self.request.app.state.tracing
+        trace = self.held.enter_context(tracing.answer(self.request.headers)) if tracing else None
+        await self.held.enter_async_context(open_answer(self.request))
+        slot = await self.held.enter_async_context(admitted(self.request))
+        services = services_of(self.request)
+        if (edition := edition_of(self.request.scope)) and not (question.filters and question.filters.book):
+            question = question.model_copy(
+                update={"filters": edition.but(question.filters)}
+            )  # the conversation keeps it
+        async with in_time(self.request):
+            left = deadline_of(self.request) - asyncio.get_running_loop().time()
+            prepared = await self._answering.prepare(question, _considerate(services, slot), left, self.told)
+        slot.give_back()  # from here on we wait: for the model, or for the client to read
+        events = self._answering.stream(prepared, services)
+        return self.form.revise(self._seen(self._complete(events), trace))
+
+    async def _complete(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
+        """The events, ended by one `done` or `error` in time, whatever happens."""
+        deadline = deadline_of(self.request)
+        last: Event | None = None
+        async with aclosing(events):
+            while not isinstance(last, DoneEvent | ErrorEvent):
+                try:
+                    async with asyncio.timeout_at(deadline):
+                        last = await anext(events)
+                except TimeoutError:
+                    last = _error(AgentUnavailable.code, f"The answer took longer than {REQUEST_SECONDS:g} seconds.")
+                except Exception:  # also an end without a last event
+                    request_id = request_id_of(self.request.scope)
+                    log.exception("the answer to request %s broke off", request_id)
+                    last = _error(InternalError.code, f"Something went wrong on our side. Report request {request_id}.")
+                yield last
+
+    async def _seen(
+        self, events: AsyncGenerator[Event, None], trace: AnswerTrace | None
+    ) -> AsyncGenerator[Event, None]:
+        """The events, after metrics, trace and log took note of them."""
+        first = True
+        async with aclosing(events):
+            async for event in events:
+                if first:
+                    seconds = asyncio.get_running_loop().time() - started_at(self.request.scope)
+                    self._telemetry.first_event_seconds.observe(seconds)
+                    first = False
+                self._telemetry.see_event(event, is_kept=self.told is None)
+                if trace is not None:
+                    trace.see(event)
+                if isinstance(event, DoneEvent):
+                    note(self.request.scope, answer=event.status, confidence_level=event.confidence_level)
+                elif isinstance(event, ErrorEvent):
+                    note(self.request.scope, error_code=event.error_code)
+                yield event
+
+    @property
+    def _answering(self) -> Answering:
+        answering: Answering = self.request.app.state.answering
+        return answering
+
+    @property
+    def _telemetry(self) -> Telemetry:
+        telemetry: Telemetry = self.request.app.state.telemetry
+        return telemetry
+
+
+class ConsiderateWriter:
+    """The same writer, but it gives the slot back while a follow-up is being rephrased."""
+
+    def __init__(self, inside: Writer, slot: Slot) -> None:
+        self._inside, self._slot = inside, slot
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inside, name)
+
+    async def rewrite(self, question: str, history: Sequence[Turn]) -> tuple[str, Finished]:
+        """Wait for the model without the slot."""
+        async with self._slot.given_back():
+            return await self._inside.rewrite(question, history)
+
+
+def _considerate(services: Any, slot: Slot) -> Any:
+    return (
+        replace(services, writer=ConsiderateWriter(services.writer, slot)) if hasattr(services, "writer") else services
+    )
+
+
+async def asking(request: Request) -> AsyncIterator[Asking]:
+    """Keep what a question holds until its answer was sent, be it a stream."""
+    async with AsyncExitStack() as held:
+        yield Asking(request, held)
+
+
+Question = Annotated[ChatBody, Body(openapi_examples=QUESTIONS)]
+AskingOf = Annotated[Asking, Depends(asking)]
+_ERRORS = responses(400, 401, 413, 429, 503)
+_WARNING = {"Warning": {"description": "What of the request was ignored, if anything.", "schema": {"type": "string"}}}
+
+
+def _described(content: dict[str, Any]) -> dict[int | str, dict[str, Any]]:
+    return {200: {"content": content, "headers": _WARNING}, **_ERRORS}
+
+
+@router.post("/chat", response_model=ChatResponse, responses=_described(ANSWER | STREAM))
+async def chat(body: Question, asking: AskingOf) -> Response:
+    """Ask the book, or a selected passage alone, and get a verified answer with its sources, or a refusal.
+
+    With `stream: true` it answers as `/chat/stream` does.
+    """
+    question = body.question()
+    return _warned(body, await (asking.stream(question) if question.stream else asking.answer(question)))
+
+
+@router.post("/chat/run", response_model=RunResponse, responses=_described(RUN | STREAM))
+async def chat_run(body: Annotated[RunBody, Body(openapi_examples=QUESTIONS)], asking: AskingOf) -> Response:
+    """As `/chat`, with more names for the same things beside: `response`, `citations`, `total_time_ms` and others.
+
+    For clients that know the names of earlier designs of this API.
+    """
+    question = body.question()
+    sent = await asking.request.json()  # read before: it is remembered
+    mine = replace(asking, form=RunForm(question.query, in_words=not {"query", "message"} & sent.keys()))
+    return _warned(body, await (mine.stream(question) if question.stream else mine.answer(question)))
+
+
+@router.post("/chat/stream", response_class=Response, responses=_described(STREAM))
+async def chat_stream(body: Question, asking: AskingOf) -> Response:
+    """Ask, and get the answer as Server-Sent Events.
+
+    Each event is one line `data: {json}` and a blank line; comment lines keep the connection awake. `retrieved` comes
+    first (not with `selected_text`), then `chunk`s of verified text, `sources`, and exactly one `done` or `error`. The
+    chunks together are the `answer` of `/chat`. A failure before the first event is a plain HTTP error.
+    """
+    return _warned(body, await asking.stream(body.question()))
+
+
+def _warned(body: ChatBody, response: Response) -> Response:
+    """The response, with a header that says what of the request was ignored."""
+    if warning := body.warning():
+        response.headers["Warning"] = f'299 chapterverse "{warning}"'
+    return response
+
+
+async def _chain(first: Event, others: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
+    yield first
+    async with aclosing(others):
+        async for event in others:
+            yield event
+
+
+def _error(code: str, message: str) -> ErrorEvent:
+    return ErrorEvent(error_code=code, message=message)

@@ -1,0 +1,203 @@
+"""What clients written against the seeds send and expect: more names for the same things.
+
+`/chat` and `/chat/stream` take any field: those that mean nothing are named in a `Warning` header. `/chat/run` answers
+with the names of seeds 003 and 004 beside our own. What an answer says is decided elsewhere.
+"""
+
+import json
+from collections.abc import AsyncGenerator
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from chapterverse.api.chat.streaming import data
+from chapterverse.errors import ValidationFailed
+from chapterverse.fields import MAX_TOP_K, OneOrMore, Score, Text, refuse_non_number
+from chapterverse.models import (
+    ChatRequest,
+    ChatResponse,
+    ChunkEvent,
+    ConfidenceLevel,
+    DoneEvent,
+    Event,
+    Frozen,
+    SearchFilters,
+    SelectedTextCitation,
+    SourceCitation,
+    SourcesEvent,
+)
+
+MOST_NAMED: Final = 10  # ignored fields that a header names
+LONGEST_NAME: Final = 40  # characters of one of them
+MOST_ASKED_FOR: Final = 100  # passages that a client of seed 004 may ask for
+
+# ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class ChatBody(ChatRequest):
+    """A question to the book, or to a passage of it alone. Fields that are not known are ignored and named in the
+    `Warning` header of the answer."""
+
+    module_filter: OneOrMore | None = Field(None, description="As `filters.module`.")
+    user_id: Annotated[Text, Field(max_length=256)] | None = Field(None, description="As `metadata.user_id`.")
+
+    model_config = ConfigDict(extra="allow")
+
+    def question(self) -> ChatRequest:
+        """The question as it is meant."""
+        given = {name: getattr(self, name) for name in self.model_fields_set & ChatRequest.model_fields.keys()}
+        if self.module_filter:
+            if self.filters and self.filters.module:
+                raise ValidationFailed("module_filter: filters.module is given, too; send one of them")
+            fields = self.filters.model_dump() if self.filters else {}
+            given["filters"] = SearchFilters.model_validate(fields | {"module": self.module_filter})
+        if self.user_id is not None:
+            given["metadata"] = {"user_id": self.user_id, **(self.metadata or {})}
+        return ChatRequest.model_validate(given)
+
+    def warning(self) -> str | None:
+        """What of the request had no effect, for the header; None if all of it had."""
+        names = [json.dumps(name[:LONGEST_NAME])[1:-1] for name in list(self.model_extra or {})[:MOST_NAMED]]
+        return f"ignored fields: {', '.join(names)}" if names else None
+
+
+class RunBody(ChatBody):
+    """As for `/chat`."""
+
+    top_k: Annotated[int, Field(ge=1, le=MOST_ASKED_FOR), BeforeValidator(refuse_non_number)] = Field(
+        5, description=f"More than {MAX_TOP_K} is taken as {MAX_TOP_K}."
+    )
+
+    def question(self) -> ChatRequest:
+        """The question as it is meant, with no more passages than there may be."""
+        few = self.model_copy(update={"top_k": min(self.top_k, MAX_TOP_K)}) if self.top_k > MAX_TOP_K else self
+        return super(RunBody, few).question()
+
+    def warning(self) -> str | None:
+        """What of the request had no effect."""
+        lowered = f"top_k lowered to {MAX_TOP_K}" if self.top_k > MAX_TOP_K else None
+        return "; ".join(filter(None, (lowered, super().warning()))) or None
+
+
+# ── the names of seeds 003 and 004 ───────────────────────────────────────────────────────────────────────────────────
+
+
+class SourceNames(Frozen):
+    """More names of what a source says of itself."""
+
+    chapter: str = Field(description="As `page_title`.")
+    section: str = Field(description="As `section_heading`.")
+    url: str = Field(description="As `source_url`.")
+    page_url: str = Field(description="The same without the section's anchor.")
+    module_name: str = Field(description="As `module`.")
+    similarity_score: Score = Field(description="As `relevance_score`.")
+
+
+class RunSource(SourceCitation, SourceNames):
+    """A source with all its names."""
+
+
+class RunSelectedSource(SelectedTextCitation, SourceNames):
+    """A source in the reader's selection with all its names."""
+
+
+class RunCitation(Frozen):
+    """A page that an answer cites."""
+
+    page_title: str
+    page_url: str
+    module_name: str
+
+
+class RunSummary(Frozen):
+    """What the names of seeds 003 and 004 add to the end of an answer."""
+
+    query: str = Field(description="The question as it was asked.")
+    retrieval_time_ms: float
+    generation_time_ms: float
+    total_time_ms: float
+    error: None = Field(None, description="Always null: an error has a status and a body of its own.")
+
+
+WordOfConfidence = Literal["high", "low", "none"]
+_WORDS: Final[dict[ConfidenceLevel, WordOfConfidence]] = {
+    "high": "high",
+    "medium": "high",
+    "low": "low",
+    "insufficient": "none",
+}
+
+
+class RunResponse(ChatResponse, RunSummary):
+    """A `ChatResponse` that has the names of seeds 003 and 004, too."""
+
+    response: str = Field(description="As `answer`.")
+    citations: list[RunCitation] = Field(description="The pages of `sources`, each once.")
+    sources: list[RunSelectedSource | RunSource]  # type: ignore[assignment]
+    confidence: Score | WordOfConfidence = Field(  # type: ignore[assignment]
+        description="A word, as in seed 004, where the question was named `text`."
+    )
+
+
+class RunForm:
+    """How `/chat/run` writes an answer."""
+
+    def __init__(self, query: str, *, in_words: bool) -> None:
+        self._query = query
+        self._in_words = in_words
+
+    def revise(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
+        """The same events."""
+        return events
+
+    def body(self, answer: ChatResponse) -> BaseModel:
+        """The answer with all names."""
+        citations = {
+            source.page_title: RunCitation(
+                page_title=source.page_title, page_url=_page_of(source), module_name=source.module
+            )
+            for source in reversed(answer.sources)
+        }
+        told = answer.model_dump(exclude={"sources"})
+        return RunResponse.model_validate(
+            told
+            | self._summary(answer)
+            | {"response": answer.answer, "citations": list(citations.values())[::-1]}
+            | {"sources": [_named(source) for source in answer.sources]}
+        )
+
+    def write(self, event: Event) -> bytes:
+        """One message each, with the same names."""
+        told: dict[str, Any] = event.model_dump(mode="json")
+        if isinstance(event, ChunkEvent | SourcesEvent):
+            told["sources"] = [_named(source) for source in event.sources]
+        elif isinstance(event, DoneEvent):
+            told |= self._summary(event)
+        return data(json.dumps(told, ensure_ascii=False))
+
+    def _summary(self, done: ChatResponse | DoneEvent) -> dict[str, Any]:
+        took = done.metadata
+        summary = RunSummary(
+            query=self._query,
+            retrieval_time_ms=took.retrieval_time_ms,
+            generation_time_ms=took.generation_time_ms,
+            total_time_ms=took.query_time_ms,
+        )
+        word = {"confidence": _WORDS[done.confidence_level]} if self._in_words else {}
+        return summary.model_dump() | word
+
+
+def _named(source: SourceCitation) -> dict[str, Any]:
+    names = SourceNames(
+        chapter=source.page_title,
+        section=source.section_heading,
+        url=source.source_url,
+        page_url=_page_of(source),
+        module_name=source.module,
+        similarity_score=source.relevance_score,
+    )
+    return source.model_dump(mode="json") | names.model_dump()
+
+
+def _page_of(source: SourceCitation) -> str:
+    return source.source_url.partition("#")[0]

@@ -1,0 +1,1 @@
+"""Whether the server is alive and ready, and how its dependencies do."""

@@ -1,0 +1,53 @@
+"""Routes for those who watch the server: is it alive, is it ready, how does each dependency do."""
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel
+
+from chapterverse.api.access.guard import has_key
+from chapterverse.api.errors import responses
+from chapterverse.api.services import HealthOf, ServicesOf, TelemetryOf
+from chapterverse.models import HealthResponse
+from chapterverse.telemetry import METRICS_TYPE
+
+router = APIRouter(tags=["operations"])
+
+
+class Alive(BaseModel):
+    """The process answers."""
+
+    status: str = "ok"
+
+
+@router.get("/livez", responses=responses())
+async def livez() -> Alive:
+    """Answer as long as the process does; no dependency is asked."""
+    return Alive()
+
+
+@router.get("/readyz", responses=responses(503))
+async def readyz(services: ServicesOf) -> Alive:
+    """Answer 200 once the book can be searched, else 503 with the reason."""
+    await services.index.manifest()
+    return Alive()
+
+
+@router.get("/health", responses={503: {"model": HealthResponse, "description": "`unhealthy`"}, **responses()})
+async def health(prober: HealthOf, request: Request, response: Response) -> HealthResponse:
+    """Probe each dependency for real. 200 unless unhealthy, then 503.
+
+    Addresses and file paths are told only to callers with a key. A language model whose last answer failed is down,
+    whatever its list of models says, until it answers or half a minute has passed."""
+    answer = await (prober.check() if has_key(request) else prober.check_publicly())
+    if answer.status == "unhealthy":
+        response.status_code = 503
+    return answer
+
+
+_METRICS = {"content": {METRICS_TYPE.partition(";")[0]: {"schema": {"type": "string"}}}, "description": "Prometheus"}
+
+
+@router.get("/metrics", response_class=Response, responses={200: _METRICS, **responses()})
+async def metrics(prober: HealthOf, telemetry: TelemetryOf) -> Response:
+    """Tell Prometheus how much was asked, how long it took, what came of it, and how each dependency does."""
+    telemetry.see_health(await prober.check_publicly())
+    return Response(telemetry.exposition(), media_type=METRICS_TYPE)

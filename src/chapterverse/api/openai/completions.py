@@ -1,0 +1,268 @@
+"""Routes for OpenAI's clients: the book as a model that any chat program can talk to.
+
+A conversation that the client keeps becomes a question with earlier turns. The events of an answer become a completion,
+with markers as Markdown footnotes and sources as `citations`. Nothing is read from or stored in the database. Limits,
+deadlines and streams are those of `chat`.
+"""
+
+import re
+import time
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Annotated, Any, Final
+from uuid import uuid4
+
+from fastapi import APIRouter, Body, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ValidationError
+
+from chapterverse.answering.refusals import SELECTION_READ
+from chapterverse.api.chat.routes import AskingOf
+from chapterverse.api.chat.streaming import data
+from chapterverse.api.errors import responses
+from chapterverse.api.inert import (
+    Inert,
+    advice_of,
+    inert_line,
+    link_to,
+    marked,
+    unescaped,
+    written_with_places,
+)
+from chapterverse.api.openai.schemas import (
+    DONE,
+    Annotation,
+    ChatMessage,
+    Choice,
+    ChunkChoice,
+    Completion,
+    CompletionChunk,
+    CompletionMessage,
+    CompletionRequest,
+    Delta,
+    FinishReason,
+    ModelCard,
+    ModelList,
+    UrlCitation,
+    Usage,
+    UserMessage,
+    in_openai_words,
+)
+from chapterverse.api.openapi.examples import COMPLETION, COMPLETION_STREAM, CONVERSATIONS
+from chapterverse.api.services import ServicesOf
+from chapterverse.conversations.turns import Turn
+from chapterverse.errors import ValidationFailed, error_named
+from chapterverse.evidence.citations import markers_in
+from chapterverse.models import (
+    AnswerMetadata,
+    ChatRequest,
+    ChatResponse,
+    ChunkEvent,
+    DoneEvent,
+    ErrorEvent,
+    ErrorResponse,
+    Event,
+    RetrievedEvent,
+    SourceCitation,
+    SourcesEvent,
+    Status,
+)
+
+MOST_EARLIER: Final = 100  # messages before the question that are looked at
+MOST_ANSWER: Final = 20_000  # characters of an earlier answer that are looked at
+
+router = APIRouter(prefix="/v1", tags=["OpenAI-compatible"])
+
+SELECTION: Final = "selected_text"  # instead of an address, where the reader's selection is cited
+
+_FOOTNOTE = "[^{}]"
+_NOTE = re.compile(r"\[\^(\d{1,4})\]")
+# How notes under an answer, or the advice of a refusal, begin.
+_NOTES = re.compile(rf"\[\^\d{{1,4}}\]: |Searched for “|{re.escape(SELECTION_READ)}")
+
+
+@router.post(
+    "/chat/completions",
+    response_model=Completion,
+    responses={200: {"content": COMPLETION | COMPLETION_STREAM}, **responses(400, 401, 413, 429, 503, openai=True)},
+)
+async def complete(
+    wanted: Annotated[CompletionRequest, Body(openapi_examples=CONVERSATIONS)], asking: AskingOf
+) -> Response:
+    """Answer the last question of a conversation from the book, with Markdown footnotes and `citations`.
+
+    The client keeps the conversation: earlier questions and answers are what it sends. System messages and the
+    parameters that steer a model are ignored. A refusal is an answer like others. With `stream: true` it comes in
+    chunks, ended by `data: [DONE]`, or by `data: {"error": …}` where something failed after the first of them.
+    """
+    question, told = read(wanted)
+    mine = replace(asking, form=Footnoted(wanted), told=told)
+    return await (mine.stream(question) if wanted.stream else mine.answer(question))
+
+
+@router.get("/models", responses=responses(401, 429, openai=True))
+async def models(services: ServicesOf) -> ModelList:
+    """List the one model there is: the book."""
+    engines = {"language_model": services.writer.name, "embeddings": services.embedder.fingerprint.model}
+    return ModelList(data=[ModelCard(metadata=engines)])
+
+
+def read(wanted: CompletionRequest) -> tuple[ChatRequest, list[Turn]]:
+    """The question of a conversation, and the turns before it."""
+    asked = [at for at, message in enumerate(wanted.messages) if isinstance(message, UserMessage)]
+    if not asked:
+        raise ValidationFailed("messages: must hold one of the user; the last of them is the question")
+    last = wanted.messages[asked[-1]]
+    assert isinstance(last, UserMessage)
+    wishes = wanted.chapterverse.model_dump(exclude_none=True) if wanted.chapterverse else {}
+    mode = "selected_text" if "selected_text" in wishes else "general"
+    try:
+        question = ChatRequest.model_validate({"query": last.text, "mode": mode, **wishes})
+    except ValidationError as failure:  # parts that are too long together
+        raise RequestValidationError(failure.errors()) from None
+    return question, list(_turns(wanted.messages[: asked[-1]][-MOST_EARLIER:]))
+
+
+def _turns(messages: Sequence[ChatMessage]) -> Iterator[Turn]:
+    """Questions with the answers that came next. One that got none, as after an error, is no turn."""
+    question = ""
+    for message in messages:
+        if isinstance(message, UserMessage):
+            question = message.text
+        elif message.role == "assistant" and question and (answer := _without_notes(message.text[:MOST_ANSWER])):
+            yield Turn(session_id="", query=question, response=answer)
+            question = ""
+
+
+def _without_notes(text: str) -> str:
+    """An answer of this API as it was before its markers became footnotes."""
+    lines = text.split("\n")
+    end = next((number for number, line in enumerate(lines) if _NOTES.match(line)), len(lines))
+    return _NOTE.sub(r"[\1]", unescaped("\n".join(lines[:end]))).strip()
+
+
+class Footnotes:
+    """Markdown footnotes for markers, and where in the text they stand."""
+
+    def __init__(self) -> None:
+        self._inert = Inert()
+        self._length = 0  # of the text so far
+        self._places: list[tuple[int, int, int]] = []  # start, end and number of each footnote's marker
+
+    async def revise(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
+        """The events, with footnotes for markers and the notes, as text, before the sources."""
+        async with aclosing(events):
+            async for event in events:
+                if isinstance(event, ChunkEvent):
+                    if shown := self._inert.feed(_marked(event.content)):
+                        yield self._text(shown)
+                    continue
+                if rest := self._inert.flush():
+                    yield self._text(rest)
+                match event:
+                    case SourcesEvent(sources=[_, *_] as sources):
+                        yield self._text("\n\n" + "\n".join(map(_note, range(1, len(sources) + 1), sources)))
+                    case DoneEvent(disclaimer=str(disclaimer)):
+                        yield self._text(f"\n\n_{disclaimer}_")
+                    case DoneEvent(advice=str()):
+                        yield self._text("\n\n" + "\n\n".join(advice_of(event)))
+                yield event
+
+    def _text(self, shown: str) -> ChunkEvent:
+        text, places = written_with_places(shown, _FOOTNOTE)
+        self._places += [(start + self._length, end + self._length, number) for start, end, number in places]
+        self._length += len(text)
+        return ChunkEvent(content=text)
+
+    def annotations(self, sources: Sequence[SourceCitation]) -> list[UrlCitation]:
+        """Where the text cites which page."""
+        return [
+            UrlCitation(
+                start_index=start,
+                end_index=end,
+                title=sources[number - 1].place,
+                url=sources[number - 1].source_url,
+            )
+            for start, end, number in self._places
+            if number <= len(sources) and sources[number - 1].source_url != SELECTION
+        ]
+
+
+class Footnoted(Footnotes):
+    """The form of one completion: text with footnotes, whole or in chunks."""
+
+    def __init__(self, wanted: CompletionRequest) -> None:
+        super().__init__()
+        self._common: dict[str, Any] = {
+            "id": f"chatcmpl-{uuid4().hex}",
+            "created": int(time.time()),
+            "model": wanted.model,
+        }
+        self._with_usage = bool(wanted.stream_options and wanted.stream_options.include_usage)
+        self._begun = False
+        self._sources: Sequence[SourceCitation] = ()
+
+    def body(self, answer: ChatResponse) -> BaseModel:
+        """The completion as one."""
+        message = CompletionMessage(
+            content=answer.answer, annotations=self._annotated(answer.sources), citations=answer.sources
+        )
+        choice = Choice(message=message, finish_reason=_finish(answer.status))
+        return Completion(**self._common, choices=[choice], usage=_usage(answer.metadata))
+
+    def write(self, event: Event) -> bytes:
+        """The chunks that an event becomes; none for the sources, which the last one carries."""
+        match event:
+            case RetrievedEvent():
+                return self._chunk(content="")
+            case ChunkEvent():
+                return self._chunk(content=event.content)
+            case SourcesEvent():
+                self._sources = event.sources
+                return b""
+            case DoneEvent():
+                annotations = self._annotated(self._sources)
+                last = self._chunk(_finish(event.status), annotations=annotations, citations=self._sources)
+                return last + (self._tell_usage(event.metadata) if self._with_usage else b"") + data(DONE)
+            case ErrorEvent():
+                status = error_named(event.error_code, event.message).status
+                body = ErrorResponse(error_code=event.error_code, message=event.message)
+                return data(in_openai_words(body, status).model_dump_json())
+
+    def _chunk(self, finish: FinishReason | None = None, **delta: Any) -> bytes:
+        if not self._begun:
+            delta["role"], self._begun = "assistant", True
+        choice = ChunkChoice(delta=Delta(**delta), finish_reason=finish)
+        return data(CompletionChunk(**self._common, choices=[choice]).model_dump_json())
+
+    def _annotated(self, sources: Sequence[SourceCitation]) -> list[Annotation]:
+        return [Annotation(url_citation=citation) for citation in self.annotations(sources)]
+
+    def _tell_usage(self, metadata: AnswerMetadata) -> bytes:
+        return data(CompletionChunk(**self._common, choices=[], usage=_usage(metadata)).model_dump_json())
+
+
+def _marked(text: str) -> str:
+    """A text whose citation markers are told from brackets of the book."""
+    return marked(text, markers_in(text))
+
+
+def _note(number: int, source: SourceCitation) -> str:
+    """One note: where it is said, and in which words."""
+    place = inert_line(source.place)
+    where = place if source.source_url == SELECTION else f"{place} — {link_to(source.source_url)}"
+    return f"[^{number}]: {where}: “{inert_line(' '.join(source.quote.split()))}”"
+
+
+def _finish(status: Status) -> FinishReason:
+    return "length" if status == "truncated" else "stop"
+
+
+def _usage(metadata: AnswerMetadata) -> Usage:
+    return Usage(
+        prompt_tokens=metadata.tokens_used - metadata.tokens_written,
+        completion_tokens=metadata.tokens_written,
+        total_tokens=metadata.tokens_used,
+        judge_tokens=metadata.judge_tokens,
+    )

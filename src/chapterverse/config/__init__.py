@@ -1,0 +1,5 @@
+"""The constants that programs written against seed 000 import from `config`. The settings are in `settings.py`."""
+
+from chapterverse.settings import COHERE_MODEL, QDRANT_COLLECTION
+
+__all__ = ["COHERE_MODEL", "QDRANT_COLLECTION"]

@@ -1,0 +1,533 @@
+"""How the AsciiDoc files of a folder make a book: which are pages, in which order, and what references mean.
+
+A file that another one includes is a page of its own when it begins with a heading of the book's upper levels;
+otherwise it is a fragment of the page that includes it. A document that includes chapters gives them their order,
+their names and its attributes. In an Antora component the pages are those below `pages`, in the order of its
+navigation files.
+"""
+
+import os
+import posixpath
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+import yaml
+
+from chapterverse.ingestion.document import Document, Unreadable
+from chapterverse.ingestion.inclusion import MAX_BYTES, Inclusion
+from chapterverse.ingestion.navigation import NavigationEntry
+from chapterverse.ingestion.readers.asciidoc.blocks import attributes_of
+from chapterverse.ingestion.readers.asciidoc.source import AsciidocSource, Attributes, resolve
+from chapterverse.ingestion.readers.asciidoc.text import Inline
+from chapterverse.ingestion.readers.cleaning import decode
+
+ENDINGS: Final = (".adoc", ".asciidoc", ".asc")
+_MAX_FILES: Final = 20_000
+_MAX_STEPS: Final = 5_000  # includes that are followed from one file
+_PAGE_LEVEL: Final = 3  # `===`: an included file that begins with a deeper heading is a fragment
+_FRAGMENT_FOLDERS = frozenset(("partials", "includes", "snippets", "fragments", "examples", "attributes", "shared"))
+
+_VERBATIM = re.compile(r"-{4,}|\.{4,}|\+{4,}|/{4,}|`{3}[\w+#-]*")
+_HEADING = re.compile(r"(={1,6})[ \t]++(\S.*?)(?:(?<![ \t])[ \t]++\1)?")
+_UNDERLINE = re.compile(r"={2,}|-{2,}|~{2,}|\^{2,}|\+{2,}")
+_ANCHOR = re.compile(r"\[\[([^\W\d][\w:.-]*+)(?:,[ \t]*+(.+))?\]\]")
+_INLINE_ANCHOR = re.compile(
+    r"\[\[([^\W\d][\w:.-]*+)(?:,[ \t]*+([^\[\]]{1,500}+))?\]\]|\banchor:([\w:.-]{1,300}+)\[([^\]]{0,500}+)\]"
+)
+_ID = re.compile(r"\[(?=.*\]\Z)[\w\" ,%.=-]*?(?:#([\w:.-]++)|id=[\"']?([\w:.-]++)).*\]")
+_INCLUDE = re.compile(r"include::([^\s\[](?:[^\[]*[^\s\[])?)\[(.*)\]")
+_ENTRY = re.compile(r":(!?\w[\w-]*+!?):(?:[ \t]++(.*))?")
+_NAV = re.compile(r"(\*{1,6})[ \t]++(.*)")
+_NAV_PAGE = re.compile(r"xref:([^\[\s]{1,500}+)\[([^\]]{0,500}+)\]")
+
+
+@dataclass(slots=True)
+class Heading:
+    """A heading or a titled block that can be referred to."""
+
+    text: str
+    id: str = ""
+    level: int = 0  # 0: not a heading
+
+
+@dataclass(slots=True)
+class Scan:
+    """What is known of a file without parsing it."""
+
+    headings: list[Heading] = field(default_factory=list)
+    events: list[tuple[str, str, str]] = field(default_factory=list)  # entry or include, in order
+    level: int = 0  # of the heading that the file begins with; 0: it begins with something else
+
+
+@dataclass(slots=True)
+class AsciidocBook:
+    """The AsciiDoc files of one folder."""
+
+    root: Path
+    scans: dict[str, Scan] = field(default_factory=dict)
+    parents: dict[str, str] = field(default_factory=dict)  # page → page that includes it
+    fragments: dict[str, str] = field(default_factory=dict)  # file that is no page → a page that includes it, or ""
+    children: dict[str, list[str]] = field(default_factory=dict)
+    components: dict[str, dict[str, object]] = field(default_factory=dict)  # Antora: folder → its `antora.yml`
+    _contexts: dict[str, Attributes] = field(default_factory=dict)
+    _ids: dict[str, dict[str, str]] = field(default_factory=dict)
+    _chapters: dict[str, str] | None = None
+    _everywhere: dict[str, tuple[str, str]] | None = None
+
+    def is_page(self, path: str) -> bool:
+        """Whether a file is a page of its own."""
+        return path in self.scans and path not in self.fragments
+
+    def is_chapter(self, path: str) -> bool:
+        """Whether a file is a page that a document is made of, so that it is not repeated where it is included."""
+        return path in self.parents
+
+    def text(self, path: str) -> str | None:
+        """The text of a file of this book."""
+        return _text(self.root / path)
+
+    def context(self, path: str) -> Attributes:
+        """The attributes that a page gets from the documents that include it."""
+        if path not in self._contexts:
+            self._contexts[path] = self._context(path)
+        return Attributes(self._contexts[path])
+
+    def _context(self, path: str) -> Attributes:
+        parent = self.parents.get(path, "")
+        if not parent:
+            return self._component_attributes(path)
+        self._contexts[path] = Attributes()  # for a loop that the folder's graph did not show
+        found = self.context(parent)
+        result = Attributes(found)
+
+        def met(other: str, attributes: Attributes) -> None:
+            if other == path:
+                result.clear()
+                result.update(attributes)
+
+        source = AsciidocSource(self.text, found, keep_out=self.is_chapter, met=met)
+        try:
+            source.lines(self.text(parent) or "", parent)
+        except Unreadable:
+            return result
+        result.pop("leveloffset", None)
+        return result
+
+    def _component_attributes(self, path: str) -> Attributes:
+        attributes = Attributes()
+        for folder, described in self.components.items():
+            if path.startswith(folder):
+                attributes.update({"site-gen-antora": "", "page-component-name": str(described.get("name", ""))})
+                given = described.get("asciidoc")
+                values = given.get("attributes") if isinstance(given, dict) else None
+                for name, value in (values if isinstance(values, dict) else {}).items():
+                    attributes.put(str(name), str(value).removesuffix("@") if value is not False else "")
+        return attributes
+
+    def page_of(self, path: str) -> str:
+        """The page on which a file's text is found."""
+        seen: set[str] = set()
+        while path in self.fragments and path not in seen:
+            seen.add(path)
+            path = self.fragments[path]
+        return path
+
+    def ids(self, path: str) -> dict[str, str]:
+        """Anchors of a file and the titles that references to them show; the file's own title under the empty one."""
+        if path not in self._ids:
+            self._ids[path] = self._found_ids(path)
+        return self._ids[path]
+
+    def _found_ids(self, path: str) -> dict[str, str]:
+        from chapterverse.ingestion.readers.asciidoc.reader import generated_anchor
+
+        attributes = self.context(self.page_of(path) or path)
+        for kind, name, value in self.scans[path].events:
+            if kind == "entry":
+                attributes.put(name, value)
+        say = Inline(attributes, lambda target: ("", target), lambda kind, target: target)
+        found: dict[str, str] = {}
+        taken: set[str] = set()
+        for number, heading in enumerate(self.scans[path].headings):
+            title = say.bare(heading.text)
+            if heading.level and (number == 0 or "" not in found):
+                found.setdefault("", title)
+            anchor = heading.id or generated_anchor(title, attributes, taken)
+            if heading.level != 1 or heading.id:
+                taken.add(anchor)
+                found.setdefault(anchor, title)
+        return found
+
+    def find(self, anchor: str) -> tuple[str, str] | None:
+        """File and title of an anchor, wherever in the book it is."""
+        if self._everywhere is None:
+            self._everywhere = {}
+            for path in self.scans:
+                for name, title in self.ids(path).items():
+                    if name:
+                        self._everywhere.setdefault(name, (path, title))
+        return self._everywhere.get(anchor)
+
+    def title(self, path: str) -> str:
+        """The title of a page."""
+        return self.ids(path).get("", "") or PurePosixPath(path).stem
+
+    def chapter_of(self, path: str) -> str:
+        """The chapter that a page belongs to; empty where the book does not say."""
+        if self._chapters is None:
+            self._chapters = {entry.path: entry.module for entry in self.order()}
+        if path in self._chapters:
+            return self._chapters[path]
+        for folder, described in self.components.items():
+            if path.startswith(folder):
+                return str(described.get("title") or described.get("name") or "")
+        return ""
+
+    def why_no_page(self, path: str) -> str:
+        """Why a file is not a page of its own; empty where it is one."""
+        if path not in self.fragments:
+            return ""
+        page = self.page_of(path)
+        return f"included in {page}" if page else "partial"
+
+    def order(self) -> list[NavigationEntry]:
+        """The pages that stand in a book or a navigation, as they are meant to be read."""
+        entries: list[NavigationEntry] = []
+        seen: set[str] = set()
+        for path in sorted(self.scans):
+            if self.is_page(path) and path not in self.parents and self.children.get(path):
+                entries += self._below(path, (), seen)
+        for folder, described in sorted(self.components.items()):
+            entries += [one for one in self._navigation(folder, described) if one.path not in seen]
+        return entries
+
+    def _below(self, path: str, above: tuple[str, ...], seen: set[str]) -> Iterator[NavigationEntry]:
+        if path in seen or len(above) > 20:
+            return
+        seen.add(path)
+        title = self.title(path)
+        inside = above if path not in self.parents else (*above, title)  # the book's own title names no chapter
+        yield NavigationEntry(path, title, above, module=inside[0] if inside else "")
+        for child in self.children.get(path, ()):
+            yield from self._below(child, inside, seen)
+
+    def _navigation(self, folder: str, described: dict[str, object]) -> Iterator[NavigationEntry]:
+        """The pages that an Antora component's navigation files list."""
+        files = described.get("nav")
+        for name in files if isinstance(files, list) else ():
+            path = posixpath.normpath(posixpath.join(folder, str(name)))
+            if path.startswith("..") or (text := self.text(path)) is None:
+                continue
+            yield from self._nav_entries(text, path)
+
+    def _nav_entries(self, text: str, path: str) -> Iterator[NavigationEntry]:
+        head = ""  # the title of the list
+        above: list[str] = []  # entries around this place
+        for line in text.split("\n"):
+            if line.startswith(".") and line[1:2] not in ("", ".", " "):
+                head, above = line[1:].strip(), []
+            if not (found := _NAV.fullmatch(line.strip())):
+                continue
+            depth = len(found[1]) - 1
+            page = _NAV_PAGE.search(found[2])
+            target = antora_page(page[1].partition("#")[0], path) if page else ""
+            title = (page[2] if page else found[2]).strip() or (self.title(target) if target in self.scans else "")
+            above = [*above[:depth], *[""] * (depth - len(above))]
+            parents = tuple(filter(None, (head, *above)))
+            if target in self.scans:
+                yield NavigationEntry(target, title, parents, module=parents[0] if parents else title)
+            above.append(title)
+
+
+def source_of(document: Document) -> AsciidocSource:
+    """Reads the lines of a document, with what its book gives to it."""
+    inclusion = Inclusion(document)
+
+    def fetch(path: str) -> str | None:
+        found = inclusion.read(f"/{path}") if document.tree else None
+        return found.text if found else None
+
+    book = _book(document)
+    if book is None:
+        return AsciidocSource(fetch)
+    return AsciidocSource(fetch, book.context(document.path), keep_out=book.is_chapter)
+
+
+def reference(document: Document, path: str, anchor: str, attributes: Attributes) -> tuple[str, str] | None:
+    """Address and title of what a reference from a document to another file or anchor means."""
+    book = _book(document)
+    if book is None:
+        return None
+    target = _file(book, path, document.path) if path else ""
+    if target:
+        known = book.ids(target)
+        page = book.page_of(target) or target
+        title = known.get(anchor) or (book.title(target) if not anchor or page == target else "")
+        if anchor and anchor not in known and (elsewhere := book.find(anchor)):
+            return f"path:{book.page_of(elsewhere[0]) or elsewhere[0]}#{anchor}", elsewhere[1]
+        return f"path:{page}{f'#{anchor}' if anchor else ''}", title or book.title(target)
+    if anchor and (found := book.find(anchor)):
+        return f"path:{book.page_of(found[0]) or found[0]}#{anchor}", found[1]
+    return None
+
+
+def antora_page(target: str, from_path: str) -> str:
+    """The path of the page that an Antora reference names: `page.adoc`, `module:page.adoc`, `./page.adoc`."""
+    parts = PurePosixPath(from_path).parts
+    if "modules" not in parts[:-1]:
+        return ""
+    at = len(parts) - 1 - parts[::-1].index("modules")
+    name = target.rpartition("@")[2].removeprefix("page$")
+    *component, module = name.split(":")[:-1] or [parts[at + 1]]
+    if any(component):
+        return ""
+    name = name.split(":")[-1].removeprefix("page$")
+    if name.startswith("./"):
+        return resolve(name, from_path)
+    return posixpath.normpath("/".join((*parts[: at + 1], module or "ROOT", "pages", name)))
+
+
+def image_path(target: str, from_path: str) -> str:
+    """The path of an image that a page of an Antora component names; empty where there is no component."""
+    parts = PurePosixPath(from_path).parts
+    if "modules" not in parts[:-2] or not {"pages", "partials"} & set(parts):
+        return ""
+    at = len(parts) - 1 - parts[::-1].index("modules")
+    module, _, name = target.rpartition(":")
+    name = name.removeprefix("image$")
+    return posixpath.normpath("/".join((*parts[: at + 1], module or parts[at + 1], "images", name)))
+
+
+def navigation(root: Path) -> list[NavigationEntry]:
+    """The pages of the AsciiDoc books below a folder, as they are meant to be read."""
+    return book_of(str(root.absolute())).order()
+
+
+def book_of(root: str) -> AsciidocBook:
+    """The AsciiDoc files below a folder. Kept until `forget`."""
+    return _scanned(root)
+
+
+def forget() -> None:
+    """Forget the folders that were scanned, before a new run."""
+    _scanned.cache_clear()
+
+
+def _book(document: Document) -> AsciidocBook | None:
+    if document.tree is None or document.tree.alone:
+        return None
+    book = book_of(document.tree.root)
+    return book if document.path in book.scans else None
+
+
+def _file(book: AsciidocBook, path: str, from_path: str) -> str:
+    for wanted in (antora_page(path, from_path), resolve(path, from_path)):
+        for ending in ("", *ENDINGS):
+            if wanted and f"{wanted}{ending}" in book.scans:
+                return f"{wanted}{ending}"
+    stem, ending = posixpath.splitext(path)
+    if ending == ".html":
+        return _file(book, f"{stem}.adoc", from_path)
+    return ""
+
+
+@lru_cache(maxsize=4)
+def _scanned(root: str) -> AsciidocBook:
+    book = AsciidocBook(Path(root))
+    for path in _paths(book.root):
+        if path.endswith("antora.yml"):
+            book.components[path.removesuffix("antora.yml")] = _described(book.root / path)
+        elif (text := book.text(path)) is not None:
+            book.scans[path] = scan(text)
+    edges = {path: list(_included(book, path)) for path in book.scans}
+    included: dict[str, list[tuple[str, bool]]] = {}
+    for path, found in edges.items():
+        for target, as_page in found:
+            included.setdefault(target, []).append((path, as_page))
+    masters = {path for path, found in edges.items() if _is_master(book.scans[path], found)}
+    for path in book.scans:
+        if _is_fragment(book, path, included.get(path), masters):
+            book.fragments[path] = next((by for by, _ in included.get(path, ()) if by != path), "")
+    for path, found in edges.items():
+        for target, as_page in found:
+            if not as_page or path not in masters:
+                continue
+            if book.is_page(path) and book.is_page(target) and target not in book.parents and target != path:
+                book.parents[target] = path
+                book.children.setdefault(path, []).append(target)
+    _break_loops(book)
+    return book
+
+
+def _break_loops(book: AsciidocBook) -> None:
+    for path in list(book.parents):
+        above, seen = path, {path}
+        while parent := book.parents.get(above):
+            if parent in seen:
+                book.children[book.parents[path]].remove(path)
+                del book.parents[path]
+                break
+            seen.add(parent)
+            above = parent
+
+
+def _paths(root: Path) -> Iterator[str]:
+    count = 0
+    for folder, folders, files in os.walk(root):
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "node_modules")
+        for name in sorted(files):
+            if name.endswith(ENDINGS) or name == "antora.yml":
+                count += 1
+                if count > _MAX_FILES:
+                    return
+                yield Path(folder, name).relative_to(root).as_posix()
+
+
+def _text(place: Path) -> str | None:
+    try:
+        if place.is_symlink() or place.stat().st_size > MAX_BYTES:
+            return None
+        return decode(place.read_bytes())
+    except (OSError, Unreadable, ValueError):
+        return None
+
+
+def _described(place: Path) -> dict[str, object]:
+    try:
+        found = yaml.safe_load(_text(place) or "")
+    except yaml.YAMLError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def scan(text: str) -> Scan:
+    """Headings, anchors, attributes and includes of a file, line by line."""
+    scanner = _Scanner([line.rstrip() for line in text.split("\n")])
+    for number in range(len(scanner.lines)):
+        scanner.line(number)
+    return scanner.found
+
+
+class _Scanner:
+    def __init__(self, lines: list[str]) -> None:
+        self.lines = lines
+        self.found = Scan()
+        self._verbatim = ""  # delimiter of the block that is not read
+        self._anchor = self._label = self._title = ""  # of the next block
+        self._begun = False
+        self._underline = -1
+
+    def line(self, number: int) -> None:
+        line = self.lines[number]
+        if self._verbatim:
+            self._verbatim = "" if line == self._verbatim else self._verbatim
+        elif number == self._underline or not line:
+            return
+        elif opened := _VERBATIM.fullmatch(line):
+            self._verbatim = "```" if opened[0].startswith("`") else opened[0]
+        elif not line.startswith("//") and not self._event(line) and not self._about(line):
+            self._content(number, line)
+
+    def _event(self, line: str) -> bool:
+        if entry := _ENTRY.fullmatch(line):
+            self.found.events.append(("entry", entry[1], entry[2] or ""))
+        elif include := _INCLUDE.fullmatch(line):
+            self.found.events.append(("include", include[1], include[2]))
+            self._begun = self._begun or not _sets_attributes(include[1])
+        return bool(entry or include)
+
+    def _about(self, line: str) -> bool:
+        """Anchor and title of the next block."""
+        if line.startswith("[") and line.endswith("]"):
+            if named := _ANCHOR.fullmatch(line):
+                self._anchor, self._label = named[1], named[2] or ""
+            elif named := _ID.fullmatch(line):
+                self._anchor = named[1] or named[2]
+            return True
+        if line.startswith(".") and line[1:2] not in ("", ".", " "):
+            self._title = line[1:]
+            return True
+        return False
+
+    def _content(self, number: int, line: str) -> None:
+        shown = self._label or self._title
+        if heading := _heading(self.lines, number):
+            self._underline = -1 if line.startswith("=") else number + 1
+            self.found.headings.append(Heading(self._label or heading[1], self._anchor, heading[0]))
+            self.found.level = self.found.level if self._begun else heading[0]
+        elif self._anchor and shown:
+            self.found.headings.append(Heading(shown, self._anchor))
+        self._begun = self._begun or not line.startswith(("ifdef::", "ifndef::", "endif::", "ifeval::"))
+        for one in _INLINE_ANCHOR.finditer(line) if "[[" in line or "anchor:" in line else ():
+            if shown := one[2] or one[4]:
+                self.found.headings.append(Heading(shown, one[1] or one[3]))
+        self._anchor = self._label = self._title = ""
+
+
+def _sets_attributes(target: str) -> bool:
+    name = PurePosixPath(target).name
+    return "attribute" in name or name.startswith("_") or "variables" in name
+
+
+def _heading(lines: list[str], number: int) -> tuple[int, str] | None:
+    line = lines[number]
+    if line.startswith("=") and (found := _HEADING.fullmatch(line)):
+        return len(found[1]), found[2]
+    below = lines[number + 1] if number + 1 < len(lines) else ""
+    if below and _UNDERLINE.fullmatch(below) and abs(len(below) - len(line)) <= 1 and re.search(r"\w", line):
+        return "=-~^+".index(below[0]) + 1, line
+    return None
+
+
+def _included(book: AsciidocBook, path: str) -> Iterator[tuple[str, bool]]:
+    """The files of the book that a file includes, and whether each may be a page there."""
+    attributes = Attributes()
+    steps = 0
+
+    def follow(one: str, files: tuple[str, ...]) -> Iterator[tuple[str, bool]]:
+        nonlocal steps
+        for kind, name, value in book.scans[one].events:
+            if kind == "entry":
+                attributes.put(name, value)
+                continue
+            steps += 1
+            target = resolve(attributes.filled(name), files[-1])
+            if steps > _MAX_STEPS or target not in book.scans or target in files or len(files) > 10:
+                continue
+            given = {key: one.strip() for key, one in attributes_of(value)}
+            offset = given.get("leveloffset", attributes.get("leveloffset", "0"))
+            level = book.scans[target].level
+            moved = level + (int(offset) if re.fullmatch(r"[+-]?\d", offset) else 0)
+            whole = not {"tag", "tags", "lines"} & given.keys()
+            if one == path:
+                yield target, bool(whole and level and moved <= _PAGE_LEVEL)
+            if not book.scans[target].level:
+                yield from follow(target, (*files, target))
+
+    yield from follow(path, (path,))
+
+
+def _is_master(scan_of: Scan, included: list[tuple[str, bool]]) -> bool:
+    """Whether a file is made of the chapters that it includes, more than of text of its own."""
+    chapters = sum(as_page for _, as_page in included)
+    own = sum(1 for heading in scan_of.headings[1:] if heading.level)
+    return chapters > 0 and own <= max(2, chapters)
+
+
+def _is_fragment(book: AsciidocBook, path: str, included: list[tuple[str, bool]] | None, masters: set[str]) -> bool:
+    parts = PurePosixPath(path).parts
+    if any(path.startswith(folder) for folder in book.components):
+        return "pages" not in parts[:-1] or parts[-1].startswith("_")
+    if any(part.startswith("_") for part in parts):
+        return True
+    if not included:
+        return False
+    if _FRAGMENT_FOLDERS & set(parts[:-1]):
+        return True
+    if book.scans[path].level == 1:  # a document of its own, even if another one includes it
+        return False
+    return not any(as_page and by in masters for by, as_page in included)

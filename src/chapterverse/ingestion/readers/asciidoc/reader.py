@@ -1,0 +1,362 @@
+"""AsciiDoc pages: from the tree of blocks to the parts of a page.
+
+Why there is a reader of our own and no library: docs/decisions/0026-asciidoc.md.
+"""
+
+import posixpath
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from chapterverse.ingestion.document import Document, Draft, Part, Unreadable
+from chapterverse.ingestion.inline import formula, plain
+from chapterverse.ingestion.readers.asciidoc import book as asciidoc_book
+from chapterverse.ingestion.readers.asciidoc.blocks import About, AsciidocBlock, Item, Parser, attributes_of
+from chapterverse.ingestion.readers.asciidoc.source import Attributes, resolve
+from chapterverse.ingestion.readers.asciidoc.table import TableCell, read_table
+from chapterverse.ingestion.readers.asciidoc.text import Inline
+from chapterverse.ingestion.readers.cleaning import Cell, clean_inline, decode
+from chapterverse.ingestion.readers.page_builder import PageBuilder
+from chapterverse.ingestion.readers.rawhtml import RawHtml
+
+_ALL_STEPS: Final = "attributes,quotes,macros"
+_SUBS = {"a": "attributes", "q": "quotes", "m": "macros", "normal": _ALL_STEPS, "n": _ALL_STEPS}
+_ITEM = re.compile(r"\s*+(?:- |\d{1,9}\. )?")
+_DASH = re.compile(r"\s?—\s?")
+_FORBIDDEN = re.compile(r"[^ \w.-]+")
+_MAX_CELL_DEPTH: Final = 3  # tables inside tables
+_PLACE = re.compile(
+    r"\[?\[\[([^\W\d][\w:.-]*+)(?:,[ \t]*+([^\[\]]{1,500}+))?\]\]\]?|\banchor:([\w:.-]{1,300}+)\[([^\]]{0,500}+)\]"
+)
+
+
+def read(document: Document) -> list[Draft]:
+    """The one page of an AsciiDoc file."""
+    text = decode(document.data)
+    try:
+        source = asciidoc_book.source_of(document)
+        before = Attributes(source.attributes)
+        lines = source.lines(text, document.path)
+        parser = Parser(Attributes(before))
+        blocks = parser.page(lines)
+        writer = _Writer(document, _header_attributes(before, lines), parser.title)
+        parts = writer.write(blocks)
+    except RecursionError as error:
+        raise Unreadable("nested too deeply") from error
+    return [Draft("", parts)]
+
+
+def _header_attributes(before: Attributes, lines: list[str]) -> Attributes:
+    """The attributes at the end of a page's header, from where the writer follows them again."""
+    parser = Parser(before)
+    parser.header(lines)
+    return before
+
+
+class _Writer:
+    def __init__(self, document: Document, attributes: Attributes, title: str) -> None:
+        self._document = document
+        self._attributes = attributes
+        self._title = title
+        self._to = PageBuilder()
+        self._say = Inline(attributes, self._reference, self._address)
+        self._anchors: dict[int, str] = {}  # id() of a heading → its anchor
+        self._known: dict[str, str] = {}  # anchor on this page → title
+        self._tables = 0
+
+    def write(self, blocks: list[AsciidocBlock]) -> tuple[Part, ...]:
+        given = Attributes(self._attributes)
+        self._collect(blocks)
+        self._attributes.clear()
+        self._attributes.update(given)
+        if self._title:
+            self._to.heading(self._heading_text(self._title), 1)
+        self._blocks(blocks)
+        return self._to.finish()
+
+    # Anchors and references
+
+    def _collect(self, blocks: list[AsciidocBlock]) -> None:
+        """Names the headings and remembers what references show, before any text is written."""
+        taken: set[str] = set()
+        for block in _all(blocks):
+            about = block.about
+            if block.kind == "entry":
+                self._attributes.entry(block.lines[0])
+            elif block.kind == "heading":
+                text = self._say.bare(block.lines[0])
+                anchor = about.id or self._generated(text, taken)
+                taken.add(anchor)
+                self._anchors[id(block)] = anchor
+                self._known.setdefault(anchor, about.label or text)
+            elif about.id:
+                self._known.setdefault(about.id, about.label or self._say.bare(about.title) or f"[{about.id}]")
+            for named in _named_places(block):
+                self._known.setdefault(named[1] or named[3], named[2] or named[4] or f"[{named[1] or named[3]}]")
+
+    def _generated(self, text: str, taken: set[str]) -> str:
+        return generated_anchor(text, self._attributes, taken)
+
+    def _reference(self, target: str) -> tuple[str, str]:
+        """Address and title of what a reference means."""
+        path, mark, anchor = target.partition("#")
+        if not mark and not path.endswith((".adoc", ".asciidoc", ".asc")) and ":" not in path and "$" not in path:
+            path, anchor = "", target
+        if not path or self._is_own(path):
+            if anchor in self._known:
+                return f"#{anchor}", self._known[anchor]
+            for known, title in self._known.items():  # by its title
+                if title == anchor:
+                    return f"#{known}", title
+        found = asciidoc_book.reference(self._document, path, anchor, self._attributes)
+        if found:
+            return found
+        if not path:
+            return "", f"[{anchor}]"
+        shown = anchor or path
+        return (self._address("link", target), shown) if path.endswith(".adoc") else ("", f"[{shown}]")
+
+    def _is_own(self, path: str) -> bool:
+        own = self._document.path
+        return resolve(path, own) in (own, own.rpartition(".")[0])
+
+    def _address(self, kind: str, target: str) -> str:
+        """A target as the page's links are resolved: images lie in the folder of images."""
+        if kind == "image":
+            if "://" in target or target.startswith(("data:", "/")):
+                return target
+            if antora := asciidoc_book.image_path(target, self._document.path):
+                return f"path:{antora}"
+            target = posixpath.join(self._attributes.get("imagesdir", ""), target)
+        if "://" in target or target.startswith(("#", "/", "mailto:")):
+            return target
+        path, mark, anchor = target.partition("#")
+        found = resolve(path, self._document.path) if path else self._document.path
+        return f"path:{found}{mark}{anchor}" if found else ""
+
+    # Blocks
+
+    def _blocks(self, blocks: list[AsciidocBlock]) -> None:
+        for block in blocks:
+            self._block(block)
+
+    def _block(self, block: AsciidocBlock) -> None:
+        match block.kind:
+            case "entry":
+                self._attributes.entry(block.lines[0])
+            case "heading":
+                if block.marker != "discrete" and self._tables == 0:
+                    self._to.close_all()
+                self._to.heading(self._heading_text(block.lines[0]), block.level, self._anchors.get(id(block), ""))
+            case "code" | "literal" | "image" | "list" | "terms" | "table" | "admonition" | "quote":
+                self._structured(block)
+            case "math":
+                self._caption(block.about)
+                self._to.paragraph(formula(" ".join(block.lines), block=True))
+            case "raw":
+                RawHtml(self._to).block("\n".join(block.lines))
+            case "paragraph":
+                self._caption(block.about)
+                self._to.paragraph(self._say("\n".join(block.lines)))
+            case _:
+                self._caption(block.about)
+                for inner in block.blocks if block.about.style == "tabs" else ():
+                    inner.about.style = "tabs"
+                self._blocks(block.blocks)
+
+    def _structured(self, block: AsciidocBlock) -> None:
+        match block.kind:
+            case "code" | "literal":
+                self._code(block)
+            case "image":
+                self._image(block)
+            case "list":
+                self._list(block)
+            case "terms":
+                self._terms(block)
+            case "table":
+                self._table(block)
+            case "admonition" | "quote":
+                self._framed(block)
+
+    def _heading_text(self, text: str) -> str:
+        return self._say.bare(text)
+
+    def _caption(self, about: About) -> None:
+        if about.title:
+            self._to.paragraph(self._say(about.title))
+
+    def _code(self, block: AsciidocBlock) -> None:
+        about = block.about
+        text = "\n".join(block.lines)
+        if steps := _steps(about.names.get("subs", "")):
+            text = self._say.attributes_and_quotes(text, steps)
+        if indent := about.names.get("indent", ""):
+            text = _reindented(text, indent)
+        self._to.code(text, self._language(block), caption=plain(self._say(about.title)))
+
+    def _language(self, block: AsciidocBlock) -> str:
+        about = block.about
+        if block.kind == "literal" or about.style not in ("source", ""):
+            return ""
+        given = about.place(1).strip() or about.names.get("language", "")
+        if not given and about.style == "source":
+            given = self._attributes.get("source-language", "")
+        return given if re.fullmatch(r"[\w+#.-]{1,40}", given) else ""
+
+    def _image(self, block: AsciidocBlock) -> None:
+        target, inside = block.lines
+        given = attributes_of(self._attributes.filled(inside))
+        names = {name: value for name, value in given if name}
+        alternative = given[0][1] if given and not given[0][0] else names.get("alt", "")
+        title = self._say(block.about.title or names.get("title", ""))
+        self._to.image(alternative, self._address("image", self._attributes.filled(target)), title)
+
+    def _list(self, block: AsciidocBlock) -> None:
+        self._caption(block.about)
+        ordered = block.marker[0] in ".1aAI<"
+        start = block.about.names.get("start", "")
+        self._to.open_list(ordered=ordered, start=int(start) if start.isdecimal() and len(start) < 6 else 1)
+        for item in block.items:
+            self._to.item()
+            self._to.paragraph(self._say(_unchecked("\n".join(item.text))))
+            self._blocks(item.blocks)
+        self._to.close_list()
+
+    def _terms(self, block: AsciidocBlock) -> None:
+        """Terms and what explains them are fields; the tabs of a group are named in a line of their own."""
+        self._caption(block.about)
+        for item in block.items:
+            if block.about.style == "tabs":
+                self._to.paragraph(", ".join(self._say(term) for term in item.terms) + ":")
+                self._inside(item)
+                continue
+            self._to.open_field(", ".join(self._say(term) for term in item.terms))
+            self._inside(item)
+            self._to.close_field()
+
+    def _inside(self, item: Item) -> None:
+        self._to.paragraph(self._say("\n".join(item.text)))
+        self._blocks(item.blocks)
+
+    def _framed(self, block: AsciidocBlock) -> None:
+        about = block.about
+        if block.kind == "admonition":
+            self._to.open_admonition(self._say(about.title) or block.marker.capitalize(), kind=block.marker.lower())
+        else:
+            self._to.open_quote()
+            self._caption(about)
+        if block.marker == "verse":
+            self._to.paragraph(self._say("\n".join(block.lines)))
+        self._blocks(block.blocks)
+        if block.kind == "admonition":
+            self._to.close_admonition()
+            return
+        if by := ", ".join(filter(None, (about.place(1), about.place(2)))):
+            self._to.paragraph(f"— {self._say(by)}")
+        self._to.close_quote()
+
+    def _table(self, block: AsciidocBlock) -> None:
+        table = read_table(block.lines, block.about, block.marker)
+        rows = [
+            [Cell(self._cell(cell, head=number < table.heads), cell.rows, cell.columns) for cell in row]
+            for number, row in enumerate(table.rows)
+        ]
+        self._to.table(rows, table.heads, self._say(block.about.title))
+
+    def _cell(self, cell: TableCell, head: bool) -> str:
+        if cell.style == "l" and not head:
+            return f"`{clean_inline(cell.text)}`" if cell.text.strip() and "`" not in cell.text else cell.text
+        if cell.style == "a" and not head and self._tables < _MAX_CELL_DEPTH:
+            return self._nested(cell.text)
+        text = self._say(cell.text.strip())
+        if cell.style == "m" and not head and text.strip() and "`" not in text:
+            return f"`{text.strip()}`"
+        return text
+
+    def _nested(self, text: str) -> str:
+        """The blocks of a cell, in one line."""
+        parser = Parser(Attributes(self._attributes))
+        outside, self._to = self._to, PageBuilder()
+        self._tables += 1
+        self._blocks(parser.cell(text))
+        parts, self._to = self._to.finish(), outside
+        self._tables -= 1
+        return " ".join(_in_line(part) for part in parts)
+
+
+def generated_anchor(text: str, attributes: Attributes, taken: set[str]) -> str:
+    """The anchor that Asciidoctor makes of a heading's text."""
+    if "sectids" not in attributes:
+        return ""
+    prefix, separator = attributes.get("idprefix", "_"), attributes.get("idseparator", "_")[:1]
+    name = _FORBIDDEN.sub("", _DASH.sub("", text).lower())
+    if separator:
+        name = re.sub(rf"[ .{re.escape(separator)}-]+", lambda _: separator, name).rstrip(separator)
+        if not prefix:
+            name = name.lstrip(separator)
+    else:
+        name = name.replace(" ", "")
+    anchor = first = f"{prefix}{name}"
+    if separator and prefix and first.startswith(separator * 2) and prefix == separator:
+        anchor = first = separator + first.lstrip(separator)
+    number = 2
+    while anchor in taken:
+        anchor = f"{first}{separator}{number}"
+        number += 1
+    return anchor
+
+
+def _all(blocks: list[AsciidocBlock]) -> list[AsciidocBlock]:
+    """The blocks with those inside them, in the order of the page."""
+    found: list[AsciidocBlock] = []
+    for block in blocks:
+        found.append(block)
+        found += _all(block.blocks)
+        for item in block.items:
+            found += _all(item.blocks)
+    return found
+
+
+def _named_places(block: AsciidocBlock) -> Iterator[re.Match[str]]:
+    """Anchors inside the text of a block."""
+    if block.kind in ("code", "literal", "raw", "entry"):
+        return
+    for line in (*block.lines, *(line for item in block.items for line in (*item.terms, *item.text))):
+        if "[[" in line or "anchor:" in line:
+            yield from _PLACE.finditer(line)
+
+
+def _in_line(part: Part) -> str:
+    if part.kind == "code":
+        return f"`{part.text}`" if "`" not in part.text else part.text
+    if part.kind == "table":
+        return " ".join(re.sub(r"(?<!\\)\||(?<=\|) --- (?=\|)", " ", part.text).split())
+    return (
+        " ".join(_ITEM.sub("", line, count=1) for line in part.text.split("\n")) if part.kind == "list" else part.text
+    )
+
+
+def _steps(given: str) -> frozenset[str]:
+    """Which steps `subs` adds to code."""
+    steps: set[str] = set()
+    for one in re.split(r"[,\s]+", given.replace('"', "")):
+        name = one.strip("+-")
+        if one.startswith("-"):
+            steps.discard(name)
+        else:
+            steps.update(_SUBS.get(name, name).split(","))
+    return frozenset(steps & {"attributes", "quotes", "macros"})
+
+
+def _reindented(text: str, indent: str) -> str:
+    lines = text.split("\n")
+    own = min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0)
+    wanted = " " * min(int(indent), 40) if indent.isdecimal() else ""
+    return "\n".join(f"{wanted}{line[own:]}" if line.strip() else "" for line in lines)
+
+
+def _unchecked(text: str) -> str:
+    """An item of a check list: a box that is ticked or not."""
+    found = re.match(r"\[([ *x])\] +", text)
+    return f"{'☐' if found[1] == ' ' else '☑'} {text[found.end() :]}" if found else text

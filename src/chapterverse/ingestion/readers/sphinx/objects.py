@@ -1,0 +1,128 @@
+"""What the pages of a Sphinx project describe (functions, options, directives and the like): names and anchors."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from chapterverse.ingestion.readers.sphinx import c_names
+
+OBJECT: Final = re.compile(
+    r"(?:(?:py|c|cpp|js|rst|std):)?(?:function|class|method|classmethod|staticmethod|attribute|property|exception|data|"
+    r"decorator|decoratormethod|module|type|member|macro|struct|union|enum|enum-class|enum-struct|enumerator|var|concept|"
+    r"directive|directive:option|role|confval|option|cmdoption|envvar|event|describe|object)"
+)
+NAMESPACE: Final = re.compile(r"(c|cpp):namespace(-push|-pop)?")
+KINDS: Final = ("object", "confval", "envvar", "event", "directive", "role", "option")
+C_DOMAINS: Final = ("c", "cpp")
+_DOMAIN = re.compile(r"^(py|c|cpp|js|rst|std):")
+_UNSAFE_ID = re.compile(r"[^a-zA-Z0-9._]+")
+
+
+def object_name(name: str) -> str:
+    """A described object as references name it: no arguments, no sign in front."""
+    return name.strip().lstrip("~!.").partition("(")[0].strip().rstrip(":")
+
+
+def object_names(target: str) -> tuple[str, ...]:
+    """How the object that a role means may be called: as it is, without its program, without its package."""
+    last = target.rsplit(maxsplit=1)[-1] if target.split() else ""
+    return tuple(dict.fromkeys(filter(None, (target, object_name(target), object_name(last), last))))
+
+
+def sphinx_id(kind: str, name: str) -> str:
+    """An anchor as Sphinx makes it for an object: letters keep their case."""
+    return _UNSAFE_ID.sub("-", " ".join(f"{kind}-{name}".split())).strip("-")
+
+
+class Objects:
+    """Finds out what the objects of one file are called, directive by directive."""
+
+    def __init__(self, found: dict[str, str]) -> None:
+        """Into `found` goes the anchor of each object, by its kind and name."""
+        self._found = found
+        self._classes: list[tuple[int, str]] = []  # indent and name of what is described around this place
+        self._scopes: list[tuple[int, str]] = []  # the same of C and C++
+        self._namespaces: list[str] = []  # of C and C++
+        self._whole: set[str] = set()  # keys of C and C++ that are no shorter form of another name
+        self.module = ""
+        self.program = ""
+
+    def enter(self, directive: str, name: str) -> None:
+        """A namespace of C or C++ begins or ends."""
+        found = NAMESPACE.fullmatch(directive)
+        separator = "::" if found and found[1] == "cpp" else "."
+        if directive.endswith("-pop"):
+            self._namespaces = self._namespaces[:-1]
+        elif directive.endswith("-push"):
+            self._namespaces.append(separator.join([*self._namespaces[-1:], name]))
+        else:
+            self._namespaces = [] if name in ("NULL", "0", "nullptr") else [name]
+
+    def describe(self, directive: str, signatures: Sequence[str], indent: int) -> None:
+        """A directive with its signatures."""
+        kind, domain = _DOMAIN.sub("", directive), (_DOMAIN.match(directive) or ("", ""))[1]
+        if kind == "module":
+            self.module = signatures[0]
+        for around in (self._classes, self._scopes):
+            while around and around[-1][0] >= indent:
+                around.pop()
+        if domain in C_DOMAINS:
+            self._of_c(domain, signatures, indent)
+            return
+        for signature in signatures:
+            self._describe(kind, signature, indent)
+
+    def _describe(self, kind: str, signature: str, indent: int) -> None:
+        name = object_name(signature)
+        if kind in ("option", "cmdoption"):
+            self._option(signature)
+        elif kind == "directive:option" and self._classes:
+            name = name.strip(":").partition(":")[0]
+            self._put("directive", f"{self._classes[-1][1]}:{name}", f"directive-option-{self._classes[-1][1]}-{name}")
+        elif kind in ("directive", "role"):
+            name = name.removeprefix("..").partition("::")[0].strip().strip(":").partition(" ")[0]
+            self._put(kind, name, f"{kind}-{name}")
+            if not self._classes or self._classes[-1][0] < indent:  # options belong to the first name
+                self._classes.append((indent, name))
+        elif kind in KINDS:
+            self._put(kind, name.partition(" ")[0], f"{kind}-{name.partition(' ')[0]}")
+        else:
+            self._of_language(kind, name, indent)
+
+    def _option(self, signature: str) -> None:
+        """A command line option with its other spellings, which all have the anchor of the first."""
+        names = [re.split(r"[ =\[]", option.strip(), maxsplit=1)[0] for option in signature.split(", ")]
+        anchor = f"cmdoption-{self.program}-{names[0]}" if self.program else f"cmdoption-{names[0]}"
+        for name in filter(None, names):
+            self._put("option", f"{self.program} {name}".strip(), anchor)
+            self._put("option", name, anchor)
+
+    def _of_language(self, kind: str, name: str, indent: int) -> None:
+        """A function, class or the like of a programming language."""
+        bare = name.rsplit(maxsplit=1)[-1].lstrip("*&") if name.split() else ""
+        inside = f"{self._classes[-1][1]}." if self._classes else f"{self.module}." if self.module else ""
+        full = bare if bare.startswith(inside) or kind == "module" else f"{inside}{bare}"
+        if kind in ("class", "exception", "struct", "union", "enum"):
+            self._classes.append((indent, full))
+        anchor = f"module-{full}" if kind == "module" else full
+        for known in (full, ".".join(full.split(".")[-2:]), bare):
+            self._found.setdefault(f"object:{known}", anchor)
+
+    def _of_c(self, domain: str, signatures: Sequence[str], indent: int) -> None:
+        """An object of C or C++: what is described inside of it is one of its members."""
+        scope = self._scopes[-1][1] if self._scopes else "".join(self._namespaces[-1:])
+        described = [c_names.described(domain, signature, scope) for signature in signatures]
+        for names, anchor in described:
+            for name in names[:1]:
+                key = f"{domain}:{name}"
+                if key not in self._whole:  # of several with the same name the first
+                    self._found[key] = anchor
+                self._whole.add(key)
+            for name in names[1:]:
+                self._found.setdefault(f"{domain}:{name}", anchor)
+        if described[0][0]:
+            self._scopes.append((indent, described[0][0][0]))
+
+    def _put(self, kind: str, name: str, anchor: str) -> None:
+        if name:
+            self._found.setdefault(f"{kind}:{name}", sphinx_id("", anchor))

@@ -1,0 +1,219 @@
+"""The way through a website: which page next, how many at once, when to stop.
+
+Keeps the frontier, skips duplicates, limits simultaneous requests, and decides whether all pages were seen.
+"""
+
+import asyncio
+import re
+from collections import deque
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from chapterverse.book import PageRecord
+from chapterverse.ingestion.document import Document, Failed, Fetched, Format, Skipped, Unchanged, Unreadable
+from chapterverse.ingestion.formats import format_of_answer
+from chapterverse.ingestion.options import SourceOptions
+from chapterverse.ingestion.readers.html import canonical, links
+from chapterverse.ingestion.sources.addresses import Site, identity, normalise
+from chapterverse.ingestion.sources.fetching import FORBIDDEN, Fetcher, Refused, Reply, Unavailable
+from chapterverse.ingestion.sources.network import RefusedAddress
+
+_GONE = (404, 410)
+_PATIENCE = 200  # what failures in a row may cost before the crawl gives up; any success restores it
+_SLOW_FAILURE = 10  # cost of one that took retries or a timeout; a plain 404 costs 1
+_NOT_PAGES = re.compile(  # links that are not worth a request
+    r"\.(png|jpe?g|gif|svg|webp|ico|css|m?js|json|xml|zip|t?gz|bz2|xz|7z|rar|exe|dmg|deb|whl|jar|iso|mp[34]|webm|mov"
+    r"|avi|wav|ogg|woff2?|ttf|eot|docx?|pptx?|xlsx?|csv)$",
+    re.IGNORECASE,
+)
+_NAMES_ENCODING = re.compile(rb"charset|encoding\s*=", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Visit:
+    """What came of one address."""
+
+    asked: str
+    outcome: Fetched | None  # none: a page of before that is gone
+    links: tuple[str, ...] = ()
+    original: str = ""  # the page this one says it is a copy of
+    cost: int = 0  # of a failure
+
+
+class Crawl:
+    """One run through a site. `complete` is meaningful once `run` has ended."""
+
+    def __init__(
+        self, fetcher: Fetcher, site: Site, source: str, options: SourceOptions, known: Mapping[str, PageRecord]
+    ) -> None:
+        self._fetcher = fetcher
+        self._site = site
+        self._source = source
+        self._options = options
+        self._known = known
+        self._follow = False
+        self._frontier: deque[str] = deque()
+        self._seen: set[str] = set()  # identities of addresses that were ever in the frontier
+        self._published: set[str] = set()  # identities of pages that were handed out
+        self._started = self._had = self._missed = 0
+        self._patience = _PATIENCE
+        self._blind = False  # pages may exist that were not seen
+
+    @property
+    def complete(self) -> bool:
+        """Whether a page of before that was not seen now is really gone. A run in which more pages failed than
+        were had proves nothing."""
+        return not self._blind and self._had >= self._missed
+
+    async def run(self, first: Reply | None, listed: Sequence[str]) -> AsyncGenerator[Fetched, None]:
+        """Every page that is listed, or, without a list, that can be reached from the first one."""
+        self._follow = not listed
+        if first is not None:
+            self._seen.add(identity(first.url))
+            self._started += 1
+            for outcome in self._settle(await self._understand(first.url, first)):
+                yield outcome
+        for skipped in self._add(listed):
+            yield skipped
+        running: set[asyncio.Task[_Visit]] = set()
+        try:
+            while self._start(running):
+                done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    for outcome in self._settle(task.result()):
+                        yield outcome
+        finally:
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+        if self._frontier:
+            self._blind = True
+            yield self._rest()
+
+    def _start(self, running: set[asyncio.Task[_Visit]]) -> bool:
+        """Fill up what runs at once, while there is patience; whether there is anything to wait for."""
+        room = min(self._options.concurrency - len(running), self._options.max_pages - self._started)
+        for _ in range(min(room, len(self._frontier)) if self._patience > 0 else 0):
+            running.add(asyncio.create_task(self._visit(self._frontier.popleft())))
+            self._started += 1
+        return bool(running)
+
+    def _rest(self) -> Fetched:
+        """One row for all that was left unread, on the first of them."""
+        left = f"{len(self._frontier):,} pages were not read"
+        if self._patience <= 0:
+            return Failed(self._frontier[0], f"the site fails too often, stopped; {left}")
+        return Skipped(self._frontier[0], f"limit of {self._options.max_pages:,} pages reached; {left}")
+
+    async def _visit(self, url: str) -> _Visit:
+        try:
+            reply = await self._fetcher.get_page(url, None if self._follow else self._conditions)
+        except (Refused, RefusedAddress) as refusal:
+            return _Visit(url, Skipped(url, str(refusal)))
+        except Unavailable as failure:
+            gone = failure.status in _GONE
+            self._blind = self._blind or (self._follow and not gone)  # its links stay unseen
+            return _Visit(
+                url,
+                None if gone and url in self._known else Failed(url, str(failure)),
+                cost=_SLOW_FAILURE if failure.status in (0, 429) or failure.status >= 500 else 1,
+            )
+        return await self._understand(url, reply)
+
+    def _conditions(self, url: str) -> dict[str, str]:
+        """Headers that ask for a page only if it changed. Not used where links must be followed: a page that has
+        not changed is sent without its links."""
+        record = self._known.get(url)
+        headers = {"If-None-Match": record.etag, "If-Modified-Since": record.last_modified} if record else {}
+        return {name: value for name, value in headers.items() if value}
+
+    async def _understand(self, asked: str, reply: Reply) -> _Visit:
+        if not self._site.covers(reply.url):
+            return _Visit(asked, Skipped(asked, f"redirects out of the part that is read: {reply.url}"))
+        if reply.unchanged:
+            return _Visit(asked, Unchanged(reply.url))
+        form = format_of_answer(reply.url, reply.content_type)
+        assert form is not None  # or it would not have been admitted
+        document = Document(
+            url=reply.url,
+            path=self._site.path_of(reply.url),
+            source=self._source,
+            format=form,
+            data=_in_utf8(reply, form),
+            module=self._options.module,
+            etag=reply.etag,
+            last_modified=reply.last_modified,
+        )
+        outcome = document if self._options.wants(document.path) else Skipped(reply.url, "excluded")
+        if form != "html":
+            return _Visit(asked, outcome)
+        try:
+            original = await asyncio.to_thread(canonical, document)
+            looks = self._follow or self._fetcher.restricted
+            onward = await asyncio.to_thread(links, document) if looks else []
+        except Unreadable:  # its reader will say so; here it only has no links
+            self._blind = self._blind or self._follow
+            return _Visit(asked, outcome)
+        return _Visit(asked, outcome, tuple(onward), normalise(original, page=reply.url))
+
+    def _settle(self, visit: _Visit) -> Iterator[Fetched]:
+        """What a visit means for the ledger and for the way on."""
+        if visit.cost:
+            self._missed += 1
+            self._patience -= visit.cost
+        outcome = visit.outcome
+        if isinstance(outcome, Document | Unchanged):
+            self._had += 1
+            self._patience = _PATIENCE
+            twin = self._twin(outcome.url, visit.original)
+            self._published.add(identity(outcome.url))
+            if twin:
+                outcome = Skipped(visit.asked, f"same page as {twin}")
+        if outcome is not None:
+            yield outcome
+        linked = [link for link in visit.links if not _NOT_PAGES.search(link)]
+        yield from self._add(linked) if self._follow else self._forbidden(linked)
+
+    def _twin(self, url: str, original: str) -> str:
+        """Another address under which this page is already read. A copy of the site's root is not believed: whole
+        sites say that of all their pages by mistake."""
+        if identity(url) in self._published:
+            return url
+        name = identity(original)
+        if name in self._seen and name != identity(url) and name != identity(f"{self._site.origin}{self._site.scope}"):
+            return original
+        return ""
+
+    def _forbidden(self, urls: Iterable[str]) -> Iterator[Fetched]:
+        """Rows for linked pages that no list names because the site forbids them: a reader may look for them."""
+        for url in filter(None, map(self._site.place, urls)):
+            if identity(url) not in self._seen and self._fetcher.forbids(url):
+                self._seen.add(identity(url))
+                yield Skipped(url, FORBIDDEN)
+
+    def _add(self, urls: Iterable[str]) -> list[Fetched]:
+        """Put new pages into the frontier; rows for those the patterns leave out."""
+        excluded: list[Fetched] = []
+        for url in filter(None, map(self._site.place, urls)):
+            if identity(url) in self._seen:
+                continue
+            if len(self._seen) >= 10 * self._options.max_pages:  # links beyond any use, made by a program
+                self._blind = True
+                break
+            self._seen.add(identity(url))
+            if self._options.wants(self._site.path_of(url)):
+                self._frontier.append(url)
+            else:
+                excluded.append(Skipped(url, "excluded"))
+        return excluded
+
+
+def _in_utf8(reply: Reply, form: Format) -> bytes:
+    """Text in UTF-8 where only the server knows that it is not. A page that names its own encoding is believed
+    before its server, whose word is often a default for all files."""
+    if form in ("pdf", "epub") or (form == "html" and _NAMES_ENCODING.search(reply.data, 0, 2048)):
+        return reply.data
+    try:
+        return reply.data.decode(reply.charset or "utf-8").encode()
+    except (LookupError, UnicodeError):
+        return reply.data

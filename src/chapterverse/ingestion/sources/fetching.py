@@ -1,0 +1,219 @@
+"""One request to a website, done politely: its turn, its robots rules, its redirects, its retries, its limits.
+
+Translates everything that httpx2 raises.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+import httpx2
+from protego import Protego
+
+from chapterverse.ingestion.formats import format_of_answer
+from chapterverse.ingestion.options import SourceOptions, too_large
+from chapterverse.ingestion.sources.addresses import Site, normalise
+
+_RETRIES = 2
+_MAX_REDIRECTS = 5
+_MAX_WAIT = 30.0  # seconds; a server that asks for more is not waited for
+_REDIRECTS = (301, 302, 303, 307, 308)
+
+
+FORBIDDEN = "robots.txt"  # why a page is left out that the site forbids
+
+
+class Refused(Exception):
+    """Not to be read, on purpose; the message is the ledger's reason."""
+
+
+class Unavailable(Exception):
+    """Could not be had. `status` is the HTTP status, 0 without an answer; `tried` how often it was asked for."""
+
+    def __init__(self, why: str, *, status: int = 0, tried: int = 1) -> None:
+        super().__init__(why)
+        self.status = status
+        self.tried = tried
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer that can be used: a page, or word that it has not changed (304)."""
+
+    url: str  # where the redirects ended
+    unchanged: bool = False
+    content_type: str = ""  # lower case, without parameters
+    charset: str = ""
+    data: bytes = b""
+    etag: str = ""
+    last_modified: str = ""
+
+
+Admit = Callable[[str, str], int]  # address and content type → the most bytes to read, or raises Refused
+Conditions = Callable[[str], Mapping[str, str]]  # address → headers that ask for it only if it changed
+
+
+class Fetcher:
+    """Gets addresses of one site, each when it is its turn."""
+
+    def __init__(self, client: httpx2.AsyncClient, site: Site, options: SourceOptions) -> None:
+        self._client = client
+        self._site = site
+        self._options = options
+        self._pace = _Pace(options.delay)
+        self._rules: Protego | None = None
+        self._agent = options.user_agent.partition("/")[0]
+
+    def obey(self, rules: Protego) -> None:
+        """Hold to a site's robots.txt from here on."""
+        self._rules = rules
+        self._pace.delay = max(self._pace.delay, min(rules.crawl_delay(self._agent) or 0.0, _MAX_WAIT))
+
+    @property
+    def restricted(self) -> bool:
+        """Whether the site has a robots.txt."""
+        return self._rules is not None
+
+    def forbids(self, url: str) -> bool:
+        """Whether the site's robots.txt forbids an address."""
+        return self._rules is not None and not self._rules.can_fetch(url, self._agent)
+
+    async def get(self, url: str, limit: int) -> Reply:
+        """A file of the site, no larger than the limit. Raises Refused, Unavailable or RefusedAddress."""
+        return await self._go(url, lambda *_: limit, lambda _: {})
+
+    async def get_page(self, url: str, conditions: Conditions | None = None) -> Reply:
+        """A page in a format that can be read, as large as its format may be. Raises like `get`."""
+        return await self._go(url, self._admit, conditions or (lambda _: {}))
+
+    def _admit(self, url: str, content_type: str) -> int:
+        form = format_of_answer(url, content_type)
+        if form is None:
+            raise Refused(f"not a page: {content_type or 'no content type'}")
+        return self._options.limit(form)
+
+    async def _go(self, url: str, admit: Admit, conditions: Conditions) -> Reply:
+        """What is at an address after at most five redirects, none of which leaves the site."""
+        for _ in range(_MAX_REDIRECTS + 1):
+            if self.forbids(url):
+                raise Refused(FORBIDDEN)
+            answer = await self._persist(url, conditions(url), admit)
+            if isinstance(answer, Reply):
+                return answer
+            target = normalise(answer, page=url)
+            if not target or not self._site.owns(target):
+                raise Refused(f"redirects to another site: {answer}")
+            url = target
+        raise Unavailable(f"more than {_MAX_REDIRECTS} redirects", status=300)
+
+    async def _persist(self, url: str, headers: Mapping[str, str], admit: Admit) -> Reply | str:
+        """One address, asked for again when that may help. A redirect is its target, unresolved."""
+        for tried in range(1, _RETRIES + 2):
+            await self._pace.turn()
+            try:
+                async with asyncio.timeout(self._options.page_timeout):
+                    return await self._ask(url, headers, admit)
+            except _Busy as busy:
+                why, status, wait = f"HTTP {busy.status}", busy.status, busy.wait
+            except (TimeoutError, httpx2.TransportError) as error:
+                why, status, wait = _reason(error), 0, 0.0
+            except (httpx2.InvalidURL, httpx2.DecodingError) as error:
+                raise Unavailable(f"broken answer: {error}") from error
+            if tried > _RETRIES:
+                raise Unavailable(why, status=status, tried=tried)
+            if wait > _MAX_WAIT:
+                raise Unavailable(f"{why}, asks to wait {wait:.0f} s", status=status, tried=tried)
+            if wait:
+                self._pace.pause(wait)  # it is the site that is busy, not the page
+            else:
+                jitter = random.uniform(0.5, 1.0)  # noqa: S311 (spreads retries; nothing secret)
+                await asyncio.sleep(self._options.retry_delay * 2 ** (tried - 1) * jitter)
+        raise AssertionError("unreachable")
+
+    async def _ask(self, url: str, headers: Mapping[str, str], admit: Admit) -> Reply | str:
+        async with self._client.stream("GET", url, headers=headers) as response:
+            status = response.status_code
+            if status == 304:
+                return Reply(url, unchanged=True)
+            if status in _REDIRECTS and "location" in response.headers:
+                return response.headers["location"]
+            if status == 429 or status >= 500:
+                raise _Busy(status, _wait(response.headers.get("retry-after", "")))
+            if status != 200:
+                raise Unavailable(f"HTTP {status}", status=status)
+            content_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+            data = await _body(response, admit(url, content_type))
+            return Reply(
+                url=url,
+                content_type=content_type,
+                charset=response.charset_encoding or "",
+                data=data,
+                etag=response.headers.get("etag", ""),
+                last_modified=response.headers.get("last-modified", ""),
+            )
+
+
+class _Busy(Exception):
+    """The server cannot answer now."""
+
+    def __init__(self, status: int, wait: float) -> None:
+        super().__init__(status)
+        self.status = status
+        self.wait = wait
+
+
+class _Pace:
+    """Turns: requests to the site start at least `delay` seconds apart."""
+
+    def __init__(self, delay: float) -> None:
+        self.delay = delay
+        self._next = 0.0
+
+    async def turn(self) -> None:
+        now = asyncio.get_running_loop().time()
+        mine = max(now, self._next)
+        self._next = mine + self.delay
+        await asyncio.sleep(mine - now)
+
+    def pause(self, seconds: float) -> None:
+        self._next = max(self._next, asyncio.get_running_loop().time() + seconds)
+
+
+async def _body(response: httpx2.Response, limit: int) -> bytes:
+    """The body, unpacked. What counts is the size after unpacking, so that a small bomb stops at the limit too."""
+    declared = response.headers.get("content-length", "")
+    if declared.isdecimal() and int(declared) > limit:
+        raise Refused(too_large(int(declared), limit))
+    data = bytearray()
+    async with aclosing(response.aiter_bytes()) as pieces:
+        async for piece in pieces:
+            data += piece
+            if len(data) > limit:
+                raise Refused(too_large(0, limit))
+    return bytes(data)
+
+
+def _wait(retry_after: str) -> float:
+    """Seconds a server asks to wait: a number or a date."""
+    if retry_after.strip().isdecimal():
+        return float(retry_after)
+    try:
+        until = parsedate_to_datetime(retry_after)
+    except ValueError:
+        return 0.0
+    if until.tzinfo is None:
+        until = until.replace(tzinfo=UTC)
+    return max(0.0, (until - datetime.now(UTC)).total_seconds())
+
+
+def _reason(error: Exception) -> str:
+    """A transport's failure in words for people."""
+    if isinstance(error, TimeoutError | httpx2.TimeoutException):
+        return "timed out"
+    if isinstance(error, httpx2.ConnectError):
+        return f"cannot connect: {error}" if str(error) else "cannot connect"
+    return f"connection broke off: {error}" if str(error) else "connection broke off"

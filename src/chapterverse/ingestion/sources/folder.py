@@ -1,0 +1,285 @@
+"""A folder or a single file as a source of pages.
+
+Decides which files are left out, their addresses and their order. Symbolic links that lead out of the folder are not
+followed.
+"""
+
+import asyncio
+import hashlib
+import os
+import re
+import stat
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+from chapterverse.book import PageRecord
+from chapterverse.errors import IngestionError
+from chapterverse.ingestion import links
+from chapterverse.ingestion.document import Document, Failed, Fetched, Skipped, Tree
+from chapterverse.ingestion.formats import format_of_file, readable_extensions
+from chapterverse.ingestion.generators import anchors_of, lay_out
+from chapterverse.ingestion.images import find_image
+from chapterverse.ingestion.inline import remove_private
+from chapterverse.ingestion.navigation import NavigationEntry, entries
+from chapterverse.ingestion.options import SourceOptions, too_large
+from chapterverse.ingestion.ordering import number_of
+from chapterverse.ingestion.readers import frontmatter
+from chapterverse.ingestion.readers.asciidoc import book as asciidoc_book
+from chapterverse.ingestion.readers.cleaning import clean_inline
+from chapterverse.ingestion.readers.sphinx import project as sphinx_project
+from chapterverse.ingestion.sources.addresses import normalise
+
+_NO_PAGES = frozenset(("node_modules", "__pycache__", "_build", "_static", "_templates"))
+_CATEGORY = ("_category_.json", "_category_.yml", "_category_.yaml")  # Docusaurus: about a folder
+_SECTION = "_index.md"  # Hugo: a page that stands for its folder
+_MAX_CHAPTERS = 8  # names of parts and chapters above a page
+_MAX_LABEL = 120  # characters of such a name
+_FRONT_MATTER = 200_000  # characters of a file in which its front matter ends
+_INCLUDES = re.compile(rb"--8<--|\{\{#|\{[*!]|^<<<|@include|include|^import |readfile|code_sample", re.MULTILINE)
+
+
+class Folder:
+    """The files below a folder in a fixed order, or one file."""
+
+    def __init__(self, place: Path, options: SourceOptions) -> None:
+        self._options = options
+        self._base = normalise(options.base_url).rstrip("/")
+        if options.base_url and not self._base:
+            raise IngestionError(f"not the address of a website: {options.base_url}")
+        self._file = "" if place.is_dir() else place.name
+        self._layout = lay_out(place.parent if self._file else place, options.generator)
+        self._folders: dict[PurePosixPath, _About] = {}
+        self._surroundings = ""
+        self._entries: dict[str, NavigationEntry] = {}  # of the navigation, by path
+        self._places: dict[str, int] = {}  # of pages in it
+        self.complete = False
+        self.expected: int | None = None
+        if self._file:
+            form = format_of_file(self._file)
+            if form is None:
+                raise IngestionError(
+                    f"{place} is of a kind that cannot be read; readable are {' '.join(readable_extensions())}"
+                )
+            self._root = place.parent
+            self._tree = self._plant(place.parent)
+            self.key = links.page_address(self._tree, self._file)
+            self.description = f"file {place}"
+        else:
+            self._root = self._layout.root
+            self._tree = self._plant(place)
+            self.key = self._base or self._layout.name
+            self.description = f"folder {place} ({self._layout.generator})"
+            if not any(isinstance(found, str) for found in self._walk()):
+                raise IngestionError(
+                    f"no file that can be read in {place}; readable are {' '.join(readable_extensions())}"
+                )
+
+    async def documents(self, known: Mapping[str, PageRecord]) -> AsyncGenerator[Fetched, None]:
+        """Every file, files before folders, each by name. `known` is not needed: files are cheap to read."""
+        self.complete = False
+        self._surroundings = ""
+        links.forget()
+        sphinx_project.read_project.cache_clear()
+        asciidoc_book.forget()
+        found: list[str | Skipped | Failed] = [self._file]
+        if not self._file:
+            found = await asyncio.to_thread(lambda: list(self._walk()))
+            self._entries = await asyncio.to_thread(entries, self._root, self._layout.generator)
+            self._places = {path: place for place, path in enumerate(self._entries)}
+        self.expected = len(found)
+        taken: dict[str, str] = {}  # address → path
+        blind = False
+        for place in found:
+            if not isinstance(place, str):
+                blind = blind or isinstance(place, Failed)
+                yield place
+            elif len(taken) >= self._options.max_pages:
+                left = sum(isinstance(other, str) for other in found) - len(taken)
+                yield Skipped(self._name(place), f"limit of {len(taken):,} pages reached; {left:,} files were not read")
+                return
+            else:
+                outcome = await asyncio.to_thread(self._read, place)
+                twin = taken.setdefault(outcome.url, place)
+                yield outcome if twin == place else Skipped(self._name(place), f"same address as {twin}")
+        self.complete = not blind
+
+    def image(self, address: str) -> Path | None:
+        """The file of an image of this folder."""
+        return find_image(self._tree, address)
+
+    def _walk(self) -> Iterator[str | Skipped | Failed]:
+        """Paths of all files in a known format, and rows for what cannot be walked."""
+        broken: list[OSError] = []
+        for folder, folders, files in os.walk(self._root, onerror=broken.append):
+            here = Path(folder)
+            yield from self._linked(here, folders)
+            folders[:] = sorted(name for name in folders if not self._ignores(here / name))
+            for name in sorted(files):
+                if format_of_file(name) and not name.startswith("."):
+                    yield (here / name).relative_to(self._root).as_posix()
+        for error in broken:
+            path = Path(error.filename).relative_to(self._root).as_posix()
+            yield Failed(self._name(path), f"cannot be opened: {error.strerror}")
+
+    def _linked(self, here: Path, folders: list[str]) -> Iterator[Skipped]:
+        for name in sorted(folders):
+            if (here / name).is_symlink() and not self._ignores(here / name):
+                path = (here / name).relative_to(self._root).as_posix()
+                yield Skipped(self._name(path), "a link to a folder")
+
+    def _ignores(self, folder: Path) -> bool:
+        return folder.name.startswith(".") or folder.name in _NO_PAGES or self._layout.is_output(folder)
+
+    def _read(self, path: str) -> Document | Skipped | Failed:
+        """One file, or why not. Reads no more than the limit, even of a file that grows meanwhile."""
+        form = format_of_file(path)
+        assert form is not None  # or the walk would not have named it
+        url = links.page_address(self._tree, path)
+        place = self._root / path
+        try:
+            path.encode()
+            why = self._objection(path, place)
+            if why:
+                return Skipped(url, why)
+            limit = self._options.limit(form)
+            size = place.stat().st_size
+            if size > limit:
+                return Skipped(url, too_large(size, limit))
+            with place.open("rb") as file:
+                data = file.read(limit + 1)
+        except UnicodeEncodeError:
+            return Failed(url, "the file's name is not UTF-8")
+        except OSError as error:
+            return Failed(url, f"cannot be opened: {error.strerror}")
+        if len(data) > limit:
+            return Skipped(url, too_large(0, limit))
+        anchors = anchors_of(form, self._layout.generator)
+        module, folders = self._options.module, tuple(about.number for about in self._above(path))
+        around = self._fingerprint() if form != "rst" and _INCLUDES.search(data) else ""
+        document = Document(
+            url, path, self.key, form, data, anchors=anchors, module=module, folders=folders, tree=self._tree,
+            surroundings=around, place=self._places.get(path), chapters=self._chapters(path),
+        )  # fmt: skip
+        return self._in_context(document)
+
+    def _in_context(self, document: Document) -> Document:
+        """The document with what the other files of its project say about it."""
+        around = document.surroundings
+        if document.format == "rst" or (document.format == "markdown" and self._layout.generator == "sphinx"):
+            project = sphinx_project.read_project(str(self._root))
+            references, settings, digest = project.context(document)
+            document = replace(document, references=references, settings=settings)
+            around += digest
+        if document.format == "asciidoc" and not self._file:
+            chapter = asciidoc_book.book_of(self._tree.root).chapter_of(document.path)
+            document = replace(document, module=document.module or chapter)
+            around = f"{self._fingerprint()}/{chapter}"  # references show the titles of other files
+        if document.place is not None:
+            around += f"/{document.place}"
+        if document.chapters:
+            around += "/".join(("", *document.chapters))
+        return replace(document, surroundings=around)
+
+    def _plant(self, within: Path) -> Tree:
+        name = "" if self._file else self._layout.name
+        return Tree(
+            str(self._root.absolute()),
+            self._base,
+            name,
+            self._layout.generator,
+            alone=bool(self._file),
+            within=str(within.absolute()),
+        )
+
+    def _fingerprint(self) -> str:
+        """Changes when any file in the folder does: a page that includes files is then read again."""
+        if not self._surroundings:
+            digest = hashlib.sha256()
+            for folder, folders, files in os.walk(self._tree.within):
+                folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _NO_PAGES)
+                for name in sorted(files):
+                    with suppress(OSError):
+                        found = Path(folder, name).stat()
+                        digest.update(
+                            f"{folder}/{name}\0{found.st_size}\0{found.st_mtime_ns}\0".encode(errors="replace")
+                        )
+            self._surroundings = digest.hexdigest()
+        return self._surroundings
+
+    def _above(self, path: str) -> list["_About"]:
+        """What is said about a file's folders, each looked up once."""
+        above = [folder for folder in reversed(PurePosixPath(path).parents) if folder.name]
+        for folder in above:
+            if folder not in self._folders:
+                self._folders[folder] = _about(self._root / folder)
+        return [self._folders[folder] for folder in above]
+
+    def _chapters(self, path: str) -> tuple[str, ...]:
+        """The parts and chapters that the site's navigation puts a page in; else the names given to its folders."""
+        entry = self._entries.get(path)
+        named = entry.parents if entry and entry.parents else tuple(about.label for about in self._above(path))
+        said = (clean_inline(remove_private(name))[:_MAX_LABEL] for name in named)
+        return tuple(dict.fromkeys(filter(None, said)))[:_MAX_CHAPTERS]
+
+    def _objection(self, path: str, place: Path) -> str:  # noqa: PLR0911 one way out for each reason
+        """Why a file is not a page of this book. A file that the user named himself is one."""
+        if not self._file:
+            if not self._options.wants(path):
+                return "excluded"
+            if self._layout.generator == "sphinx" and sphinx_project.read_project(str(self._root)).excludes(path):
+                return "excluded by conf.py"
+            if self._is_partial(path):
+                return "partial"
+            if path.endswith(asciidoc_book.ENDINGS) and (
+                why := asciidoc_book.book_of(self._tree.root).why_no_page(path)
+            ):
+                return why
+            if self._layout.generator == "mdbook" and self._places and path not in self._places:
+                return "not in SUMMARY.md"
+            if not place.resolve(strict=True).is_relative_to(self._root.resolve()):
+                return "a link that leaves the folder"
+        return "" if stat.S_ISREG(place.stat().st_mode) else "not a regular file"
+
+    def _is_partial(self, path: str) -> bool:
+        """Whether a file is only ever included in others. Hugo's `_index.md` is a page."""
+        *folders, name = path.split("/")
+        if not name.endswith((".md", ".mdx")) or self._layout.generator == "mkdocs":
+            return False
+        if self._layout.generator == "docusaurus" and any(folder.startswith("_") for folder in folders):
+            return True
+        return name.startswith("_") and (name != "_index.md" or self._layout.generator == "docusaurus")
+
+    def _name(self, path: str) -> str:
+        """The address of a file that is published nowhere."""
+        readable = path.encode(errors="replace").decode()
+        return readable if self._file else f"{self._layout.name}/{readable}"
+
+
+@dataclass(frozen=True, slots=True)
+class _About:
+    """What the author of a folder says about it."""
+
+    number: float | None = None  # by which it is to be read
+    label: str = ""  # by which the site's navigation calls it
+
+
+def _about(folder: Path) -> _About:
+    try:
+        for name in _CATEGORY:
+            if (folder / name).is_file():
+                found = frontmatter.top_level(_beginning(folder / name)) or {}  # JSON is YAML, too
+                return _About(number_of(found.get("position")), str(found.get("label") or ""))
+        if (folder / _SECTION).is_file():
+            said = frontmatter.split(_beginning(folder / _SECTION))[0]
+            return _About(said.number, said.title)
+    except (OSError, ValueError):
+        pass  # a page is not lost for the sake of its place
+    return _About()
+
+
+def _beginning(path: Path) -> str:
+    """The beginning of a file, as much as front matter can have."""
+    with path.open(encoding="utf-8") as file:
+        return file.read(_FRONT_MATTER)

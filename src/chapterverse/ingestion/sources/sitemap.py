@@ -1,0 +1,142 @@
+"""Which pages a website says it has: sitemaps, sitemap indexes, plain or gzipped.
+
+An address from outside the site is ignored.
+"""
+
+import asyncio
+import zlib
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from xml.parsers import expat
+
+from chapterverse.ingestion.limits import TooComplex, limited_xml_parser
+from chapterverse.ingestion.sources.addresses import Site, normalise
+from chapterverse.ingestion.sources.fetching import Fetcher, Refused, Unavailable
+from chapterverse.ingestion.sources.network import RefusedAddress
+
+_MAX_BYTES = 52_428_800  # of one sitemap, uncompressed: the protocol's 50 MiB
+_MAX_FILES = 500
+_MAX_DEPTH = 3  # indexes of indexes are not allowed, and exist
+_MAX_PAGES = 500_000
+_ABSENT = (401, 403, 404, 410)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The pages found. Incomplete when a part of the listing could not be read."""
+
+    urls: tuple[str, ...]
+    complete: bool
+
+
+@dataclass(slots=True)
+class Sitemap:
+    """One sitemap file as read, up to where it breaks off."""
+
+    pages: list[str] = field(default_factory=list)
+    children: list[str] = field(default_factory=list)
+    whole: bool = False
+
+
+async def list_pages(fetcher: Fetcher, site: Site, announced: Iterable[str]) -> Listing:
+    """The pages of a site by the sitemaps robots.txt announces, else by those at the usual places; none when it
+    has no sitemap that names a page of this part of it."""
+    usual = dict.fromkeys((f"{site.origin}{site.scope}/sitemap.xml", f"{site.origin}/sitemap.xml"))
+    complete = True
+    for starts in (list(announced), *([url] for url in usual)):
+        listing = await _gather(fetcher, site, starts)
+        if listing.urls:
+            return listing
+        complete = complete and listing.complete
+    return Listing((), complete)
+
+
+async def _gather(fetcher: Fetcher, site: Site, starts: list[str]) -> Listing:
+    urls: dict[str, None] = {}
+    seen: set[str] = set()
+    complete = True
+    queue = deque((url, 0) for url in starts)
+    while queue:
+        address, depth = queue.popleft()
+        url = normalise(address)
+        if not url or url in seen or not site.owns(url):
+            continue
+        if len(seen) >= _MAX_FILES or len(urls) >= _MAX_PAGES or depth > _MAX_DEPTH:
+            return Listing(tuple(urls), complete=False)
+        seen.add(url)
+        sitemap = await _read(fetcher, url)
+        if sitemap is None:
+            complete = complete and depth == 0  # one that an index names should be there
+            continue
+        complete = complete and sitemap.whole
+        urls.update((page, None) for page in map(site.place, sitemap.pages) if page)
+        queue.extend((child, depth + 1) for child in sitemap.children)
+    return Listing(tuple(urls), complete)
+
+
+async def _read(fetcher: Fetcher, url: str) -> Sitemap | None:
+    """One sitemap: nothing when there is none, an empty broken one when it cannot be had."""
+    try:
+        reply = await fetcher.get(url, _MAX_BYTES)
+    except (Refused, RefusedAddress):
+        return None
+    except Unavailable as failure:
+        return None if failure.status in _ABSENT else Sitemap()
+    return await asyncio.to_thread(parse_sitemap, reply.data)
+
+
+def parse_sitemap(data: bytes) -> Sitemap | None:
+    """The addresses in a sitemap; nothing when the data is something else, such as a site's HTML for all paths."""
+    packed = data[:2] == b"\x1f\x8b"
+    reading = _Reading()
+    parser = limited_xml_parser(reading.open, reading.close, reading.text.append)
+    parser.StartDoctypeDeclHandler = reading.refuse  # no sitemap needs one
+    try:
+        parser.Parse(_unpack(data) if packed else data, True)
+        reading.found.whole = True
+    except (_NotASitemap, TooComplex):
+        return None
+    except (expat.ExpatError, LookupError, ValueError):  # the latter two: an encoding Python does not know
+        return reading.found if reading.started else None
+    return reading.found
+
+
+class _NotASitemap(Exception):
+    """The data is something else."""
+
+
+class _Reading:
+    """Where the parser is, and what it found."""
+
+    def __init__(self) -> None:
+        self.found = Sitemap()
+        self.started = False
+        self.text: list[str] = []
+        self._path: list[str] = []
+
+    def open(self, name: str, _: dict[str, str]) -> None:
+        self._path.append(name.rpartition(" ")[2])
+        self.text.clear()
+        self.started = True
+        if self._path[0] not in ("urlset", "sitemapindex"):
+            raise _NotASitemap
+
+    def close(self, _: str) -> None:
+        match self._path:
+            case ["urlset", "url", "loc"]:
+                self.found.pages.append("".join(self.text).strip())
+            case ["sitemapindex", "sitemap", "loc"]:
+                self.found.children.append("".join(self.text).strip())
+        self._path.pop()
+
+    def refuse(self, *_: object) -> None:
+        raise _NotASitemap
+
+
+def _unpack(data: bytes) -> bytes:
+    """Gzipped data, no further than the limit; what is cut or broken shows when it is parsed."""
+    try:
+        return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(data, _MAX_BYTES)
+    except zlib.error:
+        return b""

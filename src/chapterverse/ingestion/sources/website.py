@@ -1,0 +1,120 @@
+"""A website as a source of pages: its robots.txt, its start page, its sitemap, else its links.
+
+A page that was in the index and is gone (HTTP 404 or 410) is simply not reported, and `complete` tells whether pages
+that were not reported are gone.
+"""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from pathlib import Path
+
+from protego import Protego
+
+from chapterverse.book import PageRecord
+from chapterverse.errors import IngestionError
+from chapterverse.ingestion.document import Fetched, Skipped
+from chapterverse.ingestion.formats import format_of_answer
+from chapterverse.ingestion.options import SourceOptions
+from chapterverse.ingestion.sources.addresses import Site, normalise
+from chapterverse.ingestion.sources.crawl import Crawl
+from chapterverse.ingestion.sources.fetching import Fetcher, Refused, Reply, Unavailable
+from chapterverse.ingestion.sources.llms_txt import is_listing, listed
+from chapterverse.ingestion.sources.network import RefusedAddress, guarded_client
+from chapterverse.ingestion.sources.sitemap import Listing, list_pages
+
+_MAX_ROBOTS = 512_000  # bytes; RFC 9309 asks for at least 500 KiB
+
+
+class Website:
+    """The pages of a site at or below a start page, or those that an `llms.txt` lists."""
+
+    def __init__(self, start: str, options: SourceOptions, listed: Sequence[str] = ()) -> None:
+        self._start = normalise(start)
+        self._listed = listed  # pages to read, where they are known already
+        if not self._start:
+            raise IngestionError(f"not the address of a website: {start}")
+        self._options = options
+        self.key = self._start.rstrip("/")
+        self.description = f"website {self._start}"
+        self.complete = False
+        self.expected: int | None = None  # known when there is a sitemap
+
+    async def documents(self, known: Mapping[str, PageRecord]) -> AsyncGenerator[Fetched, None]:
+        """Every page, in the order in which the answers come. Close it to stop: nothing stays open."""
+        self.complete = False
+        options = self._options
+        async with guarded_client(
+            allow_private=options.allow_private, user_agent=options.user_agent, connections=options.concurrency
+        ) as client:
+            site = Site.around(self._start)
+            fetcher = Fetcher(client, site, options)
+            announced = await self._read_robots(fetcher, site)
+            first, site, listing = await self._begin(fetcher, site, announced)
+            self.expected = len(listing.urls) or None
+            if isinstance(first, Refused) and self._start not in listing.urls:
+                yield Skipped(self._start, str(first))
+            crawl = Crawl(fetcher, site, self.key, options, known)
+            async with aclosing(crawl.run(first if isinstance(first, Reply) else None, listing.urls)) as pages:
+                async for page in pages:
+                    yield page
+        self.complete = crawl.complete and listing.complete
+
+    async def _begin(
+        self, fetcher: Fetcher, site: Site, announced: Sequence[str]
+    ) -> tuple[Reply | Exception | None, Site, Listing]:
+        """The first page or what stands in its way, the part of the site that is read, the pages that are listed."""
+        if self._listed:
+            return self._by_list(site, self._listed)
+        first = await self._arrive(fetcher)
+        listing = Listing((), complete=True)
+        if isinstance(first, Reply):
+            site = site.moved(first.url)
+            if is_listing(first.url) and format_of_answer(first.url, first.content_type) != "html":
+                return self._by_list(site, listed(first.data.decode("utf-8", "replace"), first.url))
+        if not isinstance(first, Reply) or format_of_answer(first.url, first.content_type) == "html":
+            listing = await list_pages(fetcher, site, announced)
+        if not isinstance(first, Reply) and not listing.urls:
+            raise IngestionError(f"{self._start} cannot be read: {first}")
+        return first, site, listing
+
+    def _by_list(self, site: Site, addresses: Sequence[str]) -> tuple[None, Site, Listing]:
+        """The pages of this site that an `llms.txt` names, wherever on the site they are."""
+        whole = Site(site.origin, "")
+        urls = dict.fromkeys(filter(None, map(whole.place, addresses)))
+        if not urls:
+            raise IngestionError(f"{self._start} lists no page of its own site")
+        return None, whole, Listing(tuple(urls), complete=True)
+
+    def image(self, _: str) -> Path | None:
+        """None: images of a website are not fetched."""
+        return None
+
+    async def _read_robots(self, fetcher: Fetcher, site: Site) -> list[str]:
+        """Take over the site's rules; the sitemaps it announces. This is the first request, so it also shows
+        whether there is a site at all."""
+        try:
+            reply = await fetcher.get(f"{site.origin}/robots.txt", _MAX_ROBOTS)
+        except Refused:
+            return []
+        except RefusedAddress as refusal:
+            raise IngestionError(str(refusal)) from refusal
+        except Unavailable as failure:
+            if not failure.status:
+                raise IngestionError(f"{site.origin} cannot be reached: {failure}", retryable=True) from failure
+            if failure.status == 429 or failure.status >= 500:  # RFC 9309: rules that cannot be had forbid all
+                raise IngestionError(
+                    f"{site.origin}/robots.txt cannot be read ({failure}); try again later", retryable=True
+                ) from failure
+            return []
+        rules = Protego.parse(reply.data.decode("utf-8", "replace"))
+        fetcher.obey(rules)
+        return list(rules.sitemaps)
+
+    async def _arrive(self, fetcher: Fetcher) -> Reply | Exception:
+        """The start page, or what stands in its way. Asked for without conditions: its links may be needed."""
+        try:
+            return await fetcher.get_page(self._start)
+        except RefusedAddress as refusal:
+            raise IngestionError(str(refusal)) from refusal
+        except (Refused, Unavailable) as obstacle:
+            return obstacle

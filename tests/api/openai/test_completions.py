@@ -1,0 +1,399 @@
+"""The OpenAI-compatible API, called by OpenAI's own clients over real HTTP."""
+
+import contextlib
+import io
+import json
+import re
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import openai
+import pytest
+from agents import Agent, OpenAIChatCompletionsModel, RunConfig, Runner
+from openai.types.chat import ChatCompletionChunk, ChatCompletionMessageParam
+
+from chapterverse.answering.refusals import NOT_IN_BOOK
+from chapterverse.api.openai.completions import Footnoted, read
+from chapterverse.api.openai.schemas import CompletionRequest
+from chapterverse.conversations.turns import Turn
+from chapterverse.models import ChunkEvent, Event, SourceCitation
+from chapterverse.services import Services
+from chapterverse.settings import Settings
+from chapterverse.wiring import open_services
+from tests.llm_stub import LlmStub, Says, serving_llm
+from tests.scripted import REFUSAL, SENTENCES, Scripted, wait_until, without_engines
+from tests.served import Served, serve
+
+pytestmark = pytest.mark.slow
+
+API = (Path(__file__).parents[3] / "docs" / "api.md").read_text("utf-8")
+QUOTE = "ROS 2 is a set of software libraries for building robots."
+NOTE = f"\n\n[^1]: What Is ROS 2? — book/ros2/what-is-ros2.md#what-is-ros-2: “{QUOTE}”"
+ANSWER = "".join(SENTENCES).replace("[1]", "[^1]") + NOTE
+
+
+@pytest.fixture(scope="module")
+def client(server: Served) -> Iterator[openai.OpenAI]:
+    with knocking(server) as client:
+        yield client
+
+
+def knocking(server: Served, key: str = "none") -> openai.OpenAI:
+    return openai.OpenAI(base_url=f"{server.url}/v1", api_key=key, max_retries=0)
+
+
+def said(*messages: str) -> list[ChatCompletionMessageParam]:
+    """Questions and answers in turn."""
+    roles = ("user", "assistant")
+    return [cast(Any, {"role": roles[at % 2], "content": content}) for at, content in enumerate(messages)]
+
+
+def ask(client: openai.OpenAI, *messages: str, **fields: Any) -> Any:
+    return client.chat.completions.create(model="chapterverse", messages=said(*messages), **fields)
+
+
+def text_of(chunks: Sequence[ChatCompletionChunk]) -> str:
+    return "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
+
+
+def citations_of(message: Any) -> list[dict[str, Any]]:
+    cited: list[dict[str, Any]] = message.model_extra["citations"]
+    return cited
+
+
+# ── answers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_answer(client: openai.OpenAI) -> None:
+    answer = ask(client, "answer", temperature=0.7, max_tokens=5, tools=[], user="me")
+    (choice,) = answer.choices
+    assert (answer.object, answer.model, choice.finish_reason) == ("chat.completion", "chapterverse", "stop")
+    assert (choice.message.role, choice.message.content) == ("assistant", ANSWER)
+    assert SourceCitation.model_validate(citations_of(choice.message)[0]).quote == QUOTE
+    assert answer.usage.total_tokens == 1460
+    assert len(choice.message.annotations) == 3
+    for annotation in choice.message.annotations:
+        cited = annotation.url_citation
+        assert choice.message.content[cited.start_index : cited.end_index] == "[^1]"
+        assert (cited.url, cited.title) == ("book/ros2/what-is-ros2.md#what-is-ros-2", "What Is ROS 2?")
+
+
+def test_the_stream_is_the_same_answer(client: openai.OpenAI) -> None:
+    whole = ask(client, "answer")
+    chunks = list(ask(client, "answer", stream=True))
+    assert text_of(chunks) == whole.choices[0].message.content
+    assert chunks[0].choices[0].delta.role == "assistant"
+    assert len({(chunk.id, chunk.created, chunk.model) for chunk in chunks}) == 1
+    assert [chunk.choices[0].finish_reason for chunk in chunks] == [*[None] * (len(chunks) - 1), "stop"]
+    assert citations_of(chunks[-1].choices[0].delta) == citations_of(whole.choices[0].message)
+    annotations = [annotation.model_dump() for annotation in whole.choices[0].message.annotations]
+    assert chunks[-1].choices[0].delta.model_extra["annotations"] == annotations
+    assert all(chunk.usage is None for chunk in chunks)
+
+
+def test_usage_of_a_stream_is_told_when_wanted(client: openai.OpenAI) -> None:
+    *_, finish, last = ask(client, "answer", stream=True, stream_options={"include_usage": True})
+    assert finish.choices[0].finish_reason == "stop"
+    assert (last.choices, last.usage.total_tokens) == ([], 1460)
+
+
+@pytest.mark.parametrize("still_selected", [True, False])
+def test_yes_to_the_offer(example_server: Served, still_selected: bool) -> None:
+    selected = {"chapterverse": {"selected_text": "The sky over the harbour is grey today."}}
+    with knocking(example_server) as client:
+        refused = ask(client, "What does tf2 keep track of?", extra_body=selected).choices[0].message.content
+        assert "Would you like me to search the full documentation?" in refused
+        more = {"extra_body": selected} if still_selected else {}
+        answer = ask(client, "What does tf2 keep track of?", refused, "yes", **more).choices[0].message
+    assert "coordinate frames" in answer.content
+    assert citations_of(answer)[0]["source_url"] != "selected_text"
+
+
+def test_the_wire_format(server: Served) -> None:
+    body = {"model": "any", "messages": [{"role": "user", "content": "pause 0.3"}], "stream": True}
+    answer = server.http.post("/v1/chat/completions", json=body)
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    assert (answer.headers["cache-control"], answer.headers["x-accel-buffering"]) == ("no-store", "no")
+    assert answer.text.count(": heartbeat\n\n") >= 2
+    *chunks, end = (block for block in answer.text.strip().split("\n\n") if block.startswith("data: "))
+    assert end == "data: [DONE]"
+    first = json.loads(chunks[0].removeprefix("data: "))
+    assert first["choices"] == [
+        {"index": 0, "delta": {"role": "assistant", "content": ""}, "logprobs": None, "finish_reason": None}
+    ]
+    assert (first["model"], "usage" in first) == ("any", False)
+
+
+async def test_markers_in_code_stay_and_others_become_footnotes() -> None:
+    async def events() -> AsyncIterator[Event]:
+        for content in ("See `a[1]` and b.c[2] [1][2].\n", "```py\nx[1]\n```\n[2]\n", "| a [1] |\n"):
+            yield ChunkEvent(content=content)
+
+    form = Footnoted(CompletionRequest.model_validate({"messages": [{"role": "user", "content": "x"}]}))
+    told = [event.content async for event in form.revise(cast(Any, events())) if isinstance(event, ChunkEvent)]
+    assert told == ["See `a[1]` and b.c\\[2\\] [^1][^2].\n", "```py\nx[1]\n```\n[^2]\n", "| a [^1] |\n"]
+
+
+# ── conversations ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_conversation_is_what_the_client_sends(client: openai.OpenAI, script: Scripted) -> None:
+    messages: list[Any] = [
+        {"role": "system", "content": "You are a pirate."},
+        {"role": "assistant", "content": "Ask me anything."},
+        {"role": "user", "content": "What broke?"},
+        {"role": "user", "content": [{"type": "text", "text": " What is "}, {"type": "text", "text": "ROS 2?"}]},
+        {"role": "assistant", "content": ANSWER + "\n\n_Check it._"},
+        {"role": "assistant", "content": None, "tool_calls": []},
+        {"role": "tool", "content": "42", "tool_call_id": "x"},
+        {"role": "user", "content": " answer "},
+        {"role": "assistant", "content": "prefill"},
+    ]
+    wishes = {"filters": {"module": "ros2"}, "top_k": 3, "selected_text": " blanks count "}
+    client.chat.completions.create(model="x", messages=messages, extra_body={"chapterverse": wishes})
+    question = script.asked[-1]
+    assert (question.query, question.session_id, question.top_k) == ("answer", None, 3)
+    assert (question.mode, question.selected_text) == ("selected_text", " blanks count ")
+    assert question.filters is not None and question.filters.module == ["ros2"]
+    assert script.told[-1] == [Turn(session_id="", query="What is\nROS 2?", response="".join(SENTENCES))]
+
+
+def test_without_wishes_the_settings_decide() -> None:
+    question, told = read(CompletionRequest.model_validate({"messages": said("x")}))
+    assert ("top_k" in question.model_fields_set, question.mode, told) == (False, "general", [])
+
+
+class Untouchable:
+    """Conversations that nobody may read or write."""
+
+    async def close(self) -> None:
+        pass
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"the conversations were asked to {name}")
+
+
+@asynccontextmanager
+async def without_conversations(settings: Settings) -> AsyncIterator[Services]:
+    async with open_services(settings) as services:
+        yield replace(services, conversations=cast(Any, Untouchable()))
+
+
+@pytest.fixture(scope="module")
+def book(example_home: Path) -> Iterator[Served]:
+    """The real answers over the example book, with a database that fails the test when it is touched."""
+    settings = Settings.load(chapterverse_home=example_home, api_rate_limit=10_000)
+    with serve(settings, opening=without_conversations) as served:
+        yield served
+
+
+def test_a_follow_up_is_understood_and_nothing_is_stored(book: Served) -> None:
+    with knocking(book) as client:
+        spoken: list[str] = []
+        for question, words in (
+            ("What is Tern?", "Tern"),
+            ("How heavy is it?", "6 kg"),
+            ("And how fast can it drive?", "0.5 m/s"),
+        ):
+            answer = ask(client, *spoken, question).choices[0].message.content
+            assert words in answer
+            spoken += question, answer
+
+
+# ── the real answer ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_the_async_client_gets_a_cited_answer(book: Served) -> None:
+    async with openai.AsyncOpenAI(base_url=f"{book.url}/v1", api_key="none", max_retries=0) as client:
+        whole = await client.chat.completions.create(model="m", messages=said("What is ROS 2?"))
+        stream = await client.chat.completions.create(model="m", messages=said("What is ROS 2?"), stream=True)
+        chunks = [chunk async for chunk in stream]
+        models = [model.id async for model in client.models.list()]
+    message = whole.choices[0].message
+    assert text_of(chunks) == message.content
+    assert "[^1]" in (message.content or "")
+    for number, source in enumerate(citations_of(message), start=1):
+        page = book.http.get(f"/pages/{source['page_id']}").json()
+        assert page["text"][source["quote_start"] : source["quote_end"]] == source["quote"]
+        assert re.search(
+            rf"^\[\^{number}\]: .* — {re.escape(source['source_url'])}: “.+”$", message.content or "", re.M
+        )
+    assert citations_of(chunks[-1].choices[0].delta) == citations_of(message)
+    assert models == ["chapterverse"]
+
+
+def test_a_refusal_is_an_ordinary_answer(book: Served, client: openai.OpenAI) -> None:
+    with knocking(book) as asked:
+        answer = ask(asked, "Which yeast makes the best sourdough bread?").choices[0]
+        refusal, advice, nearest = answer.message.content.split("\n\n")
+        assert (refusal, answer.finish_reason) == (NOT_IN_BOOK, "stop")
+        assert advice.startswith("Searched for “Which yeast makes the best sourdough bread?”.")
+        assert len(nearest.split("\n")) == 3
+        assert (citations_of(answer.message), answer.message.refusal) == ([], None)
+        chunks = list(ask(asked, "Which yeast makes the best sourdough bread?", stream=True))
+        assert text_of(chunks) == answer.message.content
+    assert ask(client, "refuse").choices[0].message.content.startswith(REFUSAL)
+
+
+def test_a_selection_alone(book: Served) -> None:
+    selection = "Kestrel is a drone.\nThe winch of the Kestrel lifts 12 kg."
+    with knocking(book) as client:
+        wishes = {"chapterverse": {"selected_text": selection}}
+        message = ask(client, "How much does the winch lift?", extra_body=wishes).choices[0].message
+    (source,) = citations_of(message)
+    assert selection[source["char_start"] : source["char_end"]] == source["quote"]
+    assert f"[^1]: User Selection: “{source['quote']}”" in message.content
+
+
+@pytest.fixture(scope="module")
+def liar() -> Iterator[LlmStub]:
+    with serving_llm() as stub:
+        yield stub
+
+
+def test_only_verified_text_is_shown(example_home: Path, liar: LlmStub) -> None:
+    settings = Settings.load(
+        chapterverse_home=example_home, openai_api_key="key", openai_model="liar", openai_base_url=liar.url
+    )
+    liar.usual = Says(
+        "ROS 2 was founded by 47 penguins in Reykjavik [1]. See https://evil.example [2]. It can fly [^3]."
+    )
+    with serve(settings, opening=without_conversations) as server, knocking(server) as client:
+        answer = ask(client, "What is ROS 2?")
+        streamed = text_of(list(ask(client, "What is ROS 2?", stream=True)))
+        assert client.models.list().data[0].model_extra == {
+            "metadata": {"language_model": "liar", "embeddings": "all-MiniLM-L6-v2"}
+        }
+    assert answer.choices[0].message.content == streamed
+    assert not re.search(r"penguin|Reykjavik|evil|fly", streamed)
+    assert answer.usage.total_tokens > 0
+
+
+async def test_the_agents_sdk_can_use_the_book_as_its_model(book: Served) -> None:
+    async with openai.AsyncOpenAI(base_url=f"{book.url}/v1", api_key="none") as client:
+        model = OpenAIChatCompletionsModel("chapterverse", client)
+        agent = Agent(name="reader", instructions="Answer from the book.", model=model)
+        config = RunConfig(tracing_disabled=True)
+        whole = await Runner.run(agent, "What is ROS 2?", run_config=config)
+        streamed = Runner.run_streamed(
+            agent, [*whole.to_input_list(), cast(Any, said("Tell me more")[0])], run_config=config
+        )
+        async for _ in streamed.stream_events():
+            pass
+    assert "[^1]" in whole.final_output
+    assert "[^1]" in streamed.final_output
+
+
+def test_the_snippet_of_the_documentation(book: Served) -> None:
+    (snippet,) = re.findall(r"```python\n(from openai import .*?)```", API, re.S)
+    assert len(snippet.splitlines()) < 10
+    shown = io.StringIO()
+    names: dict[str, Any] = {}
+    with contextlib.redirect_stdout(shown):
+        exec(snippet.replace("http://localhost:8000", book.url), names)
+    names["book"].close()
+    assert "[^1]" in shown.getvalue()
+
+
+# ── errors ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def fault_of(failure: openai.APIStatusError, kind: str, code: str) -> dict[str, Any]:
+    body = failure.response.json()
+    assert set(body) == {"error"}
+    fault: dict[str, Any] = body["error"]
+    assert set(fault) == {"message", "type", "param", "code"}
+    assert (fault["type"], fault["code"], failure.code) == (kind, code, code)
+    return fault
+
+
+@pytest.mark.parametrize(
+    ("fields", "param", "told"),
+    [
+        ({"n": 2}, "n", "should be 1"),
+        ({"messages": []}, "messages", "at least 1"),
+        ({"messages": [{"role": "system", "content": "x"}]}, None, "one of the user"),
+        ({"messages": [{"role": "user", "content": "  "}]}, "messages.0.user.content.0.text", "must not be empty"),
+        ({"messages": [{"role": "user", "content": "x" * 2001}]}, "messages.0.user.content.0.text", "shorten it"),
+        ({"messages": [{"role": "user", "content": [{"type": "text", "text": "x" * 1500}] * 2}]}, "query", "shorten"),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]},
+            "messages.0.user.content.0.type",
+            "text",
+        ),
+        ({"messages": [{"role": "robot", "content": "x"}]}, "messages.0", "role"),
+        ({"extra_body": {"chapterverse": {"top_k": 21}}}, "chapterverse.top_k", "20"),
+        ({"extra_body": {"chapterverse": {"author": "me"}}}, "chapterverse.author", "not permitted"),
+        ({"extra_body": {"chapterverse": {"selected_text": " "}}}, "chapterverse.selected_text", "pattern"),
+    ],
+)
+def test_a_bad_field_is_named(client: openai.OpenAI, fields: dict[str, Any], param: str | None, told: str) -> None:
+    with pytest.raises(openai.BadRequestError) as raised:
+        client.chat.completions.create(**{"model": "m", "messages": said("answer"), **fields})
+    fault = fault_of(raised.value, "invalid_request_error", "validation_error")
+    assert fault["param"] == param
+    assert told in fault["message"]
+
+
+def test_what_is_not_there(client: openai.OpenAI, server: Served) -> None:
+    with pytest.raises(openai.NotFoundError) as raised:
+        client.embeddings.create(model="m", input="x")
+    fault_of(raised.value, "invalid_request_error", "not_found")
+    assert server.http.get("/v1/chat/completions").json()["error"]["code"] == "validation_error"
+    assert server.http.post("/v1/chat/completions", content=b"{").json()["error"]["type"] == "invalid_request_error"
+    large = server.http.post("/v1/chat/completions", content=b" " * 70_000)
+    assert (large.status_code, large.json()["error"]["type"]) == (413, "invalid_request_error")
+    assert "error_code" in server.http.get("/nowhere").json()
+
+
+def test_keys_and_limits(script: Scripted) -> None:
+    settings = Settings.load(api_keys="right", api_key_rate_limit=2)
+    with serve(settings, opening=without_engines(), answering=script) as server:
+        with knocking(server, "wrong") as client, pytest.raises(openai.AuthenticationError) as wrong:
+            ask(client, "answer")
+        fault_of(wrong.value, "invalid_request_error", "invalid_api_key")
+        with knocking(server, "right") as client:
+            assert [ask(client, "answer").choices[0].finish_reason for _ in range(2)] == ["stop", "stop"]
+            with pytest.raises(openai.RateLimitError) as often:
+                ask(client, "answer")
+        fault_of(often.value, "rate_limit_error", "rate_limit_exceeded")
+        assert int(often.value.response.headers["retry-after"]) > 0
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_failure_before_the_first_byte_is_an_http_error(client: openai.OpenAI, stream: bool) -> None:
+    with pytest.raises(openai.InternalServerError) as raised:
+        ask(client, "prepare fail", stream=stream)
+    fault_of(raised.value, "server_error", "retrieval_unavailable")
+    assert (raised.value.status_code, raised.value.response.headers["retry-after"]) == (503, "2")
+
+
+def test_a_failed_answer_is_an_http_error(client: openai.OpenAI) -> None:
+    with pytest.raises(openai.InternalServerError) as raised:
+        ask(client, "fail agent_unavailable")
+    fault_of(raised.value, "server_error", "agent_unavailable")
+
+
+@pytest.mark.parametrize(
+    ("query", "code"), [("fail agent_unavailable", "agent_unavailable"), ("break", "internal_error")]
+)
+def test_a_failure_inside_a_stream_is_its_last_message(
+    client: openai.OpenAI, server: Served, query: str, code: str
+) -> None:
+    shown = []
+    with pytest.raises(openai.APIError) as raised:
+        shown += list(ask(client, query, stream=True))
+    assert (raised.value.code, raised.value.type) == (code, "server_error")
+    body = {"messages": [{"role": "user", "content": query}], "stream": True}
+    *_, last = server.http.post("/v1/chat/completions", json=body).text.strip().split("\n\n")
+    assert set(json.loads(last.removeprefix("data: "))) == {"error"}
+    assert "secret" not in last
+
+
+def test_a_client_that_goes_away_ends_its_answer(client: openai.OpenAI, script: Scripted) -> None:
+    with ask(client, "pause 61", stream=True) as chunks:
+        next(chunks)
+    wait_until(lambda: "pause 61" in script.closed, seconds=15)

@@ -1,0 +1,116 @@
+"""How a folder of AsciiDoc files becomes a book: chapters, fragments, order, Antora components."""
+
+from pathlib import Path
+
+from chapterverse.book import Page
+from chapterverse.ingestion.composing import compose
+from chapterverse.ingestion.document import NothingToRead
+from chapterverse.ingestion.options import SourceOptions
+from chapterverse.ingestion.readers import read
+from chapterverse.ingestion.readers.asciidoc import book as asciidoc_book
+from chapterverse.ingestion.sources.folder import Folder
+from tests.ingestion.sources.site import collect
+
+BOOK = {
+    "A-appendix/commands.asc": "[appendix]\n== Commands\n\nAll.",
+    "book.asc": (
+        "= The Book\n:product: Rover\n\ninclude::book/preface.asc[]\n\ninclude::book/01-intro/1-intro.asc[]\n\n"
+        "include::book/02-basics/1-basics.asc[]\n\ninclude::A-appendix/commands.asc[]"
+    ),
+    "book/preface.asc": "[preface]\n== Preface\n\nAbout {product}.",
+    "book/01-intro/1-intro.asc": (
+        "[[ch01]]\n== Getting Started\n\nHello.\n\ninclude::sections/install.asc[]\n\ninclude::sections/about.asc[]\n\n"
+        "=== Summary\n\nSee <<ch02-basics#_fetching>>."
+    ),
+    "book/01-intro/sections/about.asc": "=== About\n\n{product} is old.",
+    "book/01-intro/sections/install.asc": "=== Install\n\nRun it.",
+    "book/02-basics/1-basics.asc": "== Basics\n\nFirst.\n\ninclude::sections/fetch.asc[]\n\ninclude::snippet.asc[]",
+    "book/02-basics/sections/fetch.asc": "[[_fetching]]\n=== Fetching\n\nFetch.",
+    "book/02-basics/snippet.asc": "Only a snippet.",
+}
+
+
+async def _read(root: Path, files: dict[str, str], base: str = "") -> tuple[list[Page], dict[str, str]]:
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    found = await collect(Folder(root, SourceOptions(base_url=base)).documents({}))
+    pages: list[Page] = []
+    skipped = dict(found.skipped)
+    for document in found.documents.values():
+        try:
+            pages += [compose(document, draft) for draft in read(document)]
+        except NothingToRead as why:
+            skipped[document.url] = str(why)
+    return sorted(pages, key=lambda page: page.place), skipped
+
+
+async def test_a_document_of_chapters_gives_order_and_names(tmp_path: Path) -> None:
+    pages, skipped = await _read(tmp_path / "b", BOOK)
+    assert [(page.title, page.module) for page in pages] == [
+        ("Preface", "Preface"),
+        ("Getting Started", "Getting Started"),
+        ("Install", "Getting Started"),
+        ("About", "Getting Started"),
+        ("Basics", "Basics"),
+        ("Fetching", "Basics"),
+        ("Commands", "Commands"),
+    ]
+    assert skipped == {
+        "b/book.asc": "no text in it",
+        "b/book/02-basics/snippet.asc": "included in book/02-basics/1-basics.asc",
+    }
+    texts = {page.title: page for page in pages}
+    assert texts["Preface"].text.endswith("About Rover.")
+    assert texts["Basics"].text == "# Basics\n\nFirst.\n\nOnly a snippet."
+    (link,) = texts["Getting Started"].marks
+    assert link.target == "b/book/02-basics/sections/fetch.asc#_fetching"
+    assert texts["Getting Started"].text.endswith("See Fetching.")
+
+
+async def test_a_guide_that_includes_another_keeps_its_text(tmp_path: Path) -> None:
+    guide = (
+        "= Guide\n\n"
+        + "".join(f"== Part {number}\n\nText.\n\n" for number in range(9))
+        + "include::dev.adoc[leveloffset=+1]"
+    )
+    pages, skipped = await _read(tmp_path / "b", {"guide.adoc": guide, "dev.adoc": "= Dev\n\nHow.", "_x.adoc": "no"})
+    assert [page.title for page in pages] == ["Dev", "Guide"]
+    assert pages[1].text.endswith("## Dev\n\nHow.")
+    assert skipped == {"b/_x.adoc": "partial"}
+
+
+async def test_antora(tmp_path: Path) -> None:
+    files = {
+        "antora.yml": "name: c\nasciidoc:\n  attributes:\n    product: Rover\nnav:\n- modules/ROOT/nav.adoc\n",
+        "modules/ROOT/nav.adoc": "* xref:index.adoc[]\n* Guides\n** xref:zeta.adoc[]\n** xref:api:calls.adoc[Calls]\n",
+        "modules/ROOT/pages/index.adoc": "= Home\n\n{product}: xref:api:calls.adoc[]\n\n"
+        "include::partial$note.adoc[]\n\nimage::p.png[Plot]\n\n----\ninclude::example$a.py[]\n----",
+        "modules/ROOT/pages/zeta.adoc": "= Zeta\n\nLast letter.",
+        "modules/ROOT/partials/note.adoc": "A note.",
+        "modules/ROOT/examples/a.py": "a = 1",
+        "modules/api/pages/calls.adoc": "= API calls\n\nAll.",
+    }
+    pages, skipped = await _read(tmp_path / "c", files, "https://b.test/c")
+    assert [(page.url, page.title, page.module) for page in pages] == [
+        ("https://b.test/c/index.html", "Home", "Home"),
+        ("https://b.test/c/zeta.html", "Zeta", "Guides"),
+        ("https://b.test/c/api/calls.html", "API calls", "Guides"),
+    ]
+    home = pages[0]
+    assert "Rover: API calls" in home.text
+    assert "A note." in home.text and "a = 1" in home.text
+    assert home.marks[0].target == "https://b.test/c/api/calls.html"
+    assert [block.info for block in home.blocks if block.kind == "image"] == [
+        "https://b.test/c/modules/ROOT/images/p.png"
+    ]
+    assert set(skipped.values()) <= {"partial", "included in modules/ROOT/pages/index.adoc"}
+
+
+def test_files_that_include_each_other(tmp_path: Path) -> None:
+    (tmp_path / "a.adoc").write_text("= A\n\ninclude::b.adoc[]")
+    (tmp_path / "b.adoc").write_text("== B\n\ninclude::a.adoc[]\n\ninclude::b.adoc[]")
+    asciidoc_book.forget()
+    book = asciidoc_book.book_of(str(tmp_path))
+    assert len(book.order()) <= 2
+    assert book.context("b.adoc") is not None

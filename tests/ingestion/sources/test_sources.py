@@ -1,0 +1,74 @@
+from pathlib import Path
+
+import pytest
+
+from chapterverse.errors import IngestionError
+from chapterverse.ingestion.sources import Source, SourceOptions, open_source
+from chapterverse.ingestion.sources.folder import Folder
+from chapterverse.ingestion.sources.website import Website
+from tests.ingestion.sources.site import collect
+
+OPTIONS = SourceOptions()
+
+
+@pytest.mark.parametrize(
+    ("spec", "key"),
+    [
+        ("https://example.org", "https://example.org"),
+        ("https://example.org/", "https://example.org"),
+        ("HTTPS://Example.org:443/docs/#top", "https://example.org/docs"),
+        ("http://example.org:8080/docs?utm_source=mail", "http://example.org:8080/docs"),
+    ],
+)
+def test_an_address_is_a_website(spec: str, key: str) -> None:
+    source: Source = open_source(spec, OPTIONS)
+    assert isinstance(source, Website)
+    assert source.key == key
+    assert source.description.startswith("website http")
+    assert not source.complete
+
+
+def test_a_path_is_a_folder_or_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "book").mkdir()
+    (tmp_path / "book" / "page.md").write_text("# Page")
+    folder: Source = open_source(str(tmp_path / "book"), OPTIONS)
+    assert isinstance(folder, Folder)
+    assert folder.key == "book"
+    assert folder.description == f"folder {tmp_path / 'book'} (plain)"
+    file = open_source(str(tmp_path / "book" / "page.md"), OPTIONS)
+    assert (file.key, file.description) == ("page.md", f"file {tmp_path / 'book' / 'page.md'}")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert open_source("~/book", OPTIONS).key == "book"
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("no/such/book", "no such file or folder: no/such/book"),
+        ("", "no such file or folder: "),
+        ("ftp://example.org/book", "only http and https addresses can be read: ftp://example.org/book"),
+        ("file:///etc", "only http and https addresses can be read"),
+        ("http://", "not the address of a website: http://"),
+        ("https://example.org:99999/", "not the address of a website"),
+    ],
+)
+def test_what_cannot_be_a_source(spec: str, message: str) -> None:
+    with pytest.raises(IngestionError) as caught:
+        open_source(spec, OPTIONS)
+    assert caught.value.message.startswith(message)
+
+
+async def test_an_llms_txt_on_disk_names_files_or_addresses(tmp_path: Path) -> None:
+    (tmp_path / "b").mkdir()
+    for name in ("a.md", "b/c.md", "other.md"):
+        (tmp_path / name).write_text("# Page\n\nText.")
+    (tmp_path / "llms.txt").write_text("# Book\n\n- [A](./a.md)\n- [C](b/c.md): the last\n")
+    found = await collect(open_source(str(tmp_path / "llms.txt"), OPTIONS).documents({}))
+    assert {page.path for page in found.documents.values()} == {"a.md", "b/c.md"}
+    (tmp_path / "llms.txt").write_text("- [A](https://example.org/a)")
+    source = open_source(str(tmp_path / "llms.txt"), OPTIONS)
+    assert isinstance(source, Website)
+    assert source.key == "https://example.org/a"
+    (tmp_path / "llms.txt").write_text("nothing")
+    with pytest.raises(IngestionError, match="lists no page"):
+        open_source(str(tmp_path / "llms.txt"), OPTIONS)

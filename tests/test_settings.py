@@ -1,0 +1,140 @@
+"""Settings: defaults need nothing, bad values are refused by name, secrets do not show."""
+
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from chapterverse.errors import ConfigurationError
+from chapterverse.settings import Settings, default_home
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(autouse=True)
+def nothing_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in Settings.model_fields:
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+def test_nothing_is_required() -> None:
+    settings = Settings.load()
+    assert settings.qdrant_collection_name == "rag_embedding"
+    assert settings.api_rate_limit == 60
+    assert settings.chapterverse_home == Path.home() / ".chapterverse"
+
+
+def test_a_home_in_the_working_folder_is_found(tmp_path: Path) -> None:
+    (tmp_path / ".chapterverse").mkdir()
+    assert Settings.load().chapterverse_home == tmp_path / ".chapterverse"
+
+
+def test_env_file_and_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("AGENT_TOP_K=7\nAPI_RATE_LIMIT=5\nCOHERE_API_KEY=\n")
+    monkeypatch.setenv("API_RATE_LIMIT", "9")
+    settings = Settings.load()
+    assert (settings.agent_top_k, settings.api_rate_limit) == (7, 9)
+    assert settings.cohere_api_key is None  # an empty value is no value
+
+
+def test_lists_are_comma_separated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CORS_ORIGINS", "https://a.example, https://b.example")
+    monkeypatch.setenv("API_KEYS", "one,two")
+    settings = Settings.load()
+    assert settings.cors_origins == ("https://a.example", "https://b.example")
+    assert [key.get_secret_value() for key in settings.api_keys] == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("API_RATE_LIMIT", "many"),
+        ("API_RATE_LIMIT", "0"),
+        ("QDRANT_URL", "localhost"),
+        ("DATABASE_URL", "mysql://somewhere"),
+        ("REDIS_URL", "http://somewhere"),
+        ("AGENT_TOP_K", "21"),
+        ("AGENT_SCORE_THRESHOLD", "1.5"),
+        ("CORS_ORIGINS", "docs.example.com"),
+        ("EMBEDDINGS", "word2vec"),
+        ("QDRANT_COLLECTION_NAME", "a/b"),
+        ("OPENAI_BASE_URL", "ftp://x"),
+        ("TRUSTED_PROXIES", "10.0.0.1,nowhere"),
+        ("LOG_LEVEL", "LOUD"),
+        ("API_KEYS", "sha256:12"),
+        ("GEMINI_API_KEY", "schlüssel"),
+        ("OPENAI_API_KEY", "two\nlines"),
+        ("OPENAI_API_KEY", "  "),
+        ("PG_BIN", "/usr/share"),
+    ],
+)
+def test_a_value_that_cannot_work_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigurationError, match=rf"^{name}: "):
+        Settings.load()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "module", "extra"),
+    [
+        ("QDRANT_URL", "http://somewhere:6333", "qdrant_client", "qdrant"),
+        ("REDIS_URL", "redis://:s3cr3t-value@somewhere", "redis", "redis"),
+    ],
+)
+def test_a_server_whose_client_is_not_installed_is_refused_with_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, module: str, extra: str
+) -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    assert set(extras[extra]) <= set(extras["all"])
+    monkeypatch.setenv(name, value)
+    Settings.load()
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ConfigurationError, match=rf"^{name}: .* pip install 'chapterverse\[{extra}\]'$") as caught:
+        Settings.load()
+    assert "s3cr3t" not in str(caught.value)
+    monkeypatch.delenv(name)
+    Settings.load()
+
+
+def test_a_home_that_is_a_file_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("CHAPTERVERSE_HOME", str(tmp_path / "file"))
+    with pytest.raises(ConfigurationError, match=r"^CHAPTERVERSE_HOME: "):
+        Settings.load()
+
+
+def test_secrets_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("GEMINI_API_KEY", "OPENAI_API_KEY", "COHERE_API_KEY", "QDRANT_API_KEY", "API_KEYS"):
+        monkeypatch.setenv(name, "s3cr3t-value")
+    monkeypatch.setenv("DATABASE_URL", "postgresql://user:s3cr3t-value@host/db")
+    monkeypatch.setenv("REDIS_URL", "redis://:s3cr3t-value@host")
+    settings = Settings.load()
+    assert "s3cr3t" not in repr(settings) + str(settings) + settings.model_dump_json()
+
+
+def test_a_refused_secret_does_not_show_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "mysql://user:s3cr3t-value@host/db")
+    with pytest.raises(ConfigurationError) as caught:
+        Settings.load()
+    assert "s3cr3t" not in str(caught.value)
+
+
+def test_every_setting_is_in_the_example_file() -> None:
+    example = (ROOT / ".env.example").read_text("utf-8")
+    named = set(re.findall(r"^#?\s?([A-Z][A-Z_]+)=", example, re.M))
+    assert named == {name.upper() for name in Settings.model_fields}
+
+
+def test_the_home_is_found_from_below(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    below = tmp_path / "clone" / "docs" / "guide"
+    below.mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    monkeypatch.chdir(below)
+    assert default_home() == tmp_path / "user" / ".chapterverse"
+    (tmp_path / "clone" / ".chapterverse").mkdir()
+    assert default_home() == tmp_path / "clone" / ".chapterverse"
+    (below / ".chapterverse").mkdir()
+    assert default_home() == below / ".chapterverse", "the nearest one"
