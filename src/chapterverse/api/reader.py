@@ -28,7 +28,7 @@ from chapterverse.api.pages import BookList, BookSummary, Contents, list_books, 
 from chapterverse.api.services import ServicesOf
 from chapterverse.book import edition_key, edition_names
 from chapterverse.editions import edition_label
-from chapterverse.errors import InvalidFilterError, NotFound, RetrievalUnavailable
+from chapterverse.errors import IndexMissing, InvalidFilterError, NotFound, RetrievalUnavailable
 from chapterverse.ingestion.ordering import title_of_path
 from chapterverse.models import PageList, PageSummary, RenderedPage
 from chapterverse.services import Services
@@ -64,8 +64,8 @@ async def title_page(request: Request, services: ServicesOf) -> Response:
         async with asyncio.timeout(_PATIENCE):
             book = await shell.open(services)
             first = await render_page(book.pages[0].page_id, services.index, shell.home) if book.pages else None
-    except (TimeoutError, RetrievalUnavailable):
-        return shell.answer()
+    except (TimeoutError, RetrievalUnavailable) as failure:
+        return shell.answer(_not_ingested() if isinstance(failure, IndexMissing) else None)
     except InvalidFilterError as failure:
         return shell.answer(_no_book(failure), status=404)
     if first is None:
@@ -90,8 +90,8 @@ async def page(
         async with asyncio.timeout(_PATIENCE):
             await shell.open(services)
             found = await render_page(page_id, services.index, shell.home)
-    except (TimeoutError, RetrievalUnavailable):
-        return shell.answer()
+    except (TimeoutError, RetrievalUnavailable) as failure:
+        return shell.answer(_not_ingested() if isinstance(failure, IndexMissing) else None)
     except InvalidFilterError as failure:
         return shell.answer(_no_book(failure), status=404)
     except NotFound:
@@ -282,6 +282,16 @@ def _waiting(with_key: bool) -> Node:
     """Instead of the book. The scripts ask for it; without them a reader may come again."""
     told = "A script asks for the key that this book needs." if with_key else "Open this page again in a moment."
     return node("div", node("p", "Opening the book…", class_="note"), node("noscript", node("p", told)))
+
+
+def _not_ingested() -> list[Node]:
+    """How to get a book."""
+    commands = "chapterverse ingest docs/\nchapterverse ingest https://docs.example.com/guide/"
+    return [
+        node("h1", "No book to read yet", class_="no-book"),
+        node("p", "Ingest a folder, a file or a website on the server, then open this page again:"),
+        node("pre", node("code", commands), tabindex="0"),
+    ]
 
 
 def _bare(url: str) -> str:

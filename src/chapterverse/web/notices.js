@@ -4,7 +4,6 @@ import { at, element } from "./dom.js";
 const HEADS = { no_book: "No book to read yet", retrieval_unavailable: "The book cannot be opened", unauthorized: "This book needs a key" };
 const HOW = {
   no_book: "Ingest a folder, a file or a website on the server, then open this page again:",
-  retrieval_unavailable: "If no book has been ingested yet, do it on the server, then open this page again:",
 };
 
 /** Why there is nothing to read, and what can be done. */

@@ -83,7 +83,7 @@ class Reader {
     try {
       await this.fetchContents();
     } catch (failure) {
-      this.explain(failure);
+      if (!place.querySelector(".no-book")) this.explain(failure); // the server says how to get one
       return;
     }
     if (!this.contents.pages.length) {
