@@ -2,17 +2,15 @@
 import { at, element } from "./dom.js";
 
 const HEADS = { no_book: "No book to read yet", retrieval_unavailable: "The book cannot be opened", unauthorized: "This book needs a key" };
-const HOW = {
-  no_book: "Ingest a folder, a file or a website on the server, then open this page again:",
-};
+const HOW = "Ingest a folder, a file or a website on the server, then open this page again:";
 
 /** Why there is nothing to read, and what can be done. */
 export function explanationOf({ code, message = "" }, again) {
   return [
     element("h1", {}, HEADS[code] ?? "The page cannot be shown"),
     message && element("p", { role: "alert" }, message),
-    HOW[code] && element("p", {}, HOW[code]),
-    HOW[code] && element("pre", { tabindex: "0" }, element("code", {}, "chapterverse ingest docs/\nchapterverse ingest https://docs.example.com/guide/")),
+    code === "no_book" && element("p", {}, HOW),
+    code === "no_book" && element("pre", { tabindex: "0" }, element("code", {}, "chapterverse ingest docs/\nchapterverse ingest https://docs.example.com/guide/")),
     element("p", { class: "buttons" }, element("button", { type: "button", onclick: again }, code === "unauthorized" ? "Enter a key" : "Try again")),
   ].filter(Boolean);
 }
