@@ -43,7 +43,8 @@ DESKTOP, LAPTOP, PHONE = (1600, 900), (1280, 800), (390, 844)
 SHEET = [("light", (DESKTOP, PHONE)), ("dark", (LAPTOP, PHONE))]
 QUESTION = "What is a quality of service profile?"
 FOLLOW_UP = "And what is latched data?"
-REFUSED = "Who won the football world cup of 1998?"
+REFUSED = "How much does Isaac Sim cost?"
+OFF_TOPIC = "Who won the football world cup of 1998?"
 ASKED = [
     "What does a PID controller compute?",
     "What is a node?",
@@ -403,7 +404,8 @@ STATES: dict[str, State] = {
     "follow-up": State(".question >> nth=1", [open_page, answered, follow_up]),
     "under-an-answer": State(".explanation", [open_page, answered, explained, to_the_end]),
     "evidence": State("mark.evidence >> nth=0", [open_page, answered, cite]),
-    "refusal": State(".refusal", [open_page, refused]),
+    "refusal": State(".nearest .card >> nth=0", [open_page, refused]),
+    "off-topic": State(".refusal", [open_page, lambda page: answered(page, OFF_TOPIC)]),
     "stopped": State(".stopping", [open_page, stop]),
     "broken-off": State(".failure", [open_page, break_off]),
     "feedback": State(".rating form", [open_page, answered, press("Not helpful")]),
