@@ -10,8 +10,9 @@ READY := $(VENV)/.ready
 TOOLS := $(VENV)/.tools
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 export CHAPTERVERSE_HOME ?= $(CURDIR)/.chapterverse
-# A machine's own settings must not leak into tests: no key, no engine but the embedded ones.
-CLEAN_ENV := env -u GEMINI_API_KEY -u OPENAI_API_KEY -u COHERE_API_KEY -u QDRANT_API_KEY -u DATABASE_URL -u REDIS_URL -u JUDGE_API_KEY
+# A machine's own settings must not leak into tests: no key, no engine but the embedded ones. Bytecode is written: tests
+# start hundreds of processes, and each would compile the package again.
+CLEAN_ENV := env -u PYTHONDONTWRITEBYTECODE -u GEMINI_API_KEY -u OPENAI_API_KEY -u COHERE_API_KEY -u QDRANT_API_KEY -u DATABASE_URL -u REDIS_URL -u JUDGE_API_KEY
 
 # A file is run by one process. tests/conftest.py puts those that take longest first.
 SIDE_BY_SIDE = -q -n $(TESTERS) --dist loadfile --no-loadscope-reorder

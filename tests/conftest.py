@@ -2,6 +2,7 @@
 
 import asyncio
 import fcntl
+import gc
 import logging
 import os
 import re
@@ -9,8 +10,10 @@ import shutil
 import signal
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
+import httpcore2
 import pytest
 
 from bench import editions
@@ -45,6 +48,15 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if ALL_SLOW.search(collection_path.read_text("utf-8")) else None
 
 
+gc.disable()  # until all tests are loaded: nearly all that is made until then stays
+
+
+def pytest_collection_finish() -> None:
+    """What was loaded stays to the end, so the collector need not look at it again and again."""
+    gc.freeze()
+    gc.enable()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Side by side, the files that take longest come first, so that no process has one of them left at the end: those
     that are given more time than others, then those with slow tests."""
@@ -71,7 +83,7 @@ def models_are_remembered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     """What a model said is not computed again in this run, neither in this process nor in those that it starts."""
     folder = of_the_run(tmp_path_factory) / "model-memory"
     folder.mkdir(exist_ok=True)
-    opened, run = sitecustomize.remembering(onnx_models, str(folder))
+    opened, run = sitecustomize.remembering(onnx_models, str(folder), lazily=False)
     paths = (sitecustomize.__file__.rpartition("/")[0], os.environ.get("PYTHONPATH", ""))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(onnx_models.Model, "__init__", opened)
@@ -97,6 +109,14 @@ def readings_are_remembered() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SectionReader, "_read", read_once)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def certificates_are_read_once() -> Iterator[None]:
+    """Every HTTP client reads those of the machine, which takes 25 ms. Here none is used: servers are on loopback."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(httpcore2, "default_ssl_context", cache(httpcore2.default_ssl_context))
         yield
 
 

@@ -4,7 +4,7 @@ answer                          three sentences and their sources
 pause SECONDS                   the same, with a pause before the first sentence
 refuse                          a refusal
 fail CODE                       an error event after the first sentence
-break / stop short / go on      raises, ends without an end, goes on after its end: what answering never does
+break / stop short / go on      raises, ends without an end, goes on after its end: `ended` makes a stream of it
 prepare fail / prepare pause S  fails or waits before the first byte
 """
 
@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
+from chapterverse.answering.story import ended
 from chapterverse.api.openapi.examples import EVENTS, SUMMARY
 from chapterverse.conversations.turns import Turn
 from chapterverse.errors import AgentUnavailable, IndexTimeout
@@ -47,11 +48,13 @@ class Scripted:
     most_preparing: int = 0
     _now: int = 0
     _preparing: int = 0
+    _deadlines: dict[int, float] = field(default_factory=dict)
 
     async def prepare(
         self, request: ChatRequest, services: Any, seconds: float, told: Sequence[Turn] | None = None
     ) -> ChatRequest:
         self.asked.append(request)
+        self._deadlines[id(request)] = time.perf_counter() + seconds
         self.told.append(told)
         if request.query == "prepare fail":
             raise IndexTimeout("The search took too long.", retry_after=1.2)
@@ -65,7 +68,10 @@ class Scripted:
                 self.closed.append(request.query)
         return request
 
-    async def stream(self, prepared: ChatRequest, services: Any) -> AsyncGenerator[Event, None]:
+    def stream(self, prepared: ChatRequest, services: Any) -> AsyncGenerator[Event, None]:
+        return ended(self._stream(prepared), self._deadlines.get(id(prepared), time.perf_counter() + 30))
+
+    async def _stream(self, prepared: ChatRequest) -> AsyncGenerator[Event, None]:
         query = prepared.query
         self.opened.append(query)
         self._now += 1

@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import tomllib
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from chapterverse.cli import main
 from chapterverse.main import create_app
 from chapterverse.settings import Settings
 from chapterverse.telemetry import Telemetry
-from tests.scripted import without_engines
+from tests.scripted import Scripted, without_engines
+from tests.served import serve
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
@@ -136,9 +138,29 @@ def test_proxies_pass_events_on_at_once_and_keep_the_figures_inside() -> None:
     for line in nginx.splitlines():
         directive = line.partition("#")[0].strip()
         assert not directive or directive[-1] in "{};", line
-    served = set(create_app(Settings.load(), opening=without_engines()).openapi()["paths"])
-    for path in re.search(r"@whole not path (.+)", caddy)[1].split():  # type: ignore[index]
-        assert path in served or any(route.startswith(path.rstrip("*")) for route in served)
+    paths = create_app(Settings.load(), opening=without_engines()).openapi()["paths"]
+    whole = re.search(r"@whole \{(.+?)\}", caddy, re.DOTALL)
+    passed_on = [path for line in re.findall(r"not path (.+)", whole[1]) for path in line.split()]  # type: ignore[index]
+    for path in passed_on:
+        own = path.removeprefix("/editions/*")
+        assert own in paths or any(route.startswith(own.rstrip("*")) for route in paths), path
+    streams = [path for path, methods in paths.items() if "text/event-stream" in str(methods)]
+    assert {"/chat/stream", "/v1/responses", "/mcp"} <= set(streams)
+    for path in (*streams, *(f"/editions/guide@2.0{path}" for path in streams)):
+        assert any(fnmatch(path, pattern) for pattern in passed_on), f"Caddy would compress {path}"
+
+
+def test_what_proxies_keep_inside_is_not_served_below_an_edition(tmp_path: Path) -> None:
+    settings = Settings.load(chapterverse_home=tmp_path)
+    with serve(settings, opening=without_engines(), answering=Scripted()) as server:
+        for path in ("/metrics", "/health", "/livez"):
+            assert server.http.get(path).status_code == 200
+        for path in ("/metrics", "/health", "/livez", "/readyz", "/%6detrics", "/metrics/", "//metrics"):
+            answer = server.http.get(f"/editions/any{path}")
+            assert answer.status_code in (404, 307), path
+            if answer.status_code == 307:  # to the address that a proxy keeps inside
+                assert answer.headers["location"] == f"{server.url}{path.rstrip('/')}"
+        assert server.http.get("/editions/any/docs").status_code == 200
 
 
 def test_an_installed_package_has_every_file_of_the_clone() -> None:

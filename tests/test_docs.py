@@ -109,3 +109,26 @@ def test_the_readme_has_the_usual_headings() -> None:
     usual = ["Install", "Quickstart", "Configuration", "Usage", "How it works", "Benchmarks", "Contributing", "License"]
     prose = re.sub("^```.*?^```", "", README, flags=re.M | re.S)
     assert re.findall("^## (.+)$", prose, re.M) == usual
+
+
+def test_every_page_says_the_same_of_what_the_reader_was_trained_on() -> None:
+    card, *others = (
+        " ".join((ROOT / path).read_text("utf-8").split())
+        for path in (
+            "src/chapterverse/trained/weights/README.md",
+            "bench/keyless/questions/README.md",
+            "docs/benchmarks/follow-ups.md",
+            "training/README.md",
+        )
+    )
+    told = re.search(r"An earlier round learned .+? never trained on in any way\.", card)
+    assert told
+    for page in others:
+        assert told[0] in page
+
+
+def test_operations_calculates_with_the_figures_it_gives() -> None:
+    text = (ROOT / "docs" / "OPERATIONS.md").read_text("utf-8")
+    rate = int(re.search(r"(\d+) passages of 256 tokens per second and core", text)[1])  # type: ignore[index]
+    used, hours = re.search(r"10 M passages at (\d+) a second and core: (\d+) core-hours", text).groups()  # type: ignore[union-attr]
+    assert (int(used), int(hours)) == (rate, round(10_000_000 / rate / 3600))

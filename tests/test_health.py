@@ -1,12 +1,14 @@
 """Health tells the truth: each dependency up, failing or hung, and what follows for the whole."""
 
 import asyncio
+import time
+from types import SimpleNamespace
 
 import pytest
 
 from chapterverse import health
-from chapterverse.errors import IndexUnavailable
-from chapterverse.health import Dependency, Health
+from chapterverse.errors import AgentUnavailable, IndexUnavailable
+from chapterverse.health import Dependency, Health, LastCall
 
 
 async def fine() -> None: ...
@@ -94,3 +96,15 @@ async def test_a_fault_of_a_probe_does_not_hide_the_others() -> None:
     answer = await Health((one("qdrant", fine, vital=True), one("redis", broken, vital=False))).check()
     assert (answer.services["qdrant"].status, answer.services["redis"].status) == ("up", "down")
     assert "secret" not in answer.model_dump_json()
+
+
+async def test_a_failed_call_counts_until_one_succeeds_however_long_that_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    last = LastCall(fine)
+    await last.probe()
+    last.failed("The last answer failed: no.")
+    later = SimpleNamespace(monotonic=lambda: time.monotonic() + 86_400)
+    monkeypatch.setattr("chapterverse.health.time", later)
+    with pytest.raises(AgentUnavailable, match="The last answer failed"):
+        await last.probe()
+    last.worked()
+    await last.probe()

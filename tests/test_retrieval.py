@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -193,3 +193,20 @@ async def test_a_search_shows_only_what_has_a_word_of_the_query_or_is_near_to_it
     ]
     every = await retrieve_with_retry(request, EMBEDDER, index_of(hits=[far, worded])[1])
     assert [one.chunk_id for one in every.results] == ["far", "worded"], "an answer weighs them itself"
+
+
+@pytest.mark.parametrize(
+    ("question", "order"),
+    [
+        ("How do I shuffle an array?", ["guide", "notes", "other"]),
+        ("What changed in shuffle?", ["notes", "guide", "other"]),
+        ("shuffle in 1.20", ["notes", "guide", "other"]),
+    ],
+)
+async def test_a_page_of_changes_comes_after_one_that_explains_as_well(question: str, order: list[str]) -> None:
+    notes = replace(chunk("notes"), page_kind="changes")
+    hits = [Hit(notes, 0.8, 1.5, (1.0,)), Hit(chunk("guide"), 0.7, 1.2, (1.0,)), Hit(chunk("other"), 0.5, 0.9, (1.0,))]
+    _, index = index_of(hits=hits)
+    found = await retrieve(RetrievalRequest(query=question, top_k=3), EMBEDDER, index)
+    assert [one.chunk_id for one in found.results] == order
+    assert [one.rank for one in found.results] == [1, 2, 3]

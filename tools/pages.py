@@ -49,7 +49,7 @@ SCOREBOARD: Final = Generated(
         ),
         *("chapterverse.index.server", "chapterverse.index.server_writer", "chapterverse.index.server_errors"),
         *("chapterverse.embeddings.cohere", "chapterverse.embeddings.openai", "chapterverse.embeddings.remote"),
-        *("chapterverse.connections", "chapterverse.errors", "chapterverse.web"),
+        *("chapterverse.errors", "chapterverse.web"),
         *("bench.results", "bench.recorded", "bench.llm", "tools"),
     ),
 )

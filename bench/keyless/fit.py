@@ -1,10 +1,9 @@
 """Fits when to answer without a key and how sure to be, and writes `src/chapterverse/answering/keyless.json`.
 
-    KEYLESS_BOOKS=FOLDER python -m bench.keyless.fit --shared-data FOLDER
+    KEYLESS_BOOKS=FOLDER python -m bench.keyless.fit
 
 Takes the books of the split `dev` and the example book. Their questions are asked as if nothing were ever refused. The
-curves for selected text are fitted on passages of these books, the one that answers and the nearest that does not, and
-on questions written about short texts.
+curves for selected text are fitted on passages of these books, the one that answers and the nearest that does not.
 """
 
 import argparse
@@ -24,11 +23,10 @@ from chapterverse.answering import story
 from chapterverse.answering.confidence import FITTED, ReaderSigns, fitted
 from chapterverse.answering.reading import read_selection
 from chapterverse.services import Services
-from chapterverse.trained import shared_reader
 
 from .__main__ import HOMES, foreign_questions
 from .asking import Asked, ask, opened
-from .sets import BookSet, Question, load, selected, share, shows
+from .sets import BookSet, Question, load, share, shows
 
 # More of them told one book apart better and the other one worse.
 ANSWERABLE: Final = ("answers", "missing")
@@ -56,13 +54,12 @@ async def main() -> None:
         "--books", type=Path, default=Path(os.environ.get("KEYLESS_BOOKS", ".")), help="folder of the books"
     )
     parser.add_argument("--homes", type=Path, default=HOMES)
-    parser.add_argument("--shared-data", type=Path, required=True, help="folder of the public sets")
     options = parser.parse_args()
     setattr(story, "answers", lambda *given: True)  # noqa: B010 - nothing is refused here
     setattr(story, "reader_confidence", lambda *given: 0.6)  # noqa: B010 - the curves may be of other signs
     sets = [*load(options.books, "dev"), example_set()]
     rows: list[Row] = []
-    selections = await _short_texts(options.shared_data)
+    selections: list[Row] = []
     for one in sets:
         async with opened(options.homes / one.name, one.folder) as services:
             asked = [await ask(services, question) for question in one.questions]
@@ -126,16 +123,6 @@ async def _selections(asked: Asked, services: Services) -> list[Row]:
     for text, answers in [*((text, True) for text in holding), *((text, False) for text in without)]:
         scope = await read_selection(asked.question.text, text, services.reader)
         rows.append(Row(ReaderSigns.of(scope, asked.question.text), answers, answers))
-    return rows
-
-
-async def _short_texts(shared_data: Path) -> list[Row]:
-    """Questions about short texts, half of which only seem to be answered."""
-    rows = []
-    for case in selected(shared_data):
-        scope = await read_selection(case.question, case.selection, shared_reader())
-        answers = bool(case.answers)
-        rows.append(Row(ReaderSigns.of(scope, case.question), answers, answers))
     return rows
 
 

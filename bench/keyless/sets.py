@@ -108,9 +108,14 @@ def selected(shared_data: Path, questions: Path = QUESTIONS) -> list[SelectionCa
     return [SelectionCase(asked, text, (text[slice(*place)],) if place else ()) for asked, text, place in cases]
 
 
+def without_markup(text: str) -> str:
+    """A text without tags, addresses and citation markers."""
+    return _MARKUP.sub(" ", text)
+
+
 def share(quote: str, text: str) -> float:
     """How much of a quote, in runs of three words, stands in a text: as it is, or both without markup."""
-    return max(_share(quote, text), _share(_MARKUP.sub(" ", quote), _MARKUP.sub(" ", text)))
+    return max(_share(quote, text), _share(without_markup(quote), without_markup(text)))
 
 
 def _share(quote: str, text: str) -> float:

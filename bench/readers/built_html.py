@@ -1,5 +1,6 @@
 """What the oracles have in common: the text of an element and the cells of a table, in HTML that a generator wrote."""
 
+import re
 from collections.abc import Iterable
 
 from selectolax.lexbor import LexborNode
@@ -22,6 +23,27 @@ def text_of(node: LexborNode) -> str:
             inner = text_of(child)
             said.append(inner if child.tag in _INLINE else f"\n{inner}\n")
     return "".join(said)
+
+
+def drop_contents(body: LexborNode) -> None:
+    """Takes out lists of links to headings of the same page, which our readers leave out."""
+    titles = body.css("h1, h2, h3, h4, h5, h6")
+    ids = {f"#{one.attributes.get('id')}" for one in [*titles, *body.css("section")]}
+    headings = ids | {_said(one) for one in titles}
+    for listing in [one for one in body.css("ul, ol") if _is_contents(one, headings)]:
+        listing.decompose()
+
+
+def _is_contents(listing: LexborNode, headings: set[str]) -> bool:
+    links = listing.css("a")
+    own = all((link.attributes.get("href") or "").startswith("#") for link in links)
+    only = "".join("".join(link.text() for link in links).split()) == "".join(listing.text().split())
+    known = sum(bool({_said(link), link.attributes.get("href")} & headings) for link in links)
+    return len(links) > 1 and own and only and known * 2 > len(links)
+
+
+def _said(node: LexborNode) -> str:
+    return " ".join(re.findall(r"\w+", node.text().casefold()))
 
 
 def cells_of(rows: Iterable[LexborNode]) -> Table:

@@ -79,13 +79,14 @@ def compare(
     return scores
 
 
-def order(expected: Sequence[str], found: Sequence[str]) -> Score:
-    """How many pages are followed by the same page as on the site."""
-    known = [page for page in found if page in set(expected)]
-    after = dict(itertools.pairwise(known))
+def order(expected: Iterable[Sequence[str]], found: Sequence[str]) -> Score:
+    """How many pages are followed by the same page as on the site, which may have several orders."""
     score = Score()
-    for page, following in itertools.pairwise(expected):
-        score.add(after.get(page) == following, 1, page, [] if after.get(page) == following else [following])
+    for turned in expected:
+        wanted = set(turned)
+        after = dict(itertools.pairwise(page for page in found if page in wanted))
+        for page, following in itertools.pairwise(turned):
+            score.add(after.get(page) == following, 1, page, [] if after.get(page) == following else [following])
     return score
 
 

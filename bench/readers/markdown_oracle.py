@@ -1,14 +1,14 @@
 """Reads the HTML that MkDocs, VitePress, Docusaurus and Hugo made of a book into facts to compare."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urljoin
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from bench.readers.built_html import cells_of, is_inside, text_of
+from bench.readers.built_html import cells_of, drop_contents, is_inside, text_of
 from bench.readers.compare import PageFacts, Table
 from bench.readers.ours import SITE, below_site
 
@@ -50,28 +50,39 @@ HUGO = Dialect("main", ".footnote-ref, .footnote-backref")
 def read_site(site: Path, dialect: Dialect) -> dict[str, PageFacts]:
     """The pages of a built site, by address below the site's."""
     pages: dict[str, PageFacts] = {}
-    for place in sorted(site.rglob("*.html")):
-        address = re.sub(r"(^|/)index\.html$", "" if dialect.bare else r"\1", place.relative_to(site).as_posix())
-        tree = LexborHTMLParser(place.read_text("utf-8"))
-        body = tree.css_first(dialect.body)
-        named = tree.css_first('link[rel="canonical"]')
-        if named is not None and (href := named.attributes.get("href") or "").startswith(SITE):
-            address = unquote(href.removeprefix(f"{SITE}/").removeprefix(SITE))
-        if address not in dialect.skipped.split() and body is not None:
+    for address, tree in _trees(site, dialect):
+        if (body := tree.css_first(dialect.body)) is not None:
             pages[address] = _page(body, address, dialect)
     return pages
 
 
-def reading_order(site: Path, pages: Mapping[str, PageFacts]) -> list[str]:
-    """The pages as a reader turns them, where they name the next one (MkDocs, Docusaurus)."""
-    address, order = "", list[str]()
-    while address in pages and address not in order:
-        order.append(address)
-        place = site / address / "index.html" if (site / address / "index.html").is_file() else site / address
+def reading_orders(site: Path, dialect: Dialect) -> list[list[str]]:
+    """The pages as a reader turns them, where they name the next one; one order for each sidebar."""
+    after: dict[str, str] = {}
+    for address, tree in _trees(site, dialect):
+        following = tree.css_first('link[rel="next"], a.pagination-nav__link--next, a.pager-link.next')
+        sidebar = {_joined(address, one.attributes.get("href") or "") for one in tree.css(".VPSidebar a[href]")}
+        if following is not None and (not sidebar or address in sidebar):  # VitePress: else the first page is the next
+            after[address] = _joined(address, following.attributes.get("href") or "")
+    orders = []
+    for first in sorted(after.keys() - set(after.values())):
+        order = [first]
+        while (turned := after.get(order[-1])) is not None and turned not in order:
+            order.append(turned)
+        orders.append(order)
+    return orders
+
+
+def _trees(site: Path, dialect: Dialect) -> Iterator[tuple[str, LexborHTMLParser]]:
+    """The files of a built site, with their addresses below the site's."""
+    for place in sorted(site.rglob("*.html")):
+        address = re.sub(r"(^|/)index\.html$", "" if dialect.bare else r"\1", place.relative_to(site).as_posix())
         tree = LexborHTMLParser(place.read_text("utf-8"))
-        following = tree.css_first('link[rel="next"], a.pagination-nav__link--next')
-        address = _joined(address, following.attributes.get("href") or "") if following is not None else "-"
-    return order
+        named = tree.css_first('link[rel="canonical"]')
+        if named is not None and (href := named.attributes.get("href") or "").startswith(SITE):
+            address = unquote(href.removeprefix(f"{SITE}/").removeprefix(SITE))
+        if address not in dialect.skipped.split():
+            yield address, tree
 
 
 def _page(body: LexborNode, address: str, dialect: Dialect) -> PageFacts:
@@ -84,9 +95,7 @@ def _page(body: LexborNode, address: str, dialect: Dialect) -> PageFacts:
     for labels in body.css(".tabbed-labels"):
         if re.fullmatch(r"\s*(Python 3\.\d+\+\s*)+", labels.text()):
             labels.decompose()
-    headings = {_said(one) for one in body.css("h1, h2, h3, h4, h5, h6")}
-    for listing in [one for one in body.css("ul, ol") if _is_contents(one, headings)]:
-        listing.decompose()
+    drop_contents(body)
     facts.links = list(_links(body, address))
     facts.anchors = dict(_anchors(body))
     for number, heading in enumerate(_headings(body)):
@@ -107,20 +116,8 @@ def _page(body: LexborNode, address: str, dialect: Dialect) -> PageFacts:
     return facts
 
 
-def _is_contents(listing: LexborNode, headings: set[str]) -> bool:
-    """A list of links to headings of the same page, which our readers leave out."""
-    links = listing.css("a")
-    own = all((link.attributes.get("href") or "").startswith("#") for link in links)
-    only = "".join("".join(link.text() for link in links).split()) == "".join(listing.text().split())
-    return len(links) > 1 and own and only and sum(_said(link) in headings for link in links) * 2 > len(links)
-
-
 def _words(text: str) -> str:
     return _OBJECT.sub(r"\1", " ".join(text.split()))
-
-
-def _said(node: LexborNode) -> str:
-    return " ".join(re.findall(r"\w+", node.text().casefold()))
 
 
 def _headings(body: LexborNode) -> list[LexborNode]:

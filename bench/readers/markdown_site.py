@@ -3,7 +3,7 @@
 Neither the books nor the generators are part of this repository. `READERS_BOOKS` names a folder with checkouts of the
 books, `READERS_MKDOCS` the program of an environment with mkdocs-material, mdx-include and markdown-include-variants,
 `READERS_NODE` a folder whose `node_modules` have VitePress and Docusaurus, `READERS_HUGO` the program. What is not
-there is left out. The books' own configurations are not used: they need plug-ins and themes of their own.
+there is left out. Of the books' own configurations only the sidebars are used: the rest needs plug-ins and themes.
 """
 
 import os
@@ -56,12 +56,14 @@ _VARIANTS = "markdown_include_variants\n  - mdx_include: {base_path: .}"
 _VITEPRESS = r"""const asset = /\.(png|jpe?g|svg|gif|webp|mp4|webm|pdf|ulg|zip|csv|xml|yml|bin|px4)$/i
 const none = { name: 'no-assets', enforce: 'pre',
   resolveId(id) { if (asset.test(id)) return '\0none' }, load(id) { if (id === '\0none') return 'export default ""' } }
-export default { title: 'x', ignoreDeadLinks: true, vite: { plugins: [none] },
+const sidebar = SIDEBAR
+export default { title: 'x', ignoreDeadLinks: true, themeConfig: { sidebar }, vite: { plugins: [none] },
   vue: { template: { compilerOptions: { isCustomElement: (tag) => tag.includes('-') } } } }
 """
+_SIDEBAR = re.compile(r"^export const sidebar\b[^=]*= (\{.*?^\})", re.DOTALL | re.MULTILINE)
 _DOCUSAURUS = """module.exports = { title: 'x', url: 'https://book.test', baseUrl: '/', onBrokenLinks: 'ignore',
   onBrokenAnchors: 'ignore', themes: ['@docusaurus/theme-classic'],
-  plugins: [['@docusaurus/plugin-content-docs', {routeBasePath: '/', path: 'docs'}]],
+  plugins: [['@docusaurus/plugin-content-docs', {routeBasePath: '/', path: 'docs', sidebarPath: './sidebars.ts'}]],
   markdown: {format: 'detect', hooks: {onBrokenMarkdownImages: 'ignore', onBrokenMarkdownLinks: 'ignore'}} };
 """
 _STUB = "import React from 'react'; export default function C(p) { return <div>{p.children}</div> }"
@@ -173,7 +175,10 @@ def _vitepress(book: MarkdownBook, place: Path) -> Path:
     for page in place.rglob("*.md"):
         page.write_text("\n".join(_without_scripts(page.read_text("utf-8"))))
     (place / ".vitepress").mkdir()
-    (place / ".vitepress/config.mjs").write_text(_VITEPRESS)
+    config = _checkout(book) / ".vitepress/config.ts"
+    sidebar = _SIDEBAR.search(config.read_text("utf-8")) if config.is_file() else None
+    items = sidebar[1].replace("<", "&lt;") if sidebar else "{}"  # the default theme shows names as HTML
+    (place / ".vitepress/config.mjs").write_text(_VITEPRESS.replace("SIDEBAR", items))
     _link_modules(place)
     _run("npx", "vitepress", "build", ".", at=place)
     return place / ".vitepress/dist"
@@ -196,6 +201,7 @@ def _without_scripts(text: str) -> list[str]:
 
 def _docusaurus(book: MarkdownBook, place: Path) -> Path:
     shutil.copytree(_checkout(book) / book.docs, place / "docs")
+    shutil.copy((_checkout(book) / book.docs).with_name("sidebars.ts"), place)
     (place / "docusaurus.config.js").write_text(_DOCUSAURUS)
     (place / "babel.config.js").write_text(
         "module.exports = {presets: [require.resolve('@docusaurus/core/lib/babel/preset')]};"

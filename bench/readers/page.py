@@ -32,15 +32,16 @@ with those links and without the source of docstring directives.
 _PARAMETERS = """
 ## Parameters
 
-100 random parameters of two Sphinx configuration references. *One unit*: one unit of the page holds name, type, default
-and description. *Found*: "What is the default of X?" and "What does X do?" bring that unit among the first three
-passages, with the embedder that ships (bar: 97 %). Commit {commit}.
+The settings of Flask's configuration reference. Earlier editions of this page measured Nav2 and Sphinx, which are no
+longer among the books of this project. *One unit*: one unit of the page holds name, default and description.
+*Found*: "What is the default of X?" and "What does X do?" bring that unit among the first three passages,
+with the embedder that ships (bar: 97 %). Commit {commit}.
 
 | book | one unit | found in three passages | found first |
 |---|---|---|---|
 """
 _PICTURES = """
-## Ten pages beside their sites
+## Pages beside their sites
 
 Left the page as its own generator built it, right the same source in our reader. Formulas are shown as they are
 written. `python -m bench.readers.pictures` makes them.

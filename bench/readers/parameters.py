@@ -1,10 +1,10 @@
-"""Whether a parameter is one unit (name, type, default and description together), and whether it is found.
+"""Whether a parameter is one unit (name, default and description together), and whether it is found.
 
-100 random parameters of two Sphinx configuration references are taken from the HTML that Sphinx built (Nav2: a field
-list whose entries hold a small table and a definition list; Sphinx: `confval`). For each, one unit of our page must
-hold all of them. Then the book is ingested with the embedder that ships, and "What is the default of X?" and "What does
-X do?" must bring that unit among the first three passages. Where several parameters have the same name, the question
-says which page is meant, and where a page has several, which section. Run with `python -m bench.readers.parameters`.
+Up to 100 random settings of Flask's configuration reference are taken from the HTML that Sphinx built (`py:data`). For
+each, one unit of our page must hold all of them. Then the book is ingested with the embedder that ships, and "What is
+the default of X?" and "What does X do?" must bring that unit among the first three passages. Where several parameters
+have the same name, the question says which page is meant, and where a page has several, which section. Run with
+`python -m bench.readers.parameters`.
 """
 
 import argparse
@@ -51,43 +51,17 @@ class Parameter:
         return [fact for fact in (self.name, self.kind, self.default, first) if bare(fact)]
 
 
-def nav2(site: Path) -> Iterator[Parameter]:
-    """`dt` name, `dd` with a table of type and default and a definition `Description`."""
+def settings(site: Path) -> Iterator[Parameter]:
+    """`dl.py.data` in capitals: paragraphs, of which one says the default."""
     for page, body in _bodies(site):
-        for term in body.css("dl.field-list > dt"):
-            text = term.next
-            while text is not None and text.tag != "dd":
-                text = text.next
-            table = text.css_first("table") if text is not None else None
-            if text is None or table is None:
+        for entry in body.css("dl.py.data"):
+            term, text = entry.css_first("dt .descname"), entry.css_first("dd")
+            said = [child.text() for child in text.iter() if child.tag == "p"] if text is not None else []
+            if term is None or not term.text().isupper() or not said:
                 continue
-            rows = [[cell.text().strip() for cell in row.css("td, th")] for row in table.css("tr")]
-            said = text.css("dl > dd > p")
-            if len(rows) == 2 and len(rows[0]) == len(rows[1]) and said:
-                values = {name.lower(): value for name, value in zip(*rows, strict=True)}
-                name = term.text().strip().rstrip(":")
-                kind, default = values.get("type", ""), values.get("default", "")
-                yield Parameter(page, name, kind, default, said[0].text(), _title(body), _heading_above(term))
-
-
-def confvals(site: Path) -> Iterator[Parameter]:
-    """`dl.confval` with fields Type and Default, then paragraphs."""
-    for page, body in _bodies(site):
-        for entry in body.css("dl.std.confval"):
-            term, text = entry.css_first("dt"), entry.css_first("dd")
-            if term is None or text is None:
-                continue
-            values: dict[str, str] = {}
-            for key in text.css("dl.field-list > dt"):
-                value = key.next
-                while value is not None and value.tag != "dd":
-                    value = value.next
-                if value is not None:
-                    values.setdefault(key.text().strip().rstrip(":").lower(), value.text())
-            said = [child for child in text.iter() if child.tag == "p"]
-            if said and "type" in values:
-                name, default = term.text().strip(), values.get("default", "")
-                yield Parameter(page, name, values["type"], default, said[0].text(), _title(body), _heading_above(term))
+            defaults = [one.partition(":")[2].strip() for one in said if one.startswith("Default:")]
+            default = defaults[0] if defaults else ""
+            yield Parameter(page, term.text(), "", default, said[0], _title(body), _heading_above(entry))
 
 
 def _heading_above(node: LexborNode) -> str:
@@ -105,7 +79,7 @@ def _title(body: LexborNode) -> str:
     return " ".join(heading.text().split()) if heading else ""
 
 
-REFERENCES = {"nav2": nav2, "sphinx": confvals}
+REFERENCES = {"flask": settings}
 
 
 def probes(book: sphinx_site.SphinxBook) -> tuple[list[Parameter], list[Parameter]]:

@@ -14,6 +14,8 @@ from bench.readers.compare import BARS, Score, compare, order
 from bench.readers.ours import read_folder
 from bench.results import commit, newest, save
 
+_SOURCES = (".rst", ".md")
+
 
 def sphinx_book(book: sphinx_site.SphinxBook) -> dict[str, Score]:
     site = sphinx_site.build(book)
@@ -22,12 +24,12 @@ def sphinx_book(book: sphinx_site.SphinxBook) -> dict[str, Score]:
     expected = {
         page: facts
         for page, facts in built.items()
-        if _has_text(facts) and (sphinx_site.sources(book) / page.replace(".html", ".rst")).is_file()
+        if _has_text(facts) and any((sphinx_site.sources(book) / page).with_suffix(one).is_file() for one in _SOURCES)
     }
     found = reading.facts()
     scores = compare(expected, found, built)
     turned = [page for page in sphinx_oracle.reading_order(site, "index.html") if page in expected]
-    scores["order"] = order(turned, reading.order())
+    scores["order"] = order([turned], reading.order())
     pages = Score(
         sum(page in found for page in expected), len(expected), [page for page in expected if page not in found]
     )
@@ -44,7 +46,8 @@ def markdown_book(book: markdown_site.MarkdownBook) -> dict[str, Score]:
     missing = [page for page in expected if page not in found]
     pages = Score(len(expected) - len(missing), len(expected), missing)
     scores = compare(expected, found, built)
-    turned = [page for page in markdown_oracle.reading_order(site, built) if page in expected]
+    orders = markdown_oracle.reading_orders(site, book.dialect)
+    turned = [[page for page in one if page in expected] for one in orders]
     scores["order"] = order(turned, reading.order())
     return {"pages": pages, **scores}
 

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urldefrag
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from bench.readers.built_html import cells_of, is_inside, text_of
+from bench.readers.built_html import cells_of, drop_contents, is_inside, text_of
 from bench.readers.compare import PageFacts, Table
 
 _DROPPED = (
@@ -63,6 +63,7 @@ def read_page(html: str, address: str) -> PageFacts:
         return facts
     for node in body.css(_DROPPED):
         node.decompose()
+    drop_contents(body)
     facts.anchors = dict(_anchors(body))
     title = body.css_first("h1")
     for link in [*(title.css("a") if title else ()), *body.css("pre a, dt.sig a")]:

@@ -15,8 +15,9 @@ from typing import Any, Final, Literal
 BlockKind = Literal["heading", "paragraph", "list", "field", "code", "table", "quote", "admonition", "image"]
 MarkKind = Literal["emphasis", "strong", "code", "math", "link", "image", "sub", "sup", "footnote"]
 UnitKind = Literal["sentence", "item", "row", "field", "code"]
+PageKind = Literal["", "changes", "index"]
 
-RECIPE: Final = "6"  # raise it when readers or chunking give other pages or chunks for the same document
+RECIPE: Final = "7"  # raise it when readers or chunking give other pages or chunks for the same document
 OLDEST_RECIPE: Final = "4"  # of an index that can still be asked; its pages are read again by the next ingest
 
 CAPTION: Final = "caption"  # `Block.info` of a paragraph that belongs to the image above it or to the table below it
@@ -116,6 +117,7 @@ class Page:
     marks: tuple[Mark, ...] = ()  # sorted by start; a mark inside another comes after it
     chapters: tuple[str, ...] = ()  # names of the parts and chapters that its site puts it in, outermost first
     edition: str = ""  # key of the edition it belongs to
+    refused: tuple[str, ...] = field(default=(), compare=False)  # files it may not include; for the ledger, not stored
 
     @property
     def place(self) -> tuple[str, str, str, str]:
@@ -144,6 +146,7 @@ class Chunk:
     units: tuple[Unit, ...] = ()  # whole units of the page, in order; offsets count into the page's text
     lead: str = ""  # text of the first unit's head when that head lies outside of this chunk
     edition: str = ""  # as its page's
+    page_kind: PageKind = ""  # of a page that lists changes or links: it comes after pages that explain
 
     @property
     def passage(self) -> str:

@@ -9,7 +9,6 @@ import logging
 import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final, Protocol
@@ -29,10 +28,6 @@ _PLACE: Final = re.compile(
 # Together below 5 s: after that a change must be visible (SPEC 2.3).
 PROBE_SECONDS: Final = 2.5  # a dependency that does not answer by then is down
 REMEMBER_SECONDS: Final = 1.5  # so that a busy orchestrator's questions cost nothing
-
-# A model that is reported as down may get no more calls, and would then never be seen to work again.
-CLOSE_SECONDS: Final = 0.3  # for a probe that is under way at the end; then it is cancelled
-FAILURE_COUNTS_SECONDS: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,42 +62,29 @@ class Seen:
 
 
 class LastCall:
-    """Whether the last real call to a model failed, so that its health does not rest on a list of models."""
+    """Whether the last real call to a model failed, so that its health does not rest on a list of models.
+
+    A model whose last call failed is down until a call succeeds: nothing else could tell without paid tokens. Readiness
+    (`/readyz`) does not depend on it, so that questions still arrive and the next of them tells. Each worker knows of
+    its own calls."""
 
     def __init__(self, probe: Callable[[], Awaitable[None]]) -> None:
         self._probe = probe  # of the model's server
-        self._failed: tuple[float, str] | None = None
-        self._asking: asyncio.Task[None] | None = None  # the server, whether it is down itself
+        self._failure = ""
 
     def worked(self) -> None:
         """Note a call that was answered."""
-        self._failed = None
+        self._failure = ""
 
     def failed(self, why: str) -> None:
-        """Note a call that failed, unless the server itself is down: its probe says so, and when it is back, that is
-        believed."""
-        self._failed = time.monotonic(), why
-        self._asking = asyncio.create_task(self._ask_server())
+        """Note a call that failed."""
+        self._failure = why
 
     async def probe(self) -> None:
         """Raise if the server cannot be reached, or if the last call failed."""
-        try:
-            await self._probe()
-        except AgentUnavailable:
-            self._failed = None
-            raise
-        if self._failed and time.monotonic() - self._failed[0] < FAILURE_COUNTS_SECONDS:
-            raise AgentUnavailable(self._failed[1])
-
-    async def close(self) -> None:
-        """Stop asking: what is under way gets a moment to end."""
-        if self._asking is not None:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._asking, CLOSE_SECONDS)
-
-    async def _ask_server(self) -> None:
-        with suppress(AgentUnavailable):
-            await self.probe()
+        await self._probe()
+        if self._failure:
+            raise AgentUnavailable(self._failure)
 
 
 class Shared(Protocol):

@@ -19,7 +19,7 @@ from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 
 from chapterverse import __version__, answering
-from chapterverse.api import book, errors, feedback, reader, sessions, suggestions, web, widget
+from chapterverse.api import book, errors, feedback, llms_txt, reader, sessions, suggestions, web, widget
 from chapterverse.api.access.guard import BodyLimit, Guard
 from chapterverse.api.access.hosts import AllowedHosts
 from chapterverse.api.access.rates import RateLimits
@@ -46,7 +46,8 @@ from chapterverse.wiring import open_services
 _DESCRIPTION = """Ask a book, and get answers whose every sentence was checked against the passage it cites.
 
 All bodies are JSON in UTF-8; offsets are in characters. Every error has the one body `ErrorResponse`.
-With several books, every route exists again under `/editions/BOOK/` and `/editions/BOOK@VERSION/`, for these alone.
+With several books, every route but those for operators exists again under `/editions/BOOK/` and
+`/editions/BOOK@VERSION/`, for these alone.
 Every answer carries `X-Request-ID`."""
 # Without `openapi_url` FastAPI has no pages of its own, which load scripts from elsewhere; ours are in `api.docs`.
 _ABOUT: dict[str, Any] = {
@@ -55,6 +56,10 @@ _ABOUT: dict[str, Any] = {
     "description": _DESCRIPTION,
     "openapi_url": None,
 }
+
+# A page's Markdown comes before the page itself, whose route would take its address, too.
+_ABOUT_THE_BOOK = (llms_txt, book, suggestions, reader)
+_SUBJECTS = (chat, completions, responses, *_ABOUT_THE_BOOK, sessions, feedback, health, web, widget, docs)
 
 
 @asynccontextmanager
@@ -108,8 +113,7 @@ def create_app(
     app.state.heartbeat, app.state.contents = HEARTBEAT_SECONDS, Contents()
     app.state.tracing = tracing
     app.state.suggestions = Shelf(settings.chapterverse_home)
-    subjects = (chat, completions, responses, book, suggestions, sessions, feedback, health, reader, web, widget, docs)
-    for routes in subjects:
+    for routes in _SUBJECTS:
         app.include_router(routes.router)
     app.router.routes.append(mcp_route(settings.cors_origins))
     errors.install(app)

@@ -5,6 +5,7 @@ Plain functions that get everything as arguments.
 
 import asyncio
 import random
+import re
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import Final, TypeVar
@@ -38,6 +39,11 @@ FIRST_PAUSE: Final = 0.1  # seconds before the first retry; doubled each time, h
 
 _ROUNDING: Final = 1e-6  # of cosines; what is too similar by that is left out afterwards
 MOST_LISTED: Final = 50  # modules that an error names
+
+LISTING_COST: Final = 0.5  # standard deviations: what a page of changes or links has to be better by
+_ABOUT_CHANGES: Final = re.compile(
+    r"\d\.\d|\b(?:19|20)\d\d\b|\b(?:chang|releas|deprecat|upgrad|migrat)\w*|\bwhat(?:'s| is) new\b", re.I
+)
 
 T = TypeVar("T")
 
@@ -139,7 +145,7 @@ async def _search(
         min_similarity=max(0.0, calibration.least_cosine(least) - _ROUNDING) if least else 0.0,
         with_vectors=True,
     )
-    hits = await index.search(query)
+    hits = _explaining_first(await index.search(query), request.query)
     if fitting:
         nearby = near([hit.similarity for hit in hits], calibration)
         hits = [hit for hit, is_near in zip(hits, nearby, strict=True) if is_near or hit.by_words]
@@ -157,6 +163,13 @@ async def _search(
         confidence=metrics,
         editions=[EditionName(book=one.book, version=one.version) for one in scope if one.key],
     )
+
+
+def _explaining_first(hits: Sequence[Hit], question: str) -> list[Hit]:
+    """The hits with passages of pages that list changes or links further down, unless the question is about changes."""
+    if _ABOUT_CHANGES.search(question) or not any(hit.chunk.page_kind for hit in hits):
+        return list(hits)
+    return sorted(hits, key=lambda hit: (LISTING_COST if hit.chunk.page_kind else 0.0) - hit.score)
 
 
 async def editions_in(filters: SearchFilters | None, index: Index) -> list[Edition]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     AnyHttpUrl,
     Field,
     IPvAnyNetwork,
@@ -61,6 +62,16 @@ def default_home() -> Path:
     return Path.home() / ".chapterverse"
 
 
+def _sendable(secret: SecretStr) -> SecretStr:
+    key = secret.get_secret_value().strip()
+    if not (key and key.isascii() and key.isprintable()):
+        raise ValueError("must be plain printable characters")
+    return SecretStr(key)
+
+
+HeaderSecret = Annotated[SecretStr, AfterValidator(_sendable)]  # sent, or received, in a header of HTTP
+
+
 class Settings(BaseSettings):
     """All settings. None is required: without any, every part runs on its embedded engine."""
 
@@ -70,10 +81,10 @@ class Settings(BaseSettings):
 
     chapterverse_home: Path = Field(default_factory=default_home, description="Where the embedded engines live.")
 
-    gemini_api_key: SecretStr | None = Field(None, description="Turns the Gemini language model on.")
+    gemini_api_key: HeaderSecret | None = Field(None, description="Turns the Gemini language model on.")
     gemini_model: str = Field("gemini-3.8-flash", description="Gemini model to ask.")
     gemini_base_url: str = Field(GEMINI_URL, description="Gemini's OpenAI-compatible endpoint.")
-    openai_api_key: SecretStr | None = Field(None, description="Turns an OpenAI-compatible server on.")
+    openai_api_key: HeaderSecret | None = Field(None, description="Turns an OpenAI-compatible server on.")
     openai_model: str = Field("gpt-5.4-mini", description="Language model of the OpenAI-compatible server.")
     openai_base_url: str = Field(OPENAI_URL, description="OpenAI, Ollama, vLLM, llama.cpp …")
     openai_embedding_model: str = Field("text-embedding-3-small", description="Its embedding model.")
@@ -84,7 +95,7 @@ class Settings(BaseSettings):
         description="Embedding engine: local, cohere, openai or that of an installed package; auto: Cohere with its "
         "key, else OpenAI with its key, else local.",
     )
-    cohere_api_key: SecretStr | None = Field(None, description="Turns Cohere embeddings on.")
+    cohere_api_key: HeaderSecret | None = Field(None, description="Turns Cohere embeddings on.")
     cohere_model: str = Field(COHERE_MODEL, description="Cohere embedding model.")
     cohere_base_url: str = Field("https://api.cohere.com", description="Cohere's endpoint.")
 
@@ -92,7 +103,7 @@ class Settings(BaseSettings):
         None,
         description="A Qdrant server or Cloud instead of the embedded engine; nodes of a cluster, separated by commas.",
     )
-    qdrant_api_key: SecretStr | None = Field(None, description="Its key.")
+    qdrant_api_key: HeaderSecret | None = Field(None, description="Its key.")
     qdrant_collection_name: str = Field(QDRANT_COLLECTION, pattern=r"^[A-Za-z0-9_-]{1,200}$", description="Collection.")
 
     qdrant_shards: int = Field(1, ge=1, le=1024, description="Shards of a new collection on a Qdrant cluster.")
@@ -106,11 +117,11 @@ class Settings(BaseSettings):
     redis_url: SecretStr | None = Field(None, description="Shares rate limits and servers' states between workers.")
 
     api_rate_limit: int = Field(60, ge=1, description="Requests a minute per client.")
-    api_keys: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
+    api_keys: Annotated[tuple[HeaderSecret, ...], NoDecode] = Field(
         (), description="Comma-separated, each a key or its `sha256:` digest; empty: open."
     )
     api_key_rate_limit: int = Field(100, ge=1, description="Requests a minute per key.")
-    max_conversation_history: int = Field(10, ge=0, le=100, description="Messages given to the model as context.")
+    max_conversation_history: int = Field(10, ge=0, le=100, description="Last messages that the model is shown.")
     conversation_retention_days: int = Field(30, ge=1, description="Older turns are deleted.")
     max_concurrent_requests: int = Field(10, ge=1, description="Requests that work at once; more wait in a queue.")
     writer: str = Field(
@@ -124,7 +135,7 @@ class Settings(BaseSettings):
     )
     agent_top_k: int = Field(5, ge=1, le=20, description="Passages a question is answered from.")
     agent_score_threshold: float | None = Field(None, ge=0, le=1, description="Least relevance of a passage, 0 to 1.")
-    agent_max_turns: int = Field(50, ge=1, le=1000, description="Turns of a conversation that a model may see.")
+    agent_max_turns: int = Field(50, ge=1, le=1000, description="Turns of a conversation that are remembered.")
     agent_max_calls: int = Field(4, ge=1, le=50, description="Model calls that one question may take.")
     agent_temperature: float = Field(0.0, ge=0, le=2, description="Temperature of the writing model.")
     agent_max_tokens: int | None = Field(None, ge=16, le=100_000, description="Most tokens of one reply.")
@@ -135,7 +146,7 @@ class Settings(BaseSettings):
     )
     judge_model: str | None = Field(None, description="The model that judges, if it is not the writing model.")
     judge_base_url: str | None = Field(None, description="Its OpenAI-compatible server, if it is another one.")
-    judge_api_key: SecretStr | None = Field(None, description="The key of that server.")
+    judge_api_key: HeaderSecret | None = Field(None, description="The key of that server.")
     cors_origins: Annotated[tuple[str, ...], NoDecode] = Field((), description="Comma-separated origins, or *.")
     allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
         (),
@@ -195,14 +206,6 @@ class Settings(BaseSettings):
     def _logo(cls, value: Path | None) -> Path | None:
         if value is not None and not (value.is_file() and value.suffix.lower() in LOGO_TYPES):
             raise ValueError(f"{value} must be an image file: {' '.join(LOGO_TYPES)}")
-        return value
-
-    @field_validator("gemini_api_key", "openai_api_key")
-    @classmethod
-    def _sendable(cls, value: SecretStr | None) -> SecretStr | None:
-        key = value.get_secret_value().strip() if value else ""
-        if value and not (key and key.isascii() and key.isprintable()):
-            raise ValueError("must be plain printable characters")
         return value
 
     @field_validator("gemini_base_url", "openai_base_url", "cohere_base_url", "judge_base_url")

@@ -13,6 +13,7 @@ from chapterverse.language import sentences
 
 MAX_UNIT_CHARS: Final = 3000  # a longer unit is cut into several
 LONG_ITEM_CHARS: Final = 600  # a longer list item is cut into its sentences
+BAR: Final = "\\|"  # a vertical bar in a cell of a table
 
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _ITEM = re.compile(r"(?P<indent>[ \t]*)(?:[-*+•]|\(?\d{1,4}[.)])[ \t]+(?=\S)")
@@ -68,7 +69,7 @@ def row_text(head: str, row: str) -> str:
 def cells_of(line: str) -> list[str]:
     """The cells of one line of a pipe table."""
     inner = line.strip().removeprefix("|").removesuffix("|")
-    return [cell.strip().replace("\\|", "|") for cell in _CELL_BAR.split(inner)]
+    return [cell.strip().replace(BAR, "|") for cell in _CELL_BAR.split(inner)]
 
 
 def blocks_of_text(text: str) -> tuple[Block, ...]:

@@ -157,6 +157,36 @@ async def test_no_more_turns_are_remembered_than_agent_max_turns(asking_llm: Ser
     assert thread.topic_summary, "what is stored and named does not depend on what the model sees"
 
 
+@pytest.mark.parametrize("remembered", [50, 6])
+async def test_more_turns_are_remembered_than_the_model_is_shown(
+    asking_llm: Services, llm: LlmStub, remembered: int
+) -> None:
+    """Follow-ups, filters and questions that come again need more of a conversation than the model's context."""
+    settings = asking_llm.settings.model_copy(update={"agent_max_turns": remembered})
+    services, session = replace(asking_llm, settings=settings), str(uuid4())
+    for number in range(8):
+        await ask(services, f"What is ROS 2, question {number}?", session_id=session)
+    prepared = await prepare(ChatRequest(query="What is a topic?", session_id=session), services)
+    assert len(prepared.turns) == min(8, remembered)
+    await ask(services, "And how does it do that?", session_id=session)
+    for request in llm.requests[-2:]:  # one makes the question stand alone, one answers it
+        asked = [message["content"] for message in request["messages"] if message["role"] == "user"]
+        assert asked[:-1] == [f"What is ROS 2, question {number}?" for number in range(3, 8)]
+
+
+async def test_a_question_of_long_ago_gets_the_same_answer_again(keyless: Services) -> None:
+    session = str(uuid4())
+    first = await ask(keyless, "What is Gazebo?", session_id=session)
+    for question in [turn[0] for turn in TWELVE[:6]]:
+        await ask(keyless, question, session_id=session)
+    prepared = await prepare(ChatRequest(query="what is gazebo?", session_id=session), keyless)
+    assert prepared.turns == (), "it is no follow-up"
+    forgetful = replace(keyless, settings=keyless.settings.model_copy(update={"agent_max_turns": 3}))
+    prepared = await prepare(ChatRequest(query="what is gazebo?", session_id=session), forgetful)
+    assert len(prepared.turns) == 3
+    assert (await ask(keyless, "What is Gazebo?", session_id=session)).answer == first.answer
+
+
 async def test_neither_of_a_conversation_that_the_caller_keeps(asking_llm: Services) -> None:
     settings = asking_llm.settings.model_copy(update={"agent_max_turns": 1})
     told = [Turn(session_id="", query=f"question {number}", response="…") for number in range(3)]

@@ -12,12 +12,48 @@ def turn(query: str, standalone: str | None = None) -> Turn:
     return Turn(session_id="", query=query, response="", standalone_query=standalone)
 
 
-@pytest.mark.parametrize("query", ["yes", "Yes, please!", "sure", "ok go ahead", "please do", "Yeah, search it"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "yes",
+        "Yes, please!",
+        "sure",
+        "ok go ahead",
+        "please do",
+        "Yeah, search it",
+        "of course",
+        "Absolutely.",
+        "y",
+        "OK",
+        "yes please search the whole book",
+        "YES DO IT",
+        "Sure, why not?",
+        "yes, thank you",
+        "Search the documentation",
+    ],
+)
 def test_replies_that_accept_an_offer(query: str) -> None:
     assert accepts(query)
 
 
-@pytest.mark.parametrize("query", ["yesterday's news?", "Is that so?", "no", "What is Gazebo?", ""])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "yesterday's news?",
+        "Is that so?",
+        "no",
+        "What is Gazebo?",
+        "",
+        "please tell me about gazebo",
+        "ok what is a node",
+        "Sure, how heavy is Tern",
+        "yes, and what is that?",
+        "ok no",
+        "Yes, the port?",
+        "please don't",
+        "search for nodes",
+    ],
+)
 def test_other_replies_do_not_accept_an_offer(query: str) -> None:
     assert not accepts(query)
 

@@ -84,7 +84,7 @@ def check(answer: ChatResponse, true: tuple[str, ...] = ()) -> None:
     assert not any(source.quote in ORDER or ORDER[:40] in source.quote for source in answer.sources)
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 async def test_no_lie_about_the_manual_is_shown(lied_to: tuple[Services, LlmStub]) -> None:
     services, llm = lied_to
     prepared = await prepare(ChatRequest(query=QUESTION, top_k=20), services)
@@ -160,7 +160,7 @@ def _lies(prepared: Prepared, rng: random.Random) -> Iterator[tuple[str, str, st
                 break
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 async def test_no_lie_about_the_example_book_is_shown(asking_llm: Services, llm: LlmStub) -> None:
     rng, scripted = random.Random(3), 0
     questions = [json.loads(line) for line in (EXAMPLE_BOOK.parent / "questions.jsonl").read_text("utf-8").splitlines()]

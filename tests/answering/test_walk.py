@@ -3,19 +3,22 @@
 import inspect
 import re
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import httpx2
 import pytest
 
 import chapterverse
 from chapterverse.answering import prepare, stream
+from chapterverse.main import create_app
 from chapterverse.models import ChatRequest, DoneEvent
 from chapterverse.services import Services
+from chapterverse.settings import Settings
 from tests.llm_stub import LlmStub, Says
 
 PACKAGE = Path(chapterverse.__file__).parent
@@ -93,6 +96,27 @@ async def test_the_walk_with_a_language_model_and_a_judge(asking_llm: Services, 
     llm.judge.mode = "gullible"
     await traced(asking_llm)  # what is made once is made
     compare(await traced(asking_llm), documented("### With a language model and a judge"))
+
+
+async def test_a_stream_over_http_nests_no_deeper(asking_llm: Services, llm: LlmStub) -> None:
+    llm.usual = Says("A node is one program among several that talk to each other [1.1].")
+    llm.judge.mode = "gullible"
+
+    @asynccontextmanager
+    async def opening(_: Settings) -> AsyncIterator[Services]:
+        yield asking_llm
+
+    app = create_app(asking_llm.settings, opening=opening)
+    transport = httpx2.ASGITransport(app)
+    async with (
+        app.router.lifespan_context(app),
+        httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client,
+    ):
+        with tracing() as trace:
+            answer = await client.post("/chat/stream", json={"query": "What is a ROS 2 node?"})
+    assert '"type":"done"' in answer.text
+    assert trace.nested[-1] == "_seen", "the route's own generator is traced, too"
+    assert len(trace.nested) <= MOST_NESTED, trace.nested
 
 
 async def test_the_walk_without_a_language_model(keyless: Services) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from chapterverse.api.middleware import log
+from chapterverse.api.middleware import cors_log
 from chapterverse.settings import Settings
 from chapterverse.telemetry import JsonLines
 from tests.scripted import Scripted, without_engines
@@ -32,9 +32,9 @@ class Lines(logging.Handler):
 @pytest.fixture
 def lines() -> Iterator[Lines]:
     lines = Lines()
-    log.addHandler(lines)
+    cors_log.addHandler(lines)
     yield lines
-    log.removeHandler(lines)
+    cors_log.removeHandler(lines)
 
 
 def ask(server: Served, origin: str, **headers: str) -> None:

@@ -101,3 +101,13 @@ def test_an_image_is_served_and_can_do_nothing(tmp_path: Path) -> None:
         assert reply.headers["x-content-type-options"] == "nosniff"
         for other in (f"{'0' * 32}.png", "..%2Fsecret.png", "x"):
             assert server.http.get(f"/images/{other}").status_code == 404
+
+
+def test_an_image_needs_the_key_that_its_page_needs(tmp_path: Path) -> None:
+    name = image_name("https://b.test/x.svg")
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / name).write_bytes(b"<svg/>")
+    settings = Settings.load(chapterverse_home=tmp_path, api_keys="sesame")
+    with serve(settings, opening=without_engines(index=Book()), answering=Scripted()) as server:
+        assert server.http.get(f"/images/{name}").status_code == 401
+        assert server.http.get(f"/images/{name}", headers={"X-API-Key": "sesame"}).status_code == 200

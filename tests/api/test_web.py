@@ -56,7 +56,7 @@ def test_the_policy_allows_nothing_from_elsewhere_and_nothing_inline(server: Ser
         "style-src": "'self'",
         "font-src": "'self'",
         "connect-src": "'self'",
-        "img-src": "'self' data:",
+        "img-src": "'self' data: blob:",
         "base-uri": "'none'",
         "form-action": "'none'",
         "frame-ancestors": "'none'",
@@ -111,7 +111,7 @@ def test_nothing_is_inline_and_nothing_from_elsewhere(name: str) -> None:
         assert not re.search(r"<style|\sstyle=|\son\w+=|<script(?![^>]*\ssrc=)|javascript:", source)
         loaded = re.findall(r"<(?:script|link)[^>]*?(?:src|href)=\"([^\"]+)\"", source)
         known = {f"{{{{assets}}}}{asset}" for asset in (*ASSETS, *RELEASED)}
-        assert {address.replace("{{accent}}", "") for address in loaded} <= known | {"{{icon}}"}
+        assert {address.replace("{{accent}}", "") for address in loaded} <= known | {"{{icon}}", "{{markdown}}"}
     else:
         assert not re.search(r"@import(?! \"\./)", source)
         assert set(re.findall(r"url\((.*?)\)", source)) <= {f'"{font}"' for font in RELEASED}

@@ -35,5 +35,7 @@ def test_what_is_missing_and_what_is_too_much_counts() -> None:
 
 
 def test_the_order_of_pages() -> None:
-    assert order(["a", "b", "c"], ["a", "x", "b", "c"]).share == 1
-    assert order(["a", "b", "c"], ["b", "a", "c"]).share == 0
+    assert order([["a", "b", "c"]], ["a", "x", "b", "c"]).share == 1
+    assert order([["a", "b", "c"]], ["b", "a", "c"]).share == 0
+    two = order([["a", "b"], ["c", "d"]], ["c", "a", "b", "d"])  # which of two orders comes first does not count
+    assert (two.hits, two.tries) == (2, 2)

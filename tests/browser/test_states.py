@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterator
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,10 @@ from chapterverse.api.openapi.examples import SUMMARY
 from chapterverse.api.web import asset_path
 from chapterverse.book import page_id_for
 from chapterverse.errors import IndexMissing
+from chapterverse.ingestion.composing import compose
+from chapterverse.ingestion.document import Document
+from chapterverse.ingestion.images import image_name
+from chapterverse.ingestion.readers import read
 from tests.browser.chromium import ask, in_view, shoot, shown, visiting
 from tests.browser.shelf import Shelf, odd_page, scripted_server
 from tests.scripted import SENTENCES, Scripted, wait_until
@@ -179,6 +184,26 @@ def test_a_key_is_asked_for_once(browser: Browser, scripted: Scripted) -> None:
         page.reload()
         expect(page.locator("main .cover h1")).to_have_text("Book")
         expect(page.locator("#cv-key")).to_be_hidden()
+
+
+def test_images_are_shown_to_a_reader_with_a_key(browser: Browser, scripted: Scripted, tmp_path: Path) -> None:
+    text = b"# Pictures\n\nHere: ![in line](one.svg)\n\n![alone](two.svg)\n\n![lost](three.svg)\n"
+    document = Document("https://b.test/p", "p.md", "book", "markdown", text)
+    (tmp_path / "images").mkdir()
+    for name in ("one", "two", "three"):
+        drawing = b'<svg xmlns="http://www.w3.org/2000/svg" width="40" height="20"/>' if name != "three" else b"broken"
+        (tmp_path / "images" / image_name(f"https://b.test/{name}.svg")).write_bytes(drawing)
+    shelf = Shelf([compose(document, read(document)[0])])
+    with (
+        scripted_server(shelf, scripted, api_keys="open-sesame", chapterverse_home=tmp_path) as server,
+        visiting(browser, server.url) as page,
+    ):
+        page.get_by_label("API key").fill("open-sesame")
+        page.keyboard.press("Enter")
+        expect(page.locator("main h1")).to_contain_text("Pictures")
+        expect(page.locator("main .picture")).to_have_text("lost")
+        page.wait_for_function("[...document.querySelectorAll('main img')].every((image) => image.naturalWidth === 40)")
+        assert page.locator("main img").evaluate_all("(images) => images.map(({ alt }) => alt)") == ["in line", "alone"]
 
 
 @pytest.mark.parametrize("shelf", [Shelf(), Shelf(failure=IndexMissing("There is no book yet."))])

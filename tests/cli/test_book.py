@@ -2,13 +2,18 @@
 
 import json
 from pathlib import Path
+from typing import get_args
 
 import pytest
+from click import Context
 
+from chapterverse.cli import main
+from chapterverse.ingestion.document import BuiltInFormat
+from chapterverse.models import SearchFilters
 from tests.cli.process import Terminal, assert_refused, chapterverse
 from tests.conftest import EXAMPLE_BOOK
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]  # many processes: begun early
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # many processes: begun early
 
 
 def test_search_prints_data_to_stdout_and_the_rest_to_stderr(example_home: Path) -> None:
@@ -162,3 +167,14 @@ def test_no_book_says_where_it_was_looked_for_and_makes_no_home(tmp_path: Path) 
         assert shown.returncode == 6
         assert f"{home} was looked at" in shown.stderr
         assert not home.exists()
+
+
+def test_the_help_names_every_format_and_every_filter() -> None:
+    ingest, search = (
+        " ".join(main.commands[name].get_help(Context(main.commands[name])).split()) for name in ("ingest", "search")
+    )
+    words = {"markdown": "Markdown", "mdx": "MDX", "rst": "reStructuredText", "asciidoc": "AsciiDoc", "html": "HTML"}
+    words |= {"text": "plain text", "epub": "EPUB", "pdf": "PDF", "docx": "docx", "notebook": "notebooks"}
+    assert set(words) == set(get_args(BuiltInFormat))
+    assert [word for word in words.values() if word not in ingest] == []
+    assert [name for name in SearchFilters.model_fields if name not in search.partition("--filter")[2][:200]] == []

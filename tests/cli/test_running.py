@@ -1,5 +1,6 @@
 """Serve and doctor as a user runs them, and the help of every command."""
 
+import hashlib
 import json
 import os
 import socket
@@ -135,6 +136,23 @@ def test_doctor_on_embedded_engines_that_do_not_work(tmp_path: Path) -> None:
     assert findings["database"]["why"] == "PG_BIN is set, and DATABASE_URL is not"
     assert "embedded Postgres" in findings["database"]["message"]
     assert findings["database"]["fix"].startswith("Set DATABASE_URL")
+
+
+def test_a_key_as_json() -> None:
+    made = json.loads(CliRunner().invoke(main, ["key", "--json"]).stdout)
+    assert made["setting"] == f"API_KEYS={made['digest']}"
+    assert made["digest"] == f"sha256:{hashlib.sha256(made['key'].encode()).hexdigest()}"
+
+
+def test_every_command_but_the_servers_has_json() -> None:
+    """`serve` prints no data and logs JSON; the stdout of `mcp` is JSON-RPC."""
+    commands = [
+        (f"{name} {part}".strip(), command)
+        for name, group in main.commands.items()
+        for part, command in {"": group, **getattr(group, "commands", {})}.items()
+    ]
+    without = {name for name, command in commands if not any("--json" in one.opts for one in command.params)}
+    assert without == {"serve", "mcp"}
 
 
 def test_a_key_that_was_made_opens_a_server_that_knows_its_digest() -> None:

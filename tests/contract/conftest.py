@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from chapterverse.index import Index
-from chapterverse.index.edge import EdgeIndex
 from tests.contract.qdrant_server import qdrant_server
-from tests.index.places import scratch_directory
+from tests.index.places import patient_index, scratch_directory
 
 OpenIndex = Callable[[], Index]  # another index object on the same place, as another process would have
 
@@ -44,7 +43,7 @@ def index(open_index: OpenIndex) -> Index:
 
 
 def _edge(directory: Path) -> Callable[[], Index]:
-    return lambda: EdgeIndex(directory / "index")
+    return lambda: patient_index(directory / "index")
 
 
 def _server(url: str) -> Callable[[], Index]:

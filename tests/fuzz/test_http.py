@@ -16,7 +16,11 @@ from hypothesis import strategies as st
 
 from tests.served import Served
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    # The server, a thread of this process, draws random numbers while Hypothesis draws an example.
+    pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies"),
+]
 
 ASKING = ("/chat", "/chat/run", "/chat/stream", "/search", "/v1/chat/completions", "/mcp")
 READING = ("/sessions/", "/pages/", "/assets/", "/v1/models/", "/")

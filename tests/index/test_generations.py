@@ -7,9 +7,8 @@ import pytest
 
 from chapterverse.errors import IndexMissing, IngestionError
 from chapterverse.index import generations
-from chapterverse.index.edge import EdgeIndex
 from chapterverse.index.edge_shard import ShardReader
-from tests.index.places import scratch_directory
+from tests.index.places import patient_index, scratch_directory
 from tests.index.sample import ask, manifest, write_page
 
 
@@ -95,7 +94,7 @@ def test_abandoned_copies_are_removed_and_held_ones_kept(directory: Path) -> Non
 @pytest.mark.slow
 async def test_the_engine_leaves_shared_files_as_they_are(directory: Path) -> None:
     """The reason why hard links are safe: loading, searching and closing change none of the shared files."""
-    index = EdgeIndex(directory)
+    index = patient_index(directory)
     async with index.writer() as writer:
         await write_page("p.html", [f"text {number}" for number in range(300)]).put(writer)
         await writer.publish(manifest())

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chapterverse.book import Block, BlockKind, Chunk, Page, Section, page_id_for
+from chapterverse.book import Block, BlockKind, Chunk, Mark, Page, Section, page_id_for
 from chapterverse.embeddings.wordpiece import count_tokens
 from chapterverse.ingestion.chunking import cut
-from chapterverse.units import MAX_UNIT_CHARS
+from chapterverse.units import MAX_UNIT_CHARS, cells_of
 
 URL = "https://book.example/page"
 
@@ -260,7 +260,132 @@ def test_each_parameter_is_a_chunk_of_its_own_under_its_name() -> None:
         "Robots › Parameters › rate",
         "Robots › Parameters › mass",
     ]
-    assert chunks[1].text == f"They are:\n\n{fields[0]}"
+    assert chunks[1].text == fields[0]
     assert chunks[2].text == f"{fields[1]}\n\n```\nx\n```"
     alone = cut(page_of(("heading", "## Speed"), ("field", fields[0]), ("paragraph", "More.")), count, 200)
     assert [chunk.breadcrumb for chunk in alone] == ["Robots › Speed › rate"]
+
+
+def described(*parts: tuple[BlockKind, str, int], title: str = "Robots") -> Page:
+    """A page whose blocks say how deep they stand."""
+    page = page_of(*((kind, body) for kind, body, _ in parts), title=title)
+    blocks = tuple(replace(block, inside=depth) for block, (_, _, depth) in zip(page.blocks, parts, strict=True))
+    return replace(page, blocks=blocks)
+
+
+def test_nothing_is_repeated_before_a_parameter_or_after_a_heading() -> None:
+    page = described(
+        ("heading", "## Parameters", 0),
+        ("field", "`rate`\nType: double", 0),
+        ("paragraph", "Rates are in hertz.", 1),
+        ("field", "`mass`\nType: double", 0),
+        ("paragraph", "Masses are in grams.", 1),
+        ("heading", "## Other", 0),
+        ("paragraph", prose(3), 0),
+    )
+    chunks = cut(page, count, 60)
+    check(page, chunks, 60)
+    assert [chunk.text for chunk in chunks[:2]] == [
+        "## Parameters\n\n`rate`\nType: double\n\nRates are in hertz.",
+        "`mass`\nType: double\n\nMasses are in grams.",
+    ]
+    assert all(before.end <= after.start for before, after in pairwise(chunks))
+
+
+def test_every_chunk_of_a_long_description_has_the_name_of_its_parameter() -> None:
+    page = described(
+        ("heading", "## Parameters", 0),
+        ("field", "`rate`\nType: double\nHow often it runs.", 0),
+        ("paragraph", prose(30), 1),
+        ("code", "```\nrate = 2\n```", 1),
+        ("field", "`mass`\nType: double", 0),
+        ("heading", "## Notes", 0),
+        ("paragraph", prose(2), 0),
+    )
+    chunks = cut(page, count, 90)
+    check(page, chunks, 90)
+    assert len(chunks) > 5
+    assert {chunk.breadcrumb for chunk in chunks[:-2]} == {"Robots › Parameters › rate"}
+    assert [chunk.breadcrumb for chunk in chunks[-2:]] == ["Robots › Parameters › mass", "Robots › Notes"]
+
+
+def test_a_parameter_that_is_cut_keeps_its_name_and_not_a_line_of_its_description() -> None:
+    facts = "\n".join(f"Note {number}: {words(30)}." for number in range(40))
+    page = described(("heading", "## Parameters", 0), ("field", f"`rate`\n{facts}", 0), ("field", "`mass`\nx", 0))
+    chunks = cut(page, count, 90)
+    assert len(chunks) > 3
+    assert [chunk.breadcrumb.rpartition(" › ")[2] for chunk in chunks] == ["rate"] * (len(chunks) - 1) + ["mass"]
+
+
+def test_a_name_that_leaves_no_room_for_headings_replaces_them() -> None:
+    page = described(("field", f"`{words(16)}`\nx", 0), ("paragraph", prose(12), 1), title=words(20, "title"))
+    chunks = cut(page, count, 60)
+    check(page, chunks, 60)
+    assert chunks[0].breadcrumb == words(20, "title")
+    assert {chunk.breadcrumb for chunk in chunks[1:]} == {words(16)}
+
+
+def table_of(header: str, rows: int) -> str:
+    width = header.count("|") - 1
+    lines = (f"|{'|'.join(f' r{row}c{column} ' for column in range(width))}|" for row in range(rows))
+    return "\n".join([header, "|---" * width + "|", *lines])
+
+
+def test_rows_in_another_chunk_have_the_header_as_their_lead() -> None:
+    page = page_of(("paragraph", "Before it."), ("table", table_of("| name | default |", 30)))
+    first, *others = cut(page, count, 60)
+    check(page, [first, *others], 60)
+    assert first.lead == ""
+    assert len(others) > 2
+    assert {chunk.lead for chunk in others} == {"| name | default |"}
+    assert all(chunk.passage.split("\n")[1] == chunk.lead for chunk in others)
+
+
+def test_a_long_header_is_shortened_and_still_has_every_column() -> None:
+    names = [f"{words(12, f'column{number}x')}" for number in range(3)]
+    page = page_of(("table", table_of(f"| {' | '.join(names)} |", 24)))
+    chunks = cut(page, count, 60)
+    check(page, chunks, 60)
+    leads = {chunk.lead for chunk in chunks[1:]}
+    (lead,) = leads
+    assert count(lead) <= 20
+    assert [name[:8] for name in cells_of(lead)] == ["column0x", "column1x", "column2x"]
+
+
+def test_a_bar_in_a_shortened_header_is_no_column() -> None:
+    page = page_of(("table", table_of(f"| a\\|b {words(40)} | c |", 24).replace("|---|---|---|", "|---|---|")))
+    lead = cut(page, count, 60)[-1].lead
+    assert [name[:3] for name in cells_of(lead)] == ["a|b", "c"]
+
+
+def test_items_in_another_chunk_have_the_sentence_that_introduces_them() -> None:
+    items = "\n".join(f"- item number {number} of the list" for number in range(20))
+    short = cut(page_of(("paragraph", "Do these in order:"), ("list", items)), count, 60)
+    assert short[0].lead == ""
+    assert {chunk.lead for chunk in short[1:]} == {"Do these in order:"}
+    long = cut(page_of(("paragraph", f"Do these {words(40)}:"), ("list", items)), count, 60)
+    assert all(chunk.lead.startswith("Do these word0") and chunk.lead.endswith("…") for chunk in long[1:])
+    assert all(count(chunk.lead) <= 20 for chunk in long)
+
+
+@pytest.mark.parametrize(
+    ("title", "headings", "kind"),
+    [
+        ("Rover 1.20.0 notes", ["Fixes"], "changes"),
+        ("Changes", ["2.1 (2024-03-01)", "2.0", "Older"], "changes"),
+        ("Wheels", ["Sizes", "Since 2.0", "Care"], ""),
+        ("Wheels", ["Version 2.0"], ""),
+    ],
+)
+def test_a_page_of_versions_is_known_by_its_headings(title: str, headings: list[str], kind: str) -> None:
+    parts = [part for one in headings for part in (("heading", f"## {one}"), ("paragraph", "Words."))]
+    page = page_of(*parts, title=title)  # type: ignore[arg-type]
+    assert {chunk.page_kind for chunk in cut(page, count, 60)} == {kind}
+
+
+def test_a_page_that_is_mostly_links_is_an_index() -> None:
+    page = page_of(("paragraph", "See these."), ("list", "- The first page\n- The second page"))
+    at = [page.text.index("The first page"), page.text.index("The second page")]
+    marks = tuple(Mark("link", start, start + 14, "https://book.example/other") for start in at)
+    assert cut(replace(page, marks=marks), count, 60)[0].page_kind == "index"
+    assert cut(replace(page, marks=marks[:1]), count, 60)[0].page_kind == ""

@@ -13,7 +13,7 @@ from chapterverse.units import cut_units
 
 
 def _document(path: str = "guide/intro.md", url: str = "https://book.test/guide/intro", **more: Any) -> Document:
-    return Document(url=url, path=path, source="book", format="markdown", data=b"", **more)
+    return Document(url=url, path=path, source="book", **{"format": "markdown", "data": b""} | more)
 
 
 def _page(*parts: Part, title: str = "", **more: Any) -> Page:
@@ -219,3 +219,50 @@ def test_the_caption_of_an_image_is_text_below_it() -> None:
     assert "The arm, see its joints." in [
         page.text[unit.start : unit.end] for unit in cut_units(page.text, page.blocks)
     ]
+
+
+CONTENTS = {
+    "markdown": (
+        "# T\n\n- [Part one](#part-one)\n  - [`Part` two](#part-two)\n\nIntro.\n\n"
+        "## Part one\n\nAlpha.\n\n## `Part` two\n\nBeta.\n"
+    ),
+    "rst": (
+        "T\n=\n\n* `Part one`_\n\n  * `Part two`_\n\nIntro.\n\n.. _label:\n\n"
+        "Part one\n--------\n\nAlpha.\n\nPart two\n--------\n\nBeta.\n"
+    ),
+    "asciidoc": (
+        "= T\n\n* <<_part_one>>\n** <<two,the second>>\n* <<Part three>>\n\nIntro.\n\n"
+        "== Part one\n\nAlpha.\n\n[[two]]\n== Part two\n\nBeta.\n\n== Part three\n\nGamma.\n"
+    ),
+    "html": (
+        '<main><h1>T</h1><ol><li><a href="#a">1.1 Part one</a></li><li><a href="/guide/intro#b">Part two</a></li></ol>'
+        '<p>Intro.</p><h2 id="a">Part one</h2><p>Alpha.</p><h2 id="b">Part two</h2><p>Beta.</p></main>'
+    ),
+}
+
+
+@pytest.mark.parametrize("form", CONTENTS)
+def test_a_list_of_links_to_sections_of_the_same_page_is_left_out(form: str) -> None:
+    document = _document(format=form, data=CONTENTS[form].encode())
+    (page,) = (compose(document, draft) for draft in read(document))
+    assert [block.kind for block in page.blocks if block.section == 0] == ["heading", "paragraph"]
+    assert [page.text[unit.start : unit.end] for unit in cut_units(page.text, page.blocks)][:3] == [
+        "Intro.",
+        "Alpha.",
+        "Beta.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        "- [Part one](#part-one)",
+        "- [Part one](#part-one): about it\n- [Part two](#part-two)",
+        "- [Part one](other.md#part-one)\n- [Part two](other.md#part-two)",
+        "- [red](#part-one)\n- [blue](#part-two)\n- [green](#part-two)",
+    ],
+)
+def test_other_lists_of_links_stay(items: str) -> None:
+    document = _document(format="markdown", data=f"{items}\n\n## Part one\n\nA.\n\n## Part two\n\nB.\n".encode())
+    (page,) = (compose(document, draft) for draft in read(document))
+    assert "list" in [block.kind for block in page.blocks]

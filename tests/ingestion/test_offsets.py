@@ -1,6 +1,7 @@
 """From bytes to passages in every format: each passage lies in its page, word for word, at its offsets."""
 
 import html
+import json
 from collections.abc import Callable
 
 import pytest
@@ -13,6 +14,8 @@ from chapterverse.ingestion.chunking import cut
 from chapterverse.ingestion.composing import compose
 from chapterverse.ingestion.document import Document, Format, NothingToRead
 from chapterverse.ingestion.readers import read
+from tests.ingestion.readers.test_docx import paragraph as docx_paragraph
+from tests.ingestion.readers.test_docx import word_file
 from tests.ingestion.readers.test_epub import FILES, archive
 from tests.ingestion.readers.test_pdf import write_pdf
 
@@ -65,6 +68,26 @@ def pdf(parts: Sections) -> bytes:
     return write_pdf([*lines, ["something"]])  # characters that nobody sees alone are no text
 
 
+def notebook(parts: Sections) -> bytes:
+    cells = [
+        {"cell_type": kind, "source": said, "metadata": {}, "outputs": []}
+        for head, body in parts
+        for kind, said in [
+            ("markdown", f"## {head}"),
+            *(("code" if "`" in text else "markdown", text) for text in body),
+        ]
+    ]
+    return json.dumps({"cells": cells, "metadata": {}, "nbformat": 4}).encode()
+
+
+def word(parts: Sections) -> bytes:
+    inside = "".join(
+        docx_paragraph(html.escape(head), style="H1") + "".join(docx_paragraph(html.escape(text)) for text in body)
+        for head, body in parts
+    )
+    return word_file(inside)
+
+
 WRITERS: dict[Format, Callable[[Sections], bytes]] = {
     "markdown": markdown,
     "mdx": markdown,
@@ -74,6 +97,8 @@ WRITERS: dict[Format, Callable[[Sections], bytes]] = {
     "text": text,
     "epub": epub,
     "pdf": pdf,
+    "notebook": notebook,
+    "docx": word,
 }
 
 

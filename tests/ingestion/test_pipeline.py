@@ -25,6 +25,7 @@ from chapterverse.ingestion.pipeline import Progress, Workshop, forget, ingest, 
 from chapterverse.ingestion.sources import open_source
 from chapterverse.testing import HashEmbedder
 from tests.conftest import EXAMPLE_BOOK, ROOT
+from tests.index.places import patient_index
 
 pytestmark = pytest.mark.slow
 
@@ -55,7 +56,7 @@ class Shelf:
 
 @pytest.fixture
 async def workshop(tmp_path: Path) -> AsyncGenerator[Workshop, None]:
-    index = EdgeIndex(tmp_path / "index")
+    index = patient_index(tmp_path / "index")
     yield Workshop(index, HashEmbedder(), tmp_path)
     await index.close()
 
@@ -84,6 +85,19 @@ async def test_added_unchanged_changed_removed(workshop: Workshop) -> None:
     assert await urls(workshop) == {"a.md", "b.md"}
     assert "green" in await found(workshop, "Bananas")
     assert shelf.known["a.md"].etag == "tag-of-a.md"
+
+
+async def test_the_ledger_names_files_that_a_page_may_not_include(workshop: Workshop, tmp_path: Path) -> None:
+    (tmp_path / "secret.txt").write_text("secret")
+    folder = tmp_path / "book"
+    folder.mkdir()
+    (folder / "a.rst").write_text("A\n=\n\nApples.\n\n.. include:: ../secret.txt\n\n.. include:: missing.txt\n")
+    (folder / "b.adoc").write_text("= B\n\nBananas.\n\ninclude::../secret.txt[]\n")
+    source = open_source(str(folder), SourceOptions())
+    ledger = await ingest([source], workshop)
+    why = "does not include what is outside of the folder: ../secret.txt"
+    assert {(row.outcome, row.why) for row in ledger} == {("added", why)}
+    assert [reason for reason, _ in ledger.reasons(("added",))] == [f"added: {why}"]
 
 
 async def test_a_run_without_change_publishes_nothing(workshop: Workshop) -> None:

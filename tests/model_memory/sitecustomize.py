@@ -13,19 +13,33 @@ from typing import Any
 MODELS = "chapterverse.embeddings.onnx_models"
 
 
-def remembering(models: ModuleType, folder: str) -> tuple[Any, Any]:
-    """`__init__` and `run` of a model that looks into the folder before it computes."""
+def remembering(models: ModuleType, folder: str, *, lazily: bool) -> tuple[Any, Any]:
+    """`__init__` and `run` of a model that looks into the folder before it computes. `lazily`: its file is verified at
+    once, but loaded, which takes longer than a short command, only for the first inputs that are not in the folder."""
     import hashlib
     import pickle
     import threading
     from contextlib import suppress
+    from importlib.util import find_spec
     from pathlib import Path
 
     opened, run = models.Model.__init__, models.Model.run
+    opening = threading.Lock()
 
     def open_named(self: Any, path: Path, sha256: str) -> None:
-        opened(self, path, sha256)
-        self.remembered_as = f"{sha256} {sys.modules['onnxruntime'].__file__}"  # tools/without_vnni.py has its own
+        self.unopened = (path, sha256)
+        if lazily:
+            models._check(path, sha256)
+        else:
+            open_now(self)
+        runtime = find_spec("onnxruntime")  # tools/without_vnni.py has its own
+        self.remembered_as = f"{sha256} {runtime and runtime.origin}"
+
+    def open_now(self: Any) -> None:
+        with opening:
+            if self.unopened:
+                opened(self, *self.unopened)
+                self.unopened = ()
 
     def run_once(self: Any, inputs: Any) -> Any:
         key = hashlib.sha256(self.remembered_as.encode())
@@ -34,6 +48,7 @@ def remembering(models: ModuleType, folder: str) -> tuple[Any, Any]:
         place = Path(folder, key.hexdigest())
         with suppress(OSError):
             return pickle.loads(place.read_bytes())
+        open_now(self)
         said = run(self, inputs)
         with suppress(OSError):  # the disk may be full, or this process may let no file grow
             unfinished = place.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
@@ -59,7 +74,7 @@ class _WhenImported:
 
         def execute_and_change(module: ModuleType) -> None:
             execute(module)
-            module.Model.__init__, module.Model.run = remembering(module, os.environ["MODEL_MEMORY"])
+            module.Model.__init__, module.Model.run = remembering(module, os.environ["MODEL_MEMORY"], lazily=True)
 
         spec.loader.exec_module = execute_and_change  # type: ignore[method-assign]
         return spec

@@ -27,7 +27,7 @@ from chapterverse.index.edge import EdgeIndex
 from chapterverse.ingestion.vector_journal import VectorJournal
 from chapterverse.testing import HashEmbedder
 from tests.cli.process import chapterverse
-from tests.index.places import scratch_directory
+from tests.index.places import patient_index, scratch_directory
 from tests.index.sample import ask, manifest, write_page
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -44,7 +44,7 @@ def directory() -> Iterator[Path]:
 
 @asynccontextmanager
 async def opened(directory: Path) -> AsyncIterator[EdgeIndex]:
-    index = EdgeIndex(directory, timeout=30)
+    index = patient_index(directory)
     try:
         yield index
     finally:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from chapterverse.index.edge import EdgeIndex
 from chapterverse.ingestion.document import Document, Unreadable
 from chapterverse.ingestion.ledger import Ledger
 from chapterverse.ingestion.options import SourceOptions
@@ -23,6 +22,7 @@ from chapterverse.ingestion.worker_limits import ReadLimits
 from chapterverse.ingestion.workers import DocumentReader
 from chapterverse.testing import HashEmbedder
 from tests.faults.processes import children, until
+from tests.index.places import patient_index
 from tests.security.hostile_files import (
     CRASHING,
     ENDLESS,
@@ -48,7 +48,7 @@ def shelve(folder: Path, *files: Hostile) -> None:
 
 
 async def run(folder: Path, home: Path) -> Ledger:
-    index = EdgeIndex(home / "index")
+    index = patient_index(home / "index")
     try:
         source = open_source(str(folder), SourceOptions())
         return await ingest([source], Workshop(index, HashEmbedder(), home))

@@ -63,10 +63,20 @@ def test_the_configuration_reaches_the_model(world: World, tmp_path: Path) -> No
         assert llm.headers[-1]["authorization"] == "Bearer sk-of-the-tests"
 
 
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_the_temperatures_of_the_seed_are_taken(temperature: float) -> None:
+    assert Settings.load(agent_temperature=temperature).agent_temperature == temperature
+
+
 def test_the_defaults_and_what_is_refused() -> None:
     settings = Settings.load()
     assert (settings.agent_temperature, settings.agent_max_tokens) == (0.0, None)
-    for field, value in (("agent_temperature", 2.1), ("agent_max_tokens", 0), ("agent_prompt", "/no/such/file")):
+    for field, value in (
+        ("agent_temperature", 2.1),
+        ("agent_temperature", -0.1),
+        ("agent_max_tokens", 0),
+        ("agent_prompt", "/no/such/file"),
+    ):
         with pytest.raises(ConfigurationError, match=field.upper()):
             Settings.load(**{field: value})
 
@@ -77,7 +87,11 @@ def test_the_defaults_and_what_is_refused() -> None:
 def test_the_tool_and_its_response(world: World) -> None:
     world.llm.script.append(Calls({"query": "What are the prerequisites?", "top_k": 2}))
     world.post("/chat", query="What is ROS 2?")
+    found = world.post("/search", query="What is ROS 2?")["results"]
     first, second = tool_results(world.llm)
+    for result, chunk in zip(first["results"], found, strict=True):
+        names = ("page_title", "section_heading", "source_url")
+        assert [result[name] for name in names] == [chunk[name] for name in names]
     assert (second["query"], second["total_results"]) == ("What are the prerequisites?", 2)
     for response in (first, second):
         assert response.keys() == {"results", "total_results", "query"}
@@ -91,13 +105,16 @@ def test_the_tool_and_its_response(world: World) -> None:
     assert properties["required"] == ["query"]
 
 
-@pytest.mark.parametrize("arguments", [{"query": ""}, {"query": "x", "top_k": 0}, {"query": "x", "top_k": 21}, "{"])
-def test_a_call_that_cannot_be_served_is_told_to_the_model(world: World, arguments: Any) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "query"),
+    [({"query": ""}, ""), ({"query": "x", "top_k": 0}, "x"), ({"query": "x", "top_k": 21}, "x"), ("{", ""), ("[]", "")],
+)
+def test_a_call_that_cannot_be_served_is_told_to_the_model(world: World, arguments: Any, query: str) -> None:
     world.llm.script.append(Calls(arguments))
     assert world.post("/chat", query="What is ROS 2?")["status"] == "answered"
     last = tool_results(world.llm)[-1]
     assert last.keys() == {"error", "query"}
-    assert last["error"]
+    assert last["error"] and last["query"] == query
 
 
 def test_what_is_not_in_the_book_is_not_invented(world: World) -> None:

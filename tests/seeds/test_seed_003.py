@@ -164,6 +164,30 @@ def test_retrieval_and_its_metrics(world: World) -> None:
     assert (metrics["confidence_level"], metrics["should_answer"]) == (expected, expected != "insufficient")
 
 
+@pytest.mark.parametrize(("query", "enough"), [("What is ROS 2?", True), ("Which yeast makes the best bread?", False)])
+def test_the_average_score_and_sufficient_context(world: World, query: str, enough: bool) -> None:
+    """`average_score` is `average_similarity`; `has_sufficient_context` is what level `medium` asks for."""
+    found = world.post("/search", query=query, top_k=10)
+    metrics = found["confidence"]
+    assert metrics["average_similarity"] <= metrics["max_similarity"]
+    sufficient = metrics["average_similarity"] >= 0.75 and metrics["num_chunks"] >= 3
+    assert sufficient is enough
+    assert (metrics["confidence_level"] in ("high", "medium")) is sufficient
+
+
+def test_three_layers_of_defence(world: World) -> None:
+    """The prompt forbids it; what is written all the same is withheld; what does not fit is not even asked about."""
+    world.llm.usual = Says("The moon is made of 77 kg of green cheese [1.1].")
+    told = world.post("/chat/run", message="What is ROS 2?")
+    assert "only" in world.llm.requests[0]["messages"][0]["content"].lower()
+    assert "cheese" not in told["response"]
+    assert told["metadata"]["sentences_withheld"] + told["metadata"]["sentences_replaced"] == 1
+    world.llm.requests.clear()
+    off = world.post("/chat/run", message="Which yeast makes the best sourdough bread?")
+    assert (off["should_answer"], off["confidence_level"]) == (False, "insufficient")
+    assert world.llm.requests == []
+
+
 def test_a_question_that_nothing_fits(world: World) -> None:
     metrics = world.post("/search", query="Which yeast makes the best sourdough bread?")["confidence"]
     assert (metrics["confidence_level"], metrics["should_answer"]) == ("insufficient", False)

@@ -6,6 +6,7 @@ import pytest
 
 from tests.llm_stub import Fails, Says
 from tests.seeds.conftest import World
+from tests.served import serve
 
 pytestmark = pytest.mark.slow
 
@@ -64,6 +65,36 @@ def test_a_hundred_chunks_may_be_asked_for(world: World) -> None:
 def test_no_results(world: World) -> None:
     told = world.post("/chat/run", text="What is ROS 2?", filters={"page_title": "No Such Page"})
     assert (told["confidence"], told["citations"], told["status"]) == ("none", [], "refused")
+
+
+def test_the_retrieval_context(world: World) -> None:
+    """`total_found`, `query_time_ms` and `has_relevant_results` of a search, and of the answer that is made from it."""
+    found = world.post("/search", query="What is ROS 2?")
+    assert found["query"] == "What is ROS 2?"
+    assert found["total_results"] == len(found["results"]) == 5
+    assert found["latency_ms"] > 0
+    assert found["results"][0]["relevance_score"] >= 0.3
+    told = world.post("/chat/run", text="What is ROS 2?")
+    assert told["metadata"]["chunks_retrieved"] == 5
+
+
+@pytest.mark.parametrize(("least", "confidence"), [(0.3, "high"), (1.0, "none")])
+def test_min_relevance_score(world: World, least: float, confidence: str) -> None:
+    """It is `score_threshold`, or `AGENT_SCORE_THRESHOLD` for all questions: below it nothing is relevant."""
+    told = world.post("/chat/run", text="What is ROS 2?", score_threshold=least)
+    assert told["confidence"] == confidence
+    settings = world.settings.model_copy(update={"agent_score_threshold": least})
+    with serve(settings) as server:
+        told = server.http.post("/chat/run", json={"text": "What is ROS 2?"}).json()
+    assert told["confidence"] == confidence
+
+
+def test_low_confidence(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """State LOW_CONF: the answer is given, with the word `low` and a disclaimer."""
+    monkeypatch.setattr("chapterverse.answering.story.confidence_of", lambda *_: 0.3)
+    told = world.post("/chat/run", text="What is ROS 2?")
+    assert (told["confidence"], told["status"]) == ("low", "answered")
+    assert told["disclaimer"] and told["citations"]
 
 
 def test_not_in_the_book(world: World) -> None:

@@ -100,3 +100,10 @@ def test_the_real_pages_have_digests_and_reach_what_they_must() -> None:
         files = {str(file.relative_to(pages.ROOT)) for file in pages._closure(page)}
         assert f"src/chapterverse/{reached}" in files, "also what is started by the name of its module"
         assert not any(name.startswith("src/chapterverse/web") for name in files)
+
+
+@pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: page.page)
+def test_what_a_page_depends_on_and_what_not_exists(page: Generated) -> None:
+    for name in (*page.roots, *page.cut):
+        place = pages._OURS[name.partition(".")[0]] / name.replace(".", "/")
+        assert place.is_dir() or place.with_suffix(".py").is_file(), name

@@ -77,7 +77,7 @@ def write(template: Path, learned: dict[str, Array], out: Path) -> None:
         else:
             value = learned[plain]
         if not our.endswith("_quantized"):
-            _set(stored[name], value.astype(np.float32))
+            set_tensor(stored[name], value.astype(np.float32))
             continue
         scale_name, zero_name = (name.removesuffix("_quantized") + end for end in ("_scale", "_zero_point"))
         value = np.ascontiguousarray(value.T)
@@ -85,13 +85,13 @@ def write(template: Path, learned: dict[str, Array], out: Path) -> None:
         shape = tuple(stored[scale_name].dims)
         if not shape:
             scale = scale.max()
-        _set(stored[name], np.clip(np.round(value / scale), -127, 127).astype(np.int8))
-        _set(stored[scale_name], np.asarray(scale, np.float32).reshape(shape))
-        _set(stored[zero_name], np.zeros(tuple(stored[zero_name].dims), np.int8))
+        set_tensor(stored[name], np.clip(np.round(value / scale), -127, 127).astype(np.int8))
+        set_tensor(stored[scale_name], np.asarray(scale, np.float32).reshape(shape))
+        set_tensor(stored[zero_name], np.zeros(tuple(stored[zero_name].dims), np.int8))
     onnx.save(model, out)
 
 
-def _set(tensor: onnx.TensorProto, value: Array) -> None:
+def set_tensor(tensor: onnx.TensorProto, value: Array) -> None:
     assert tuple(tensor.dims) == value.shape, (tensor.name, tensor.dims, value.shape)
     tensor.CopyFrom(numpy_helper.from_array(value, tensor.name))
 

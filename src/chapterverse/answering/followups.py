@@ -10,15 +10,19 @@ from typing import Any, Final
 
 from chapterverse.conversations.turns import Turn
 from chapterverse.fields import MAX_QUERY_CHARS
-from chapterverse.language import content_words
+from chapterverse.language import content_words, stems
 from chapterverse.models import SearchFilters
 
 EARLIER: Final = 2  # questions that the section reader sees before the new one
 MOST_TOLD: Final = 200  # characters that it sees of the last answer
 
-_ACCEPTS = re.compile(
-    r"(?:yes|yeah|yep|yup|sure|ok|okay|please|go ahead|do it|do that)\b(?:[\s,.!]*\w+){0,5}[\s.!]*", re.IGNORECASE
+_ASSENT = re.compile(
+    r"\b(?:y|yes|yea|yeah|yep|yup|sure|ok|okay|fine|please|absolutely|definitely|certainly|of course|go ahead|why not|"
+    r"do (?:it|that|so)|search)\b",
+    re.IGNORECASE,
 )
+_ASKS_OR_DENIES = re.compile(r"\b(?:what|who|whom|whose|which|where|when|why|how|no|not|never)\b", re.IGNORECASE)
+_OFFERED = stems("search the full documentation, the whole book, thanks")  # names what was offered, nothing new
 # A word that stands for something said before, or a beginning that goes on from it.
 _LEANS = re.compile(
     r"\b(?:it|its|they|them|their|theirs|he|she|him|her|his|this|that|these|those|one|ones|other|others|same|else|"
@@ -30,8 +34,10 @@ _LONGEST: Final = 60  # words of a follow-up as it is searched for
 
 
 def accepts(query: str) -> bool:
-    """Whether a reader takes up what was offered: "yes", "sure, please"."""
-    return _ACCEPTS.fullmatch(query.strip()) is not None
+    """Whether a reader takes up what was offered: a reply that begins with assent and names nothing of its own."""
+    reply = query.strip().lower()
+    rest = _ASSENT.sub(" ", reply)
+    return bool(_ASSENT.match(reply)) and stems(rest) <= _OFFERED and not _ASKS_OR_DENIES.search(rest)
 
 
 def leans(query: str) -> bool:

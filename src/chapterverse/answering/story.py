@@ -22,6 +22,7 @@ from chapterverse.answering.scope import Book, Scope, Selection
 from chapterverse.conversations.topic import EXCHANGES, topic_of
 from chapterverse.conversations.turns import SearchRecord, Turn
 from chapterverse.errors import (
+    AgentUnavailable,
     ChapterverseError,
     ConversationsUnavailable,
     InternalError,
@@ -84,6 +85,10 @@ class Prepared:
     retrieval_ms: float = 0.0
     rewriting: Finished = field(default_factory=Finished)  # what it took to make the question stand alone
 
+    def shown_turns(self, messages: int) -> tuple[Turn, ...]:
+        """The last turns, of two messages each, for a model that is shown so many messages."""
+        return self.turns[-(messages // 2) :] if messages > 1 else ()
+
     @property
     def found(self) -> SearchResult | None:
         """What was found in the book; None where the reader's selection alone counts."""
@@ -132,9 +137,10 @@ async def _search(prepared: Prepared, services: Services) -> Prepared:
     turns, query = prepared.turns, prepared.question
     follows = bool(turns) and query == prepared.request.query and leans(query)
     if follows:
-        # The oldest may itself have been a follow-up on one that is not remembered.
-        oldest = replace(turns[0], query=turns[0].standalone_query or turns[0].query)
-        question, took = await services.writer.rewrite(query, [oldest, *turns[1:]])
+        # The oldest may itself have been a follow-up on one that the model does not see.
+        oldest, *later = prepared.shown_turns(services.settings.max_conversation_history) or turns[-1:]
+        oldest = replace(oldest, query=oldest.standalone_query or oldest.query)
+        question, took = await services.writer.rewrite(query, [oldest, *later])
         prepared = replace(prepared, rewriting=took, question=question or together(turns, query))
     searching = time.perf_counter()
     # What the last answer rested on stays a candidate: a follow-up is often about it.
@@ -155,18 +161,28 @@ async def _read(prepared: Prepared, services: Services) -> Prepared:
     return replace(prepared, question=question, scope=scope, retrieval_ms=_since(searching))
 
 
-async def stream(prepared: Prepared, services: Services) -> AsyncGenerator[Event, None]:
+def stream(prepared: Prepared, services: Services) -> AsyncGenerator[Event, None]:
     """Answer as events. Closing the generator early cancels the writer."""
-    answer = _Answer(prepared, services)
-    try:
-        async with aclosing(answer.events()) as events:
-            async for event in events:
-                yield event
-    except ChapterverseError as failure:
-        yield ErrorEvent(error_code=failure.code, message=failure.message, retry_after=failure.retry_after)
-    except Exception:  # the one place where nothing may escape: a stream always ends in `done` or `error`
-        log.exception("an answer failed")
-        yield ErrorEvent(error_code=InternalError.code, message="Something went wrong on our side.")
+    return ended(_Answer(prepared, services).events(), prepared.deadline)
+
+
+async def ended(events: AsyncGenerator[Event, None], deadline: float) -> AsyncGenerator[Event, None]:
+    """The events, ended by one `done` or `error` before the deadline (of `time.perf_counter`), whatever happens."""
+    event: Event | None = None
+    async with aclosing(events):
+        while not isinstance(event, DoneEvent | ErrorEvent):
+            try:
+                async with asyncio.timeout(max(0.0, deadline - time.perf_counter())):
+                    event = await anext(events)
+            except ChapterverseError as failure:
+                event = ErrorEvent(error_code=failure.code, message=failure.message, retry_after=failure.retry_after)
+            except TimeoutError:
+                message = f"The answer took longer than {REQUEST_SECONDS:g} seconds."
+                event = ErrorEvent(error_code=AgentUnavailable.code, message=message)
+            except Exception:  # nothing may escape; also an end without a last event
+                log.exception("an answer failed")
+                event = ErrorEvent(error_code=InternalError.code, message="Something went wrong on our side.")
+            yield event
 
 
 async def fold(events: AsyncIterator[Event]) -> ChatResponse:
@@ -241,8 +257,7 @@ class _Answer:
 
     def _task(self) -> Task:
         prepared, scope = self.prepared, self.prepared.scope
-        context = self.services.settings.max_conversation_history // 2  # turns, of two messages each
-        history = prepared.turns[-context:] if context else ()
+        history = prepared.shown_turns(self.services.settings.max_conversation_history)
         task = Task(prepared.question, self.evidence, (), self._refusal(), self.seconds, history, None, scope.readings)
         if isinstance(scope, Selection):
             return replace(task, passages=(self.evidence.issue_text(scope.text),))
@@ -370,8 +385,8 @@ async def _remember(request: ChatRequest, services: Services) -> tuple[tuple[Tur
     if request.session_id is None:
         return (), True
     try:
-        wanted = max(services.settings.max_conversation_history, 2 * (EXCHANGES - 1))
-        return tuple(await services.conversations.recent(request.session_id, wanted)), True
+        wanted = max(services.settings.agent_max_turns, EXCHANGES - 1)
+        return tuple(await services.conversations.recent(request.session_id, 2 * wanted)), True
     except ConversationsUnavailable as failure:
         log.warning("the conversation could not be read: %s", failure.message)
         return (), False

@@ -1,4 +1,4 @@
-"""`/editions/NAME/…`: every route once more, for one book or one version of it.
+"""`/editions/NAME/…`: every route once more, for one book or one version of it, but for those for operators.
 
 A client that cannot send filters chooses a book by its base address: the reader page, an OpenAI or MCP client, the
 widget. `NAME` is `book` or `book@version`, and `@version` for a book without a name. Under it a server looks as if it
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _PATH: Final = re.compile(r"/editions/([^/]+)(/.*)?")
 _EDITION: Final = "chapterverse.edition"
+# What a proxy may keep from readers has one address each: below an edition they would be served around its rules.
+_OF_THE_SERVER: Final = ("/metrics", "/health", "/livez", "/readyz")
 
 
 class EditionPaths:
@@ -34,7 +36,7 @@ class EditionPaths:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on under the path that its route has."""
         found = _PATH.fullmatch(path_of(scope)) if scope["type"] == "http" else None
-        if found is None:
+        if found is None or found[2] in _OF_THE_SERVER:
             await self._app(scope, receive, send)
         elif found[2] is None:  # what the page asks for is relative to its folder
             await RedirectResponse(f"./{quote(found[1], safe='@')}/")(scope, receive, send)

@@ -30,7 +30,8 @@ _INVALID_REQUEST, _INTERNAL_ERROR = -32600, -32603  # codes of JSON-RPC
 _ERRORS: dict[int, tuple[str, str, str]] = {
     400: (
         "validation_error",
-        "a field, the JSON or a filter is not usable; the message says what to change.",
+        "a field, the JSON or a filter is not usable, or ALLOWED_HOSTS does not list the name that was asked for; the "
+        "message says what to change.",
         "query: must not be empty; write something",
     ),
     401: (
@@ -48,7 +49,7 @@ _ERRORS: dict[int, tuple[str, str, str]] = {
     413: ("validation_error", "the body is too large.", "The body is larger than 64 KiB. Send a smaller one."),
     429: (
         "rate_limited",
-        "asked too often; `Retry-After` says when the next request is taken.",
+        "asked too often, or too many wrong keys were sent; `Retry-After` says when the next request is taken.",
         "More than 60 requests in 60 seconds. Ask again in 12 s.",
     ),
     500: (
@@ -65,11 +66,14 @@ _ERRORS: dict[int, tuple[str, str, str]] = {
 }
 
 
-def responses(*statuses: int, openai: bool = False) -> dict[int | str, dict[str, Any]]:
-    """The error answers of a route, for OpenAPI; `openai`: in OpenAI's words. What any route may answer is added: 405
-    and 500, and where a body is read, which 413 tells, 408."""
-    late = (408,) if 413 in statuses else ()
-    return {status: _described(status, openai) for status in sorted({*statuses, *late, 405, 500})}
+def responses(*statuses: int, openai: bool = False, any_host: bool = False) -> dict[int | str, dict[str, Any]]:
+    """The error answers of a route, for OpenAPI; `openai`: in OpenAI's words. What follows from others is added: 405
+    and 500 of any route; 400 for a name that ALLOWED_HOSTS does not list, unless the route answers to `any_host`; 429
+    where a key may be guessed, which 401 tells; 408 where a body is read, which 413 tells."""
+    added = {405, 500} | ({408} if 413 in statuses else set()) | ({429} if 401 in statuses else set())
+    return {
+        status: _described(status, openai) for status in sorted({*statuses, *added} | (set() if any_host else {400}))
+    }
 
 
 def _described(status: int, openai: bool) -> dict[str, Any]:

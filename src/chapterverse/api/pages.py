@@ -1,8 +1,9 @@
 """Pages in the types of the API, for HTTP, MCP and the reader page."""
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pydantic import Field
 
@@ -25,6 +26,8 @@ from chapterverse.models import (
     SectionSummary,
 )
 from chapterverse.retrieval import editions_in
+
+_DESCRIPTION: Final = 240  # characters
 
 
 class BookVersion(Frozen):
@@ -121,6 +124,16 @@ async def render_page(page_id: str, index: Index, home: Path) -> RenderedPage:
         for mark in page.marks
     ]
     return RenderedPage(**_fields(page), text=page.text, blocks=blocks, marks=marks)
+
+
+def first_paragraph(page: RenderedPage) -> str:
+    """What a page is about, in its own first words."""
+    block = next((block for block in page.blocks if block.kind == "paragraph"), None)
+    text = " ".join(page.text[block.start : block.end].replace("`", "").split()) if block else ""
+    if len(text) <= _DESCRIPTION:
+        return text
+    whole = re.match(rf".{{80,{_DESCRIPTION}}}[.!?](?= )", text)
+    return whole[0] if whole else f"{text[:_DESCRIPTION].rpartition(' ')[0]} …"
 
 
 async def _page(page_id: str, index: Index, asked_for: str = "") -> Page:

@@ -11,11 +11,12 @@ A server with several books shows the latest version of each; under `/editions/N
 import asyncio
 import json
 import re
+from collections.abc import Iterable
 from functools import cache, lru_cache
 from html import escape
 from pathlib import Path as FilePath
 from typing import Annotated, Any, Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from fastapi import APIRouter, Path, Request, Response
 from fastapi.responses import RedirectResponse
@@ -23,31 +24,36 @@ from fastapi.responses import RedirectResponse
 from chapterverse.api import web
 from chapterverse.api.edition_paths import edition_of
 from chapterverse.api.errors import responses
+from chapterverse.api.listing import ShownPages, by_module, list_for
 from chapterverse.api.page_html import Attributes, Leading, Node, node, render
-from chapterverse.api.pages import BookList, BookSummary, Contents, list_books, render_page
+from chapterverse.api.pages import first_paragraph, render_page
 from chapterverse.api.services import ServicesOf
-from chapterverse.book import edition_key, edition_names
+from chapterverse.book import edition_names
 from chapterverse.editions import edition_label
 from chapterverse.errors import IndexMissing, InvalidFilterError, NotFound, RetrievalUnavailable
-from chapterverse.ingestion.ordering import title_of_path
-from chapterverse.models import PageList, PageSummary, RenderedPage
+from chapterverse.models import PageSummary, RenderedPage
 from chapterverse.services import Services
 from chapterverse.settings import LOGO_TYPES, Settings
 
 router = APIRouter(tags=["page"])
 
 TEMPLATE: Final = "index.html"
-NAME: Final = "Chapterverse"  # of a book that has none of its own
 _PATIENCE: Final = 2.0  # seconds that the page waits for the book; the scripts ask for what is missing
 _MANY: Final = 60  # pages from which on only the open page's module is unfolded
 _MOST: Final = 100  # pages that a page lists; of a larger book it lists those around it
 _LISTED: Final = 8  # pages of a chapter that the title page names
-_NAMED: Final = 3  # books that the name of a server with several lists
-_DESCRIPTION: Final = 240  # characters
 _PLACE: Final = re.compile(r"\{\{(\w+)\}\}")
 _HTML: Final[dict[str, Any]] = {
     "content": {"text/html": {"schema": {"type": "string"}}},
     "description": "The page, in HTML.",
+}
+_PAGES: Final[dict[int | str, dict[str, Any]]] = {
+    200: _HTML,
+    304: web.NOT_CHANGED,
+    404: _HTML | {"description": "There is no such book or page; says so in HTML."},
+}
+_ELSEWHERE: Final[dict[int | str, dict[str, Any]]] = {
+    307: {"description": "The page is of an edition that is not shown here; `Location` is where it is."}
 }
 _IMAGE: Final[dict[str, Any]] = {
     "content": {"image/*": {"schema": {"type": "string", "format": "binary"}}},
@@ -56,7 +62,7 @@ _IMAGE: Final[dict[str, Any]] = {
 _LOGO_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
 
-@router.get("/", response_class=Response, responses={200: _HTML, **responses()})
+@router.get("/", response_class=Response, responses={**responses(), **_PAGES})
 async def title_page(request: Request, services: ServicesOf) -> Response:
     """The book's name, what it is about and its chapters, in a browser. With several books: those."""
     shell = _Shell(request, services.settings)
@@ -72,13 +78,13 @@ async def title_page(request: Request, services: ServicesOf) -> Response:
         return shell.answer()
 
     def whole() -> Response:
-        about = "" if shell.several else _first_paragraph(first)
+        about = "" if shell.listing.several else first_paragraph(first)
         return shell.answer(_cover(shell, about), title=shell.book, description=about)
 
     return await asyncio.to_thread(whole)
 
 
-@router.get("/read/{page_id}", response_class=Response, responses={200: _HTML, **responses(400, 404)})
+@router.get("/read/{page_id}", response_class=Response, responses={**responses(), **_PAGES, **_ELSEWHERE})
 async def page(
     page_id: Annotated[str, Path(max_length=36, description="As `/pages` and `/search` give it.")],
     request: Request,
@@ -97,12 +103,12 @@ async def page(
     except NotFound:
         return shell.answer([node("h1", "There is no such page"), node("p", "The book may have changed.")], status=404)
 
-    if (found.book, found.version) not in shell.editions:
+    if (found.book, found.version) not in shell.listing.editions:
         return RedirectResponse(shell.elsewhere(found))
 
     def whole() -> Response:
         title = f"{found.title} · {shell.book}"
-        return shell.answer(_page(shell, found), title=title, description=_first_paragraph(found))
+        return shell.answer(_page(shell, found), title=title, description=first_paragraph(found))
 
     return await asyncio.to_thread(whole)
 
@@ -115,7 +121,7 @@ async def contents(state: str, request: Request, services: ServicesOf) -> Respon
     names = {"page_id", "title", "module", "category", "url", "book", "version"}
 
     def whole() -> web.File:
-        return _packed(json.dumps({"pages": [one.model_dump(include=names) for one in shell.pages]}))
+        return _packed(json.dumps({"pages": [one.model_dump(include=names) for one in shell.listing.pages]}))
 
     caching = web.FOR_GOOD if state == shell.state else "no-store"
     return web.answer(request, await asyncio.to_thread(whole), "application/json", caching)
@@ -136,46 +142,22 @@ class _Shell:
 
     def __init__(self, request: Request, settings: Settings, root: str = "", current: str = "") -> None:
         self.request, self.settings, self.root, self.current = request, settings, root, current
-        self.contents: Contents = request.app.state.contents
         self.home: FilePath = settings.chapterverse_home
-        self.book = settings.book_title or NAME
-        self.pages: list[PageSummary] = []
-        self.books = BookList(books=[], default=[])  # all of this server
-        self.held: list[BookSummary] = []  # those that are shown here
-        self.editions: set[tuple[str, str]] = set()  # of the pages that are listed
+        self.listing = ShownPages(given=settings.book_title or "")
         self.state = ""  # names the list of pages
 
     @property
-    def several(self) -> bool:
-        """Whether pages of several books are listed."""
-        return len(self.editions) > 1
+    def book(self) -> str:
+        """The title of what is shown."""
+        return self.listing.title
 
-    async def open(self, services: Services) -> PageList:
+    async def open(self, services: Services) -> ShownPages:
         """The book's pages. Where an API key is needed, the pages need it, too."""
         if self.settings.api_keys:
             raise RetrievalUnavailable("The page is sent without the book.")
-        whole: Services = self.request.app.state.services  # also under the address of one edition
-        self.books = list_books((await whole.index.manifest()).shelf)
-        manifest = await services.index.manifest()
-        self.state = f"{manifest.generation}-{web.version()}"
-        self.held = list_books(manifest.shelf).books
-        found = await self.contents.read(services.index)
-        self.pages = found.pages
-        self.editions = {(one.book, one.version) for one in found.pages}
-        self.book = self._name() or NAME
-        return found
-
-    def _name(self) -> str:
-        """The title of the server, which under the address of a book is that book's own."""
-        own = self.held[0].title if len(self.held) == 1 else ""
-        given = self.settings.book_title
-        named = own or given if edition_of(self.request.scope) else given or own
-        return named or _in_words([self.title_of(book.name) for book in self.held])
-
-    def title_of(self, book: str) -> str:
-        """The title of a book; the place of its pages says it, where it has none."""
-        given = next((one.title for one in self.held if one.name == book), "")
-        return given or _name_of([one for one in self.pages if one.book == book])
+        self.listing = await list_for(self.request, services)
+        self.state = f"{(await services.index.manifest()).generation}-{web.version()}"
+        return self.listing
 
     def shelf(self, book: str, version: str | None = None) -> str:
         """Where a book is read: its latest version, or the one that is named."""
@@ -195,13 +177,11 @@ class _Shell:
 
     def leading(self, found: RenderedPage) -> Leading:
         """Attributes of a page's links: a page of its book is opened here, others in a tab of their own."""
-        edition = (found.book, found.version)
-        ids = {_bare(one.url): one.page_id for one in self.pages if (one.book, one.version) == edition}
 
         def lead(target: str) -> Attributes | None:
             url, _, anchor = target.partition("#")
-            if found := ids.get(_bare(url)):
-                return {"href": self.href(found) + f"#{quote(f'book-{anchor}')}" if anchor else self.href(found)}
+            if other := self.listing.page_at(url, found):
+                return {"href": self.href(other) + f"#{quote(f'book-{anchor}')}" if anchor else self.href(other)}
             away = re.match(r"(?:https?|mailto):", target, re.IGNORECASE)
             return {"href": target, "target": "_blank", "rel": "noopener"} if away else None
 
@@ -216,11 +196,12 @@ class _Shell:
             "assets": self.root + web.asset_path(""),
             "accent": f"?accent={self.settings.accent[1:].lower()}" if self.settings.accent else "",
             "logo": self._logo("logo"),
+            "markdown": f"{self.root}pages/{quote(self.current)}.md" if self.current else f"{self.root}llms.txt",
             "icon": f"{self.root}logo" if self.settings.book_logo else self.root + web.asset_path("icon.svg"),
         }
         text = {"title": title or self.book, "book": self.book, "description": description, "books": self._switch()}
         text["given"] = self.settings.book_title or ""
-        text["list"] = f"contents/{quote(self.state)}" if len(self.pages) > _MOST else ""
+        text["list"] = f"contents/{quote(self.state)}" if len(self.listing.pages) > _MOST else ""
         values |= {name: escape(value) for name, value in text.items()}
         values["contents"] = "".join(one.html() for one in self._contents())
         values["main"] = "".join(one.html() for one in main or [_waiting(bool(self.settings.api_keys))])
@@ -237,36 +218,26 @@ class _Shell:
 
     def _switch(self) -> str:
         """The books between which a reader may switch, as JSON; empty where there is one edition."""
-        editions = sum(len(book.versions) for book in self.books.books)
-        return self.books.model_dump_json() if editions > 1 else ""
+        editions = sum(len(book.versions) for book in self.listing.books.books)
+        return self.listing.books.model_dump_json() if editions > 1 else ""
 
     def _contents(self) -> list[Node]:
-        if not self.several:
-            return self._modules(self.pages)
+        if not self.listing.several:
+            return self._modules(self.listing.pages)
         return [
             node("section", node("h2", label), *self._modules(pages), data_edition=key)
-            for key, label, pages in self.listed()
+            for key, label, pages in self.listing.by_edition()
         ]
 
-    def listed(self) -> list[tuple[str, str, list[PageSummary]]]:
-        """The editions that are shown, each with its key, its name for readers and its pages."""
-        editions: dict[tuple[str, str], list[PageSummary]] = {}
-        for one in self.pages:
-            editions.setdefault((one.book, one.version), []).append(one)
-        return [
-            (edition_key(book, version), edition_label(self.title_of(book), version), pages)
-            for (book, version), pages in editions.items()
-        ]
-
-    def _modules(self, listed: list[PageSummary]) -> list[Node]:
-        return [self._module(pages) for pages in _by_module(listed)]
+    def _modules(self, listed: Iterable[PageSummary]) -> list[Node]:
+        return [self._module(pages) for pages in by_module(listed)]
 
     def _module(self, pages: list[PageSummary]) -> Node:
         """A chapter with its pages; one that is folded in a large book is a link to its first page."""
         name = pages[0].category or "Pages"
         place = next((place for place, one in enumerate(pages) if one.page_id == self.current), None)
-        is_open = len(self.pages) <= _MANY or place is not None
-        if len(self.pages) > _MOST:
+        is_open = len(self.listing.pages) <= _MANY or place is not None
+        if len(self.listing.pages) > _MOST:
             if place is None:
                 return node("p", node("a", name, href=self.href(pages[0].page_id), dir="auto"), class_="folded")
             pages = pages[max(0, place - _MOST // 2) : place + _MOST // 2]
@@ -294,45 +265,20 @@ def _not_ingested() -> list[Node]:
     ]
 
 
-def _bare(url: str) -> str:
-    """An address without the slash or the name that it may end with."""
-    return url.removesuffix("/index.html").removesuffix("/")
-
-
-def _name_of(pages: list[PageSummary]) -> str:
-    """The name of a book by where it lies: `my-handbook/start.md` is of "My handbook", a website is called as its
-    host."""
-    address = pages[0].url if pages else ""
-    return urlsplit(address).netloc or title_of_path(address.partition("/")[0])
-
-
-def _in_words(titles: list[str]) -> str:
-    """The titles of several books as the name of them all."""
-    shown = titles if len(titles) <= _NAMED else [*titles[: _NAMED - 1], f"{len(titles) - _NAMED + 1} more"]
-    return " and ".join(filter(None, (", ".join(shown[:-1]), *shown[-1:])))
-
-
 def _no_book(failure: InvalidFilterError) -> list[Node]:
     return [node("h1", "There is no such book"), node("p", failure.message)]
-
-
-def _by_module(pages: list[PageSummary]) -> list[list[PageSummary]]:
-    modules: dict[str, list[PageSummary]] = {}
-    for one in pages:
-        modules.setdefault(one.module, []).append(one)
-    return list(modules.values())
 
 
 def _cover(shell: _Shell, about: str) -> list[Node]:
     """The title page: of a book its chapters, of several books those."""
     picture = node("img", class_="cover-logo", src="logo", alt="") if shell.settings.book_logo else None
     head = node("div", picture, node("h1", shell.book, tabindex="-1", dir="auto"), class_="cover")
-    if shell.several:
-        return [head, node("div", *(_book(shell, *listed) for listed in shell.listed()), class_="chapters")]
-    begin = node("a", "Start reading", class_="main-button", href=shell.href(shell.pages[0].page_id))
+    if shell.listing.several:
+        return [head, node("div", *(_book(shell, *listed) for listed in shell.listing.by_edition()), class_="chapters")]
+    begin = node("a", "Start reading", class_="main-button", href=shell.href(shell.listing.pages[0].page_id))
     head.add(node("p", about, class_="lede", dir="auto") if about else None, node("p", begin, class_="buttons"))
-    head.add(_versions(shell, shell.pages[0].book))
-    cards = [_card(shell, pages[0].category or "Pages", pages) for pages in _by_module(shell.pages)]
+    head.add(_versions(shell, shell.listing.pages[0].book))
+    cards = [_card(shell, pages[0].category or "Pages", pages) for pages in by_module(shell.listing.pages)]
     return [head, node("div", *cards, class_="chapters")]
 
 
@@ -344,8 +290,8 @@ def _book(shell: _Shell, key: str, label: str, pages: list[PageSummary]) -> Node
 
 def _versions(shell: _Shell, book: str) -> Node | None:
     """Links to the versions of a book that are not shown."""
-    held = next((one for one in shell.books.books if one.name == book), None)
-    others = [one.version for one in held.versions if (book, one.version) not in shell.editions] if held else []
+    held = next((one for one in shell.listing.books.books if one.name == book), None)
+    others = [one.version for one in held.versions if (book, one.version) not in shell.listing.editions] if held else []
     if not others:
         return None
     links = [node("a", one or "no version", href=shell.shelf(book, one)) for one in others]
@@ -365,7 +311,7 @@ def _card(shell: _Shell, title: Node | str, pages: list[PageSummary]) -> Node:
 
 
 def _page(shell: _Shell, found: RenderedPage) -> list[Node]:
-    names = (edition_label(found.book, found.version) if shell.several else "", found.category)
+    names = (edition_label(found.book, found.version) if shell.listing.several else "", found.category)
     named = " · ".join(filter(None, names))
     category = node("p", named, class_="module") if named else None
     shown = render(found, shell.leading(found), shell.root)
@@ -373,10 +319,10 @@ def _page(shell: _Shell, found: RenderedPage) -> list[Node]:
 
 
 def _turning(shell: _Shell, page_id: str) -> Node:
-    ids = [one.page_id for one in shell.pages]
+    ids = [one.page_id for one in shell.listing.pages]
     index = ids.index(page_id) if page_id in ids else -1
-    before = shell.pages[index - 1] if index > 0 else None
-    after = shell.pages[index + 1] if 0 <= index < len(ids) - 1 else None
+    before = shell.listing.pages[index - 1] if index > 0 else None
+    after = shell.listing.pages[index + 1] if 0 <= index < len(ids) - 1 else None
 
     def link(other: PageSummary | None, label: str, relation: str) -> Node:
         if other is None:
@@ -385,16 +331,6 @@ def _turning(shell: _Shell, page_id: str) -> Node:
 
     turning = node("nav", class_="turning", aria_label="Next and previous page")
     return turning.add(link(before, "Previous", "prev"), link(after, "Next", "next"))
-
-
-def _first_paragraph(page: RenderedPage) -> str:
-    """What a page is about, in its own first words."""
-    block = next((block for block in page.blocks if block.kind == "paragraph"), None)
-    text = " ".join(page.text[block.start : block.end].replace("`", "").split()) if block else ""
-    if len(text) <= _DESCRIPTION:
-        return text
-    whole = re.match(rf".{{80,{_DESCRIPTION}}}[.!?](?= )", text)
-    return whole[0] if whole else f"{text[:_DESCRIPTION].rpartition(' ')[0]} …"
 
 
 @cache

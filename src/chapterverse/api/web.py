@@ -14,14 +14,20 @@ import re
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import Final
+from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
+from chapterverse.api.errors import responses
 from chapterverse.errors import NotFound
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(tags=["page"])
 
+NOT_CHANGED: Final[dict[str, Any]] = {"description": "It is as the `ETag` that was sent says."}
+_FILE: Final[dict[str, Any]] = {
+    "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}},
+    "description": "The file.",
+}
 _SCRIPT: Final = "text/javascript; charset=utf-8"
 _STYLE: Final = "text/css; charset=utf-8"
 ASSETS: Final[dict[str, str]] = {
@@ -54,10 +60,10 @@ RELEASED: Final[dict[str, tuple[str, str]]] = {
         for font in ("inter", "inter-ext", "source-serif", "source-serif-ext", "source-serif-italic")
     },
 }
-# Nothing from other hosts, nothing inline, no frames.
+# Nothing from other hosts, nothing inline, no frames. `blob:` is an image that was fetched with the API key.
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; connect-src 'self'; "
-    "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "img-src 'self' data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 FOR_GOOD: Final = "public, max-age=31536000, immutable"  # a year, the longest that caches honour
 _ACCENT: Final = re.compile(r"[0-9a-f]{6}")
@@ -79,7 +85,11 @@ class File:
     tag: str
 
 
-@router.get("/assets/{wanted}/{name}")
+@router.get(
+    "/assets/{wanted}/{name}",
+    response_class=Response,
+    responses={200: _FILE, 304: NOT_CHANGED, **responses(404)},
+)
 async def asset(wanted: str, name: str, request: Request, accent: str = "") -> Response:
     """A script, style or font of the page. `accent`: six hexadecimal digits, the colour that a style shall have."""
     if name not in ASSETS and name not in RELEASED:

@@ -26,7 +26,7 @@ _SCRIPT: Final[dict[str, Any]] = {
 }
 
 
-@router.get("/widget.js", response_class=Response, responses={200: _SCRIPT, **responses()})
+@router.get("/widget.js", response_class=Response, responses={200: _SCRIPT, 304: web.NOT_CHANGED, **responses()})
 async def widget(request: Request) -> Response:
     """The ask box for other sites: `<script src="…/widget.js" async></script>`."""
     answer = web.answer(request, _script(), "text/javascript; charset=utf-8", _CACHING)

@@ -59,9 +59,9 @@ async def ingest(
 ) -> int:
     """Read a folder, a file or a website into the book.
 
-    Formats: Markdown, MDX, reStructuredText, AsciiDoc, HTML, plain text, EPUB, PDF. Run it again at any time: only what
-    changed is read anew, what vanished is removed, and readers see the new book all at once. Ctrl-C leaves the book as
-    it was and keeps the work already done for the next run.
+    Formats: Markdown, MDX, reStructuredText, AsciiDoc, HTML, plain text, EPUB, PDF, Word (docx), Jupyter notebooks. Run
+    it again at any time: only what changed is read anew, what vanished is removed, and readers see the new book all at
+    once. Ctrl-C leaves the book as it was and keeps the work already done for the next run.
 
     \b
       chapterverse ingest examples/book

@@ -103,7 +103,7 @@ def search_options(decorated: Decorated) -> Decorated:
             "filters",
             multiple=True,
             metavar="KEY=VALUE",
-            help="source_url, source_url_prefix, page_title, section_heading or module; may be repeated.",
+            help="source_url, source_url_prefix, page_title, section_heading, module, book, version; may be repeated.",
         ),
         *EDITION_OPTIONS,
     )

@@ -106,8 +106,9 @@ async def mcp() -> int:
 
 
 @click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print key, digest and setting as JSON to stdout.")
 @reported
-def key() -> int:
+def key(as_json: bool) -> int:
     """Make an API key. The key is for its client; its digest is for API_KEYS, so that no key lies on the server.
 
     The key goes to stdout, the setting to stderr. Several clients: one digest each, separated by commas.
@@ -116,13 +117,19 @@ def key() -> int:
       chapterverse key > client.key        the setting is shown, the key goes to its client
     """
     import hashlib
+    import json
     import secrets
 
     from chapterverse.settings import DIGEST
 
     made = f"cv-{secrets.token_urlsafe(32)}"
+    digest = f"{DIGEST}{hashlib.sha256(made.encode()).hexdigest()}"
+    setting = f"API_KEYS={digest}"
+    if as_json:
+        click.echo(json.dumps({"key": made, "digest": digest, "setting": setting}))
+        return 0
     click.echo(made)
-    click.echo(f"API_KEYS={DIGEST}{hashlib.sha256(made.encode()).hexdigest()}", err=True)
+    click.echo(setting, err=True)
     return 0
 
 

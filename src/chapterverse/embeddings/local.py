@@ -1,4 +1,5 @@
-"""The embedded engine: all-MiniLM-L6-v2 as ONNX on the CPU, stored as int8 and run as float32. No key, no network.
+"""The embedded engine: all-MiniLM-L6-v2 trained further on questions (decision 46), ONNX on the CPU. Needs no network.
+Weights are stored as int8 and run as float32.
 
 Texts run one at a time on one thread each, several threads in parallel: measured faster than padded batches, and
 onnxruntime releases the interpreter lock while it runs.
@@ -19,9 +20,9 @@ from chapterverse.embeddings.onnx_models import Unusable, shared_model
 from chapterverse.embeddings.wordpiece import WEIGHTS, WINDOW, tokenizer
 from chapterverse.errors import EmbeddingError
 
-MODEL: Final = "all-MiniLM-L6-v2"
+MODEL: Final = "all-MiniLM-L6-v2-questions"
 DIMENSION: Final = 384
-SHA256: Final = "95a96c654b3019ac7bcbfa4fb15b0c88083463e3594b2e876ec164435bcaac4c"  # of weights/minilm.onnx
+SHA256: Final = "d55ab5a88ecf5ba9da506df488911e8e1d162355946dda73fbd70b5718a75361"  # of weights/minilm.onnx
 VECTORS: Final = SHA256[:16]  # names the vectors: an index of other ones is refused
 
 

@@ -172,7 +172,6 @@ class ModelJudge:
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._last.close()
         if self._client is not None:
             await self._client.aclose()
             self._client = None

@@ -53,6 +53,16 @@ class IssuedPassage:
         edition = edition_label(self.chunk.book, self.chunk.version) if self.chunk else ""
         return " › ".join(filter(None, (edition, " ".join(self.breadcrumb.split()))))
 
+    @property
+    def page_title(self) -> str:
+        """The title of its page, without what it says to the model; empty for a selection."""
+        return _without_orders(self.chunk.page_title, self.chunk) if self.chunk else ""
+
+    @property
+    def section_heading(self) -> str:
+        """The heading of its section, likewise."""
+        return _without_orders(self.chunk.section_heading, self.chunk) if self.chunk else ""
+
     def lines(self, wanted: Iterable[IssuedUnit] | None = None) -> Iterator[str]:
         """The passage as a model reads it: its place in the book, then `[2.3] text` for each unit."""
         yield f"Passage {self.number}: {self.place}".rstrip()
@@ -150,14 +160,18 @@ def units_in(chunk: ChunkResult) -> Sequence[Unit | PassageUnit]:
 
 
 def _from_chunk(chunk: ChunkResult, number: int) -> IssuedPassage:
-    text, breadcrumb, lead = chunk.chunk_text, chunk.breadcrumb, chunk.lead
+    text, lead = chunk.chunk_text, "" if chunk.flags and orders_in(chunk.lead) else chunk.lead
     barred = orders_in(text) if chunk.flags else ()
-    if chunk.flags:
-        lead = "" if orders_in(lead) else lead
-        for start, end in reversed(orders_in(breadcrumb)):
-            breadcrumb = f"{breadcrumb[:start]}{OMITTED}{breadcrumb[end:]}"
+    breadcrumb = _without_orders(chunk.breadcrumb, chunk)
     passage = IssuedPassage(number, breadcrumb, text, chunk.char_start, (), lead, chunk)
     return replace(passage, units=_units(passage, units_in(chunk), barred))
+
+
+def _without_orders(heading: str, chunk: ChunkResult) -> str:
+    """A heading of a chunk without what it says to the model."""
+    for start, end in reversed(orders_in(heading) if chunk.flags else ()):
+        heading = f"{heading[:start]}{OMITTED}{heading[end:]}"
+    return heading
 
 
 def _units(

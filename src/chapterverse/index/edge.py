@@ -31,9 +31,10 @@ _ANSWER = 2.0
 class EdgeIndex:
     """A book in a directory. Takes up a newly published state while it serves, without a gap."""
 
-    def __init__(self, directory: Path, *, timeout: float = _ANSWER) -> None:
+    def __init__(self, directory: Path, *, timeout: float = _ANSWER, loading: float = _LOADING) -> None:
         self._directory = directory
         self._timeout = timeout  # seconds for one answer
+        self._loading = loading  # seconds to wait for a process that starts
         self._child: EdgeChild | None = None
         self._start: asyncio.Task[EdgeChild] | None = None
         self._leaving: set[asyncio.Task[None]] = set()
@@ -145,7 +146,7 @@ class EdgeIndex:
             self._look(child)
             return child
         try:
-            async with asyncio.timeout(_LOADING):
+            async with asyncio.timeout(self._loading):
                 return await asyncio.shield(self._take_up())
         except TimeoutError as error:
             raise IndexTimeout("The embedded vector engine is still loading the book") from error

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from math import fsum, sqrt
 from typing import Any, Generic, NamedTuple, TypeVar
 
-DENSE_WEIGHT = 0.6  # share of the cosine (decision 30)
+DENSE_WEIGHT = 0.65  # share of the cosine (decision 46)
 _LEAST_DEPTH = 100  # candidates taken from each branch
 
 

@@ -2,18 +2,20 @@
 
 A chunk is a run of whole units (`units.py`) of one section and fits the embedding model's window. A single unit that is
 longer than the window is kept whole. A section that fits is one chunk, unless it describes several parameters or terms:
-each of these is a chunk of its own, whose breadcrumb ends with its name. A longer section is cut where the sum of two
-costs is least: uneven sizes, and cuts that separate what belongs together.
+each of these is a chunk of its own, whose breadcrumb ends with its name, and so does that of each chunk in which its
+description goes on. A longer section is cut where the sum of two costs is least: uneven sizes, and cuts that separate
+what belongs together.
 """
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from chapterverse.book import Block, Chunk, Page, Section, Unit, chunk_id_for, text_hash
+from chapterverse.ingestion.page_kind import kind_of
 from chapterverse.ingestion.prompt_injection import flags_of
-from chapterverse.units import cut_units
+from chapterverse.units import BAR, cells_of, cut_units
 
 SMALLEST_BUDGET = 16  # tokens; below it a heading leaves no room for text
 _OVERLAP = 0.15  # of the budget, at most
@@ -41,8 +43,9 @@ class _Atom(NamedTuple):
     cost: float  # of a cut before it
     unit: Unit | None
     lead: str  # what introduces it, where that lies outside
-    lead_size: int
+    lead_size: int  # also of the name of the field that goes on in it
     lead_start: int  # -1: nothing introduces it
+    field: Block | None  # the parameter or term that it describes
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,10 @@ class _Ruler:
         """How much a text adds to what it is a part of."""
         return max(self.size(text) - self.frame, 1)
 
+    def name(self, field: Block) -> str:
+        """The name of a parameter or term."""
+        return self.text[field.start : field.end].partition("\n")[0].replace("`", "")
+
     def fits(self, breadcrumb: str, start: int, end: int) -> bool:
         return self.size(f"{breadcrumb}\n{self.text[start:end]}") <= self.budget
 
@@ -74,7 +81,7 @@ def cut(page: Page, count_tokens: Count, budget: int) -> list[Chunk]:
     for block in page.blocks:
         blocks[block.section].append(block)
     units = cut_units(page.text, page.blocks)
-    only_headings = not units
+    only_headings, kind = not units, kind_of(page)
     chunks: list[Chunk] = []
     at = 0
     for section, inside in zip(page.sections, blocks, strict=True):
@@ -83,24 +90,54 @@ def cut(page: Page, count_tokens: Count, budget: int) -> list[Chunk]:
             at += 1
         if not inside or (first == at and not only_headings):
             continue
-        breadcrumb = _breadcrumb(page, section, ruler)
+        crumbs = _Crumbs(page, section, ruler)
         atoms = list(_atoms(inside, units[first:at], ruler))
-        for start, stop in _spans(atoms, breadcrumb, ruler):
+        for start, stop in _spans(atoms, crumbs):
             taken = atoms[start:stop]
-            chunks.append(_chunk(page, section, _with_field(breadcrumb, taken, ruler), len(chunks), taken))
+            chunk = _chunk(page, section, crumbs.above(taken), len(chunks), taken)
+            chunks.append(replace(chunk, page_kind=kind) if kind else chunk)
     return chunks
 
 
-def _with_field(breadcrumb: str, atoms: Sequence[_Atom], ruler: _Ruler) -> str:
-    """The breadcrumb, with the name of the parameter or term that a chunk is about, as if that were a heading."""
-    units = [atom.unit for atom in atoms if atom.unit]
-    fields = [unit for unit in units if unit.kind == "field"]
-    if len(fields) != 1 or fields[0] not in units[:2]:  # before it may stand what introduces it
-        return breadcrumb
-    name = ruler.text[fields[0].start : fields[0].end].partition("\n")[0].replace("`", "")
-    named = f"{breadcrumb} › {name}"
-    fits = ruler.fits(named, atoms[0].start, atoms[-1].end) or len(units) == 1
-    return named if fits and ruler.size(named) <= ruler.budget * _BREADCRUMB else breadcrumb
+@dataclass(frozen=True, slots=True)
+class _Crumbs:
+    """The breadcrumbs of the chunks of a section."""
+
+    page: Page
+    section: Section
+    ruler: _Ruler
+    _made: dict[str, str] = field(default_factory=dict)
+
+    def above(self, atoms: Sequence[_Atom]) -> str:
+        """With the name of the parameter or term that a chunk is about, as if that were a heading."""
+        units = [atom for atom in atoms if atom.unit]
+        fields = {atom.field for atom in units if atom.field}
+        if len(fields) != 1 or not any(atom.field for atom in units[:2]):
+            return self.of()  # about none or several; before the first may stand what introduces it
+        about = fields.pop()
+        name = self.ruler.name(about)
+        if about.start < atoms[0].start:
+            return self.of(name)  # it goes on here: nothing else in the chunk says its name
+        named = f"{self.of()} › {name}"
+        fits = self.ruler.fits(named, atoms[0].start, atoms[-1].end) or len(units) == 1
+        return named if fits and self.ruler.size(named) <= self.ruler.budget * _BREADCRUMB else self.of()
+
+    def of(self, name: str = "") -> str:
+        """The breadcrumb with a name at its end, at most a part of the budget long."""
+        if name not in self._made:
+            self._made[name] = self._joined(name)
+        return self._made[name]
+
+    def _joined(self, last: str) -> str:
+        headings = (self.page.title, *self.section.breadcrumb, self.section.heading, last)
+        names = [name for name in dict.fromkeys(" ".join(one.split()) for one in headings) if name]
+        chapters = [name for name in dict.fromkeys(self.page.chapters) if name not in names]
+        longest, size = int(self.ruler.budget * _BREADCRUMB), self.ruler.size
+        for kept in ([*chapters, *names], names, [*names[:1], "…", *names[-1:]], names[-1:]):
+            breadcrumb = " › ".join(kept)
+            if size(breadcrumb) <= longest:
+                return breadcrumb
+        return _shortened(breadcrumb, longest, size)
 
 
 def _chunk(page: Page, section: Section, breadcrumb: str, index: int, atoms: Sequence[_Atom]) -> Chunk:
@@ -129,18 +166,11 @@ def _chunk(page: Page, section: Section, breadcrumb: str, index: int, atoms: Seq
     )
 
 
-def _breadcrumb(page: Page, section: Section, ruler: _Ruler) -> str:
-    said = (" ".join(name.split()) for name in (page.title, *section.breadcrumb, section.heading))
-    names = [name for name in dict.fromkeys(said) if name]
-    chapters = [name for name in dict.fromkeys(page.chapters) if name not in names]
-    longest = int(ruler.budget * _BREADCRUMB)
-    for kept in ([*chapters, *names], names, [*names[:1], "…", *names[-1:]], names[-1:]):
-        breadcrumb = " › ".join(kept)
-        if ruler.size(breadcrumb) <= longest:
-            return breadcrumb
-    while breadcrumb and ruler.size(f"{breadcrumb}…") > longest:
-        breadcrumb = breadcrumb[: len(breadcrumb) * 3 // 4].rstrip()
-    return f"{breadcrumb}…" if breadcrumb else ""
+def _shortened(text: str, longest: int, size: Count) -> str:
+    """The beginning of a text, with a sign that it goes on."""
+    while text and size(f"{text}…") > longest:
+        text = text[: len(text) * 3 // 4].rstrip()
+    return f"{text}…" if text else ""
 
 
 def _atoms(blocks: Sequence[Block], units: Sequence[Unit], ruler: _Ruler) -> Iterator[_Atom]:
@@ -152,28 +182,59 @@ def _atoms(blocks: Sequence[Block], units: Sequence[Unit], ruler: _Ruler) -> Ite
         for before, block in zip([None, *blocks], blocks, strict=False)
         if not block.inside and not (before and before.inside and block.kind == "list")  # a list that goes on
     }
+    fields = list(_fields(blocks))
+    at = -1
     pieces: list[Block | Unit] = [*others, *units]
     for piece in sorted(pieces, key=lambda one: one.start):
+        while at + 1 < len(blocks) and blocks[at + 1].start <= piece.start:
+            at += 1
         if isinstance(piece, Block):
             size, cost = ruler.part(ruler.text[piece.start : piece.end]), 0.0
-            above = _Atom(piece.start, piece.end, size, cost, None, "", 0, -1)
+            above = _Atom(piece.start, piece.end, size, cost, None, "", 0, -1, None)
         else:
-            above = _atom(piece, above, piece.start in paragraphs, ruler)
+            cost = _cost(piece, above, piece.start in paragraphs)
+            above = _atom(piece, above, fields[at], cost, ruler)
         yield above
 
 
-def _atom(unit: Unit, above: _Atom | None, begins_block: bool, ruler: _Ruler) -> _Atom:
-    lead, text = ruler.text[unit.head_start : unit.head_end] if unit.has_head else "", ruler.text
-    start = unit.start
+def _fields(blocks: Sequence[Block]) -> Iterator[Block | None]:
+    """For each block the parameter or term that it describes: the innermost that it is in, or itself."""
+    around: list[Block] = []
+    for block in blocks:
+        while around and around[-1].inside >= block.inside:
+            around.pop()
+        if block.kind == "field":
+            around.append(block)
+        yield around[-1] if around else None
+
+
+def _atom(unit: Unit, above: _Atom | None, field: Block | None, cost: float, ruler: _Ruler) -> _Atom:
+    start, lead = unit.start, ""
     if unit.kind == "row" and unit.has_head and (above is None or above.end <= unit.head_start):
         start = unit.head_start  # the first row of a table takes the header along
-    lead_size = ruler.part(lead) if lead and start == unit.start else 0
-    if lead_size > ruler.budget * _LEAD:
-        lead, lead_size = "", 0
-    return _Atom(
-        start, unit.end, ruler.part(text[start : unit.end]), _cost(unit, above, begins_block), unit, lead, lead_size,
-        unit.head_start,
-    )  # fmt: skip
+    elif unit.has_head:
+        lead = _lead(unit, ruler)
+    lead_size = ruler.part(lead) if lead else 0
+    if field and field.start < start:
+        lead_size += ruler.part(ruler.name(field))
+    size = ruler.part(ruler.text[start : unit.end])
+    return _Atom(start, unit.end, size, cost, unit, lead, lead_size, unit.head_start, field)
+
+
+def _lead(unit: Unit, ruler: _Ruler) -> str:
+    """What introduces a unit; a part of each name of a long header, so that columns can be told apart."""
+    lead, longest = ruler.text[unit.head_start : unit.head_end], int(ruler.budget * _LEAD)
+    if ruler.part(lead) <= longest:
+        return lead
+    if unit.kind != "row":
+        return _shortened(lead, longest, ruler.part)
+    names = cells_of(lead)
+    characters = max(map(len, names))
+    while ruler.part(lead) > longest and characters > 1:
+        characters = characters * 3 // 4
+        cut = (name if len(name) <= characters else f"{name[:characters].rstrip()}…" for name in names)
+        lead = f"| {' | '.join(name.replace('|', BAR) for name in cut)} |"
+    return lead
 
 
 def _cost(unit: Unit, above: _Atom | None, begins_block: bool) -> float:
@@ -188,50 +249,52 @@ def _cost(unit: Unit, above: _Atom | None, begins_block: bool) -> float:
     return 0.0 if begins_block else _INSIDE[unit.kind]
 
 
-def _spans(atoms: Sequence[_Atom], breadcrumb: str, ruler: _Ruler) -> Iterator[tuple[int, int]]:
+def _spans(atoms: Sequence[_Atom], crumbs: _Crumbs) -> Iterator[tuple[int, int]]:
     """Where to cut one section, as ranges of its atoms."""
-    start, end = atoms[0].start, atoms[-1].end
+    start, end, ruler = atoms[0].start, atoms[-1].end, crumbs.ruler
     fields = sum(atom.unit is not None and atom.unit.kind == "field" for atom in atoms)
-    if fields < 2 and end - start <= ruler.budget * _LIKELY and ruler.fits(breadcrumb, start, end):
+    if fields < 2 and end - start <= ruler.budget * _LIKELY and ruler.fits(crumbs.of(), start, end):
         yield 0, len(atoms)
         return
-    room = max(ruler.budget - ruler.size(f"{breadcrumb}\n"), 1)
+    room = max(ruler.budget - ruler.size(f"{crumbs.of()}\n"), 1)
     overlap = int(ruler.budget * _OVERLAP)
     before = 0  # where the chunk before this one begins
     for first, last in _groups(atoms, room, overlap):
         if last < len(atoms) and all(atom.unit is None for atom in atoms[first:last]):
             continue  # the breadcrumb of the next chunk says it
-        if first - 1 > before and _repeats(atoms, first, overlap) and _fits(atoms[first - 1 : last], breadcrumb, ruler):
+        if first - 1 > before and _repeats(atoms, first, overlap) and _fits(atoms[first - 1 : last], crumbs):
             yield first - 1, last
         else:
-            yield from _fitting(atoms, first, last, breadcrumb, ruler)
+            yield from _fitting(atoms, first, last, crumbs)
         before = first
 
 
-def _fits(atoms: Sequence[_Atom], breadcrumb: str, ruler: _Ruler) -> bool:
-    first = atoms[0]
+def _fits(atoms: Sequence[_Atom], crumbs: _Crumbs) -> bool:
+    first, breadcrumb = atoms[0], crumbs.above(atoms)
     lead = first.lead if 0 <= first.lead_start < first.start else ""
-    return ruler.fits(f"{breadcrumb}\n{lead}" if lead else breadcrumb, first.start, atoms[-1].end)
+    return crumbs.ruler.fits(f"{breadcrumb}\n{lead}" if lead else breadcrumb, first.start, atoms[-1].end)
 
 
-def _fitting(
-    atoms: Sequence[_Atom], first: int, last: int, breadcrumb: str, ruler: _Ruler
-) -> Iterator[tuple[int, int]]:
+def _fitting(atoms: Sequence[_Atom], first: int, last: int, crumbs: _Crumbs) -> Iterator[tuple[int, int]]:
     """The range, or halves of it: parts together may count more tokens than their sum."""
     units = sum(atom.unit is not None for atom in atoms[first:last])
-    if units < 2 or _fits(atoms[first:last], breadcrumb, ruler):
+    if units < 2 or _fits(atoms[first:last], crumbs):
         yield first, last
         return
     middle = (first + last) // 2
     for left, right in ((first, middle), (middle, last)):
         if any(atom.unit for atom in atoms[left:right]):
-            yield from _fitting(atoms, left, right, breadcrumb, ruler)
+            yield from _fitting(atoms, left, right, crumbs)
 
 
 def _repeats(atoms: Sequence[_Atom], first: int, overlap: int) -> bool:
-    """Whether the unit before a chunk is said again at its start: a short sentence of prose."""
-    before = atoms[first - 1] if first else None
-    return bool(before and before.unit and before.unit.kind == "sentence" and before.size <= overlap)
+    """Whether the unit before a chunk is repeated at its start: a short sentence of prose about the same thing."""
+    if not first:
+        return False
+    before, after = atoms[first - 1], atoms[first]
+    if not before.unit or not after.unit or before.field != after.field:  # no heading and no field between them
+        return False
+    return before.unit.kind == "sentence" and before.size <= overlap
 
 
 def _groups(atoms: Sequence[_Atom], room: int, overlap: int) -> list[tuple[int, int]]:
@@ -239,7 +302,9 @@ def _groups(atoms: Sequence[_Atom], room: int, overlap: int) -> list[tuple[int, 
     best = [0.0] + [math.inf] * len(atoms)  # cheapest way to place the atoms before an index
     begin = [0] * (len(atoms) + 1)  # where the last chunk of that way begins
     for first in range(len(atoms)):
-        size = atoms[first - 1].size if _repeats(atoms, first, overlap) else atoms[first].lead_size
+        size = atoms[first].lead_size
+        if _repeats(atoms, first, overlap):
+            size = atoms[first - 1].size + atoms[first - 1].lead_size
         cost = best[first] + 1 + (atoms[first].cost if first else 0.0)
         for last in range(first + 1, len(atoms) + 1):
             size += atoms[last - 1].size

@@ -14,6 +14,7 @@ from chapterverse.ingestion.inline import extract, plain
 from chapterverse.ingestion.links import Links, with_slug
 from chapterverse.ingestion.ordering import chapter_of, order_in_navigation, order_of, title_of_path
 from chapterverse.ingestion.prompt_injection import flags_of
+from chapterverse.ingestion.readers.page_contents import without_contents
 
 _NUMBER_PREFIX = re.compile(r"^\d+\s*[-_.]+\s*(?=\D)")  # Docusaurus orders files and folders by it, and hides it
 
@@ -26,7 +27,9 @@ def compose(document: Document, draft: Draft) -> Page:
     anchors = Anchors(document.anchors)
     layout = _Layout(title)
     written_title = headings[0] if headings and _same_title(plain(headings[0].text), title) else None
-    for part in draft.parts:
+    url = _url(document, draft)
+    links = Links(document, url)
+    for part in without_contents(draft.parts, links):
         if part.kind != "heading":
             layout.add(part)
             continue
@@ -34,8 +37,6 @@ def compose(document: Document, draft: Draft) -> Page:
         anchor = "" if part.anchor == NO_ANCHOR else anchors.take(plain(part.text), part.anchor)
         if part is not written_title:
             layout.begin_section(part, anchor)
-    url = _url(document, draft)
-    links = Links(document, url)
     text, sections, blocks, marks = layout.finish()
     return Page(
         page_id=page_id_for(url, document.edition),

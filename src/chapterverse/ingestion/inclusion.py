@@ -1,11 +1,13 @@
 """Files that a page includes. They are opened only inside the folder that the user named.
 
 A file that is hidden, too large, reached through a link out of the folder or already open (a loop) is refused. A page
-has one budget of files and characters, so that includes cannot multiply.
+has one budget of files and characters, so that includes cannot multiply. Files outside of the folder are named in the
+ledger (`refused_files`).
 """
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -18,6 +20,23 @@ MAX_BYTES: Final = 2_000_000  # of one file
 MAX_CHARS: Final = 5_000_000  # of everything that a page includes
 MAX_FILES: Final = 500  # that a page includes
 MAX_DEPTH: Final = 8  # of includes inside includes
+
+_refused: ContextVar[dict[str, None]] = ContextVar("files outside of the folder")
+
+
+@contextmanager
+def refused_files() -> Iterator[dict[str, None]]:
+    """Collects, while a document is read, the names of files outside of the folder that it wants to include."""
+    token = _refused.set({})
+    try:
+        yield _refused.get()
+    finally:
+        _refused.reset(token)
+
+
+def refuse(wanted: str) -> None:
+    """A document wants to include a file that lies outside of the folder."""
+    _refused.get({})[wanted] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +66,9 @@ class Inclusion:
         `roots` are folders below the source's root to look in first. None where the file is refused or missing."""
         if len(self._open) > MAX_DEPTH or self._files >= MAX_FILES:
             return None
+        outside = False
         for place in self._candidates(unquote(wanted.strip()), roots):
+            outside = outside or not self._is_within(place)
             if place in self._open or not self._allowed(place):
                 continue
             self._files += 1
@@ -59,6 +80,8 @@ class Inclusion:
                 return None
             self._chars += len(text)
             return Included(place, text)
+        if outside:
+            refuse(wanted.strip().removeprefix("/"))
         return None
 
     @contextmanager
@@ -74,7 +97,7 @@ class Inclusion:
         tree = self.document.tree
         if tree is None or not wanted or "\0" in wanted or len(wanted) > 500:
             return
-        root, within = Path(tree.root).resolve(), Path(tree.within or tree.root).resolve()
+        root, within = Path(tree.root).resolve(), self._within
         beside = self._open[-1].parent
         bare = wanted.lstrip("/")
         folders = [root / one for one in roots]
@@ -85,11 +108,17 @@ class Inclusion:
         for folder in folders:
             yield (folder / PurePosixPath(bare)).resolve()
 
-    def _allowed(self, place: Path) -> bool:
+    @property
+    def _within(self) -> Path:
         tree = self.document.tree
         assert tree is not None  # or there are no candidates
-        within = Path(tree.within or tree.root).resolve()
-        if not place.is_relative_to(within) or any(part.startswith(".") for part in place.relative_to(within).parts):
+        return Path(tree.within or tree.root).resolve()
+
+    def _is_within(self, place: Path) -> bool:
+        return place.is_relative_to(self._within)
+
+    def _allowed(self, place: Path) -> bool:
+        if not self._is_within(place) or any(part.startswith(".") for part in place.relative_to(self._within).parts):
             return False
         try:
             return place.is_file() and place.stat().st_size <= MAX_BYTES

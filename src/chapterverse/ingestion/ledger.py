@@ -66,7 +66,7 @@ class Ledger:
         wanted = set(outcomes)
         pages: dict[str, list[str]] = {}
         for row in self.rows:
-            if row.outcome in wanted:
+            if row.outcome in wanted and row.why:
                 pages.setdefault(f"{row.outcome}: {row.why}", []).append(row.url)
         return sorted(pages.items(), key=lambda reason: -len(reason[1]))
 

@@ -390,7 +390,9 @@ class _Run:
             row += len(ready.chunks)
             flags = tuple(sorted({flag for chunk in ready.chunks for flag in chunk.flags}))
             orders = tuple(order for chunk in ready.chunks if chunk.flags for order in _orders(chunk))
-            self.ledger.write(Row(ready.page.url, ready.outcome, "", len(ready.chunks), flags, orders))
+            refused = ready.page.refused
+            why = f"does not include what is outside of the folder: {', '.join(refused)}" if refused else ""
+            self.ledger.write(Row(ready.page.url, ready.outcome, why, len(ready.chunks), flags, orders))
         self._report(batch[-1].page.url)
 
     def _report(self, doing: str) -> None:

@@ -15,15 +15,18 @@ from typing import Any, Final
 
 import yaml
 
+from chapterverse.ingestion.authored import about
 from chapterverse.ingestion.document import Tree
 from chapterverse.ingestion.formats import format_of_file
 from chapterverse.ingestion.generators import address_of
 from chapterverse.ingestion.links import find_file
 from chapterverse.ingestion.navigation import NavigationEntry
 from chapterverse.ingestion.ordering import order_of
+from chapterverse.ingestion.readers import frontmatter
 
 _MAX_BYTES: Final = 500_000
 _MAX_ENTRIES: Final = 20_000
+_MAX_FRONT_MATTER: Final = 3_000  # characters
 _MAX_DEPTH: Final = 20
 _MAX_BRACKETS: Final = 60  # around a place of a script that are looked at
 _LEVELS_UP: Final = 3
@@ -171,7 +174,7 @@ def _docusaurus_ids(root: Path) -> dict[str, str]:
         plain = address_of(f"{stem}/x.md", "markdown", "docusaurus").removesuffix("/x")
         ids.setdefault(stem, path)
         ids.setdefault(plain, path)
-        if own := re.search(r"^id:[ \t]*['\"]?([\w./-]+)", _read(root / path, 3_000), re.MULTILINE):
+        if own := re.search(r"^id:[ \t]*['\"]?([\w./-]+)", _read(root / path, _MAX_FRONT_MATTER), re.MULTILINE):
             ids[(PurePosixPath(plain).parent / own[1]).as_posix()] = path
     return ids
 
@@ -180,7 +183,14 @@ def _below(root: Path, folder: str) -> list[str]:
     """The pages of a folder in the order of their numbers and names."""
     start = "" if folder.strip("./") == "" else f"{folder.strip('./')}/"
     named = (path for path in _pages(root) if path.startswith(start))
-    return sorted((path for path in named if not PurePosixPath(path).name.startswith("_")), key=order_of)
+    pages = [path for path in named if not PurePosixPath(path).name.startswith("_")]
+    folders = {parent: about(root / parent).number for path in pages for parent in PurePosixPath(path).parents}
+
+    def place(path: str) -> str:
+        above = [folders[parent] for parent in reversed(PurePosixPath(path).parents[:-1])]
+        return order_of(path, above, frontmatter.split(_read(root / path, _MAX_FRONT_MATTER))[0].number)
+
+    return sorted(pages, key=place)
 
 
 def _pages(root: Path) -> tuple[str, ...]:

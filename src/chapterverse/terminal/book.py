@@ -72,11 +72,11 @@ def show_ledger(ledger: Ledger, saved_in: str) -> None:
     """The run in a few lines, with the reasons for whatever was left out."""
     counts = ", ".join(f"{ledger.count(outcome):,} {outcome}" for outcome in OUTCOMES if ledger.count(outcome))
     err.print(f"{counts or 'no pages'} · {ledger.passages_embedded:,} passages embedded · {_duration(ledger.seconds)}")
-    reasons = ledger.reasons(("skipped", "failed"))
+    reasons = ledger.reasons(("skipped", "failed", "added", "changed"))
     for reason, pages in reasons[:SHOWN_REASONS]:
         named = ", ".join(pages[:SHOWN_PAGES]) + (", …" if len(pages) > SHOWN_PAGES else "")
         line = printable(f"  {len(pages):,} × {reason} ({named})")
-        err.print(Text(line, style="yellow" if reason.startswith("failed") else "dim"))
+        err.print(Text(line, style="dim" if reason.startswith("skipped") else "yellow"))
     if len(reasons) > SHOWN_REASONS:
         err.print(f"  … and {len(reasons) - SHOWN_REASONS} more reasons")
     _show_flagged(ledger)

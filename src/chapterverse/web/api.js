@@ -69,6 +69,11 @@ export class Api {
     return this.json("GET", `pages/${encodeURIComponent(id)}`);
   }
 
+  /** An image of the book as an address of this tab, for the one who has the key. */
+  async image(path) {
+    return URL.createObjectURL(await (await this.send("GET", path)).blob());
+  }
+
   search(query, signal) {
     return this.json("POST", "search", { query, top_k: 8 }, signal);
   }

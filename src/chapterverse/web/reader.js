@@ -165,13 +165,16 @@ class Reader {
   }
 
   show(page, wanted, moveFocus, scroll) {
-    const { nodes, runs } = render(page, (target) => this.wayTo(target, page), ROOT);
+    // An image element cannot send the key.
+    const fetchImage = this.api.key ? (source) => this.api.image(source) : null;
+    const { nodes, runs } = render(page, (target) => this.wayTo(target, page), ROOT, fetchImage);
     this.page = page;
     this.runs = runs;
     const named = [this.contents.areSeveral && editionLabel(page), page.category].filter(Boolean).join(" · ");
     place.replaceChildren(...(named ? [element("p", { class: "module" }, named)] : []), ...nodes, this.turning(page));
     this.offerSections(page);
     document.title = `${page.title} · ${this.bookTitle}`;
+    document.querySelector("link[rel=alternate]").href = `${ROOT}pages/${page.page_id}.md`;
     this.contents.open(page);
     this.closeDrawers();
     this.selection.close();
@@ -210,6 +213,7 @@ class Reader {
     this.runs = [];
     place.replaceChildren(...this.cover);
     document.title = this.bookTitle;
+    document.querySelector("link[rel=alternate]").href = `${ROOT}llms.txt`;
     this.contents.open(null);
     this.closeDrawers();
     scrollTo({ top: scroll ?? 0, behavior: "instant" });

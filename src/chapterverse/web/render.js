@@ -23,10 +23,11 @@ const TONES = {
  * @param {{text: string, sections: object[], blocks: object[], marks: object[]}} page  as `GET /pages/{page_id}` gives it
  * @param {(target: string) => object|null} leading  attributes of a link to a target; null: there is no way to it
  * @param {string} [root]  is put before the addresses of images
+ * @param {((source: string) => Promise<string>)|null} [fetchImage]  gives an address of an image that the browser cannot load by itself
  * @returns {{nodes: Node[], runs: {node: Text, start: number, end: number}[]}}
  */
-export function render(page, leading, root = "") {
-  return new Rendering(page, leading, root).finish();
+export function render(page, leading, root = "", fetchImage = null) {
+  return new Rendering(page, leading, root, fetchImage).finish();
 }
 
 /** A stretch of stored text for reading in passing: table rows without their bars, code without its fences. */
@@ -101,10 +102,10 @@ function blocksOf(text) {
 }
 
 class Rendering {
-  constructor({ text, sections, blocks, marks }, leading, root) {
+  constructor({ text, sections, blocks, marks }, leading, root, fetchImage) {
     const units = unitsOf(text);
     const placed = (one) => ({ ...one, start: units(one.start), end: units(one.end) });
-    Object.assign(this, { text, leading, root, runs: [], inTable: false, figureAbove: null, caption: null, nextMark: 0, notes: new Set() });
+    Object.assign(this, { text, leading, root, fetchImage, runs: [], inTable: false, figureAbove: null, caption: null, nextMark: 0, notes: new Set() });
     this.around = []; // the elements that the next block may stand in, outermost first
     this.begun = []; // those that the block under way begins
     this.headings = new Map(sections.map((section) => [units(section.start), section]));
@@ -366,8 +367,13 @@ class Rendering {
   /** An image in a line; where it is not stored here, its alternative text. */
   picture({ source, title }) {
     if (!source) return element("span", { class: "picture", dir: "auto" }, title || "image");
-    const image = element("img", { src: this.root + source, alt: title, loading: "lazy" });
-    image.addEventListener("error", () => image.replaceWith(this.picture({ title })), { once: true });
+    const image = element("img", this.fetchImage ? { alt: title } : { src: this.root + source, alt: title, loading: "lazy" });
+    const giveUp = () => image.replaceWith(this.picture({ title }));
+    image.addEventListener("error", giveUp, { once: true });
+    this.fetchImage?.(source).then((address) => {
+      image.addEventListener("load", () => URL.revokeObjectURL(address), { once: true });
+      image.src = address;
+    }, giveUp);
     return image;
   }
 

@@ -294,6 +294,7 @@ class AgentWriter:
         except (TimeoutError, *VENDOR_FAULTS) as fault:
             log.info("the model was asked for one line and did not answer: %s", type(fault).__name__)
             return "", Finished(llm_calls=1)
+        self.last.worked()
         usage = run.context_wrapper.usage
         said = " ".join(str(run.final_output).split()).strip("\"'“”")
         return said, Finished(usage.total_tokens, usage.output_tokens, llm_calls=1)
@@ -315,7 +316,6 @@ class AgentWriter:
 
     async def close(self) -> None:
         """Close the connections."""
-        await self.last.close()
         await self.client.close()
 
     async def _try(self, course: _Course, end: float) -> AsyncGenerator[WriterEvent, None]:
@@ -382,11 +382,13 @@ async def _search(context: ToolContext[_Course], arguments: str) -> str:
     """The tool. What goes wrong is told to the model, which can then answer from what it has."""
     course = context.context
     assert course.task.search is not None, "without a search there is no tool"
+    asked = ""
     try:
         given = {key: value for key, value in json.loads(arguments).items() if value not in (None, {})}
+        asked = str(given.get("query", ""))
         request = RetrievalRequest.model_validate(given)
     except (ValueError, AttributeError):
-        return tool_error("", f"query must be a text, top_k a number from 1 to {MAX_TOP_K}, filters known fields")
+        return tool_error(asked, f"query must be a text, top_k a number from 1 to {MAX_TOP_K}, filters known fields")
     try:
         passages = await course.task.search(request)
     except ChapterverseError as failure:

@@ -81,13 +81,12 @@ def _fitting(passages: Sequence[IssuedPassage]) -> Sequence[IssuedPassage]:
 def _result(passage: IssuedPassage, rank: int) -> dict[str, object]:
     place, *units = passage.lines()
     chunk = passage.chunk
-    title, _, section = passage.breadcrumb.partition(" › ")
     return {
         "passage": passage.number,
         "place": place,
         "chunk_text": "\n".join(units),
-        "page_title": title,
-        "section_heading": section or None,
+        "page_title": passage.page_title,
+        "section_heading": passage.section_heading or None,
         "source_url": chunk.source_url if chunk else "selected_text",
         "similarity_score": round(chunk.similarity_score, 3) if chunk else 1.0,
         "rank": rank,

@@ -10,8 +10,9 @@ import httpx2
 import pytest
 
 from chapterverse.api.access import guard, slots
-from chapterverse.api.chat.seed_names import RunResponse
-from chapterverse.models import ChatResponse
+from chapterverse.api.chat.seed_names import RunForm, RunResponse
+from chapterverse.api.openapi.examples import EVENTS, RESPONSE
+from chapterverse.models import ChatResponse, SourcesEvent
 from chapterverse.settings import Settings
 from tests.api.test_errors import refused
 from tests.scripted import REFUSAL, SENTENCES, Scripted, wait_until, without_engines
@@ -300,3 +301,19 @@ def post_raw(server: Served, body: dict[str, Any]) -> socket.socket:
     head = f"POST /chat HTTP/1.1\r\n{sort}\r\nContent-Length: {len(content)}\r\n\r\n"
     connection.sendall(head.encode() + content)
     return connection
+
+
+def test_citations_are_the_pages_and_not_their_titles() -> None:
+    """Two pages may have the same title."""
+    (source,) = SourcesEvent.model_validate(EVENTS[2]).sources
+    pages = [("a", "Overview", "http://b/a#x"), ("b", "Overview", "http://b/b"), ("a", "Overview", "http://b/a#y")]
+    sources = [
+        source.model_copy(update={"page_id": page_id, "page_title": title, "source_url": url})
+        for page_id, title, url in pages
+    ]
+    answer = ChatResponse.model_validate(RESPONSE).model_copy(update={"sources": sources})
+    told = RunForm("x", in_words=False).body(answer).model_dump()
+    assert [(one["page_title"], one["page_url"]) for one in told["citations"]] == [
+        ("Overview", "http://b/a"),
+        ("Overview", "http://b/b"),
+    ]

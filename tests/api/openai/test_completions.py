@@ -19,7 +19,7 @@ from chapterverse.answering.refusals import NOT_IN_BOOK
 from chapterverse.api.openai.completions import Footnoted, read
 from chapterverse.api.openai.schemas import CompletionRequest
 from chapterverse.conversations.turns import Turn
-from chapterverse.models import ChunkEvent, Event, SourceCitation
+from chapterverse.models import ChunkEvent, SourceCitation
 from chapterverse.services import Services
 from chapterverse.settings import Settings
 from chapterverse.wiring import open_services
@@ -127,14 +127,15 @@ def test_the_wire_format(server: Served) -> None:
     assert (first["model"], "usage" in first) == ("any", False)
 
 
-async def test_markers_in_code_stay_and_others_become_footnotes() -> None:
-    async def events() -> AsyncIterator[Event]:
-        for content in ("See `a[1]` and b.c[2] [1][2].\n", "```py\nx[1]\n```\n[2]\n", "| a [1] |\n"):
-            yield ChunkEvent(content=content)
-
+def test_markers_in_code_stay_and_others_become_footnotes() -> None:
     form = Footnoted(CompletionRequest.model_validate({"messages": [{"role": "user", "content": "x"}]}))
-    told = [event.content async for event in form.revise(cast(Any, events())) if isinstance(event, ChunkEvent)]
-    assert told == ["See `a[1]` and b.c\\[2\\] [^1][^2].\n", "```py\nx[1]\n```\n[^2]\n", "| a [^1] |\n"]
+    contents = ("See `a[1]` and b.c[2] [1][2].\n", "```py\nx[1]\n```\n[2]\n", "| a [1] |\n")
+    shown = [one for content in contents for one in form.revise(ChunkEvent(content=content))]
+    assert [one.content for one in shown if isinstance(one, ChunkEvent)] == [
+        "See `a[1]` and b.c\\[2\\] [^1][^2].\n",
+        "```py\nx[1]\n```\n[^2]\n",
+        "| a [^1] |\n",
+    ]
 
 
 # ── conversations ────────────────────────────────────────────────────────────────────────────────────────────────────

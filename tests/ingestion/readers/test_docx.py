@@ -38,7 +38,7 @@ def _run(text: str, style: str = "") -> str:
     return f'<w:r><w:rPr>{style}</w:rPr><w:t xml:space="preserve">{text}</w:t></w:r>'
 
 
-def _paragraph(*runs: str, style: str = "", more: str = "") -> str:
+def paragraph(*runs: str, style: str = "", more: str = "") -> str:
     named = f'<w:pStyle w:val="{style}"/>' if style else ""
     return (
         f"<w:p><w:pPr>{named}{more}</w:pPr>{''.join(one if one.startswith('<') else _run(one) for one in runs)}</w:p>"
@@ -46,11 +46,11 @@ def _paragraph(*runs: str, style: str = "", more: str = "") -> str:
 
 
 def _item(text: str, level: int) -> str:
-    return _paragraph(text, more=f'<w:numPr><w:ilvl w:val="{level}"/><w:numId w:val="5"/></w:numPr>')
+    return paragraph(text, more=f'<w:numPr><w:ilvl w:val="{level}"/><w:numId w:val="5"/></w:numPr>')
 
 
 def _cell(text: str, more: str = "") -> str:
-    return f"<w:tc><w:tcPr>{more}</w:tcPr>{_paragraph(text)}</w:tc>"
+    return f"<w:tc><w:tcPr>{more}</w:tcPr>{paragraph(text)}</w:tc>"
 
 
 def _archive(files: dict[str, str]) -> bytes:
@@ -61,7 +61,7 @@ def _archive(files: dict[str, str]) -> bytes:
     return buffer.getvalue()
 
 
-def _word(body: str) -> bytes:
+def word_file(body: str) -> bytes:
     return _archive(
         {
             "word/document.xml": f"<w:document {W}><w:body>{body}</w:body></w:document>",
@@ -73,8 +73,8 @@ def _word(body: str) -> bytes:
     )
 
 
-SOUND = _word(
-    _paragraph("Nodes", style="H1") + _item("first", 0) + f"<w:tbl><w:tr>{_cell('a')}{_cell('b')}</w:tr></w:tbl>"
+SOUND = word_file(
+    paragraph("Nodes", style="H1") + _item("first", 0) + f"<w:tbl><w:tr>{_cell('a')}{_cell('b')}</w:tr></w:tbl>"
 )
 
 
@@ -95,18 +95,18 @@ def test_headings_lists_code_tables_links_and_notes() -> None:
         _cell("", "<w:vMerge/>") + _cell("3") + _cell("4"),
     ]
     body = (
-        _paragraph("The Rover", style="Title")
-        + _paragraph("Contents 1", style="Toc1")
-        + _paragraph('<w:bookmarkStart w:id="0" w:name="setup"/>', "Setup", style="H1")
-        + _paragraph("A ", _run("bo", "<w:b/>"), _run("ld", "<w:b/>"), " word, ", link, deleted, hidden, ", ")
-        + _paragraph(_run("x = 1", '<w:rStyle w:val="Mono"/>'), " 10", power, note)
+        paragraph("The Rover", style="Title")
+        + paragraph("Contents 1", style="Toc1")
+        + paragraph('<w:bookmarkStart w:id="0" w:name="setup"/>', "Setup", style="H1")
+        + paragraph("A ", _run("bo", "<w:b/>"), _run("ld", "<w:b/>"), " word, ", link, deleted, hidden, ", ")
+        + paragraph(_run("x = 1", '<w:rStyle w:val="Mono"/>'), " 10", power, note)
         + _item("first", 0) + _item("inner", 1) + _item("second", 0)
-        + _paragraph("Use", style="Own")
-        + _paragraph("def f():", style="Code") + _paragraph("  return 1", style="Code")
+        + paragraph("Use", style="Own")
+        + paragraph("def f():", style="Code") + paragraph("  return 1", style="Code")
         + f"<w:tbl>{''.join(f'<w:tr>{row}</w:tr>' for row in rows)}</w:tbl>"
-        + _paragraph(image)
+        + paragraph(image)
     )  # fmt: skip
-    document = _document(_word(body))
+    document = _document(word_file(body))
     (draft,) = read(document)
     page = compose(document, draft)
     assert page.text == (

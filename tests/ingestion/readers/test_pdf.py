@@ -234,6 +234,41 @@ def test_a_list_and_a_page_of_two_columns_are_no_tables() -> None:
     assert "table" not in {part.kind for part in read(_placed(columns)).parts}
 
 
+def _column(word: str, lines: int) -> list[str]:
+    return [f"The {word} column says in line {number} that it goes on" for number in range(lines)]
+
+
+@pytest.mark.parametrize("order", ["across", "down", "backwards"])
+def test_columns_are_read_one_after_the_other_in_whatever_order_they_were_drawn(order: str) -> None:
+    wide = "This line runs across the whole sheet, from the left edge to the right edge of all of its text."
+    left, right = _column("left", 8), _column("right", 7)
+    pieces = [(50, 800, wide)]
+    pieces += [(50, 760 - 14 * number, line) for number, line in enumerate(left)]
+    pieces += [(320, 760 - 14 * number, line) for number, line in enumerate(right)]
+    pieces += [(50, 600, wide), (50, 586, wide)]
+    if order != "down":
+        pieces.sort(key=lambda piece: (-piece[1], piece[0] if order == "across" else -piece[0]))
+    said = [part.text for part in read(_placed(pieces)).parts if part.kind == "paragraph"]
+    assert " ".join(said) == " ".join([wide, *left, *right, wide, wide])
+
+
+def test_three_columns() -> None:
+    columns = [_column(word, 5) for word in ("first", "second", "third")]
+    lines = [[line[:34] for line in column] for column in columns]
+    pieces = [(40 + 180 * at, 780 - 14 * row, lines[at][row]) for row in range(5) for at in range(3)]
+    said = " ".join(part.text for part in read(_placed(pieces)).parts if part.kind == "paragraph")
+    assert said == " ".join(line for column in lines for line in column)
+
+
+def test_a_table_with_long_texts_in_its_last_column_is_no_page_of_columns() -> None:
+    rows = [(f"option {number}", f"What this option of the program does, number {number}") for number in range(6)]
+    pieces = [
+        (left, 780 - 14 * at, text) for at, row in enumerate(rows) for left, text in zip((50, 200), row, strict=True)
+    ]
+    (table,) = [part.text for part in read(_placed(pieces)).parts if part.kind == "table"]
+    assert table.count("\n") == 6
+
+
 def test_a_few_bold_words_alone_are_a_heading() -> None:
     text = "Plug the charger in and wait until the lamp on the charger is green, which takes two hours."
     lines = ["Charging the battery", text, text, "Strong words end here.", text]

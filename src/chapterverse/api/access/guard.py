@@ -7,7 +7,9 @@ routes limit how many requests run at once (`admitted`), because only a valid re
 |---|---|---|
 | `/chat…`, `/search`, `/v1…`, `/mcp` | yes | yes: they cost an embedding or a model call |
 | `/feedback` | yes | yes: nobody shall fill the database with opinions |
-| `/books`, `/pages…`, `/sessions…`, `/suggestions` | yes | no: one cheap read each, and a reader's page makes many |
+| `/llms-full.txt` | yes | yes: it reads the whole book |
+| `/books`, `/pages…`, `/images…`, `/llms.txt` | yes | no: one cheap read each, and a reader's page makes many |
+| `/sessions…`, `/suggestions` | yes | no, likewise |
 | all others | no | no: probes, metrics, descriptions, the page itself |
 """
 
@@ -33,8 +35,8 @@ from chapterverse.telemetry import pseudonym
 MAX_BODY: Final = 64 * 1024  # bytes
 BODY_SECONDS: Final = 10.0  # for the whole body to come
 
-_COUNTED: Final = ("/chat", "/search", "/v1", "/mcp", "/feedback")
-_KEYED: Final = (*_COUNTED, "/books", "/pages", "/sessions", "/suggestions")
+_COUNTED: Final = ("/chat", "/search", "/v1", "/mcp", "/feedback", "/llms-full.txt")
+_KEYED: Final = (*_COUNTED, "/books", "/pages", "/images", "/llms.txt", "/sessions", "/suggestions")
 
 
 class BodyLimit:

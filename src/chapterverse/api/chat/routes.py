@@ -1,12 +1,12 @@
 """Routes to ask: one answer as JSON, or as a stream of events. Both are the same events.
 
-For one question: take a slot, prepare (failures are HTTP errors), release the slot, then answer. A stream ends in one
-`done` or `error` within the request's time limit. If the client disconnects, the model's run is cancelled.
+For one question: take a slot, prepare (failures are HTTP errors), release the slot, then answer. `answering` ends each
+stream in one `done` or `error` within the request's time limit. If the client disconnects, the model's run is
+cancelled.
 """
 
 import asyncio
-import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, Protocol
@@ -20,18 +20,15 @@ from chapterverse.api.chat.seed_names import ChatBody, RunBody, RunForm, RunResp
 from chapterverse.api.chat.streaming import EventStream, data, while_present
 from chapterverse.api.edition_paths import edition_of
 from chapterverse.api.errors import responses
-from chapterverse.api.middleware import note, request_id_of, started_at
+from chapterverse.api.middleware import note, started_at
 from chapterverse.api.openapi.examples import ANSWER, QUESTIONS, RUN, STREAM
 from chapterverse.api.services import services_of
 from chapterverse.conversations.turns import Turn
-from chapterverse.errors import AgentUnavailable, InternalError, error_named
+from chapterverse.errors import error_named
 from chapterverse.models import ChatRequest, ChatResponse, DoneEvent, ErrorEvent, Event
-from chapterverse.settings import REQUEST_SECONDS
 from chapterverse.telemetry import Telemetry
 from chapterverse.tracing import AnswerTrace
 from chapterverse.writing import Finished, Writer
-
-log = logging.getLogger(__name__)
 
 router = APIRouter(tags=["ask"])
 
@@ -47,7 +44,7 @@ class Answering(Protocol):
         `told` are the earlier turns, where the client keeps the conversation."""
 
     def stream(self, prepared: Any, services: Any) -> AsyncGenerator[Event, None]:
-        """The events of the answer; closing it cancels the model's run."""
+        """The events of the answer, ended by one `done` or `error` in time; closing it cancels the model's run."""
 
     async def fold(self, events: AsyncIterator[Event]) -> ChatResponse:
         """The answer that the events amount to."""
@@ -56,8 +53,8 @@ class Answering(Protocol):
 class Form(Protocol):
     """How a door writes an answer."""
 
-    def revise(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
-        """The events as this door tells them."""
+    def revise(self, event: Event) -> Iterable[Event]:
+        """An event as this route sends it: one or more events, or none."""
 
     def body(self, answer: ChatResponse) -> BaseModel:
         """The whole answer."""
@@ -69,9 +66,9 @@ class Form(Protocol):
 class Plain:
     """The form of `/chat`: answers and events as they are."""
 
-    def revise(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
-        """The same events."""
-        return events
+    def revise(self, event: Event) -> Iterable[Event]:
+        """The same event."""
+        return (event,)
 
     def body(self, answer: ChatResponse) -> BaseModel:
         """The same answer."""
@@ -100,10 +97,10 @@ class Asking:
 
     async def stream(self, question: ChatRequest) -> Response:
         """The answer as events. A failure before the first of them is an HTTP error."""
-        events = await while_present(self.request, self._open(question))
+        first, events = await while_present(self.request, self._open(question))
         self.held.enter_context(self._telemetry.streams.track_inprogress())
         heartbeat = self.request.app.state.heartbeat
-        return EventStream(events, self.form.write, deadline_of(self.request), heartbeat)
+        return EventStream(events, self.form.write, deadline_of(self.request), heartbeat, first=first)
 
     async def answered(self, question: ChatRequest) -> ChatResponse:
         """The answer itself, for a door that does not answer with HTTP's means."""
@@ -114,14 +111,14 @@ class Asking:
         answer = await self.answered(question)
         return Response(self.form.body(answer).model_dump_json(), media_type="application/json")
 
-    async def _open(self, question: ChatRequest) -> AsyncGenerator[Event, None]:
-        """The events, once there is one to send: `retrieved` at once, else the first sentence."""
+    async def _open(self, question: ChatRequest) -> tuple[Event, AsyncGenerator[Event, None]]:
+        """The first event, once there is one to send (`retrieved` at once, else the first sentence), and the others."""
         events = await self._begin(question)
         self.held.push_async_callback(events.aclose)
         first = await anext(events)
         if isinstance(first, ErrorEvent):
             raise error_named(first.error_code, first.message, first.retry_after)
-        return _chain(first, events)
+        return first, events
 
     async def _begin(self, question: ChatRequest) -> AsyncGenerator[Event, None]:
         tracing = self.request.app.state.tracing
@@ -138,29 +135,12 @@ class Asking:
             prepared = await self._answering.prepare(question, _considerate(services, slot), left, self.told)
         slot.give_back()  # from here on we wait: for the model, or for the client to read
         events = self._answering.stream(prepared, services)
-        return self.form.revise(self._seen(self._complete(events), trace))
-
-    async def _complete(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
-        """The events, ended by one `done` or `error` in time, whatever happens."""
-        deadline = deadline_of(self.request)
-        last: Event | None = None
-        async with aclosing(events):
-            while not isinstance(last, DoneEvent | ErrorEvent):
-                try:
-                    async with asyncio.timeout_at(deadline):
-                        last = await anext(events)
-                except TimeoutError:
-                    last = _error(AgentUnavailable.code, f"The answer took longer than {REQUEST_SECONDS:g} seconds.")
-                except Exception:  # also an end without a last event
-                    request_id = request_id_of(self.request.scope)
-                    log.exception("the answer to request %s broke off", request_id)
-                    last = _error(InternalError.code, f"Something went wrong on our side. Report request {request_id}.")
-                yield last
+        return self._seen(events, trace)
 
     async def _seen(
         self, events: AsyncGenerator[Event, None], trace: AnswerTrace | None
     ) -> AsyncGenerator[Event, None]:
-        """The events, after metrics, trace and log took note of them."""
+        """The events as this route sends them, after metrics, trace and log took note of them."""
         first = True
         async with aclosing(events):
             async for event in events:
@@ -175,7 +155,8 @@ class Asking:
                     note(self.request.scope, answer=event.status, confidence_level=event.confidence_level)
                 elif isinstance(event, ErrorEvent):
                     note(self.request.scope, error_code=event.error_code)
-                yield event
+                for revised in self.form.revise(event):
+                    yield revised
 
     @property
     def _answering(self) -> Answering:
@@ -263,14 +244,3 @@ def _warned(body: ChatBody, response: Response) -> Response:
     if warning := body.warning():
         response.headers["Warning"] = f'299 chapterverse "{warning}"'
     return response
-
-
-async def _chain(first: Event, others: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
-    yield first
-    async with aclosing(others):
-        async for event in others:
-            yield event
-
-
-def _error(code: str, message: str) -> ErrorEvent:
-    return ErrorEvent(error_code=code, message=message)

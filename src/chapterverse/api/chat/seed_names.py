@@ -5,7 +5,7 @@ with the names of seeds 003 and 004 beside our own. What an answer says is decid
 """
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import Iterable
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -146,23 +146,21 @@ class RunForm:
         self._query = query
         self._in_words = in_words
 
-    def revise(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
-        """The same events."""
-        return events
+    def revise(self, event: Event) -> Iterable[Event]:
+        """The same event."""
+        return (event,)
 
     def body(self, answer: ChatResponse) -> BaseModel:
         """The answer with all names."""
-        citations = {
-            source.page_title: RunCitation(
-                page_title=source.page_title, page_url=_page_of(source), module_name=source.module
-            )
-            for source in reversed(answer.sources)
-        }
+        citations: dict[str, RunCitation] = {}
+        for source in answer.sources:
+            cited = RunCitation(page_title=source.page_title, page_url=_page_of(source), module_name=source.module)
+            citations.setdefault(source.page_id or cited.page_url, cited)
         told = answer.model_dump(exclude={"sources"})
         return RunResponse.model_validate(
             told
             | self._summary(answer)
-            | {"response": answer.answer, "citations": list(citations.values())[::-1]}
+            | {"response": answer.answer, "citations": list(citations.values())}
             | {"sources": [_named(source) for source in answer.sources]}
         )
 

@@ -40,11 +40,13 @@ class EventStream(Response):
         write: Callable[[Event], bytes],
         deadline: float,
         heartbeat: float = HEARTBEAT_SECONDS,
+        first: Event | None = None,
     ) -> None:
         self.status_code = 200
         self.background = None
         self.init_headers({"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         self._events = events
+        self._first = first  # was taken from the others to see whether there is an answer
         self._write = write
         self._deadline = deadline  # in the time of the event loop
         self._heartbeat = heartbeat
@@ -74,13 +76,18 @@ class EventStream(Response):
             telling.result()
 
     async def _tell(self, send: Send) -> None:
+        if self._first is not None:
+            await self._send_event(send, self._first)
         async for event in self._events:
-            last = isinstance(event, DoneEvent | ErrorEvent)
-            await self._send(send, self._write(event), last=last)
-            self._ended = last  # not before: while a slow reader is waited for, nothing has been sent yet
+            await self._send_event(send, event)
+
+    async def _send_event(self, send: Send, event: Event) -> None:
+        last = isinstance(event, DoneEvent | ErrorEvent)
+        await self._send(send, self._write(event), last=last)
+        self._ended = last  # not before: while a slow reader is waited for, nothing has been sent yet
 
     async def _part(self, send: Send, reason: ChapterverseError) -> None:
-        """End the stream as every stream ends."""
+        """End a stream whose own last event cannot be sent: the server stops, or the client read too slowly."""
         if not self._ended:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(FAREWELL_SECONDS):

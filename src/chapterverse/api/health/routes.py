@@ -18,25 +18,25 @@ class Alive(BaseModel):
     status: str = "ok"
 
 
-@router.get("/livez", responses=responses())
+@router.get("/livez", responses=responses(any_host=True))
 async def livez() -> Alive:
     """Answer as long as the process does; no dependency is asked."""
     return Alive()
 
 
-@router.get("/readyz", responses=responses(503))
+@router.get("/readyz", responses=responses(503, any_host=True))
 async def readyz(services: ServicesOf) -> Alive:
     """Answer 200 once the book can be searched, else 503 with the reason."""
     await services.index.manifest()
     return Alive()
 
 
-@router.get("/health", responses={503: {"model": HealthResponse, "description": "`unhealthy`"}, **responses()})
+@router.get("/health", responses={503: {"model": HealthResponse, "description": "`unhealthy`"}, **responses(429)})
 async def health(prober: HealthOf, request: Request, response: Response) -> HealthResponse:
     """Probe each dependency for real. 200 unless unhealthy, then 503.
 
     Addresses and file paths are told only to callers with a key. A language model whose last answer failed is down,
-    whatever its list of models says, until it answers or half a minute has passed."""
+    whatever its list of models says, until it answers one: send traffic by `/readyz`, which does not depend on it."""
     answer = await (prober.check() if has_key(request) else prober.check_publicly())
     if answer.status == "unhealthy":
         response.status_code = 503

@@ -128,7 +128,7 @@ class McpEndpoint:
 
 
 def mcp_route(origins: Sequence[str]) -> Route:
-    """The route; not in OpenAPI, because MCP describes itself."""
+    """The route. FastAPI does not know it; `api.description` adds it to the OpenAPI description."""
     return Route("/mcp", McpEndpoint(origins), methods=["POST"], include_in_schema=False)
 
 

@@ -267,7 +267,7 @@ _TOOLS: Final[dict[str, tuple[types.Tool, Run]]] = {
     "read_page": (
         _tool(
             "read_page",
-            "Read one page of the book in full, as Markdown, by its page_id or its url.",
+            "Read the stored text of one page in full, by its page_id or its url.",
             ReadArguments,
             PageText,
         ),

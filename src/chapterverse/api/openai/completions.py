@@ -7,8 +7,7 @@ deadlines and streams are those of `chat`.
 
 import re
 import time
-from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import aclosing
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Final
 from uuid import uuid4
@@ -150,24 +149,22 @@ class Footnotes:
         self._length = 0  # of the text so far
         self._places: list[tuple[int, int, int]] = []  # start, end and number of each footnote's marker
 
-    async def revise(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
-        """The events, with footnotes for markers and the notes, as text, before the sources."""
-        async with aclosing(events):
-            async for event in events:
-                if isinstance(event, ChunkEvent):
-                    if shown := self._inert.feed(_marked(event.content)):
-                        yield self._text(shown)
-                    continue
-                if rest := self._inert.flush():
-                    yield self._text(rest)
-                match event:
-                    case SourcesEvent(sources=[_, *_] as sources):
-                        yield self._text("\n\n" + "\n".join(map(_note, range(1, len(sources) + 1), sources)))
-                    case DoneEvent(disclaimer=str(disclaimer)):
-                        yield self._text(f"\n\n_{disclaimer}_")
-                    case DoneEvent(advice=str()):
-                        yield self._text("\n\n" + "\n\n".join(advice_of(event)))
-                yield event
+    def revise(self, event: Event) -> Iterator[Event]:
+        """The event, with footnotes for markers; the notes come as text before the sources."""
+        if isinstance(event, ChunkEvent):
+            if shown := self._inert.feed(_marked(event.content)):
+                yield self._text(shown)
+            return
+        if rest := self._inert.flush():
+            yield self._text(rest)
+        match event:
+            case SourcesEvent(sources=[_, *_] as sources):
+                yield self._text("\n\n" + "\n".join(map(_note, range(1, len(sources) + 1), sources)))
+            case DoneEvent(disclaimer=str(disclaimer)):
+                yield self._text(f"\n\n_{disclaimer}_")
+            case DoneEvent(advice=str()):
+                yield self._text("\n\n" + "\n\n".join(advice_of(event)))
+        yield event
 
     def _text(self, shown: str) -> ChunkEvent:
         text, places = written_with_places(shown, _FOOTNOTE)

@@ -25,8 +25,9 @@ _MCP: dict[str, Any] = {
         "operationId": "mcp",
         "summary": "Model Context Protocol",
         "description": "The book for assistants and editors, over streamable HTTP without sessions: the tools "
-        "`search_documentation`, `ask_book`, `read_page` and `rate_answer`, and every page as a resource. The tools "
-        "describe themselves: `tools/list`. `Accept` must name `application/json` and `text/event-stream`.",
+        "`search_documentation`, `ask_book`, `read_page`, `list_books` and `rate_answer`, and every page as a "
+        "resource. The tools describe themselves: `tools/list`. `Accept` must name `application/json` and "
+        "`text/event-stream`.",
         "requestBody": {
             "required": True,
             "content": {
@@ -57,7 +58,7 @@ _MCP_ERROR: dict[str, Any] = {
     },
 }
 _MCP_STATUSES: dict[str, str] = {
-    "400": "No JSON-RPC request.",
+    "400": "No JSON-RPC request, or a name that ALLOWED_HOSTS does not list.",
     "401": "`unauthorized`",
     "403": "A page of a site that CORS_ORIGINS does not list asked.",
     "405": "Only POST is possible.",

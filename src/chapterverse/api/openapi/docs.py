@@ -8,13 +8,14 @@ import gzip
 import json
 from functools import cache
 from importlib.resources import files
-from typing import Final
+from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
+from chapterverse.api.errors import responses
 from chapterverse.errors import NotFound
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(tags=["page"])
 
 _FILES: Final = {
     "docs.js": "text/javascript; charset=utf-8",
@@ -28,24 +29,29 @@ _POLICY: Final = (
 )
 
 
-@router.get("/docs")
+def _sent(kind: str, about: str, *errors: int) -> dict[int | str, dict[str, Any]]:
+    return {200: {"content": {kind: {"schema": {}}}, "description": about}, **responses(*errors)}
+
+
+@router.get("/docs", response_class=Response, responses=_sent("text/html", "The page, in HTML."))
 async def page() -> Response:
-    """The page."""
+    """The description of this API in a browser, with a form to try each route."""
     return _answer(_read("docs.html"), "text/html; charset=utf-8", "no-cache")
 
 
-@router.get("/openapi.json")
+@router.get("/openapi.json", response_class=Response, responses=_sent("application/json", "An OpenAPI description."))
 async def description(request: Request) -> Response:
-    """The description itself. It takes a tenth of a second to make, so it is made once, in a thread."""
+    """This description."""
+    # It takes a tenth of a second to make, so it is made once, in a thread.
     state, make = request.app.state, request.app.openapi
     if getattr(state, "description", None) is None:
         state.description = asyncio.ensure_future(asyncio.to_thread(lambda: json.dumps(make()).encode()))
     return Response(await asyncio.shield(state.description), media_type="application/json")
 
 
-@router.get("/docs/{name}")
+@router.get("/docs/{name}", response_class=Response, responses=_sent("*/*", "The file.", 404))
 async def file(name: str, request: Request) -> Response:
-    """A file of the page."""
+    """A script or style of the page `/docs`."""
     if name not in _FILES:
         raise NotFound(f"There is nothing at /docs/{name}.")
     plain = _read(name)

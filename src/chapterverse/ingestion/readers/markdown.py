@@ -6,6 +6,7 @@ Walks from Markdown's tokens to the parts of a page. Files are included only thr
 import posixpath
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from textwrap import dedent
 from typing import Any
@@ -27,7 +28,6 @@ from chapterverse.ingestion.readers import dialects, fences, frontmatter, includ
 from chapterverse.ingestion.readers.cleaning import clean_inline, decode
 from chapterverse.ingestion.readers.included_lines import include_lines, literal_lines
 from chapterverse.ingestion.readers.page_builder import PageBuilder
-from chapterverse.ingestion.readers.page_contents import contents_lists
 from chapterverse.ingestion.readers.rawhtml import RawHtml
 from chapterverse.ingestion.readers.sentence import Sentence
 
@@ -40,6 +40,7 @@ _ID = re.compile(r"""(?:^|\s)(?:#([^\s{}"']+)|id=["']?([^\s"']+))""")
 _ROLE = re.compile(r"\{([\w:.+-]+)\}$")
 _ALERT = re.compile(r"\[!(\w+)\][+-]?[ \t]*")
 _BOX = re.compile(r"\[([ xX])\]\s+")  # of a task, at the start of a list item
+_ADMONISH = re.compile(r"""admonish(?:[ \t]++(\w++)(?![=\w]))?(?:[ \t]++title=["']([^"']*+)["'])?[^\n]*+""")  # mdBook
 _DIRECTIVE = re.compile(r"\{([\w:.-]++)\}\s*+(.*)")
 _OPTIONS = re.compile(r"---\n[\s\S]*?\n---\n|(?:[ \t]*:[\w-]+:.*\n?)+")
 _TOC = re.compile(r"\[\[?_?toc_?\]?\]|\$\{toc\}", re.IGNORECASE)
@@ -153,7 +154,8 @@ class _Reading:
 
     def __init__(self, document: Document, values: Mapping[str, str] | None = None) -> None:
         self._jsx = document.format == "mdx"
-        self._sphinx = document.anchors == "sphinx"
+        self._document = document
+        self._level = 0  # of the heading above
         self._generator: Generator = document.tree.generator if document.tree else "plain"
         self._mkdocs = document.anchors == "mkdocs"
         self._inclusion = Inclusion(document)
@@ -179,13 +181,10 @@ class _Reading:
             text = mdx.strip(text, self._inclusion)
         generator: Generator = "mkdocs" if self._mkdocs else "plain"
         if self._generator == "sphinx":
-            text = "".join(piece if code else myst.without_comments(piece) for code, piece in dialects.programs(text))
+            text = "".join(piece if code else myst.prepared(piece) for code, piece in dialects.programs(text))
         env = self._inner_env() if self._depth else self._env
         tokens = _parser(self._jsx, generator).parse(dialects.rewrite(text), env)
-        contents = contents_lists(tokens)
         for place, token in enumerate(tokens):
-            if place in contents:
-                continue
             if token.type == "html_block":
                 self._html.block(token.content)
             elif not self._html.hiding:
@@ -252,14 +251,11 @@ class _Reading:
         if explicit := _heading_attributes(text, self._mkdocs):
             found = _ID.search(explicit[1])
             text, anchor = text[: explicit.start()], (found[1] or found[2]) if found else ""
-        elif self._sphinx and any(child.type == "html_inline" for child in children):
-            from docutils.nodes import make_id
-
-            anchor = make_id("".join(child.content for child in children))  # Sphinx counts the tags in
         if before.level == 0:
             self._to.close_all()
             self._open.clear()
-        self._to.heading(text, int(before.tag[1]), anchor)
+        self._level = int(before.tag[1])
+        self._to.heading(text, self._level, anchor)
 
     def _sentence(self, children: Sequence[Token], bare: bool = False, note: str = "") -> str:
         """The text of inline tokens with its marks. `bare`: for a heading, where code has no backticks."""
@@ -293,7 +289,8 @@ class _Reading:
             case "text":
                 said.say(self._visible(child.content, bare))
             case _ if kind in _MARKED and end == "open":
-                said.open(kind, _MARKED[kind], str(child.attrGet("href") or ""))
+                target = str(child.attrGet("href") or "")
+                said.open(kind, _MARKED[kind], myst.link(target, self._references, self._folder) if target else "")
             case _ if kind in _MARKED and end == "close":
                 said.close(kind)
             case _:
@@ -361,7 +358,13 @@ class _Reading:
     def _fence(self, token: Token) -> None:
         info = token.info.strip()
         directive = _DIRECTIVE.fullmatch(info)
-        if not directive or self._jsx:
+        if (box := _ADMONISH.fullmatch(info)) and self._depth < _MAX_DEPTH:
+            self._depth += 1
+            self._mark(marks.opening(box[1] or "note", box[2] or ""))
+            self._walk(token.content)
+            self._mark(marks.LineMark("end"))
+            self._depth -= 1
+        elif not directive or self._jsx:
             language, caption = fences.describe(info)
             self._to.code(fences.shown(token.content, language, self._generator), language, caption)
         elif self._depth < _MAX_DEPTH:
@@ -379,7 +382,10 @@ class _Reading:
         elif name == "eval-rst":
             from chapterverse.ingestion.readers.rst import read_text
 
-            self._to.take(read_text(body))
+            self._to.take(
+                replace(part, level=min(part.level + self._level, 6)) if part.kind == "heading" else part
+                for part in read_text(body, self._document)
+            )
         elif name == "math":
             self._to.paragraph(formula(body, block=True))
         elif name in ("image", "figure"):

@@ -8,18 +8,21 @@ from typing import Final
 from chapterverse.ingestion.document import Reference
 from chapterverse.ingestion.inline import formula, styled
 from chapterverse.ingestion.readers.sphinx.objects import C_DOMAINS, KINDS, OBJECT, object_names
-from chapterverse.ingestion.readers.sphinx.project import doc_key, normal_name
+from chapterverse.ingestion.readers.sphinx.project import doc_key, make_id, normal_name
 
 _TITLED = re.compile(r"(.+?)(?<!\s)\s*+<([^<>]*+)>", re.DOTALL)
 _OPTION_LINE = re.compile(r"[ \t]{0,40}:([\w-]{1,60}):(.*)")
 _YAML_LINE = re.compile(r"[ \t]{0,40}([\w-]{1,60}):(.*)")
+_LABELLED = re.compile(r"^\(([^()\s]{1,200})\)=[ \t]*+\n(?:[ \t]*+\n)*+(#{1,6}[ \t].*)$", re.MULTILINE)
 _NOT_SHOWN = re.compile(r"^(?:%.*|\+\+\+.*)$", re.MULTILINE)  # comments, and breaks between blocks
 _WORDS: Final = ("ref", "numref", "doc", "term", "any", "abbr", "download", "eq")
 
 
-def without_comments(text: str) -> str:
-    """A piece of text that is no program, without the lines that MyST does not show."""
-    return _NOT_SHOWN.sub("", text) if "%" in text or "+++" in text else text
+def prepared(text: str) -> str:
+    """A piece of text that is no program, without the lines that MyST does not show. A heading has the label before it
+    as its anchor, as in Sphinx."""
+    text = _NOT_SHOWN.sub("", text) if "%" in text or "+++" in text else text
+    return _LABELLED.sub(lambda found: f"{found[2]} {{#{make_id(found[1])}}}", text) if ")=" in text else text
 
 
 def is_object(directive: str) -> bool:
@@ -78,7 +81,15 @@ def reference(target: str, references: Mapping[str, Reference], folder: str) -> 
     return next((references[key] for key in keys if key in references), None)
 
 
+def link(target: str, references: Mapping[str, Reference], folder: str) -> str:
+    """The target of a link, which may be the name of a label or of a page."""
+    found = reference(target.removeprefix("#"), references, folder) if references else None
+    return _path(found) if found else target
+
+
+def _path(found: Reference) -> str:
+    return f"path:{found.path}#{found.anchor}" if found.anchor else f"path:{found.path}"
+
+
 def _linked(shown: str, found: Reference | None) -> str:
-    if found is None:
-        return shown
-    return styled("link", shown, f"path:{found.path}#{found.anchor}" if found.anchor else f"path:{found.path}")
+    return styled("link", shown, _path(found)) if found else shown

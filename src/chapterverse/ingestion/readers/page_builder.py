@@ -5,7 +5,7 @@ items and blocks it stands in (`Part.inside`). Code, a table, an image or a fiel
 stands; the list, quote or admonition around it goes on after it. Markup that closes what it never opened is forgiven.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from textwrap import dedent
 from typing import Literal
@@ -83,7 +83,7 @@ class PageBuilder:
         self._flush()
         self._stack[0].lists.clear()
 
-    def take(self, parts: Sequence[Part]) -> None:
+    def take(self, parts: Iterable[Part]) -> None:
         """Parts that another reader made."""
         inside = self._interrupt()
         self._parts += [replace(part, inside=part.inside + inside) for part in parts]

@@ -2,38 +2,38 @@
 
 import re
 from collections.abc import Sequence
-from itertools import pairwise
 
-from markdown_it.token import Token
+from chapterverse.ingestion.document import Part
+from chapterverse.ingestion.inline import extract, plain
+from chapterverse.ingestion.links import Links
+
+_MARKER = re.compile(r"\s*+(?:[-*+•]|\d{1,4}[.)])\s++")
 
 
-def contents_lists(tokens: Sequence[Token]) -> set[int]:
-    """Places of the tokens of lists that only repeat the page's headings, each as a link to one."""
-    headings = {_words(token.content) for before, token in pairwise(tokens) if before.type == "heading_open"}
-    found: set[int] = set()
-    start, jumps, known = -1, 0, 0
-    for place, token in enumerate(tokens):
-        if token.level == 0 and token.type in ("bullet_list_open", "ordered_list_open"):
-            start, jumps, known = place, 0, 0
-        elif token.level == 0 and token.type in ("bullet_list_close", "ordered_list_close"):
-            if start >= 0 and jumps > 1 and known * 2 > jumps:
-                found.update(range(start, place + 1))
-            start = -1
-        elif start >= 0 and token.type in ("inline", "fence", "mark", "html_block", "code_block"):
-            if token.type == "inline" and _is_jump(token.children or []):
-                jumps += 1
-                known += _words("".join(child.content for child in token.children or [])) in headings
-            else:
-                start = -1
-    return found
+def without_contents(parts: Sequence[Part], links: Links) -> list[Part]:
+    """The parts of a page without lists whose every item is a link to the page itself, most of them to a heading."""
+    headings = [part for part in parts if part.kind == "heading"]
+    anchors = {part.anchor for part in headings if part.anchor}
+    words = {_words(plain(part.text)) for part in headings}
+
+    def is_contents(part: Part) -> bool:
+        jumps = [_jump(line, links) for line in part.text.split("\n")] if part.kind == "list" and not part.info else []
+        known = sum(jump is not None and (jump[0] in words or jump[1] in anchors) for jump in jumps)
+        return None not in jumps and len(jumps) > 1 and known * 2 > len(jumps)
+
+    return [part for part in parts if not is_contents(part)]
+
+
+def _jump(line: str, links: Links) -> tuple[str, str] | None:
+    """Words and anchor of a list item that is a link to its own page and nothing else."""
+    text, marks = extract(line)
+    marker = _MARKER.match(text)
+    link = next((mark for mark in marks if mark.kind == "link"), None)
+    if not marker or not link or (link.start, link.end) != (marker.end(), len(text.rstrip())):
+        return None
+    page, sign, anchor = links.resolve(link.target).partition("#")
+    return (_words(text[link.start : link.end]), anchor) if sign and page == links.url else None
 
 
 def _words(text: str) -> str:
     return " ".join(re.findall(r"\w+", re.sub(r"\{[^{}]*\}\s*$", "", text).casefold()))
-
-
-def _is_jump(children: Sequence[Token]) -> bool:
-    if len(children) < 2 or children[0].type != "link_open" or children[-1].type != "link_close":
-        return False
-    inside = sum(child.type == "link_open" for child in children)
-    return inside == 1 and str(children[0].attrGet("href") or "").startswith("#")

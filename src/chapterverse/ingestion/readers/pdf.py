@@ -7,6 +7,7 @@ thread asks.
 import ctypes
 import re
 import threading
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ import pypdfium2
 from chapterverse.ingestion.document import Document, Draft, Part, Unreadable
 from chapterverse.ingestion.readers.cleaning import clean_inline, visible
 from chapterverse.ingestion.readers.page_builder import PageBuilder
-from chapterverse.ingestion.readers.pdf_tables import PdfCell, cells_of, tables_in
+from chapterverse.ingestion.readers.pdf_tables import SHORT_CELL, PdfCell, cells_of, tables_in
 
 _PDFIUM = threading.Lock()
 _MAX_PAGES = 10_000
@@ -29,6 +30,10 @@ _LARGER = 1.12  # times the size of the text that the letters of a heading have 
 _HEADING_SHARE = 0.35  # of all letters; where more are large, size says nothing
 _MAX_HEADING = 200  # characters
 _MAX_PIECES = 100  # of a line
+_MAX_PLACES = 400  # at which columns of a sheet may begin
+_MAX_LINES = 1_000  # of a sheet whose columns are looked for
+_COLUMN_LINES = 4  # that a column has at least
+_NEAR = 3.0  # points by which lines of a column may begin apart
 _TITLE_WORDS = 10  # of a heading that only its bold letters set apart
 _PROGRAM = -1  # in place of a heading's level
 _LETTER = 0.6  # width of a letter of a program, in sizes
@@ -100,6 +105,7 @@ class _Line:
     size: float = 0.0
     top: float = 0.0
     left: float = 0.0
+    right: float = 0.0
     bold: bool = False
     fixed: bool = False  # all letters have the same width, as in programs
     cells: tuple[PdfCell, ...] = ()  # of a line whose words stand far apart
@@ -155,7 +161,76 @@ def _lines(page: Any) -> list[_Line]:
             lines.append(_measured(page, said, found.start(), found.end()))
         elif said:
             lines.append(_Line(said))
-    return lines
+    return _in_columns(lines) if measured else lines
+
+
+def _in_columns(lines: list[_Line]) -> list[_Line]:
+    """The lines of a sheet in the order in which they are read: where a gap runs down the sheet, what is left of it
+    comes first. A line across the gap parts what is above it from what is below."""
+    place = _gap(lines) if len(lines) <= _MAX_LINES else None
+    if place is None:
+        return lines
+    across = _sides(lines, place)[2]
+    heights = sorted(-line.top for line in across)
+    bands: list[list[_Line]] = [[] for _ in range(2 * len(heights) + 1)]  # between the lines across, and these
+    for line in lines:
+        at = bisect_left(heights, -line.top)
+        bands[2 * at + (at < len(heights) and heights[at] == -line.top)].append(line)
+    ordered: list[_Line] = []
+    for band in bands:
+        left, right, wide = _sides(band, place)
+        if wide or not _are_columns(left, right):
+            ordered += band
+            continue
+        for column in (left, right):
+            ordered += _in_columns(sorted(column, key=lambda line: -line.top))
+    return ordered
+
+
+def _gap(lines: Sequence[_Line]) -> float | None:
+    """Where the right one of two columns begins, if there are columns."""
+    spans = [[(cell.left, cell.right) for cell in line.cells] or [(line.left, line.right)] for line in lines]
+    starts = sorted({round(left) for line in spans for left, _ in line})[:_MAX_PLACES]
+
+    def lines_beside(place: float) -> int:
+        inside = [[right for left, right in line if left < place - _NEAR] for line in spans]
+        free = [
+            (len(before), len(line))
+            for before, line in zip(inside, spans, strict=True)
+            if not before or max(before) <= place - _NEAR
+        ]
+        return min(sum(before > 0 for before, _ in free), sum(before < every for before, every in free))
+
+    place = max(starts, key=lines_beside, default=0)
+    left, right, _ = _sides(lines, place)
+    return place if _are_columns(left, right) else None
+
+
+def _sides(lines: Sequence[_Line], place: float) -> tuple[list[_Line], list[_Line], list[_Line]]:
+    """What is left of a place, what begins there or right of it, and the lines that run across."""
+    left: list[_Line] = []
+    right: list[_Line] = []
+    across: list[_Line] = []
+    for line in lines:
+        cells = line.cells or (PdfCell(line.left, line.text, line.right),)
+        before = tuple(cell for cell in cells if cell.left < place - _NEAR)
+        if any(cell.right > place - _NEAR for cell in before):
+            across.append(line)
+            continue
+        for side, part in ((left, before), (right, cells[len(before) :])):
+            if part:
+                text = line.text if len(part) == len(cells) else " ".join(cell.text for cell in part)
+                inner = part if len(part) > 1 else ()
+                side.append(replace(line, text=text, left=part[0].left, right=part[-1].right, cells=inner))
+    return left, right, across
+
+
+def _are_columns(left: Sequence[_Line], right: Sequence[_Line]) -> bool:
+    """Whether both are columns of prose, and not a table or a margin."""
+    return all(
+        len(side) >= _COLUMN_LINES and sum(len(line.text) for line in side) > SHORT_CELL * len(side)
+        for side in (left, right)
+    )
 
 
 def _measured(page: Any, said: str, start: int, end: int) -> _Line:
@@ -173,6 +248,7 @@ def _measured(page: Any, said: str, start: int, end: int) -> _Line:
         size = max(heights) * 1.4
     top = max((box[3] for box in boxes), default=0.0)
     left = min((box[0] for box in boxes), default=0.0)
+    right = page.get_charbox(end - 1)[2] if boxes else 0.0
     fonts = [_font(page, place) for place in (*range(start, end, step), end - 1)]
     bold = all(_BOLD.search(name) for name, _ in fonts)
     fixed = all(flags & 1 or _FIXED.search(name) for name, flags in fonts)
@@ -181,7 +257,8 @@ def _measured(page: Any, said: str, start: int, end: int) -> _Line:
         said, first = raw.strip(), start + len(raw) - len(raw.lstrip())
         left = page.get_charbox(first)[0] if first < end else left
     cells = () if fixed else cells_of(list(_pieces(page, start, end)))
-    return _Line(said, round(size * 2) / 2, top, left, bold, fixed, cells if len(cells) > 1 else ())
+    right = cells[-1].right if cells else right
+    return _Line(said, round(size * 2) / 2, top, left, right, bold, fixed, cells if len(cells) > 1 else ())
 
 
 def _pieces(page: Any, start: int, end: int) -> Iterator[tuple[float, float, float, str]]:

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 _ALIGNED = 3.0  # points by which cells of a column may begin apart
 _FAR = 0.9  # of the height of a line: a wider gap parts two cells
-_SHORT = 30  # characters that cells of the first of two columns have at most on average; else it is a page of columns
+SHORT_CELL = (
+    30  # characters that cells of the first of two columns have at most on average; else it is a page of columns
+)
 _MARKER = re.compile(r"[•▪◦‣●○■–*-]|\(?\d{1,3}[.)]?|[a-z][.)]")  # of a list
 
 
@@ -21,6 +23,7 @@ class PdfCell:
 
     left: float
     text: str
+    right: float = 0.0
 
 
 def cells_of(pieces: Sequence[tuple[float, float, float, str]]) -> tuple[PdfCell, ...]:
@@ -29,9 +32,10 @@ def cells_of(pieces: Sequence[tuple[float, float, float, str]]) -> tuple[PdfCell
     end = 0.0
     for left, right, height, text in sorted(pieces):
         if cells and left - end <= _FAR * height:
-            cells[-1] = PdfCell(cells[-1].left, f"{cells[-1].text}{' ' if left - end > 0.1 * height else ''}{text}")
+            joined = f"{cells[-1].text}{' ' if left - end > 0.1 * height else ''}{text}"
+            cells[-1] = PdfCell(cells[-1].left, joined, max(end, right))
         else:
-            cells.append(PdfCell(left, text))
+            cells.append(PdfCell(left, text, right))
         end = max(end, right)
     return tuple(cells)
 
@@ -83,4 +87,4 @@ def _is_table(rows: Sequence[Sequence[str]]) -> bool:
     """Not a list, whose markers are cells, and not two columns of text."""
     if all(_MARKER.fullmatch(row[0]) for row in rows[1:]) and len(rows[0]) == 2:
         return False
-    return len(rows[0]) > 2 or sum(len(row[0]) for row in rows) <= _SHORT * len(rows)
+    return len(rows[0]) > 2 or sum(len(row[0]) for row in rows) <= SHORT_CELL * len(rows)

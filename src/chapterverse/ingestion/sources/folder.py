@@ -11,12 +11,13 @@ import re
 import stat
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from chapterverse.book import PageRecord
 from chapterverse.errors import IngestionError
 from chapterverse.ingestion import links
+from chapterverse.ingestion.authored import About, about
 from chapterverse.ingestion.document import Document, Failed, Fetched, Skipped, Tree
 from chapterverse.ingestion.formats import format_of_file, readable_extensions
 from chapterverse.ingestion.generators import anchors_of, lay_out
@@ -24,19 +25,14 @@ from chapterverse.ingestion.images import find_image
 from chapterverse.ingestion.inline import remove_private
 from chapterverse.ingestion.navigation import NavigationEntry, entries
 from chapterverse.ingestion.options import SourceOptions, too_large
-from chapterverse.ingestion.ordering import number_of
-from chapterverse.ingestion.readers import frontmatter
 from chapterverse.ingestion.readers.asciidoc import book as asciidoc_book
 from chapterverse.ingestion.readers.cleaning import clean_inline
 from chapterverse.ingestion.readers.sphinx import project as sphinx_project
 from chapterverse.ingestion.sources.addresses import normalise
 
 _NO_PAGES = frozenset(("node_modules", "__pycache__", "_build", "_static", "_templates"))
-_CATEGORY = ("_category_.json", "_category_.yml", "_category_.yaml")  # Docusaurus: about a folder
-_SECTION = "_index.md"  # Hugo: a page that stands for its folder
 _MAX_CHAPTERS = 8  # names of parts and chapters above a page
 _MAX_LABEL = 120  # characters of such a name
-_FRONT_MATTER = 200_000  # characters of a file in which its front matter ends
 _INCLUDES = re.compile(rb"--8<--|\{\{#|\{[*!]|^<<<|@include|include|^import |readfile|code_sample", re.MULTILINE)
 
 
@@ -50,7 +46,7 @@ class Folder:
             raise IngestionError(f"not the address of a website: {options.base_url}")
         self._file = "" if place.is_dir() else place.name
         self._layout = lay_out(place.parent if self._file else place, options.generator)
-        self._folders: dict[PurePosixPath, _About] = {}
+        self._folders: dict[PurePosixPath, About] = {}
         self._surroundings = ""
         self._entries: dict[str, NavigationEntry] = {}  # of the navigation, by path
         self._places: dict[str, int] = {}  # of pages in it
@@ -208,12 +204,12 @@ class Folder:
             self._surroundings = digest.hexdigest()
         return self._surroundings
 
-    def _above(self, path: str) -> list["_About"]:
+    def _above(self, path: str) -> list["About"]:
         """What is said about a file's folders, each looked up once."""
         above = [folder for folder in reversed(PurePosixPath(path).parents) if folder.name]
         for folder in above:
             if folder not in self._folders:
-                self._folders[folder] = _about(self._root / folder)
+                self._folders[folder] = about(self._root / folder)
         return [self._folders[folder] for folder in above]
 
     def _chapters(self, path: str) -> tuple[str, ...]:
@@ -255,31 +251,3 @@ class Folder:
         """The address of a file that is published nowhere."""
         readable = path.encode(errors="replace").decode()
         return readable if self._file else f"{self._layout.name}/{readable}"
-
-
-@dataclass(frozen=True, slots=True)
-class _About:
-    """What the author of a folder says about it."""
-
-    number: float | None = None  # by which it is to be read
-    label: str = ""  # by which the site's navigation calls it
-
-
-def _about(folder: Path) -> _About:
-    try:
-        for name in _CATEGORY:
-            if (folder / name).is_file():
-                found = frontmatter.top_level(_beginning(folder / name)) or {}  # JSON is YAML, too
-                return _About(number_of(found.get("position")), str(found.get("label") or ""))
-        if (folder / _SECTION).is_file():
-            said = frontmatter.split(_beginning(folder / _SECTION))[0]
-            return _About(said.number, said.title)
-    except (OSError, ValueError):
-        pass  # a page is not lost for the sake of its place
-    return _About()
-
-
-def _beginning(path: Path) -> str:
-    """The beginning of a file, as much as front matter can have."""
-    with path.open(encoding="utf-8") as file:
-        return file.read(_FRONT_MATTER)

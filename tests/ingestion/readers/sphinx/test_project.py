@@ -374,6 +374,25 @@ def test_myst_shows_what_sphinx_shows(tmp_path: Path) -> None:
         "`node, graph node`\nA process.\n\n`rover.drive(speed)`\nDrives.\n\n```md\n% kept\n```\n\nA note."
     )
     links = [(page.text[mark.start : mark.end], mark.target) for mark in page.marks if mark.kind == "link"]
-    here = "https://b.test/guide.html#guide"
+    here = "https://b.test/guide.html#lab"
     assert links == [("Guide", here), ("this", here), ("Home", "https://b.test/index.html"), ("Guide", here)]
     assert [mark.target for mark in page.marks if mark.kind == "footnote"] == ["a", "a", "a"]
+
+
+def test_a_label_of_myst_is_the_anchor_of_its_heading_and_a_link_may_name_it(tmp_path: Path) -> None:
+    (tmp_path / "conf.py").write_text("extensions = ['myst_parser']\n")
+    (tmp_path / "index.md").write_text("# Home\n\nSee [it](my_Label), [a page](more/guide), [a file](more/guide.md).\n")
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more/guide.md").write_text(
+        "# Guide\n\n(other)=\n(my_Label)=\n\n## Second <a name='x'></a>\n\nWords.\n\n"
+        "```{eval-rst}\nThird\n-----\n\n:ref:`my_Label`\n```\n"
+    )
+    pages = {one.path: compose(one, read(one)[0]) for one in _documents(tmp_path) if isinstance(one, Document)}
+    sections = pages["more/guide.md"].sections
+    assert [(one.heading, one.level, one.anchor) for one in sections[1:]] == [
+        ("Second", 2, "my-label"),
+        ("Third", 3, "third"),
+    ]
+    there = "https://b.test/more/guide.html"
+    assert [mark.target for mark in pages["index.md"].marks] == [f"{there}#my-label", there, there]
+    assert [mark.target for mark in pages["more/guide.md"].marks] == [f"{there}#my-label"]

@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from chapterverse.ingestion.document import Unreadable
+from chapterverse.ingestion.inclusion import refuse
 
 MAX_DEPTH: Final = 30  # of files that include each other
 MAX_CHARS: Final = 20_000_000  # of a page with everything that it includes
@@ -230,6 +231,8 @@ class AsciidocSource:
     def _include(self, target: str, options: str, files: tuple[str, ...]) -> Iterator[str]:
         target = self.attributes.filled(target)
         path = resolve(target, files[-1])
+        if not path:
+            refuse(target)
         if not path or path in files or len(files) > MAX_DEPTH:
             return
         given = _named(self.attributes.filled(options))

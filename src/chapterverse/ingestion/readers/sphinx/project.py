@@ -46,6 +46,7 @@ _TITLED = re.compile(r"(.+?)(?<!\s)\s*+<([^<>]++)>", re.DOTALL)
 _LITERAL = re.compile("code|code-block|sourcecode|parsed-literal|literalinclude|prompt|testcode|testoutput|raw|math")
 _QUOTED = re.compile(r"``[^\n]{0,300}?``|`([^`\n]{1,300}(?:\n[^`\n]{1,300}){0,2})`")
 _ROLE = re.compile(r":[\w:.+-]{1,60}:`([^`]{1,600})`")
+_MYST_LINK = re.compile(r"\]\(<?#?([^()\s<>#]{1,200})>?\)")  # to a label or a page
 _BUTTON = re.compile(r"(?:button-ref::|:link:)[ \t]+(\S{1,200})")  # of sphinx-design
 _INCLUDE = re.compile(r"^[ \t]*\.\.[ \t]+(literal)?include::[ \t]+(\S+)[ \t]*$|^[ \t]+:file:[ \t]+(\S+)", re.MULTILINE)
 _MARKUP = re.compile(r":[\w:.+-]{1,80}:(?=`)|`{1,2}|(?<![\w*\\])(\*{1,2})(?=\S)([^*]{1,200}?)(?<=\S)\1(?![\w*])|\\(.)")
@@ -250,8 +251,11 @@ def _substitute(files: Iterable[_Found], settings: Mapping[str, Any], root: Path
 
 
 def keys_in(text: str, path: str) -> Iterator[str]:
-    """The keys under which the names in backticks of a text may be known."""
+    """The keys under which the names in backticks of a text, and the targets of its links, may be known."""
     folder = posixpath.dirname(path)
+    for target in set(_MYST_LINK.findall(text)) if path.endswith(".md") else ():
+        yield f"label:{normal_name(target)}"
+        yield doc_key(target, folder)
     for quoted in {*_QUOTED.findall(text), *_ROLE.findall(text), *_BUTTON.findall(text)} - {""}:
         titled = _TITLED.fullmatch(quoted)
         target = (titled[2] if titled else quoted).strip().lstrip("!")
@@ -356,9 +360,9 @@ class _Search(ABC):
     def run(self, lines: list[str]) -> _Found:
         """What was found in the lines of one file."""
 
-    def _section(self, title: str) -> None:
+    def _section(self, title: str, anchor: str = "") -> None:
         title = plain_title(title)
-        anchor = make_id(title)
+        anchor = anchor or make_id(title)
         if not anchor or anchor in self._taken:
             anchor = make_id(self._pending[-1]) if self._pending else ""
         self._taken.add(anchor)
@@ -502,7 +506,7 @@ class _MystSearch(_Search):
             elif label := _MYST_LABEL.match(line):
                 self._pending.append(label[1])
             elif heading := _MYST_HEADING.match(line):
-                self._section(heading[2])
+                self._section(heading[2], make_id(self._pending[-1]) if self._pending else "")
             elif line.strip():
                 self._name("")
         self._name("")
