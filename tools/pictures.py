@@ -358,7 +358,7 @@ def ask_widget(page: Page) -> None:
     if dark and page.locator("[data-md-color-scheme=default]").count():
         page.locator("label.md-header__button[for^=__palette]:not([hidden])").first.click()
         page.locator("body[data-md-color-scheme=slate]").wait_for()
-    page.locator(f".widget[data-theme={'dark' if dark else 'light'}]").wait_for()
+    page.locator(f".widget[data-theme={'dark' if dark else 'light'}]").wait_for(state="attached")
     if launcher.is_visible():
         launcher.click()
     page.get_by_label("Your question").fill(OF_SITE)

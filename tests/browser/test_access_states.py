@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from chapterverse.api.openapi.examples import EVENTS
 from chapterverse.evaluation.usage_page import make_usage_page
 from chapterverse.settings import Settings
 from tests.browser.chromium import ask, visiting
@@ -14,7 +15,7 @@ from tests.browser.shelf import Shelf, scripted_server
 from tests.browser.test_access import faults
 from tests.browser.test_finding import find
 from tests.browser.test_keeping import CHUNK, ERROR, hold_back
-from tests.browser.test_reader_page import EVENTS, LONG_PAGE, PAGES, answer_with
+from tests.browser.test_reader_page import LONG_PAGE, PAGES, answer_with
 from tests.evaluation.test_usage import report
 from tests.scripted import Scripted
 from tests.served import Served, serve

@@ -221,7 +221,7 @@ def test_a_selection_is_shown_as_it_looks_in_the_page(page: Page) -> None:
     page.get_by_role("button", name="Ask about this", exact=True).last.click()
     shown = page.locator(".asking .selection")
     expect(shown).to_contain_text("Code")
-    assert shown.inner_text().startswith("Code · def turn") and "```" not in shown.inner_text()
+    assert shown.inner_text().startswith("Code def turn") and "```" not in shown.inner_text()
     box = shown.evaluate("node => [node.clientHeight, parseFloat(getComputedStyle(node).lineHeight)]")
     assert abs(box[0] / box[1] - round(box[0] / box[1])) < 0.1, "no line is cut"
     ask(page, "refuse")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from chapterverse.api.openapi.examples import EVENTS, SOURCE, SUMMARY
 from tests.browser.chromium import ask, visiting
@@ -189,7 +189,12 @@ def test_what_is_stored_badly_does_not_break_the_page(browser: Browser, server: 
 
 def test_one_past_conversation_is_deleted_and_each_has_its_time(page: Page) -> None:
     deleted: list[str] = []
-    page.route("**/sessions/*", lambda route: (deleted.append(route.request.url), route.fulfill(status=204)))
+
+    def delete(route: Route) -> None:
+        deleted.append(route.request.url)
+        route.fulfill(status=204)
+
+    page.route("**/sessions/*", delete)
     for question in ("answer", "refuse"):
         ask(page, question)
         expect(page.locator(".turn .tools")).to_be_visible()

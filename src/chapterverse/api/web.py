@@ -37,6 +37,7 @@ ASSETS: Final[dict[str, str]] = {
     "books.js": _SCRIPT,
     "contents.js": _SCRIPT,
     "dom.js": _SCRIPT,
+    "excerpts.js": _SCRIPT,
     "feedback.js": _SCRIPT,
     "highlight.js": _SCRIPT,
     "icon.svg": "image/svg+xml",

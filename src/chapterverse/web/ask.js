@@ -4,9 +4,9 @@
  */
 import { memory } from "./api.js";
 import { count, element, icon, iconButton, scrolling } from "./dom.js";
+import { flat } from "./excerpts.js";
 import { lengthOf } from "./offsets.js";
 import { Past } from "./past.js";
-import { flat } from "./render.js";
 import { Turn } from "./turn.js";
 
 export const SESSION = "chapterverse.session";

@@ -1,6 +1,6 @@
 /** The search dialog: titles as one types, passages a moment later, with the words marked that were searched for. */
 import { count, editionLabel, element } from "./dom.js";
-import { flat } from "./render.js";
+import { flat } from "./excerpts.js";
 
 const EXCERPT = 220; // characters
 const LINES = 3; // of code

@@ -3,9 +3,9 @@
  * refusal or error. Shows events as they come; never asks anything itself.
  */
 import { attach, copyFrom, count, editionLabel, element, iconButton, leading, scrolling } from "./dom.js";
+import { flat, renderExcerpt } from "./excerpts.js";
 import { ratingOf } from "./feedback.js";
 import { mark, unitsOf } from "./offsets.js";
-import { flat, renderExcerpt } from "./render.js";
 
 // A marker stands apart from the words before it, unlike the index in `list[0]`.
 const PIECE = /(?<=^|[\s\]])\[(\d+)\]|(`+)(?!`)(.+?)(?<!`)\2(?!`)|\*\*(?=\S)(.+?)(?<=\S)\*\*/g;
