@@ -2,9 +2,10 @@
 
     python -m tools.pictures docs/images [NAME…]
 
-For each state a sheet shows it on a desktop, a laptop and a phone, light above dark (`states/NAME.webp`). Some states
-are also taken in full size, several side by side. Answers are those of the example book without a key; suggestions are
-those that the server made. Pictures are WebP, made by the browser itself.
+For each state a sheet (`states/NAME.webp`) shows it in light on a desktop and a phone, and below in dark on a laptop
+and a phone, each in full size. A state is checked before its picture is taken: what it is about must be in view.
+Answers are those of the example book without a key; suggestions are those that the server made. Pictures are WebP,
+made by the browser itself.
 """
 
 import asyncio
@@ -16,11 +17,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from playwright.sync_api import Browser, Error, Page, sync_playwright
+from playwright.sync_api import Browser, Error, Page, expect, sync_playwright
 from tests.api.stream_snapshot import ingest_into
 from tests.browser.chromium import FLAGS, ask, find_chromium
 from tests.browser.generators import SITES, build, build_sphinx
@@ -30,26 +32,38 @@ from tests.served import Served, serve
 from bench import editions
 from chapterverse import SyncBook
 from chapterverse.evaluation.suggestions import Shelf, refresh
+from chapterverse.evaluation.usage import make_usage_report
+from chapterverse.evaluation.usage_page import make_usage_page
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.settings import Settings
 from chapterverse.wiring import open_services
 
 ROOT = Path(__file__).parents[1]
-DESKTOP, LAPTOP, PHONE = (1680, 1000), (1280, 800), (390, 844)
-SCREENS, SCHEMES = (DESKTOP, LAPTOP, PHONE), ("light", "dark")
+DESKTOP, LAPTOP, PHONE = (1600, 900), (1280, 800), (390, 844)
+SHEET = [("light", (DESKTOP, PHONE)), ("dark", (LAPTOP, PHONE))]
 QUESTION = "What is a quality of service profile?"
-REFUSED = "Who won the football world cup of 1998?"
+FOLLOW_UP = "And what is latched data?"
+REFUSED = "How much does Isaac Sim cost?"
+OFF_TOPIC = "Who won the football world cup of 1998?"
+ASKED = [
+    "What does a PID controller compute?",
+    "What is a node?",
+    "What is a quality of service profile?",
+    "How do I install ROS 2 on Windows?",
+    "Does ROS 2 run on Windows 11?",
+    "How much does Isaac Sim cost?",
+    "Is Isaac Sim free?",
+    "What is Gazebo?",
+]
 OF_SITE = "What must the keepers do when the lamp fails?"
-QUALITY, SHEET_QUALITY = 0.55, 0.45
-HEIGHT: Final = 480  # of a screen on a sheet; 0: as it is
-# Rows of pictures below each other, all of one height if one is given.
-TO_WEBP = """async ([rows, height, quality]) => {
+QUALITY, SHEET_QUALITY = 0.55, 0.35
+# Rows of pictures below each other.
+TO_WEBP = """async ([rows, quality]) => {
     const load = async (data) => {
         const image = new Image();
         image.src = `data:image/png;base64,${data}`;
         await image.decode();
-        const scale = height ? height / image.height : 1;
-        return { image, width: Math.round(image.width * scale), height: Math.round(image.height * scale) };
+        return { image, width: image.width, height: image.height };
     };
     const loaded = await Promise.all(rows.map((row) => Promise.all(row.map(load))));
     const gap = 24;
@@ -80,6 +94,22 @@ body { font: 1.1rem/1.6 Georgia; }
 a { color: #a4133c; } @media (prefers-color-scheme: dark) { a { color: #ff8fa3; } }
 </style><script src="http://chapterverse.test/widget.js" data-title="Ask the keepers" async></script>
 <h1>The Skerry Light</h1><p>A handbook for <a href="#">those who keep it</a>, in plain HTML.</p></html>"""
+DRAWN = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 400" width="720" height="400">
+<rect width="720" height="400" fill="#dbe9f4"/><circle cx="590" cy="90" r="42" fill="#f6d77a"/>
+<path d="M0 300 q90 -30 180 0 t180 0 t180 0 t180 0 v100 h-720z" fill="#5b87ad"/><path d="M230 330 l40 -60 h160 l50 60z"
+fill="#6d6a64"/><path d="M315 270 l14 -160 h42 l14 160z" fill="#fff" stroke="#b23a3a" stroke-width="4"/>
+<path d="M322 200 h56 l3 34 h-62z" fill="#b23a3a"/><rect x="326" y="78" width="48" height="32" fill="#ffe27a"/>
+<path d="M320 78 l30 -24 l30 24z" fill="#b23a3a"/></svg>"""
+PICTURED = """# The light
+
+The lamp is seen from eighteen miles away, because it stands sixty feet above the highest tide.
+
+![The tower on its rock, with the lamp room at the top](tower.svg)
+
+## The tower
+
+The tower has three parts: the base, the stair and the lamp room. The keepers paint it every other summer.
+"""
 # Holds the stream of an answer back after its first sentences.
 HELD_BACK = """() => {
     const fetched = window.fetch;
@@ -141,6 +171,42 @@ def several(home: Path) -> None:
             docs = editions.write_docs(home.with_name(version) / "docs", version, parts=3)
             book.ingest(docs, book=editions.BOOK, version=version, title="The Harbor")
         book.ingest(ROOT / "examples/book", book="robots", title="Physical AI")
+
+
+def pictured(home: Path) -> None:
+    """A page with an image."""
+    folder = home.with_name("light")
+    folder.mkdir()
+    (folder / "tower.svg").write_text(DRAWN, "utf-8")
+    (folder / "light.md").write_text(PICTURED, "utf-8")
+    with SyncBook.open(home) as book:
+        book.ingest(folder)
+
+
+@contextmanager
+def reported() -> Iterator[str]:
+    """The author's report on what was asked of the example book."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder) / "home"
+        apart(partial(example, home))
+        settings = Settings.load(chapterverse_home=home, api_rate_limit=100_000)
+        with serve(settings) as server:
+            for question in ASKED:
+                turn = server.http.post("/chat", json={"query": question}).json()["turn_id"]
+                if question == ASKED[0]:
+                    rating = {"turn_id": turn, "rating": "down", "reason": "incomplete", "comment": "Which unit?"}
+                    server.http.post("/feedback", json=rating)
+        page = Path(folder) / "report.html"
+        apart(lambda: page.write_text(asyncio.run(_report(settings)), "utf-8"))
+        yield page.as_uri()
+
+
+async def _report(settings: Settings) -> str:
+    until = datetime.now(UTC)
+    since = until - timedelta(days=6)
+    async with open_services(settings) as services:
+        asked = await services.conversations.asked(since, until)
+        return make_usage_page(await make_usage_report(asked, services, since, until))
 
 
 @contextmanager
@@ -205,6 +271,27 @@ def to_the_end(page: Page) -> None:
     page.locator(".turns").evaluate("node => node.scrollTo(0, node.scrollHeight)")
 
 
+def follow_up(page: Page) -> None:
+    """A question that depends on the one before."""
+    answered(page, FOLLOW_UP)
+    page.locator(".question").last.scroll_into_view_if_needed()
+    page.locator(".turns").evaluate("node => node.scrollBy(0, -260)")
+
+
+def open_contents(page: Page) -> None:
+    """On narrow screens the contents are a drawer."""
+    button = page.locator("#cv-contents-button")
+    if button.is_visible():
+        button.click()
+    page.wait_for_timeout(300)
+
+
+def old_version(page: Page) -> None:
+    """A page of a version that is not the latest."""
+    page.goto(f"{page.url}editions/{editions.BOOK}@{editions.VERSIONS[0]}/")
+    open_page(page, page.locator(".contents a").first.text_content() or "")
+
+
 def explained(page: Page) -> None:
     """The words of a source, and what the confidence means."""
     page.locator(".quoting").first.click()
@@ -226,7 +313,7 @@ def stop(page: Page) -> None:
     ask(page, QUESTION)
     page.locator(".answer .chip").first.wait_for()
     page.get_by_role("button", name="Stop").click()
-    page.locator(".remark").wait_for()
+    page.locator(".stopping").wait_for()
 
 
 def break_off(page: Page) -> None:
@@ -267,6 +354,11 @@ def ask_widget(page: Page) -> None:
     """Open the widget and ask."""
     launcher = page.locator("chapterverse-widget .launcher")
     launcher.wait_for()
+    dark = page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
+    if dark and page.locator("[data-md-color-scheme=default]").count():
+        page.locator("label.md-header__button[for^=__palette]:not([hidden])").first.click()
+        page.locator("body[data-md-color-scheme=slate]").wait_for()
+    page.locator(f".widget[data-theme={'dark' if dark else 'light'}]").wait_for(state="attached")
     if launcher.is_visible():
         launcher.click()
     page.get_by_label("Your question").fill(OF_SITE)
@@ -290,35 +382,45 @@ def wheel(pixels: int) -> Step:
 
 @dataclass(frozen=True)
 class State:
-    """A state on a sheet: where, by which steps, and how the browser is."""
+    """A state on a sheet: where, by which steps, what must then be in view, and how the browser is."""
 
+    shows: str
     steps: Sequence[Step] = ()
     where: str = "book"
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
 STATES: dict[str, State] = {
-    "title": State(),
-    "several-books": State(where="several"),
-    "page": State([open_page, wheel(420)]),
-    "without-script": State(where="book", options={"java_script_enabled": False}),
-    "empty-panel": State([open_page, open_panel]),
-    "waiting": State([open_page, wait]),
-    "answer": State([open_page, answered]),
-    "under-an-answer": State([open_page, answered, explained, to_the_end]),
-    "evidence": State([open_page, answered, cite]),
-    "refusal": State([open_page, refused]),
-    "stopped": State([open_page, stop]),
-    "broken-off": State([open_page, break_off, to_the_end]),
-    "feedback": State([open_page, answered, press("Not helpful")]),
-    "past-conversations": State([open_page, answered, press("New conversation"), refused, press("Past conversations")]),
-    "selection": State([open_page, select]),
-    "selected-answer": State([open_page, ask_selected]),
-    "search": State([open_page, lambda page: search(page, "launch nodes")]),
-    "search-nothing": State([open_page, lambda page: search(page, "zxqv blorp")]),
-    "key": State([lambda page: page.locator("#cv-key[open]").wait_for()], where="locked"),
-    "no-book": State([lambda page: page.locator("main [role=alert]").wait_for()], where="empty"),
-    **{f"widget-{name}": State([ask_widget], where=name) for name in ("mkdocs", "furo", "plain")},
+    "title": State(".cover h1"),
+    "several-books": State(".chapter >> nth=0", where="several"),
+    "old-version": State("main h1", [old_version], where="several"),
+    "page": State("main .code-head >> nth=0", [open_page, wheel(420)]),
+    "image": State("main figure img", [lambda page: open_page(page, "The light")], where="pictured"),
+    "contents": State(".contents [aria-current=page]", [open_page, open_contents]),
+    "without-script": State(".cover h1", options={"java_script_enabled": False}),
+    "empty-panel": State(".suggestions button >> nth=0", [open_page, open_panel]),
+    "waiting": State(".waiting .dots", [open_page, wait]),
+    "answer": State(".turn .from", [open_page, answered]),
+    "follow-up": State(".question >> nth=1", [open_page, answered, follow_up]),
+    "under-an-answer": State(".explanation", [open_page, answered, explained, to_the_end]),
+    "evidence": State("mark.evidence >> nth=0", [open_page, answered, cite]),
+    "refusal": State(".nearest .card >> nth=0", [open_page, refused]),
+    "off-topic": State(".refusal", [open_page, lambda page: answered(page, OFF_TOPIC)]),
+    "stopped": State(".stopping", [open_page, stop]),
+    "broken-off": State(".failure", [open_page, break_off]),
+    "feedback": State(".rating form", [open_page, answered, press("Not helpful")]),
+    "past-conversations": State(
+        ".past .reopen >> nth=0",
+        [open_page, answered, press("New conversation"), refused, press("Past conversations")],
+    ),
+    "selection": State(".ask-about", [open_page, select]),
+    "selected-answer": State(".turn .widen", [open_page, ask_selected]),
+    "search": State(".passages .hit >> nth=0", [open_page, lambda page: search(page, "launch nodes")]),
+    "search-nothing": State(".ask-instead", [open_page, lambda page: search(page, "zxqv blorp")]),
+    "key": State("#cv-key", where="locked"),
+    "no-book": State("main pre", where="empty"),
+    "report": State("h1", where="report"),
+    **{f"widget-{name}": State(".answer .chip >> nth=0", [ask_widget], name) for name in ("mkdocs", "furo", "plain")},
 }
 # Full size: name -> screen, scheme, and steps; after each group of steps a picture is taken.
 PICTURES: dict[str, tuple[tuple[int, int], str, Sequence[Sequence[Step]]]] = {
@@ -351,10 +453,12 @@ class Studio:
     def address(self, where: str) -> str:
         """Where a book or a site is served."""
         if where not in self.addresses:
-            if where in ("book", "several", "locked", "empty"):
+            if where == "report":
+                self.addresses[where] = self.held.enter_context(reported())
+            elif where in ("book", "several", "locked", "empty", "pictured"):
                 keys = {"api_keys": "open-sesame-1234"} if where == "locked" else {}
-                title = None if where == "several" else "Physical AI"
-                fill = {"book": example, "locked": example, "several": several}.get(where)
+                title = {"several": None, "pictured": "The Skerry Light"}.get(where, "Physical AI")
+                fill = {"book": example, "locked": example, "several": several, "pictured": pictured}.get(where)
                 self.addresses[where] = self.held.enter_context(served(fill, book_title=title, **keys)).url
             else:
                 self.addresses[where] = self.held.enter_context(site(where))
@@ -378,33 +482,35 @@ class Studio:
         context.close()
 
     def sheet(self, name: str, state: State) -> None:
-        """One state on every screen, light and dark."""
+        """One state on every screen, in light and in dark."""
         rows = []
-        for scheme in SCHEMES:
+        for scheme, sizes in SHEET:
             row = []
-            for size in SCREENS:
+            for size in sizes:
                 with self.visiting(state.where, size, scheme, **state.options) as page:
-                    row.append(_taken(page, state.steps))
+                    row.append(_taken(page, state.steps, state.shows))
             rows.append(row)
-        self._keep(self.folder / "states" / f"{name}.webp", rows, HEIGHT, SHEET_QUALITY)
+        self._keep(self.folder / "states" / f"{name}.webp", rows, SHEET_QUALITY)
 
     def picture(self, name: str) -> None:
         """States side by side, in full size."""
         size, scheme, groups = PICTURES[name]
         with self.visiting("book", size, scheme) as page:
-            self._keep(self.folder / f"{name}.webp", [[_taken(page, steps) for steps in groups]], 0, QUALITY)
+            self._keep(self.folder / f"{name}.webp", [[_taken(page, steps) for steps in groups]], QUALITY)
 
-    def _keep(self, file: Path, rows: list[list[str]], height: int, quality: float) -> None:
+    def _keep(self, file: Path, rows: list[list[str]], quality: float) -> None:
         blank = self.browser.new_page()
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(base64.b64decode(blank.evaluate(TO_WEBP, [rows, height, quality])))
+        file.write_bytes(base64.b64decode(blank.evaluate(TO_WEBP, [rows, quality])))
         blank.close()
 
 
-def _taken(page: Page, steps: Sequence[Step]) -> str:
+def _taken(page: Page, steps: Sequence[Step], shows: str = "") -> str:
     for step in steps:
         step(page)
     page.wait_for_timeout(300)
+    if shows:
+        expect(page.locator(shows)).to_be_in_viewport(ratio=0.9)
     return base64.b64encode(page.screenshot()).decode()
 
 
@@ -419,7 +525,7 @@ def main(folder: Path, names: Sequence[str]) -> None:
             try:
                 if not names or name in names:
                     take()
-            except Error as failure:  # the others are taken all the same
+            except (AssertionError, Error) as failure:  # the others are taken all the same
                 failed.append(f"{name}: {failure}")
         browser.close()
     sys.exit("\n".join(failed) or 0)

@@ -1,12 +1,12 @@
 """What a refusal says besides its fixed sentence."""
 
-from chapterverse.answering.refusals import NEAREST, nearest_sections
+from chapterverse.answering.refusals import NEAR, NEAREST, nearest_sections
 from chapterverse.answering.refusals import advise as advise_on
 from chapterverse.answering.scope import Book, Selection
 from chapterverse.models import ChunkResult, SearchResult
 
 
-def chunk(number: int, heading: str, text: str) -> ChunkResult:
+def chunk(number: int, heading: str, text: str, relevance: float = 0.8) -> ChunkResult:
     return ChunkResult(
         chunk_id=f"id-{number}",
         chunk_text=text,
@@ -17,6 +17,7 @@ def chunk(number: int, heading: str, text: str) -> ChunkResult:
         module="simulation",
         chunk_index=number,
         similarity_score=0.5,
+        relevance_score=relevance,
         rank=number,
         page_id="page",
         content_hash=f"hash-{number}",
@@ -37,12 +38,12 @@ SYSTEMS = chunk(1, "Systems", "Everything that Gazebo does is done by plugins. O
 WORLDS = chunk(2, "Worlds", "A world is a file.")
 
 
-def test_names_what_is_covered_and_what_is_not() -> None:
+def test_names_what_the_nearest_sections_do_not_mention() -> None:
     advice = advise("What is the default physics step of Gazebo?", found(SYSTEMS, WORLDS))
     first, *sections = advice.split("\n")
     assert first == (
         "Searched for “What is the default physics step of Gazebo?”. "
-        "The nearest sections speak of “physics”, “Gazebo”, not of “default”, “step”."
+        "The nearest sections do not mention “default” or “step”."
     )
     assert sections == [
         "- Gazebo › Systems: http://book/gazebo#systems",
@@ -51,8 +52,9 @@ def test_names_what_is_covered_and_what_is_not() -> None:
 
 
 def test_says_so_when_all_or_nothing_is_mentioned() -> None:
-    assert "speak of nothing that was asked for" in advise("sourdough starter", found(SYSTEMS))
-    assert advise("sourdough", found()) == "Searched for “sourdough”: no section of the book fits."
+    assert "do not mention “sourdough” or “starter”" in advise("sourdough starter", found(SYSTEMS))
+    assert "do not answer this" in advise("physics of Gazebo", found(SYSTEMS))
+    assert advise("sourdough", found()) == "Searched for “sourdough”. No section of the book comes near."
 
 
 def test_a_section_is_named_once_and_few_are() -> None:
@@ -61,8 +63,9 @@ def test_a_section_is_named_once_and_few_are() -> None:
     nearest = nearest_sections(found(SYSTEMS, again, WORLDS, *others))
     assert [section.section_heading for section in nearest] == ["Systems", "Worlds", "Part4"]
     assert len(nearest) == NEAREST
+    assert nearest_sections(found(chunk(9, "Far", "Far away.", NEAR - 0.01))) == []
 
 
 def test_of_a_selection() -> None:
     advice = advise_on("When did the airport open?", Selection("The university opened in 1816."), [])
-    assert advice == "Only the selection was read. It speaks of “open”, not of “airport”."
+    assert advice == "Only the selection was read. It does not mention “airport”."

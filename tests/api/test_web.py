@@ -128,12 +128,26 @@ def test_text_never_becomes_markup_or_program(name: str) -> None:
     assert len(SOURCES[name].splitlines()) <= LONGEST
 
 
+def imported_by(name: str) -> set[str]:
+    """A file and all that it imports."""
+    direct = re.findall(r"^(?:import .* from|@import) \"\./(.+)\";$", SOURCES[name], re.MULTILINE)
+    return {name}.union(*(imported_by(one) for one in direct))
+
+
 @pytest.mark.parametrize("name", ASSETS)
 def test_a_file_comes_with_all_it_imports(name: str) -> None:
     whole = joined(name)
-    assert "/**" not in whole, "what describes is for those who read the source"
     assert not re.search(r"^@?import\b", whole, re.MULTILINE)
-    declared = DECLARED.findall(whole)
+    parts = imported_by(name)
+    declared = [each for part in parts for each in DECLARED.findall(SOURCES[part])]
     assert len(declared) == len(set(declared)), "joined, they share one scope"
-    assert set(DECLARED.findall(SOURCES[name])) <= set(declared)
+    assert set(declared) <= set(DECLARED.findall(whole))
     assert re.findall(r"^export ", whole, re.MULTILINE) == re.findall(r"^export ", SOURCES[name], re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", ASSETS)
+def test_what_is_sent_has_no_comments_and_no_indentation(name: str) -> None:
+    if name.endswith((".js", ".css")):
+        whole = joined(name)
+        assert not re.search(r"^ |/\*|[;{}(,] // ", whole, re.MULTILINE)
+        assert not re.search(r"(?:[=:,] |\w\()`[^`\n]*$", whole, re.MULTILINE), "no string goes over several lines"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from chapterverse.settings import Settings
-from tests.api.test_web import DECLARED, SOURCES
+from tests.api.test_web import DECLARED, SOURCES, imported_by
 from tests.scripted import Scripted, without_engines
 from tests.served import Served, serve
 
@@ -38,8 +38,9 @@ def test_it_is_one_script_for_any_site(server: Served) -> None:
     script = answer.text
     assert script.startswith('"use strict";(() => {\n') and script.endswith("})();\n")
     assert not re.search(r"^(?:import|export) |the styles are put here", script, re.MULTILINE)
-    declared = DECLARED.findall(script)
+    declared = [each for part in imported_by("widget.js") for each in DECLARED.findall(SOURCES[part])]
     assert "Widget" in declared and len(declared) == len(set(declared)), "joined, they share one scope"
+    assert set(declared) <= set(DECLARED.findall(script))
     for name in ("ink.css", "ask.css", "widget.css"):
         assert SOURCES[name].splitlines()[-1].replace('"', '\\"') in script
 

@@ -4,8 +4,9 @@ A visit fails when the page logs an error, breaks its policy, or asks anyone but
 """
 
 import os
+import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,12 @@ def ask(page: Page, question: str) -> None:
     """Type a question and send it."""
     page.get_by_label("Your question").fill(question)
     page.keyboard.press("Enter")
+
+
+def shown(chunks: Iterable[str]) -> str:
+    """The text of an answer as it is shown: chips instead of markers, behind the end of their sentence."""
+    behind = re.sub(r" ((?: ?\[\d+\])+)([.,;:!?]+)", r"\2 \1", "".join(chunks))
+    return re.sub(r"\[(\d+)\]", r"\1", behind)
 
 
 def shoot(page: Page, name: str) -> None:

@@ -81,7 +81,7 @@ def test_a_page_that_came_without_the_books_asks_for_them(
         page.get_by_label("API key").fill(key)
         page.get_by_role("button", name="Open the book").click()
         expect(page.get_by_label("Book", exact=True).locator("option")).to_have_count(3)
-        expect(page.locator(".contents h2")).to_have_text(["harbor 2.0", "robots"])
+        expect(page.locator(".contents h2")).to_have_text(["The Harbor 2.0", "robots"])
 
 
 def test_one_book_alone_has_no_switcher(browser: Browser, small_server: Served) -> None:

@@ -1,5 +1,6 @@
 """From the address to a page that can be used: how many requests, none of them twice, and how long."""
 
+import os
 from statistics import median
 from typing import Any
 
@@ -11,9 +12,10 @@ from tests.served import Served
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
-# Milliseconds from the start of the navigation until there is a box to ask in and a table of contents. On a quiet
-# machine it takes some 50 cold and 30 warm; the bound is for a machine that has much else to do.
-USABLE = 1000
+# Milliseconds from the start of the navigation until there is a box to ask in and a table of contents, in the median of
+# loads; on a machine that has more to do than it has cores, there is room for waiting.
+USABLE, WITH_OTHERS = 100, 1000
+LOADS = 5
 WATCH = """new MutationObserver((_, watch) => {
     const field = document.querySelector("textarea.field");
     if (!field || field.disabled || !document.querySelector(".contents details a")) return;
@@ -39,7 +41,7 @@ def test_a_page_is_there_at_once(browser: Browser, example_server: Served) -> No
     example_server.http.get(
         "/pages"
     )  # the first to ask for the table of contents after a start may have to wait for it
-    for _ in range(3):
+    for _ in range(LOADS):
         with visiting(browser, example_server.url, "/livez") as page:
             page.add_init_script(WATCH)
             cold, fetched = load(page, url)
@@ -48,5 +50,7 @@ def test_a_page_is_there_at_once(browser: Browser, example_server: Served) -> No
             warm, again = load(page, url)
             assert {name.partition("?")[0] for name in again} <= {"suggestions"}, "files are kept, and not asked about"
             times += [cold, warm]
-    print(f"usable after {median(times[::2]):.0f} ms cold, {median(times[1::2]):.0f} ms warm")
-    assert median(times) < USABLE
+    others, cores = os.getloadavg()[0], os.cpu_count() or 1
+    cold, warm = median(times[::2]), median(times[1::2])
+    print(f"usable after {cold:.0f} ms cold, {warm:.0f} ms warm; load {others:.1f} on {cores} cores")
+    assert max(cold, warm) < (USABLE if others < cores else WITH_OTHERS)

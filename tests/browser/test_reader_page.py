@@ -345,7 +345,8 @@ def offering(page: Page, questions: list[str], **headers: str) -> list[dict[str,
 
     def suggest(route: Route) -> None:
         asked.append(parse_qs(urlsplit(route.request.url).query))
-        offered = [{"question": question, "page": "p"} for question in questions[: int(asked[-1]["limit"][0])]]
+        near = SOURCE["source_url"].partition("#")[0]
+        offered = [{"question": question, "page": near} for question in questions[: int(asked[-1]["limit"][0])]]
         route.fulfill(json={"suggestions": offered}, headers=headers)
 
     page.route("**/suggestions*", suggest)
@@ -380,6 +381,43 @@ def test_after_an_answer_questions_near_it_are_suggested_that_were_not_asked_yet
         page.get_by_role("button", name="New conversation").click()
         begin = page.get_by_role("list", name="Questions to begin with").get_by_role("button")
         expect(begin).to_have_text(["Answer", "How?", "Why?", "What <i>is</i> it?"])
+
+
+@pytest.mark.parametrize(
+    ("page_url", "offered"),
+    [
+        ("https://docs.example.com/guide/here/", True),
+        ("https://docs.example.com/guide/beside/", True),
+        ("https://docs.example.com/other/", False),
+        ("https://docs.example.com/other/part/", False),
+    ],
+)
+@pytest.mark.parametrize("status", ["answered", "refused"])
+def test_what_is_suggested_after_an_answer_is_near_it(page: Page, page_url: str, offered: bool, status: str) -> None:
+    near = {"page_title": "Here", "section_heading": "", "source_url": "https://docs.example.com/guide/here/#a"}
+    source = SOURCE | {"source_url": near["source_url"]}
+    events = [EVENTS[1] | {"sources": [source]}, {"type": "sources", "sources": [source]}]
+    if status == "refused":
+        events = [{"type": "chunk", "content": "No."}, {"type": "sources", "sources": []}]
+    nearest = [near | {"score": 0.7}] if status == "refused" else []
+    answer_with(page, EVENTS[0], *events, {"type": "done", **SUMMARY, "status": status, "nearest": nearest})
+    suggestion = {"question": "How?", "page": page_url}
+    page.route("**/suggestions*", lambda route: route.fulfill(json={"suggestions": [suggestion]}))
+    with page.expect_response("**/suggestions*"):
+        ask(page, "anything")
+    page.wait_for_load_state("networkidle")
+    expect(page.locator(".next button")).to_have_text(["How?"] if offered else [])
+
+
+def test_after_a_refusal_that_comes_near_nothing_there_is_no_suggestion(page: Page) -> None:
+    wanted = offering(page, ["How?"])
+    ask(page, "refuse")
+    answer_with(page, EVENTS[0], {"type": "sources", "sources": []}, {"type": "done", **SUMMARY, "status": "refused"})
+    ask(page, "anything")
+    expect(page.locator(".turn .tools")).to_have_count(2)
+    page.wait_for_load_state("networkidle")
+    expect(page.locator(".next")).to_have_count(0)
+    assert len(wanted) <= 1
 
 
 def test_after_an_answer_from_a_selection_nothing_is_suggested(
@@ -595,7 +633,7 @@ def test_past_conversations(browser: Browser, server: Served) -> None:
             page.get_by_role("button", name="New conversation").click()
         page.reload()
         page.get_by_role("button", name="Past conversations").click()
-        listed = page.locator(".past li button")
+        listed = page.locator(".past .reopen")
         expect(listed.locator("strong")).to_have_text(["And then?", "First of all?"])
         shoot(page, "48-past")
         listed.last.click()

@@ -13,10 +13,11 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from pydantic import TypeAdapter
 
+from chapterverse.api.openapi.examples import SOURCE
 from chapterverse.api.web import joined
 from chapterverse.models import Event
 from tests.api.stream_snapshot import QUESTION, SNAPSHOT, events_of
-from tests.browser.chromium import shoot, visiting
+from tests.browser.chromium import shoot, shown, visiting
 from tests.browser.hosts import Host, hosting
 from tests.browser.shelf import Shelf, scripted_server
 from tests.browser.test_access import AXE
@@ -106,8 +107,8 @@ def test_the_recorded_stream_is_shown_as_it_comes(browser: Browser, site: Host) 
             assert passages.first.get_attribute("href") == RECORDED[0]["passages"][0]["source_url"]
             for number in range(len(chunks)):
                 replay.gate.release()
-                shown = "".join(chunks[: number + 1]).replace("[", "").replace("]", "")
-                words = r"\s*".join(map(re.escape, shown.split()))  # blocks have no blank between them
+                so_far = shown(chunks[: number + 1])
+                words = r"\s*".join(map(re.escape, so_far.split()))  # blocks have no blank between them
                 expect(page.locator(".answer")).to_have_text(re.compile(rf"^\s*{words}\s*$"))
             expect(page.locator(".answer .chip[href]")).not_to_have_count(0)  # before the list of sources comes
             replay.gate.release(2)
@@ -156,7 +157,7 @@ def test_keyboard_alone(page: Page) -> None:
     page.keyboard.type("answer")
     assert page.evaluate("document.title") == "Notes of a site", "its own keys are not meant"
     page.keyboard.press("Enter")
-    expect(page.locator(".answer")).to_have_text("".join(SENTENCES).replace("[1]", "1"))
+    expect(page.locator(".answer")).to_have_text(shown(SENTENCES))
     expect(page.locator(".status[role=status]")).to_contain_text("Answered. Confidence high")
     shoot(page, "32-widget-keyboard")
     page.keyboard.press("Tab")  # to the button
@@ -326,6 +327,20 @@ def test_narrow(browser: Browser, site: Host, server: Served) -> None:
         page.locator(".sources").wait_for()
         assert page.locator(".panel").bounding_box() == {"x": 0, "y": 0} | NARROW
         shoot(page, "38-widget-narrow")
+        expect(page.get_by_role("dialog")).to_have_attribute("aria-modal", "true")
+        for _ in range(12):  # Tab never leads behind it
+            page.keyboard.press("Tab")
+            assert page.evaluate("['BODY', 'CHAPTERVERSE-WIDGET'].includes(document.activeElement.tagName)")
+        page.mouse.move(180, 300)
+        page.mouse.wheel(0, 2000)
+        assert page.evaluate("scrollY") == 0
+        page.get_by_role("button", name="Close").click()
+        assert page.locator("[inert]").count() == 0
+        page.locator("#note").focus()
+        expect(page.locator("#note")).to_be_focused()
+        expect(page.locator(".panel")).not_to_have_attribute("aria-modal", "true")
+        assert page.evaluate("getComputedStyle(document.documentElement).overflowY") != "hidden"
+        launcher(page).click()
         page.reload()  # it would cover what was opened
         expect(launcher(page)).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"]
@@ -414,7 +429,8 @@ def test_what_the_tag_says_comes_first(browser: Browser, site: Host, server: Ser
         expect(offered.first).to_be_hidden()
 
 
-SUGGESTED = {"suggestions": [{"question": "What <i>is</i> it?", "page": "p"}, {"question": "How?", "page": "p"}]}
+NEAR = SOURCE["source_url"].partition("#")[0]
+SUGGESTED = {"suggestions": [{"question": "What <i>is</i> it?", "page": NEAR}, {"question": "How?", "page": NEAR}]}
 
 
 @pytest.mark.parametrize(

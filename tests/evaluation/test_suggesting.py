@@ -45,7 +45,7 @@ def page(*headings: str, text: str = PROSE) -> Page:
     [
         ("Installing Helm", "How do I install Helm?"),
         ("Install the Program", "How do I install the program?"),
-        ("2. Using Charts In Production", "How do I use Charts in production?"),
+        ("2. Using Charts In Production", "How do I use charts in production?"),
         ("Getting a Library Chart", "How do I get a library chart?"),
         ("Getting and using charts anywhere", "How do I get and use charts anywhere?"),
         ("Configure Your Cluster", "How do I configure my cluster?"),
@@ -59,6 +59,9 @@ def page(*headings: str, text: str = PROSE) -> Page:
         ("Test Coverage", ""),
         ("Where to go next", ""),
         ("Is it free?", ""),
+        ("Install it in your cluster", ""),
+        ("How to get these from the network", ""),
+        ("Why Install?", ""),
         ("Resources", ""),
         ("Notes: everything (old)", ""),
         ("String things", ""),

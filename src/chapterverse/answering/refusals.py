@@ -7,7 +7,7 @@ from typing import Final
 from chapterverse.answering.scope import Scope, Selection
 from chapterverse.conversations.topic import shorten
 from chapterverse.language import content_words, stem, stems
-from chapterverse.models import RetrievedPassage, SearchResult
+from chapterverse.models import ChunkResult, RetrievedPassage, SearchResult
 
 NOT_FOUND: Final = "I couldn't find relevant information in the documentation for your question."
 NOT_IN_BOOK: Final = "I don't have information about that in the available documentation."
@@ -17,7 +17,8 @@ NOT_IN_SELECTION: Final = f"The provided selection does not contain information 
 SELECTION_READ: Final = "Only the selection was read."  # how the advice about a selection begins
 
 NEAREST: Final = 3  # sections that are named beside a refusal
-_NAMED_WORDS: Final = 6  # of a question
+NEAR: Final = 0.6  # relevance from which on a section is named
+_NAMED_WORDS: Final = 3  # of a question
 
 _LONGEST_TOPIC = 120  # characters: a longer question is cut, the reader knows what was asked
 
@@ -41,40 +42,38 @@ def is_refusal(sentence: str) -> bool:
     return _REFUSAL.fullmatch(sentence.strip(" *_")) is not None
 
 
-def nearest_sections(found: SearchResult) -> list[RetrievedPassage]:
-    """The sections that come nearest to a question, each once, best first."""
-    best = {chunk.source_url: chunk for chunk in reversed(found.results)}
-    urls = list(dict.fromkeys(chunk.source_url for chunk in found.results))[:NEAREST]
-    return [RetrievedPassage.of(best[url]) for url in urls]
+def nearest_sections(found: SearchResult, least: float = NEAR) -> list[RetrievedPassage]:
+    """The sections that come near to a question, each once, best first. One that is less relevant helps no reader."""
+    near: dict[tuple[str, str], ChunkResult] = {}
+    for chunk in found.results:
+        if chunk.relevance_score >= least:
+            near.setdefault((chunk.page_id, chunk.section_heading), chunk)
+    return [RetrievedPassage.of(chunk) for chunk in list(near.values())[:NEAREST]]
 
 
 def advise(question: str, scope: Scope, nearest: Sequence[RetrievedPassage]) -> str:
-    """What was searched for, and which words of the question the nearest sections, or the selection, have.
+    """What was searched for, and which words of the question the nearest sections, or the selection, do not have.
 
     The first line is for every reader; the lines after it name the sections where they cannot be links."""
     if isinstance(scope, Selection):
-        return f"{SELECTION_READ} {_coverage('It', question, scope.text)}"
-    searched = f"Searched for “{shorten(question, _LONGEST_TOPIC)}”"
+        return f"{SELECTION_READ} {_lack('It does', question, scope.text)}"
+    searched = f"Searched for “{shorten(question, _LONGEST_TOPIC)}”."
     if not nearest:
-        return f"{searched}: no section of the book fits."
+        return f"{searched} No section of the book comes near."
     urls = {section.source_url for section in nearest}
     texts = [f"{chunk.breadcrumb} {chunk.chunk_text}" for chunk in scope.found.results if chunk.source_url in urls]
-    said = f"{searched}. {_coverage('The nearest sections', question, ' '.join(texts))}"
+    said = f"{searched} {_lack('The nearest sections do', question, ' '.join(texts))}"
     return "\n".join([said, *(f"- {section.place}: {section.source_url}" for section in nearest)])
 
 
-def _coverage(what: str, question: str, text: str) -> str:
+def _lack(subject: str, question: str, text: str) -> str:
+    """Which words of a question a text does not have."""
     known = stems(text)
-    asked = list({stem(word): word for word in content_words(question)}.values())
-    covered = [word for word in asked if known & stems(word)]
-    missing = [word for word in asked if word not in covered]
-    speak, do = ("speak", "do") if what.endswith("s") else ("speaks", "does")
-    if not covered:
-        return f"{what} {speak} of nothing that was asked for."
-    if not missing:
-        return f"{what} {speak} of {_listed(covered)}, but {do} not answer this."
-    return f"{what} {speak} of {_listed(covered)}, not of {_listed(missing)}."
+    asked = {stem(word): word for word in content_words(question)}
+    missing = [word for word in asked.values() if not known & stems(word)]
+    return f"{subject} not mention {_listed(missing)}." if missing else f"{subject} not answer this."
 
 
 def _listed(words: Sequence[str]) -> str:
-    return ", ".join(f"“{word}”" for word in words[:_NAMED_WORDS]) + ("…" if len(words) > _NAMED_WORDS else "")
+    named = [f"“{word}”" for word in words[:_NAMED_WORDS]]
+    return " or ".join(filter(None, (", ".join(named[:-1]), named[-1])))

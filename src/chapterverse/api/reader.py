@@ -2,12 +2,14 @@
 
 Both are complete HTML: they can be read, and their links followed, without JavaScript. The scripts then add what needs
 them: asking, searching, going to another page in place. Where the book is not for everybody (`API_KEYS`) or its engine
-does not answer at once, the page is sent without its text and the scripts ask for it.
+does not answer in time, the page is sent without its text and the scripts ask for it. A page of a large book lists the
+open chapter alone; the scripts fetch the whole list once (`/contents/STATE`).
 
 A server with several books shows the latest version of each; under `/editions/NAME/` it shows one book or version.
 """
 
 import asyncio
+import json
 import re
 from collections.abc import Iterable
 from functools import cache, lru_cache
@@ -28,7 +30,7 @@ from chapterverse.api.pages import first_paragraph, render_page
 from chapterverse.api.services import ServicesOf
 from chapterverse.book import edition_names
 from chapterverse.editions import edition_label
-from chapterverse.errors import InvalidFilterError, NotFound, RetrievalUnavailable
+from chapterverse.errors import IndexMissing, InvalidFilterError, NotFound, RetrievalUnavailable
 from chapterverse.models import PageSummary, RenderedPage
 from chapterverse.services import Services
 from chapterverse.settings import LOGO_TYPES, Settings
@@ -36,8 +38,9 @@ from chapterverse.settings import LOGO_TYPES, Settings
 router = APIRouter(tags=["page"])
 
 TEMPLATE: Final = "index.html"
-_PATIENCE: Final = 0.1  # seconds that the page waits for the book; the scripts ask for what is missing
+_PATIENCE: Final = 2.0  # seconds that the page waits for the book; the scripts ask for what is missing
 _MANY: Final = 60  # pages from which on only the open page's module is unfolded
+_MOST: Final = 100  # pages that a page lists; of a larger book it lists those around it
 _LISTED: Final = 8  # pages of a chapter that the title page names
 _PLACE: Final = re.compile(r"\{\{(\w+)\}\}")
 _HTML: Final[dict[str, Any]] = {
@@ -67,14 +70,18 @@ async def title_page(request: Request, services: ServicesOf) -> Response:
         async with asyncio.timeout(_PATIENCE):
             book = await shell.open(services)
             first = await render_page(book.pages[0].page_id, services.index, shell.home) if book.pages else None
-    except (TimeoutError, RetrievalUnavailable):
-        return shell.answer()
+    except (TimeoutError, RetrievalUnavailable) as failure:
+        return shell.answer(_not_ingested() if isinstance(failure, IndexMissing) else None)
     except InvalidFilterError as failure:
         return shell.answer(_no_book(failure), status=404)
     if first is None:
         return shell.answer()
-    about = "" if shell.listing.several else first_paragraph(first)
-    return shell.answer(_cover(shell, about), title=shell.book, description=about)
+
+    def whole() -> Response:
+        about = "" if shell.listing.several else first_paragraph(first)
+        return shell.answer(_cover(shell, about), title=shell.book, description=about)
+
+    return await asyncio.to_thread(whole)
 
 
 @router.get("/read/{page_id}", response_class=Response, responses={**responses(), **_PAGES, **_ELSEWHERE})
@@ -89,8 +96,8 @@ async def page(
         async with asyncio.timeout(_PATIENCE):
             await shell.open(services)
             found = await render_page(page_id, services.index, shell.home)
-    except (TimeoutError, RetrievalUnavailable):
-        return shell.answer()
+    except (TimeoutError, RetrievalUnavailable) as failure:
+        return shell.answer(_not_ingested() if isinstance(failure, IndexMissing) else None)
     except InvalidFilterError as failure:
         return shell.answer(_no_book(failure), status=404)
     except NotFound:
@@ -104,6 +111,20 @@ async def page(
         return shell.answer(_page(shell, found), title=title, description=first_paragraph(found))
 
     return await asyncio.to_thread(whole)
+
+
+@router.get("/contents/{state}", include_in_schema=False)
+async def contents(state: str, request: Request, services: ServicesOf) -> Response:
+    """The list of pages for the scripts. The address names the state of the book, so that a browser asks once."""
+    shell = _Shell(request, services.settings)
+    await shell.open(services)
+    names = {"page_id", "title", "module", "category", "url", "book", "version"}
+
+    def whole() -> web.File:
+        return _packed(json.dumps({"pages": [one.model_dump(include=names) for one in shell.listing.pages]}))
+
+    caching = web.FOR_GOOD if state == shell.state else "no-store"
+    return web.answer(request, await asyncio.to_thread(whole), "application/json", caching)
 
 
 @router.get("/logo", response_class=Response, responses={200: _IMAGE, **responses(404)})
@@ -123,6 +144,7 @@ class _Shell:
         self.request, self.settings, self.root, self.current = request, settings, root, current
         self.home: FilePath = settings.chapterverse_home
         self.listing = ShownPages(given=settings.book_title or "")
+        self.state = ""  # names the list of pages
 
     @property
     def book(self) -> str:
@@ -134,6 +156,7 @@ class _Shell:
         if self.settings.api_keys:
             raise RetrievalUnavailable("The page is sent without the book.")
         self.listing = await list_for(self.request, services)
+        self.state = f"{(await services.index.manifest()).generation}-{web.version()}"
         return self.listing
 
     def shelf(self, book: str, version: str | None = None) -> str:
@@ -177,9 +200,11 @@ class _Shell:
             "icon": f"{self.root}logo" if self.settings.book_logo else self.root + web.asset_path("icon.svg"),
         }
         text = {"title": title or self.book, "book": self.book, "description": description, "books": self._switch()}
+        text["given"] = self.settings.book_title or ""
+        text["list"] = f"contents/{quote(self.state)}" if len(self.listing.pages) > _MOST else ""
         values |= {name: escape(value) for name, value in text.items()}
         values["contents"] = "".join(one.html() for one in self._contents())
-        values["main"] = "".join(one.html() for one in main) if main else _WAITING
+        values["main"] = "".join(one.html() for one in main or [_waiting(bool(self.settings.api_keys))])
         whole = _packed(_PLACE.sub(lambda found: values[found[1]], _template()))
         # It is asked for each time, so that a new release and a new state of the book are seen at once.
         answer = web.answer(self.request, whole, "text/html; charset=utf-8", "no-cache")
@@ -208,21 +233,36 @@ class _Shell:
         return [self._module(pages) for pages in by_module(listed)]
 
     def _module(self, pages: list[PageSummary]) -> Node:
-        links = [self._link(one) for one in pages]
-        is_open = len(self.listing.pages) <= _MANY or any(one.page_id == self.current for one in pages)
-        items = node("ul", *(node("li", link) for link in links))
-        return node("details", node("summary", pages[0].category or "Pages"), items, open="" if is_open else None)
+        """A chapter with its pages; one that is folded in a large book is a link to its first page."""
+        name = pages[0].category or "Pages"
+        place = next((place for place, one in enumerate(pages) if one.page_id == self.current), None)
+        is_open = len(self.listing.pages) <= _MANY or place is not None
+        if len(self.listing.pages) > _MOST:
+            if place is None:
+                return node("p", node("a", name, href=self.href(pages[0].page_id), dir="auto"), class_="folded")
+            pages = pages[max(0, place - _MOST // 2) : place + _MOST // 2]
+        items = node("ul", *(node("li", self._link(one)) for one in pages))
+        return node("details", node("summary", name), items, open="" if is_open else None)
 
     def _link(self, one: PageSummary) -> Node:
         current = "page" if one.page_id == self.current else None
         return node("a", one.title, href=self.href(one.page_id), dir="auto", data_url=one.url, aria_current=current)
 
 
-_WAITING: Final = node(
-    "div",
-    node("p", "Opening the book…", class_="note"),
-    node("noscript", node("p", "This book is opened by a script: it needs a key, or is not ready yet.")),
-).html()
+def _waiting(with_key: bool) -> Node:
+    """Instead of the book. The scripts ask for it; without them a reader may come again."""
+    told = "A script asks for the key that this book needs." if with_key else "Open this page again in a moment."
+    return node("div", node("p", "Opening the book…", class_="note"), node("noscript", node("p", told)))
+
+
+def _not_ingested() -> list[Node]:
+    """How to get a book."""
+    commands = "chapterverse ingest docs/\nchapterverse ingest https://docs.example.com/guide/"
+    return [
+        node("h1", "No book to read yet", class_="no-book"),
+        node("p", "Ingest a folder, a file or a website on the server, then open this page again:"),
+        node("pre", node("code", commands), tabindex="0"),
+    ]
 
 
 def _no_book(failure: InvalidFilterError) -> list[Node]:

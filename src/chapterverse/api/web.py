@@ -37,11 +37,14 @@ ASSETS: Final[dict[str, str]] = {
     "books.js": _SCRIPT,
     "contents.js": _SCRIPT,
     "dom.js": _SCRIPT,
+    "excerpts.js": _SCRIPT,
     "feedback.js": _SCRIPT,
     "highlight.js": _SCRIPT,
     "icon.svg": "image/svg+xml",
     "ink.css": _STYLE,
+    "notices.js": _SCRIPT,
     "offsets.js": _SCRIPT,
+    "past.js": _SCRIPT,
     "reader.css": _STYLE,
     "reader.js": _SCRIPT,
     "render.js": _SCRIPT,
@@ -63,11 +66,14 @@ _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; connect-src 'self'; "
     "img-src 'self' data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_FOR_GOOD: Final = "public, max-age=31536000, immutable"  # a year, the longest that caches honour
+FOR_GOOD: Final = "public, max-age=31536000, immutable"  # a year, the longest that caches honour
 _ACCENT: Final = re.compile(r"[0-9a-f]{6}")
 
 _IMPORT: Final = re.compile(r'^(?:import \{.*\} from|@import) "\./(.+)";\n', re.MULTILINE)
-_COMMENT: Final = re.compile(r"^ *\/\*\*.*?\*\/\n", re.MULTILINE | re.DOTALL)  # for those who read the source
+# For those who read the source: comments, in a script also those behind code, and indentation.
+_COMMENT: Final = re.compile(
+    r"^ */\*.*?\*/\n| +/\*[^\n]*?\*/(?=\n)|^ *// [^\n]*\n|(?<=[;{}(,\]>]) +// [^\n]*|^ +", re.MULTILINE | re.DOTALL
+)
 _EXPORT: Final = re.compile(r"^export ", re.MULTILINE)
 
 
@@ -91,7 +97,7 @@ async def asset(wanted: str, name: str, request: Request, accent: str = "") -> R
         raise NotFound(f"There is nothing at /assets/{wanted}/{name}.")
     media_type = ASSETS[name] if name in ASSETS else RELEASED[name][1]
     # While a release is rolled out, the page of one server may ask another: it gets what there is, for once.
-    caching = _FOR_GOOD if wanted == version() else "no-store"
+    caching = FOR_GOOD if wanted == version() else "no-store"
     file = _coloured(name, accent) if media_type == _STYLE and _ACCENT.fullmatch(accent) else _read(name)
     return answer(request, file, media_type, caching)
 
@@ -111,8 +117,8 @@ def version() -> str:
 
 
 def joined(name: str) -> str:
-    """A script or style behind those it imports, each once, without the comments that describe. Scripts then share one
-    scope: no two may declare a name."""
+    """A script or style behind those it imports, each once, without comments and indentation. Scripts then share one
+    scope: no two may declare a name, and no string goes over several lines."""
     parts: dict[str, str] = {}
 
     def add(script: str) -> None:

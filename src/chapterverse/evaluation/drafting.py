@@ -22,7 +22,7 @@ _CALLED: Final = re.compile(
     r"^(?P<rest>.{20,}) (?P<verb>is|are) called (?P<article>an? |the )?(?P<term>[\w`'’-]+(?: [\w`'’-]+){0,2})[,.]"
 )
 _REASON: Final = re.compile(r"^(?P<clause>[A-Z][^,;:]{20,120}?),? because (?P<reason>.{10,})$")
-_POINTS_BACK: Final = re.compile(
+POINTS_BACK: Final = re.compile(
     r"\b(?:it|its|this|that|these|those|they|them|their|he|she|here|there|such|former|latter)\b", re.IGNORECASE
 )
 _NO_TERM: Final = frozenset(
@@ -89,7 +89,7 @@ def _prose(page: Page, section: Section) -> Iterator[str]:
             text = page.text[block.start : block.end]
             for start, end in sentences(text):
                 sentence = " ".join(text[start:end].split())
-                if 6 <= len(sentence.split()) <= 45 and not _POINTS_BACK.match(sentence):
+                if 6 <= len(sentence.split()) <= 45 and not POINTS_BACK.match(sentence):
                     yield sentence
 
 
@@ -111,7 +111,7 @@ def _from_sentence(
             answer = {"answer": (found["rest"].rstrip(". "),)}
             return DraftedQuestion(question.model_copy(update=answer), term.strip("`"), named)
     found = _REASON.match(sentence)
-    if found and not _POINTS_BACK.search(found["clause"]):
+    if found and not POINTS_BACK.search(found["clause"]):
         asked = f"Why is it that {_as_inside(found['clause'], page)}?"
         answer = {"answer": (found["reason"].rstrip(". "),)}
         return DraftedQuestion(_question(page, section, sentence, asked).model_copy(update=answer), is_reason=True)
@@ -120,7 +120,7 @@ def _from_sentence(
 
 def _is_term(term: str) -> bool:
     words = term.lower().split()
-    return not {words[0], words[-1]} & _NO_TERM and not _POINTS_BACK.search(term)
+    return not {words[0], words[-1]} & _NO_TERM and not POINTS_BACK.search(term)
 
 
 def _as_inside(text: str, page: Page) -> str:

@@ -141,7 +141,7 @@ async def find_gaps(asked: Sequence[AskedQuestion], engines: Engines, namer: Nam
         one.filters = await _still_there(one.filters, engines.index)
         request = RetrievalRequest(query=one.text, filters=one.filters)
         found = await retrieve_with_retry(request, engines.embedder, engines.index)
-        one.nearest = tuple(nearest_sections(found))
+        one.nearest = tuple(nearest_sections(found, least=0.0))
         near.append(max((chunk.similarity_score for chunk in found.results), default=0.0))
         vectors.append(await engines.embedder.embed_query(one.text))
     alike = np.stack(vectors) @ np.stack(vectors).T

@@ -18,7 +18,7 @@ from chapterverse.answering import fold, prepare, stream
 from chapterverse.book import Edition, Page, Section
 from chapterverse.conversations.turns import AskedQuestion
 from chapterverse.errors import ConversationsUnavailable
-from chapterverse.evaluation.drafting import definitions
+from chapterverse.evaluation.drafting import POINTS_BACK, definitions
 from chapterverse.language import INLINE_CODE, stem, stems
 from chapterverse.models import ChatRequest, Frozen, SearchFilters
 from chapterverse.services import Services
@@ -187,7 +187,7 @@ def _question(section: Section, page: Page, usage: "WordUsage") -> str:
         return ""
     asked = _asked_by(heading, usage) or _told_by(heading, usage)
     if asked:
-        return asked if usage.is_telling(asked) else ""
+        return asked if usage.is_telling(asked) and not POINTS_BACK.search(heading) else ""
     about = stems(heading)
     defined = definitions(page, section, usage.as_named)
     return next((asked for asked, term in defined if stems(term) and stems(term) <= about), "")
@@ -218,6 +218,7 @@ class WordUsage:
 
     def __init__(self, pages: Iterable[Page]) -> None:
         self._small: Counter[str] = Counter()
+        self._stems: Counter[str] = Counter()  # of those
         self._named: Counter[str] = Counter()
         self._verbs: Counter[str] = Counter()
         self._nouns: set[tuple[str, str]] = set()  # pairs of words that begin a noun,
@@ -225,7 +226,9 @@ class WordUsage:
         self._said: set[tuple[str, str]] = set()  # and others
         for page in pages:
             prose = _prose(page)
-            self._small.update(word for word in _WORD.findall(prose) if word.islower())
+            small = [word for word in _WORD.findall(prose) if word.islower()]
+            self._small.update(small)
+            self._stems.update(map(stem, small))
             self._named.update(_NAMED.findall(prose))
             self._verbs.update(_VERB.findall(prose))
             self._nouns.update((first.lower(), stem(second)) for first, second in _NOUN.findall(prose))
@@ -267,8 +270,10 @@ class WordUsage:
         return text if rest[:1].isupper() else f"{self._inside(first)}{blank}{rest}"
 
     def _inside(self, word: str) -> str:
+        """A word without the capital of a title, where the book writes it, or another form of it, without one."""
         small = word.lower()
-        return small if word[1:] == small[1:] and self._small[small] > self._named[word] else word
+        seen = self._small[small] or self._stems[stem(small)]
+        return small if word[1:] == small[1:] and seen > self._named[word] else word
 
 
 def _prose(page: Page) -> str:

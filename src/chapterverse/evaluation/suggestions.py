@@ -23,7 +23,7 @@ from chapterverse.services import Services
 
 log = logging.getLogger(__name__)
 
-FORMAT: Final = 1  # raise it when other questions would be made of the same book
+FORMAT: Final = 2  # raise it when other questions would be made of the same book
 LOOK_SECONDS: Final = 5.0  # between two looks at whether the book has changed
 AGAIN_SECONDS: Final = 600.0  # after a failure
 
@@ -31,7 +31,7 @@ AGAIN_SECONDS: Final = 600.0  # after a failure
 class StoredSuggestions(Frozen):
     """The suggestions of one state of the book."""
 
-    format: Literal[1] = FORMAT
+    format: Literal[2] = FORMAT
     book: str  # its generation
     model: str  # that answered them
     made_at: datetime

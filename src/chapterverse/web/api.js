@@ -16,11 +16,18 @@ export class ApiError extends Error {
   }
 }
 
-/** Storage that may be forbidden or full: it then forgets. */
+/** Storage that may be forbidden or full: it then forgets. `json` is null also where what is stored cannot be parsed. */
 const storage = (of) => ({
   get: (name) => {
     try {
       return of().getItem(name);
+    } catch {
+      return null;
+    }
+  },
+  json: (name) => {
+    try {
+      return JSON.parse(of().getItem(name));
     } catch {
       return null;
     }
@@ -71,12 +78,12 @@ export class Api {
     return this.json("POST", "search", { query, top_k: 8 }, signal);
   }
 
-  /** Questions that the book answers; none where the server has none. The reader is not asked for a key for them. */
+  /** Questions that the book answers, each with the address of its page; none where the server has none. The reader is not asked for a key for them. */
   async suggestions({ limit, book = [], version = [], page = [] }) {
     const named = Object.entries({ book, version, page }).flatMap(([name, values]) => [values].flat().map((value) => [name, value]));
     try {
       const answer = await this.once("GET", `suggestions?${new URLSearchParams([["limit", limit], ...named])}`);
-      return answer.ok ? ((await answer.json()).suggestions ?? []).map(({ question }) => question) : [];
+      return answer.ok ? ((await answer.json()).suggestions ?? []) : [];
     } catch {
       return [];
     }

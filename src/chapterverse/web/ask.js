@@ -2,18 +2,22 @@
  * The ask box: a conversation, a field to ask in, and a selection that a question may be about. Builds itself into any place
  * (the reader's side panel, a widget's shadow root) and knows nothing of the page around it.
  */
-import { longMemory, memory } from "./api.js";
-import { count, element, icon, iconButton } from "./dom.js";
+import { memory } from "./api.js";
+import { count, element, icon, iconButton, scrolling } from "./dom.js";
+import { flat } from "./excerpts.js";
 import { lengthOf } from "./offsets.js";
+import { Past } from "./past.js";
 import { Turn } from "./turn.js";
 
 export const SESSION = "chapterverse.session";
-const PAST = "chapterverse.conversations";
 const KEPT = 20; // turns that are shown again on the next page
-const MOST_PAST = 20; // conversations
 const MOST_SUGGESTED = 4;
 const MOST_NEXT = 3; // suggested after an answer
 const MOST_PAGES = 8; // that these are near to
+const MOST_ASKED_FOR = 50; // suggestions, as the server has it
+const HEARD = 5000; // milliseconds that the last sentence stays for those who listen
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const ENDS = new Set(["done", "error", "stopped"]); // events after which none comes
 const LONGEST_QUESTION = 2000; // characters, as the server has it
 export const LONGEST_SELECTION = 10_000;
 
@@ -28,16 +32,17 @@ export class AskBox {
    *   which a question is asked; `closing`: puts the box away
    */
   constructor({ place, api, hrefOf, title = "Ask the book", shortcut = null, filters = null, name = SESSION, suggestions = [], offers = {}, remembers = false, shareOf = null, closing = null }) {
-    Object.assign(this, { api, hrefOf, title, filters, name, offers, remembers, shareOf });
+    Object.assign(this, { api, hrefOf, title, filters, name, offers, shareOf });
     this.session = memory.get(name);
-    this.kept = [];
+    this.kept = []; // the turns of this conversation: what was asked, and the events that came
+    this.past = remembers ? new Past({ suffix: name.slice(SESSION.length), reopen: (id, turns) => this.reopen(id, turns), erase: (id) => this.erase(id) }) : null;
     this.selection = null;
     this.running = null; // AbortController of the answer under way
     this.last = null; // the answer after which the reader may go on
     this.next = null; // the questions that are suggested after it
     this.build(place, shortcut, closing);
     this.suggest(suggestions);
-    if (this.session) this.recall(JSON.parse(memory.get(`${name}.turns`) ?? "[]"));
+    this.recall(memory.json(`${name}.turns`));
     if (remembers) this.offer();
   }
 
@@ -59,7 +64,7 @@ export class AskBox {
     };
     this.selected.append(
       element("p", { class: "selected-head" }, "About your selection", iconButton("close", "Remove the selection", remove)),
-      element("blockquote", { class: "selection", tabindex: "0", dir: "auto" }, text),
+      element("blockquote", { class: "selection", dir: "auto" }, flat(text)),
     );
     if (tooLong) {
       const most = LONGEST_SELECTION.toLocaleString("en");
@@ -73,152 +78,176 @@ export class AskBox {
     this.showPast(false);
     this.last = null;
     this.next?.remove();
-    const turn = this.turn(query, selection);
+    this.session ??= newSession();
+    const turn = this.turn({ query, selection, events: [] });
     this.turns.append(turn.element);
     this.turns.scrollTop = turn.element.offsetTop;
-    await this.follow(turn, query, selection);
+    await this.follow(turn);
   }
 
-  turn(query, selection, rated = null) {
+  turn(asked) {
     this.hint.hidden = true;
+    const { query, selection, rated = null } = asked;
     const retry = () => {
       turn.element.remove();
+      this.kept = this.kept.filter((one) => one !== asked);
       this.ask(query, selection);
     };
     const widen = () => {
       this.select(null);
       this.ask(query, null);
     };
-    const turn = new Turn({ query, selection }, { hrefOf: this.hrefOf, shareOf: this.shareOf, retry, widen, rate: (given) => this.rate(given), rated });
+    const turn = new Turn(asked, { hrefOf: this.hrefOf, shareOf: this.shareOf, retry, widen, rate: (given) => this.rate(asked, given), rated });
     return turn;
   }
 
   /** Keeps what the reader thinks of an answer, also for the next page of this tab. */
-  async rate(given) {
-    const kept = await this.api.rate(given);
-    const isMeant = ({ events }) => events.some((event) => event.turn_id === given.turn_id);
-    this.keep(this.session, this.kept.map((one) => (isMeant(one) ? { ...one, rated: given } : one)));
-    return kept;
+  async rate(asked, given) {
+    const stored = await this.api.rate(given);
+    asked.rated = given;
+    this.save();
+    this.remember();
+    return stored;
   }
 
-  async follow(turn, query, selection) {
+  /** Shows an answer as it comes. It ends with `done` or `error`, or when the reader stops it. */
+  async follow(turn) {
+    const { query, selection } = turn.asked;
+    const conversation = this.kept;
     const running = (this.running = new AbortController());
     this.showState();
     const question = { query, session_id: this.session, mode: selection === null ? "general" : "selected_text" };
     if (selection !== null) question.selected_text = selection;
     else if (this.filters) question.filters = this.filters;
-    const events = [];
+    let end = null;
     try {
       for await (const event of this.api.ask(question, running.signal)) {
         if (running.signal.aborted) break;
-        events.push(event);
-        turn.show(event);
-        if (event.type === "retrieved") this.say(`Reading ${event.passages.length} passages.`);
-        if (event.type === "done") this.finish(event, turn, { query, selection, events });
+        this.take(event, turn, conversation);
       }
+      if (running.signal.aborted) end = { type: "stopped" };
     } catch (failure) {
-      if (failure.name === "AbortError") this.stopped(turn, { query, selection, events });
-      else turn.fail(failure);
-    } finally {
-      if (this.running === running) this.running = null;
-      this.showState();
+      end = failure.name === "AbortError" ? { type: "stopped" } : { type: "error", error_code: failure.code, message: failure.message, retry_after: failure.retryAfter };
     }
+    if (end) this.take(end, turn, conversation);
+    if (this.running === running) this.running = null;
+    this.showState();
     if (this.last?.turn === turn) await this.offer();
   }
 
-  finish(event, turn, asked) {
-    this.keep(event.session_id, [...this.kept, asked]);
-    this.last = lastOf(turn, asked);
-    const told = event.status === "refused" ? "Refused" : `Answered. Confidence ${event.confidence_level}, ${turn.sources.length} sources`;
-    this.say(`${told}.`);
+  /** One event of an answer: shown, said to those who listen, and kept, so that it is there again after a reload. */
+  take(event, turn, conversation) {
+    const { events } = turn.asked;
+    if (conversation !== this.kept) return; // another conversation has begun
+    if (!events.length) this.kept.push(turn.asked);
+    events.push(event);
+    turn.show(event);
+    if (event.type === "retrieved") this.say(`Reading ${count(event.passages.length, "passage")}.`);
+    if (event.type === "chunk") this.heard.textContent = flat(event.content.replace(/\[\d+\]/g, ""));
+    if (ENDS.has(event.type)) this.finish(event, turn);
+    this.save();
   }
 
-  /** What had come is kept, with its citations. */
-  stopped(turn, { query, selection, events }) {
-    turn.stop();
-    if (!turn.element.isConnected) return; // another conversation has begun
-    this.keep(this.session, [...this.kept, { query, selection, events: [...events, { type: "stopped" }] }]);
+  finish(event, turn) {
+    clearTimeout(this.silence);
+    this.silence = setTimeout(() => (this.heard.textContent = ""), HEARD);
+    this.remember();
+    if (event.type !== "done") {
+      if (event.type === "stopped") this.say("Stopped.");
+      turn.ending.scrollIntoView({ block: "nearest", behavior: scrolling() });
+      return;
+    }
+    this.session = event.session_id;
+    this.last = lastOf(turn);
+    this.say(event.status === "refused" ? "Refused." : `Answered. Confidence ${event.confidence_level}, ${count(turn.sources.length, "source")}.`);
   }
 
-  keep(session, turns) {
-    this.session = session;
-    this.kept = turns.slice(-KEPT).map(slim);
-    memory.set(this.name, session);
-    memory.set(`${this.name}.turns`, turns.length ? JSON.stringify(this.kept) : null);
-    if (this.remembers && session && turns.length) this.remember();
+  /** Keeps the conversation in this tab. */
+  save() {
+    const some = this.kept.length > 0;
+    memory.set(this.name, some ? this.session : null);
+    memory.set(`${this.name}.turns`, some ? JSON.stringify(this.kept.slice(-KEPT).map(slim)) : null);
     this.showState();
   }
 
-  /** Past conversations of this browser, the latest first. */
-  get past() {
-    return JSON.parse(longMemory.get(PAST) ?? "[]");
-  }
-
-  remember(past = this.past) {
-    const others = past.filter(({ id }) => id !== this.session);
-    const now = this.kept.length ? [{ id: this.session, title: this.kept[0].query, at: Date.now(), turns: this.kept }] : [];
-    const all = [...now, ...others].slice(0, MOST_PAST);
-    if (!longMemory.set(PAST, JSON.stringify(all)) && others.length) this.remember(others.slice(0, -1)); // full: the oldest goes
+  remember() {
+    this.past?.remember(this.session, this.kept.slice(-KEPT).map(slim));
   }
 
   begin() {
+    if (this.running) this.remember(); // with what has come
     this.running?.abort();
+    this.running = null;
     this.showPast(false);
-    this.keep(null, []);
+    this.kept = [];
+    this.session = null;
+    this.save();
     this.last = null;
     this.select(null);
     this.turns.replaceChildren(this.hint);
     this.hint.hidden = false;
+    this.heard.textContent = "";
     this.say("A new conversation.");
     this.focus();
     this.offer();
   }
 
-  async erase() {
-    if (!this.session || !confirm("Delete this conversation, for good?")) return;
+  /** Deletes a conversation, here and on the server. */
+  async erase(id) {
+    if (!id || !confirm("Delete this conversation for good?")) return;
     try {
-      await this.api.deleteSession(this.session);
+      await this.api.deleteSession(id);
     } catch (failure) {
       if (failure.status !== 404) {
         this.say(`Not deleted. ${failure.message}`, true);
         return;
       }
     }
-    if (this.remembers) longMemory.set(PAST, JSON.stringify(this.past.filter(({ id }) => id !== this.session)));
-    this.begin();
+    const more = this.past?.forget(id);
+    if (id === this.session) {
+      this.kept = []; // so that it is not remembered again
+      this.begin();
+    } else this.showPast(more);
+    this.showState();
     this.say("The conversation is deleted.", true);
   }
 
-  /** Shows again, with its sources, what was said before. */
+  /** Shows again, with its sources, what was said before. What is stored may be of another release, or damaged. */
   recall(turns) {
-    this.kept = turns;
-    for (const { query, selection, events, rated } of turns) {
-      const turn = this.turn(query, selection, rated);
-      events.forEach((event) => turn.show(event));
+    for (const asked of Array.isArray(turns) ? turns : []) {
+      let turn;
+      try {
+        turn = this.turn(asked);
+        asked.events.forEach((event) => turn.show(event));
+        if (!asked.events.some(({ type }) => ENDS.has(type))) turn.fail({ message: "The page was left before the end of the answer.", code: "left" });
+      } catch {
+        continue; // it cannot be shown, and is forgotten
+      }
+      this.kept.push(asked);
       this.turns.append(turn.element);
-      this.last = lastOf(turn, { selection, events });
+      this.last = lastOf(turn);
     }
+    this.hint.hidden = this.kept.length > 0;
+    if (!this.kept.length) this.session = null;
+    else if (!UUID.test(this.session)) this.session = newSession();
     this.showLast();
     this.showState();
   }
 
   /** The list of past conversations instead of the one that is open. */
-  showPast(open = this.list.hidden) {
-    this.list.hidden = !open;
+  showPast(open = this.past.place.hidden) {
+    if (!this.past) return;
+    this.past.place.hidden = !open;
     this.turns.hidden = open;
     this.history.setAttribute("aria-expanded", String(open));
-    if (!open) return;
-    const items = this.past.map(({ id, title, at, turns }) =>
-      element("li", {}, element("button", { type: "button", "aria-current": id === this.session ? "true" : null, onclick: () => this.reopen(id, turns) }, element("strong", { dir: "auto" }, title), element("span", {}, `${new Date(at).toLocaleDateString()} · ${count(turns.length, "question")}`))),
-    );
-    this.list.replaceChildren(element("h3", { tabindex: "-1" }, "Past conversations"), element("p", { class: "remark" }, "Kept in this browser."), element("ul", {}, ...items));
-    this.list.querySelector("h3").focus();
+    if (open) this.past.show(this.session);
   }
 
   reopen(id, turns) {
     this.begin();
-    this.keep(id, turns);
+    this.session = id;
     this.recall(turns);
+    this.save();
     this.offer();
   }
 
@@ -240,18 +269,19 @@ export class AskBox {
     this.sender.title = busy ? "Stop" : "Ask";
     this.eraser.hidden = this.session === null;
     this.fresh.hidden = this.session === null && !this.turns.querySelector(".turn");
-    this.history.hidden = !this.remembers || !this.past.length;
+    if (!busy) this.history.hidden = !this.past?.all.length;
   }
 
   /** Suggests what the server does: questions to begin with or, after an answer, those near it that were not asked yet. */
   async offer() {
     const { last } = this;
-    if (!this.offers || (last ? this.next?.isConnected : this.suggested.childElementCount)) return;
+    if (!this.offers || (last ? this.next?.isConnected || !last.pages.length : this.suggested.childElementCount)) return;
     const asked = new Set(this.kept.map(({ query }) => bareQuestion(query)));
     const most = last ? MOST_NEXT : MOST_SUGGESTED;
-    const found = await this.api.suggestions({ limit: most + asked.size, ...this.offers, page: last?.pages ?? [] });
+    const found = await this.api.suggestions({ limit: Math.min(most + asked.size, MOST_ASKED_FOR), ...this.offers, page: last?.pages ?? [] });
     if (last !== this.last || this.running) return; // the reader has gone on meanwhile
-    const fresh = found.filter((query) => !asked.has(bareQuestion(query))).slice(0, most);
+    const near = found.filter(({ page }) => !last || isNear(page, last.pages));
+    const fresh = near.map(({ question }) => question).filter((query) => !asked.has(bareQuestion(query))).slice(0, most);
     if (!last) this.suggest(fresh);
     else if (fresh.length) {
       this.next?.remove();
@@ -281,15 +311,15 @@ export class AskBox {
       this.suggested,
     );
     this.turns = element("div", { class: "turns", tabindex: "-1" }, this.hint);
-    this.list = element("div", { class: "past", hidden: true });
     this.status = element("p", { class: "status unseen", role: "status" });
+    this.heard = element("p", { class: "heard unseen", "aria-live": "polite" }); // the sentence that came last
     this.selected = element("div", { class: "selected", hidden: true });
     this.field = element("textarea", { class: "field", rows: "1", dir: "auto", maxlength: LONGEST_QUESTION, placeholder: this.title, "aria-label": "Your question" });
     this.sender = element("button", { type: "submit", class: "main-button send" });
     this.history = tool("history", "Past", "Past conversations", () => this.showPast());
     this.history.setAttribute("aria-expanded", "false");
     this.fresh = tool("plus", "New", "New conversation", () => this.begin());
-    this.eraser = tool("trash", "Delete", "Delete conversation", () => this.erase());
+    this.eraser = tool("trash", "Delete", "Delete conversation", () => this.erase(this.session));
     const form = element("form", { class: "asking" }, this.selected, element("div", { class: "composer" }, this.field, this.sender));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -304,10 +334,7 @@ export class AskBox {
     const close = closing && iconButton("close", "Close the ask panel", closing, "close");
     place.append(
       element("div", { class: "ask-head" }, element("h2", {}, this.title), element("div", { class: "ask-tools" }, this.history, this.fresh, this.eraser, close)),
-      this.turns,
-      this.list,
-      this.status,
-      form,
+      ...[this.turns, this.past?.place, this.status, this.heard, form].filter(Boolean),
     );
     this.showState();
   }
@@ -336,13 +363,29 @@ function tool(sign, word, label, onclick) {
   return element("button", { type: "button", class: "tool", "aria-label": label, title: label, onclick }, icon(sign), word);
 }
 
-/** An answer of the book, and the pages that it is about or, where it was refused, that come nearest. */
-function lastOf(turn, { selection, events }) {
+/** An answer of the book, and the pages that it is about or, where it was refused, that come near; null: none was given. */
+function lastOf(turn) {
+  const { selection, events } = turn.asked;
   const done = events.find(({ type }) => type === "done");
   if (!done || selection !== null) return null;
-  const sources = events.find(({ type }) => type === "sources")?.sources ?? [];
-  const urls = [...sources, ...(done.nearest ?? [])].map(({ source_url: url }) => url.split("#")[0]);
+  const urls = [...turn.sources, ...(done.nearest ?? [])].map(({ source_url: url }) => url.split("#")[0]);
   return { turn, pages: [...new Set(urls)].slice(0, MOST_PAGES) };
+}
+
+/** A UUID of version 4. `crypto.randomUUID` needs a secure connection, which a server in a local network may not have. */
+function newSession() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  bytes[6] = (bytes[6] & 0x0f) | 0x40;
+  bytes[8] = (bytes[8] & 0x3f) | 0x80;
+  const digits = [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  return digits.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
+}
+
+/** Whether a page is one of these, or in a folder with one of them, other than that of the whole book. */
+function isNear(page, pages) {
+  const folder = /^(?:\w+:\/\/)?[^/]+\/.+\/(?=[^/]+\/?$)/;
+  const own = folder.exec(page)?.[0];
+  return pages.some((other) => other === page || (own && own === folder.exec(other)?.[0]));
 }
 
 function bareQuestion(query) {

@@ -9,6 +9,12 @@ export function editionIn(root) {
   return /\/editions\/([^/]+)\/$/.exec(root)?.[1] ?? "";
 }
 
+/** Where a book is read: its latest version. */
+export function shelfOf(root, book) {
+  const top = editionIn(root) ? root.slice(0, root.lastIndexOf("/editions/") + 1) : root;
+  return `${top}editions/${book ? encodeURIComponent(book) : "@latest"}/`;
+}
+
 /** Fills the place with the choice, where there are several editions. `root` is the address that the page belongs to. */
 export function showBooks(place, root, { books }) {
   const opened = editionIn(root);

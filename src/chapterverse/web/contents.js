@@ -1,13 +1,19 @@
-/** Where the reader is: the table of contents to the left, and the outline of the open page with its current section. */
+/**
+ * Where the reader is: the table of contents to the left, the outline of the open page with its current section, and the title page,
+ * where the server could not send it (`api/reader.py` makes the same).
+ */
 import { bookId, editionLabel, editionOf, element, sectionHash } from "./dom.js";
 
 const MANY = 60; // pages from which on only the open page's module is unfolded, as on the server
 const DEEPEST = 3; // level of headings in the outline
+const LISTED = 8; // pages of a chapter that the title page names, as on the server
+const NAMED = 3; // books that the name of a server with several lists
+const ABOUT = 240; // characters of the description
 
 export class Contents {
   /**
    * @param {{place: Element, outline: Element, hrefOf: (id: string) => string}} parts
-   * The list comes with the page, and says which pages there are; without it `fill` makes one.
+   * The list comes with the page, and says which pages there are; without it, or where it is long, `fill` makes one.
    */
   constructor({ place, outline, hrefOf }) {
     Object.assign(this, { place, outline, hrefOf });
@@ -28,18 +34,19 @@ export class Contents {
     const links = [...this.place.querySelectorAll("a[data-url]")];
     this.links = new Map(links.map((link) => [/[0-9a-f-]{36}$/.exec(link.href)?.[0], link]));
     const editionAround = (link) => link.closest("[data-edition]")?.dataset.edition ?? "";
-    this.pages = [...this.links].map(([page_id, link]) => ({ page_id, title: link.textContent, url: link.dataset.url, edition: editionAround(link) }));
+    const chapterOf = (link) => link.closest("details")?.querySelector("summary").textContent ?? "";
+    this.pages = [...this.links].map(([page_id, link]) => ({ page_id, title: link.textContent, url: link.dataset.url, edition: editionAround(link), chapter: chapterOf(link) }));
     this.areSeveral = new Set(this.pages.map((page) => page.edition)).size > 1; // editions
   }
 
-  /** Makes the list of pages as the server gives it. */
-  fill(pages) {
+  /** Makes the list of pages as the server gives it. `titles`: of books, by their names. */
+  fill(pages, titles = new Map()) {
     const link = (page) => element("a", { href: this.hrefOf(page.page_id), dir: "auto", "data-url": page.url }, page.title);
     const fold = (list) =>
       element("details", { open: pages.length <= MANY }, element("summary", {}, list[0].category || "Pages"), element("ul", {}, ...list.map((page) => element("li", {}, link(page)))));
     const folds = (list) => grouped(list, (page) => page.module).map(([, module]) => fold(module));
     const editions = grouped(pages, editionOf);
-    const named = ([edition, list]) => element("section", { "data-edition": edition }, element("h2", {}, editionLabel(list[0]) || "Book"), ...folds(list));
+    const named = ([edition, list]) => element("section", { "data-edition": edition }, element("h2", {}, labelOf(list[0], titles) || "Book"), ...folds(list));
     this.place.replaceChildren(...(editions.length > 1 ? editions.map(named) : folds(pages)));
     this.collect();
   }
@@ -97,4 +104,57 @@ function grouped(pages, by) {
     else groups.set(by(page), [page]);
   }
   return [...groups];
+}
+
+/** An edition in words, with the title of its book. */
+function labelOf({ book, version }, titles) {
+  return editionLabel({ book: titles.get(book) || book, version });
+}
+
+/** The title of what is shown: that of the one book, else the names of all. `given`: what the server's settings say. */
+export function titleOf({ given, own, books, pages }) {
+  const named = (own ? books[0]?.title || given : given || (books.length === 1 && books[0].title)) || "";
+  if (named) return named;
+  const titles = books.map((book) => book.title || folderName(pages[0]?.url ?? ""));
+  const shown = titles.length <= NAMED ? titles : [...titles.slice(0, NAMED - 1), `${titles.length - NAMED + 1} more`];
+  return [shown.slice(0, -1).join(", "), shown.at(-1)].filter(Boolean).join(" and ");
+}
+
+/** A book without a title is called by where it lies. */
+function folderName(url) {
+  if (URL.canParse(url)) return new URL(url).host;
+  const folder = url.split("/")[0].replace(/[-_]+/g, " ").trim();
+  return folder.charAt(0).toUpperCase() + folder.slice(1);
+}
+
+/** What a page is about, in its own first words. */
+export function aboutOf({ text, blocks }) {
+  const characters = [...text];
+  const block = blocks.find(({ kind }) => kind === "paragraph");
+  const words = block ? characters.slice(block.start, block.end).join("").replaceAll("`", "").split(/\s+/).filter(Boolean).join(" ") : "";
+  if ([...words].length <= ABOUT) return words;
+  const whole = new RegExp(`^.{80,${ABOUT}}[.!?](?= )`, "u").exec(words);
+  return whole ? whole[0] : `${[...words].slice(0, ABOUT).join("").replace(/ [^ ]*$/, "")} …`;
+}
+
+/**
+ * The title page: of a book its chapters, of several books those. The header leads to other versions.
+ * @param {{title: string, about: string, logo: Element|null, contents: Contents, shelf: (book: string) => string}} parts
+ *   `shelf`: where a book is read
+ */
+export function coverOf({ title, about, logo, contents, shelf }) {
+  const { place, pages, areSeveral } = contents;
+  const head = element("div", { class: "cover" }, logo && element("img", { class: "cover-logo", src: logo.src, alt: "" }), element("h1", { tabindex: "-1", dir: "auto" }, title));
+  const card = (name, around) => {
+    const links = [...around.querySelectorAll("a[data-url]")];
+    const items = links.slice(0, LISTED).map((link) => element("li", {}, element("a", { href: link.href, dir: "auto" }, link.textContent)));
+    const more = links.length - items.length;
+    return element("section", { class: "chapter" }, element("h2", {}, name), element("ul", {}, ...items, more > 0 && element("li", { class: "more" }, `and ${more} more`)));
+  };
+  const book = (section) => card(element("a", { href: shelf(section.dataset.edition.split("@")[0]), dir: "auto" }, section.querySelector("h2").textContent), section);
+  if (areSeveral) return [head, element("div", { class: "chapters" }, ...[...place.querySelectorAll("[data-edition]")].map(book))];
+  const start = element("a", { class: "main-button", href: contents.hrefOf(pages[0].page_id) }, "Start reading");
+  head.append(...[about && element("p", { class: "lede", dir: "auto" }, about), element("p", { class: "buttons" }, start)].filter(Boolean));
+  const chapters = [...place.querySelectorAll("details")].map((chapter) => card(chapter.querySelector("summary").textContent, chapter));
+  return [head, element("div", { class: "chapters" }, ...chapters)];
 }

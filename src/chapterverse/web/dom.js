@@ -36,6 +36,9 @@ export function attach(node, attributes) {
   }
 }
 
+/** An element of the reader page by its name. */
+export const at = (name) => document.getElementById(`cv-${name}`);
+
 /** A sign that says nothing by itself: the element around it has a name. */
 export function icon(name) {
   const drawing = document.createElementNS(SVG, "svg");

@@ -1,5 +1,6 @@
 /** A quotation as part of an address, so that the browser finds and highlights it in the published page (text fragments). */
-import { LABEL, plain } from "./render.js";
+import { plain } from "./excerpts.js";
+import { LABEL } from "./render.js";
 
 const WHOLE = 100; // characters up to which a quotation is named from its first to its last
 const WORDS = 6; // of a longer one, at either end

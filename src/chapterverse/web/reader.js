@@ -1,21 +1,21 @@
 /**
  * The reader page: which page is open (the address says it, so links can be shared and Back works), the evidence highlighted in
  * it, drawers on narrow screens, keys. `read/PAGE?quote=START-END` opens a page at a quotation (`&answering=START-END,…` marks what
- * answers in it), `read/PAGE#book-ANCHOR` at a heading, `?ask=QUESTION` asks. The page comes as HTML from the server; here it is
+ * answers in it, `&find=WORDS` what was searched for), `read/PAGE#book-ANCHOR` at a heading, `?ask=QUESTION` asks. The page comes as HTML from the server; here it is
  * made again from its stored text, so that every character of it has a place.
  */
 import { Api, longMemory } from "./api.js";
 import { AskBox, SESSION } from "./ask.js";
-import { editionIn, showBooks } from "./books.js";
-import { Contents } from "./contents.js";
-import { bookId, copyFrom, editionLabel, editionOf, element, icon, leading, sectionHash } from "./dom.js";
+import { editionIn, shelfOf, showBooks } from "./books.js";
+import { aboutOf, Contents, coverOf, titleOf } from "./contents.js";
+import { at, bookId, copyFrom, editionLabel, editionOf, element, icon, leading, sectionHash } from "./dom.js";
 import { fetchHighlighter, languageOf } from "./highlight.js";
+import { askForKey, explanationOf } from "./notices.js";
 import { mark, placeOf, quoteOf, unitsOf } from "./offsets.js";
 import { render } from "./render.js";
-import { Search } from "./search.js";
+import { Search, wordsIn } from "./search.js";
 import { SelectionButton } from "./selection.js";
 
-const at = (id) => document.getElementById(`cv-${id}`);
 const place = at("page");
 const SWITCH = document.getElementById("book-switch");
 const ROOT = new URL(document.documentElement.dataset.root, location.href).href; // of the server; the address changes, this does not
@@ -30,12 +30,14 @@ class Reader {
     this.page = null;
     this.runs = [];
     for (const link of document.querySelectorAll("a[href]")) link.href = link.href; // whole, because the address will change
-    this.cover = address() ? null : [...place.childNodes];
-    this.bookTitle = document.querySelector(".brand").textContent;
+    this.cover = place.querySelector(".cover") ? [...place.childNodes] : null;
+    this.brand = document.querySelector(".brand");
+    this.bookTitle = this.brand.textContent;
     this.api = new Api(ROOT, askForKey);
     const { books } = SWITCH.dataset;
     if (books) showBooks(SWITCH, ROOT, JSON.parse(books));
     this.contents = new Contents({ place: at("contents"), outline: at("outline"), hrefOf: hrefOfPage });
+    this.showWhetherThereIsABook();
     this.ask = new AskBox({
       place: at("ask"),
       api: this.api,
@@ -48,7 +50,7 @@ class Reader {
     });
     this.search = new Search({
       dialog: at("search"), form: at("search-form"), box: at("search-box"), sheet: at("results"), status: at("search-status"), close: at("search-close"),
-      api: this.api, pages: () => this.contents.pages, hrefOf: hrefOfPage,
+      api: this.api, pages: () => this.contents.pages, hrefOf: hrefOfPage, ask: (query) => this.askFor(query),
     });
     this.selection = new SelectionButton({
       place,
@@ -57,7 +59,9 @@ class Reader {
         return found && this.page.text.slice(...found);
       },
       chosen: (text) => this.askAbout(text),
+      free: () => ({ top: at("search-button").closest(".bar").offsetHeight, bottom: document.querySelector(".ask-bar").offsetHeight }),
     });
+    if (/^(?:Mac|iP)/.test(navigator.platform)) document.querySelector(".search-button kbd").textContent = "⌘ K";
     this.listen();
   }
 
@@ -76,17 +80,14 @@ class Reader {
   }
 
   async start() {
-    if (!this.contents.pages.length) {
-      try {
-        this.contents.fill((await this.api.pages()).pages);
-        if (!SWITCH.dataset.books) showBooks(SWITCH, ROOT, await this.api.books());
-      } catch (failure) {
-        this.explain(failure);
-        return;
-      }
+    try {
+      await this.fetchContents();
+    } catch (failure) {
+      if (!place.querySelector(".no-book")) this.explain(failure); // the server says how to get one
+      return;
     }
     if (!this.contents.pages.length) {
-      this.explain({ code: "no_book", message: "Nothing has been ingested into this server." });
+      this.explain({ code: "no_book" });
       return;
     }
     const old = /^#\/([0-9a-f-]{36})(?:\?(.*))?$/i.exec(location.hash); // how addresses were before
@@ -100,19 +101,47 @@ class Reader {
     const named = location.search || location.hash;
     // After a reload the reader is where he was; without one, where he has scrolled to meanwhile.
     const scroll = history.state?.scroll ?? (named ? null : scrollY);
-    if (address() || !place.querySelector(".cover")) await this.open({ moveFocus: Boolean(old || named), scroll });
-    if (asked) {
-      this.toggle("ask", true);
-      this.ask.begin();
-      this.ask.ask(asked);
-    }
+    if (address() || !this.cover) await this.open({ moveFocus: Boolean(old || named), scroll });
+    if (asked) this.askFor(asked);
+  }
+
+  /** Asks in a conversation of its own. */
+  askFor(query) {
+    this.toggle("ask", true);
+    this.ask.begin();
+    this.ask.ask(query);
+  }
+
+  /** The list of pages, where the page came without it or with a part of it. */
+  async fetchContents() {
+    const { list } = at("contents").dataset;
+    if (list) this.contents.fill((await this.api.json("GET", list)).pages, this.titles(SWITCH.dataset.books ? JSON.parse(SWITCH.dataset.books).books : []));
+    if (this.contents.pages.length) return;
+    const [{ pages }, shelf] = await Promise.all([this.api.pages(), this.api.books()]);
+    this.contents.fill(pages, this.titles(shelf.books));
+    this.showWhetherThereIsABook();
+    if (!pages.length) return;
+    const names = new Set(pages.map(({ book }) => book));
+    const own = Boolean(editionIn(ROOT));
+    this.bookTitle = titleOf({ given: this.brand.dataset.given, own, books: shelf.books.filter(({ name }) => names.has(name)), pages });
+    this.brand.querySelector("span").textContent = this.bookTitle;
+    if (!SWITCH.dataset.books) showBooks(SWITCH, ROOT, shelf);
+  }
+
+  titles(books) {
+    return new Map(books.map(({ name, title }) => [name, title]));
+  }
+
+  /** Without a book there is nothing to ask or to search. */
+  showWhetherThereIsABook() {
+    document.documentElement.dataset.book = this.contents.pages.length ? "open" : "none";
   }
 
   /** Shows what the address names. `scroll`: where the reader was on it before. */
   async open({ moveFocus = true, scroll = null } = {}) {
-    const wanted = address() ?? (this.cover?.some((node) => node.className === "cover") ? null : { id: this.contents.pages[0]?.page_id });
+    const wanted = address();
     if (!wanted) {
-      this.showCover();
+      await this.showCover(scroll);
       return;
     }
     if (this.page?.page_id === wanted.id && !wanted.quote && !this.quoted && scroll === null) {
@@ -120,15 +149,19 @@ class Reader {
       return;
     }
     try {
-      const known = this.texts.get(wanted.id) ?? (await this.api.page(wanted.id));
-      this.texts.set(wanted.id, known);
+      const known = await this.text(wanted.id);
       if (known.blocks.some((block) => block.kind === "code" && languageOf(block.info))) await fetchHighlighter(PRISM);
     } catch (failure) {
       this.explain(failure);
       return;
     }
-    if ((address()?.id ?? wanted.id) !== wanted.id) return; // the reader has gone on meanwhile
+    if (address()?.id !== wanted.id) return; // the reader has gone on meanwhile
     this.show(this.texts.get(wanted.id), wanted, moveFocus, scroll);
+  }
+
+  async text(id) {
+    if (!this.texts.has(id)) this.texts.set(id, await this.api.page(id));
+    return this.texts.get(id);
   }
 
   show(page, wanted, moveFocus, scroll) {
@@ -147,11 +180,18 @@ class Reader {
     this.selection.close();
     const units = unitsOf(page.text);
     this.quoted = Boolean(wanted.quote);
-    const marks = wanted.quote ? mark(runs, units(wanted.quote[0]), units(wanted.quote[1])) : [];
+    const marks = wanted.quote ? this.mark(runs, wanted.quote.map(units), wanted.find) : [];
     for (const [start, end] of wanted.answering ?? []) mark(runs, units(start), units(end), "answering");
     if (scroll !== null) scrollTo({ top: scroll, behavior: "instant" });
     else this.goTo(wanted, marks, moveFocus);
     this.contents.follow();
+  }
+
+  /** Marks what was searched for in a stretch of the page, or the whole stretch, where it fits by its meaning alone. */
+  mark(runs, [start, end], find) {
+    const words = wordsIn(this.page.text.slice(start, end), find);
+    const found = words.flatMap(([from, to]) => mark(runs, start + from, start + to, "evidence found"));
+    return found.length ? found : mark(runs, start, end);
   }
 
   /** Scrolls to the quotation or the section that the address names. */
@@ -162,7 +202,13 @@ class Reader {
     if (moveFocus) (target ?? place.querySelector("h1") ?? place).focus({ preventScroll: true });
   }
 
-  showCover() {
+  /** The title page, as it came or, where another page came first, made here. */
+  async showCover(scroll) {
+    if (!this.cover) {
+      const first = this.contents.areSeveral ? null : await this.text(this.contents.pages[0].page_id).catch(() => null); // it has a title, too, where the text is not to be had
+      if (address()) return; // the reader has gone on meanwhile
+      this.cover = coverOf({ title: this.bookTitle, about: first ? aboutOf(first) : "", logo: this.brand.querySelector("img"), contents: this.contents, shelf: (book) => shelfOf(ROOT, book) });
+    }
     this.page = null;
     this.runs = [];
     place.replaceChildren(...this.cover);
@@ -170,7 +216,7 @@ class Reader {
     document.querySelector("link[rel=alternate]").href = `${ROOT}llms.txt`;
     this.contents.open(null);
     this.closeDrawers();
-    scrollTo({ top: 0, behavior: "instant" });
+    scrollTo({ top: scroll ?? 0, behavior: "instant" });
   }
 
   /** Beside each heading: its address, and a button for those who select without a mouse. */
@@ -228,19 +274,8 @@ class Reader {
   }
 
   explain(failure) {
-    const again = element("button", { type: "button", onclick: () => (this.contents.pages.length ? this.open() : location.reload()) }, "Try again");
-    const empty = failure.code === "no_book";
-    const missing = empty || failure.code === "retrieval_unavailable";
-    const how = [
-      element("p", {}, empty ? "Ingest a folder, a file or a website on the server, then open this page again:" : "If no book has been ingested yet, do it on the server, then open this page again:"),
-      element("pre", { tabindex: "0" }, element("code", {}, "chapterverse ingest docs/\nchapterverse ingest https://docs.example.com/guide/")),
-    ];
-    place.replaceChildren(
-      element("h1", {}, empty ? "No book to read yet" : missing ? "The book cannot be opened" : "The page cannot be shown"),
-      element("p", { role: "alert" }, failure.message),
-      ...(missing ? how : []),
-      element("p", { class: "buttons" }, again),
-    );
+    const again = () => (this.contents.pages.length ? this.open() : location.reload());
+    place.replaceChildren(...explanationOf(failure, again));
   }
 
   /** Opens or closes a drawer. On wide screens the contents are always there; the ask panel can be put away. */
@@ -288,7 +323,7 @@ class Reader {
     this.left?.focus({ preventScroll: true });
   }
 
-  /** Links to pages of the book are opened in place, so that an answer under way goes on. */
+  /** Links to pages of the book and to its title page are opened in place, so that an answer under way goes on. */
   clicked(event) {
     const link = event.target.closest?.("a[href]");
     if (document.body.dataset.drawer === "contents" && !event.target.closest?.(".contents, .for-contents")) this.closeDrawers();
@@ -296,7 +331,7 @@ class Reader {
     if (link.classList.contains("skip")) {
       event.preventDefault();
       place.focus();
-    } else if (PAGE.test(pathOf(link.href)) && link.target !== "_blank") {
+    } else if ((PAGE.test(pathOf(link.href)) || link.href === ROOT) && link.target !== "_blank" && this.contents.pages.length) {
       event.preventDefault();
       history.replaceState({ scroll: scrollY }, "");
       if (link.href !== location.href) history.pushState(null, "", link.href);
@@ -339,7 +374,7 @@ function address() {
   if (!found) return null;
   const named = new URLSearchParams(location.search);
   const spans = (name) => [...(named.get(name) ?? "").matchAll(/(\d+)-(\d+)/g)].map(([, start, end]) => [Number(start), Number(end)]);
-  return { id: found[1].toLowerCase(), quote: spans("quote")[0] ?? null, answering: spans("answering"), section: sectionOf(location.hash) };
+  return { id: found[1].toLowerCase(), quote: spans("quote")[0] ?? null, answering: spans("answering"), find: named.get("find") ?? "", section: sectionOf(location.hash) };
 }
 
 /** The id of the heading that the end of an address names; null: none. */
@@ -349,26 +384,6 @@ function sectionOf(hash) {
   } catch {
     return null; // a percent sign that encodes nothing
   }
-}
-
-/** Asks for the server's key; null when the reader has none. */
-function askForKey(again) {
-  const dialog = at("key");
-  at("key-message").textContent = again
-    ? "That key was not accepted. Try another one."
-    : "Its server asks for an API key. The key is kept until you close this tab.";
-  at("key-box").value = "";
-  dialog.showModal();
-  return new Promise((resolve) => {
-    let key = null;
-    at("key-form").onsubmit = (event) => {
-      event.preventDefault();
-      key = at("key-box").value.trim() || null;
-      dialog.close();
-    };
-    at("key-cancel").onclick = () => dialog.close();
-    dialog.onclose = () => resolve(key);
-  });
 }
 
 new Reader().start();

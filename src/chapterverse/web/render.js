@@ -5,13 +5,12 @@
  */
 import { bookId, copyFrom, element, icon } from "./dom.js";
 import { tokensOf } from "./highlight.js";
-import { lengthOf, unitsOf } from "./offsets.js";
+import { unitsOf } from "./offsets.js";
 
-const ITEM = /^( *)(?:[-*+•] |(\d+)\. )/;
+export const ITEM = /^( *)(?:[-*+•] |(\d+)\. )/;
 const RULE = /^\|(?: *:?-+:? *\|)+$/;
 export const LABEL = /^(?:Note|Info|Tip|Hint|Important|Warning|Caution|Danger|Attention|Error|See also|Example|Success|Question)\b[^:.]{0,40}: /;
 const CODE = /(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)/gs;
-const MATH = /\$\$[^$]+\$\$|(?<![\w$\\])\$(?=[^\s$])[^$\n]{0,300}?[\\^_={][^$\n]{0,300}?(?<=[^\s$])\$(?![\w$])/g; // in text without marks
 const TAGS = { emphasis: "em", strong: "strong", code: "code", sub: "sub", sup: "sup", footnote: "small" };
 const TONES = {
   note: "note", info: "note", abstract: "note", seealso: "note", example: "note", quote: "note",
@@ -28,67 +27,6 @@ const TONES = {
  */
 export function render(page, leading, root = "", fetchImage = null) {
   return new Rendering(page, leading, root, fetchImage).finish();
-}
-
-/** A stretch of stored text for reading in passing: table rows without their bars, code without its fences. */
-export function plain(text) {
-  return text
-    .replace(/^(?:`{3,}.*|\|[ :|-]+\|)$\n?/gm, "")
-    .replace(/^\| *(.*?) *\|$/gm, (_, row) => row.replace(/ +\| +/g, " · "));
-}
-
-/** An excerpt, which is a page's text without its blocks: what they are is seen in its lines. */
-export function renderExcerpt(text) {
-  return render({ text, sections: [], blocks: blocksOf(text), marks: formulasOf(text) }, () => null);
-}
-
-/** What looks like a formula in a text that nobody has parsed. */
-function formulasOf(text) {
-  return [...text.matchAll(MATH)].map((found) => {
-    const start = lengthOf(text.slice(0, found.index));
-    return { kind: "math", start, end: start + lengthOf(found[0]) };
-  });
-}
-
-/** The blocks of a text that nobody has parsed, counted in characters as those of a page are. */
-function blocksOf(text) {
-  const blocks = [];
-  let open = null; // the block being gathered
-  let fence = "";
-  let place = 0;
-  const close = () => {
-    if (open) blocks.push(open);
-    open = null;
-  };
-  for (const line of text.split("\n")) {
-    const start = place;
-    const end = start + lengthOf(line);
-    place = end + 1;
-    const mark = /^\s*(`{3,}|~{3,})(\S*)/.exec(line);
-    if (fence) {
-      open.end = end;
-      if (mark && mark[1].startsWith(fence)) {
-        fence = "";
-        close();
-      }
-    } else if (mark) {
-      close();
-      open = { kind: "code", start, end, info: mark[2], caption: "" };
-      fence = mark[1];
-    } else if (!line.trim()) {
-      if (open?.kind !== "list") close();
-    } else {
-      const heading = /^#{1,6} /.test(line);
-      const goesOn = open?.kind === "list" && line.startsWith(" ");
-      const kind = heading ? "heading" : line.startsWith("|") ? "table" : ITEM.test(line) || goesOn ? "list" : "paragraph";
-      if (heading || open?.kind !== kind) close();
-      open ??= { kind, start, end, info: "", caption: "" };
-      open.end = end;
-      if (heading) close();
-    }
-  }
-  close();
-  return blocks;
 }
 
 class Rendering {

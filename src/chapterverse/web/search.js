@@ -1,8 +1,9 @@
 /** The search dialog: titles as one types, passages a moment later, with the words marked that were searched for. */
 import { count, editionLabel, element } from "./dom.js";
-import { plain } from "./render.js";
+import { flat } from "./excerpts.js";
 
 const EXCERPT = 220; // characters
+const LINES = 3; // of code
 const PAUSE = 350; // milliseconds without a key, after which passages are searched
 const SHORTEST = 3; // characters that are worth a search
 const TITLES = 5;
@@ -11,10 +12,11 @@ export class Search {
   /**
    * @param {{dialog: HTMLDialogElement, form: Element, box: HTMLInputElement, sheet: Element, status: Element,
    *   close: Element,
-   *   api: import("./api.js").Api, pages: () => {page_id: string, title: string}[], hrefOf: (id: string) => string}} parts
+   *   api: import("./api.js").Api, pages: () => {page_id: string, title: string, chapter: string, edition: string}[],
+   *   hrefOf: (id: string) => string, ask: (query: string) => void}} parts
    */
-  constructor({ dialog, form, box, sheet, status, close, api, pages, hrefOf }) {
-    Object.assign(this, { dialog, box, sheet, status, api, pages, hrefOf });
+  constructor({ dialog, form, box, sheet, status, close, api, pages, hrefOf, ask }) {
+    Object.assign(this, { dialog, box, sheet, status, api, pages, hrefOf, ask });
     this.running = null;
     this.timer = 0;
     box.addEventListener("input", () => this.typed());
@@ -83,32 +85,41 @@ export class Search {
     const words = wordsOf(query);
     const found = this.pages().filter((page) => words.every((word) => matching([word]).test(page.title))).slice(0, TITLES);
     if (!found.length || !words.length) return null;
-    const items = found.map((page) => element("li", {}, element("a", { class: "hit", href: this.hrefOf(page.page_id) }, element("strong", { dir: "auto" }, ...marked(page.title, words)))));
+    const items = found.map((page) => element("li", {}, element("a", { class: "hit", href: this.hrefOf(page.page_id) }, element("strong", { dir: "auto" }, ...marked(page.title, words)), crumb([page.edition.replace("@", " "), page.chapter]))));
     return element("section", { class: "titles" }, element("h2", {}, "Pages"), element("ul", {}, ...items));
   }
 
+  /** What was found, by page: sections that are called alike stand under the page that they are of. */
   passages(query, results, hasTitles) {
-    if (!results.length) return [element("p", { class: "nothing" }, `Nothing found for “${query}”.`)];
+    if (!results.length) return [element("p", { class: "nothing" }, `Nothing found for “${query}”.`), this.asking(query)];
     const words = wordsOf(query);
-    const texts = results.map((hit) => textOf(hit.chunk_text));
     const has = words.length && matching(words);
-    const crumbs = results.map((hit) => [editionLabel(hit), hit.breadcrumb !== (hit.section_heading || hit.page_title) && hit.breadcrumb].filter(Boolean).join(" › "));
-    const isSaid = has && results.some((hit, index) => has.test(texts[index]) || has.test(hit.breadcrumb));
-    const items = results.map((hit, index) =>
-      element(
-        "li",
-        {},
-        element(
-          "a",
-          { class: "hit", href: `${this.hrefOf(hit.page_id)}?quote=${hit.char_start}-${hit.char_end}` },
-          element("strong", { dir: "auto" }, ...marked(hit.section_heading || hit.page_title, words)),
-          crumbs[index] && element("span", { class: "crumb", dir: "auto" }, crumbs[index]),
-          element("span", { class: "excerpt", dir: "auto" }, ...marked(excerpt(texts[index], words), words)),
-        ),
-      ),
-    );
+    const isSaid = has && results.some((hit) => has.test(hit.chunk_text) || has.test(hit.breadcrumb));
+    const pages = new Map();
+    for (const hit of results) pages.set(hit.page_id, [...(pages.get(hit.page_id) ?? []), hit]);
+    const chapters = new Map(this.pages().map((page) => [page.page_id, page.chapter]));
+    const groups = [...pages].map(([id, hits]) => {
+      const name = element("p", { class: "of-page" }, element("span", { dir: "auto" }, hits[0].page_title), crumb([editionLabel(hits[0]), chapters.get(id)]));
+      return element("li", {}, name, element("ul", {}, ...hits.map((hit) => this.hit(hit, query, words))));
+    });
     const told = isSaid || hasTitles ? null : element("p", { class: "nothing" }, `Nothing in the book has the words “${query}”. These passages come nearest in meaning:`);
-    return [told, element("section", {}, element("h2", {}, count(results.length, "passage")), element("ul", {}, ...items))].filter(Boolean);
+    const found = element("section", { class: "passages" }, element("h2", {}, count(results.length, "passage")), element("ul", {}, ...groups));
+    return [told, told && this.asking(query), found].filter(Boolean);
+  }
+
+  hit(hit, query, words) {
+    const above = hit.breadcrumb.startsWith(`${hit.page_title} › `) ? hit.breadcrumb.slice(hit.page_title.length + 3) : hit.section_heading;
+    const href = `${this.hrefOf(hit.page_id)}?quote=${hit.char_start}-${hit.char_end}&find=${encodeURIComponent(query)}`;
+    return element("li", {}, element("a", { class: "hit", href }, element("strong", { dir: "auto" }, ...marked(above || hit.page_title, words)), excerpt(hit.chunk_text, words)));
+  }
+
+  /** A way on, where the words are not in the book. */
+  asking(query) {
+    const ask = () => {
+      this.close();
+      this.ask(query);
+    };
+    return element("p", { class: "buttons" }, element("button", { type: "button", class: "ask-instead", onclick: ask }, `Ask the book about “${query}”`));
   }
 
   /** Up and down go through the results, and back to the box. Escape closes: a search box would only be emptied. */
@@ -119,7 +130,7 @@ export class Search {
     }
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (!step) return;
-    const stops = [this.box, ...this.sheet.querySelectorAll("a")];
+    const stops = [this.box, ...this.sheet.querySelectorAll("a, button")];
     const next = stops[stops.indexOf(document.activeElement) + step];
     event.preventDefault();
     next?.focus();
@@ -146,13 +157,33 @@ function marked(text, words) {
   return [...nodes, text.slice(done)];
 }
 
-function textOf(stored) {
-  return plain(stored).replace(/^#+ .*$/gm, "").replace(/`/g, "").replace(/\s+/g, " ").trim();
+/** Where words that were searched for stand in a text: `[start, end]` each. */
+export function wordsIn(text, query) {
+  const words = wordsOf(query);
+  return words.length ? [...text.matchAll(new RegExp(matching(words), "giu"))].map((found) => [found.index, found.index + found[0].length]) : [];
 }
 
-/** A stretch of the text around the first word that was searched for. */
-function excerpt(text, words) {
-  const first = words.length ? text.search(matching(words)) : 0;
+function crumb(names) {
+  const text = names.filter(Boolean).join(" › ");
+  return text && element("span", { class: "crumb", dir: "auto" }, text);
+}
+
+/** A stretch of a passage around the first word that was searched for: of its prose, or lines of its code where that has the word. */
+function excerpt(stored, words) {
+  const found = words.length ? matching(words) : /^/;
+  const code = [...stored.matchAll(/^(`{3,}).*\n([^]*?)\n?^\1$/gm)].map(([, , lines]) => lines);
+  const prose = flat(stored.replace(/^(`{3,}).*\n[^]*?^\1$/gm, "").replace(/^#+ .*$/gm, ""));
+  const block = !prose || (!found.test(prose) && code.some((lines) => found.test(lines))) ? code.find((lines) => found.test(lines)) ?? code[0] : null;
+  if (!block) return element("span", { class: "excerpt", dir: "auto" }, ...marked(around(prose, found), words));
+  const lines = block.split("\n").filter((line) => line.trim());
+  const first = Math.max(0, lines.findIndex((line) => found.test(line)) - 1);
+  const shown = lines.slice(first, first + LINES);
+  const indent = Math.min(...shown.map((line) => line.search(/\S/)));
+  return element("code", { class: "excerpt" }, ...marked(shown.map((line) => line.slice(indent)).join("\n"), words));
+}
+
+function around(text, word) {
+  const first = text.search(word);
   const start = first > EXCERPT / 2 ? text.indexOf(" ", first - EXCERPT / 3) + 1 : 0;
   const cut = text.slice(start, start + EXCERPT);
   const end = start + EXCERPT < text.length ? `${cut.replace(/\s\S*$/, "")} …` : cut;

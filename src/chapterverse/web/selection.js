@@ -1,13 +1,18 @@
 /** "Ask about this": a button beside the text that the reader selects. Tells what was selected as it is stored. */
 import { element } from "./dom.js";
 
+const GAP = 8; // pixels
+const COARSE = matchMedia("(pointer: coarse)");
+
 export class SelectionButton {
   /**
-   * @param {{place: Element, beside?: Element, textOf: (range: Range) => string|null, chosen: (text: string) => void}} parts
-   *   `place`: where text may be selected; `beside`: after what the button comes; `textOf`: the stored text of a range
+   * @param {{place: Element, beside?: Element, textOf: (range: Range) => string|null, chosen: (text: string) => void,
+   *   free?: () => {top: number, bottom: number}}} parts
+   *   `place`: where text may be selected; `beside`: after what the button comes; `textOf`: the stored text of a range; `free`: pixels
+   *   at the edges of the window that something else covers
    */
-  constructor({ place, beside = place, textOf, chosen }) {
-    Object.assign(this, { place, textOf, chosen });
+  constructor({ place, beside = place, textOf, chosen, free = () => ({ top: 0, bottom: 0 }) }) {
+    Object.assign(this, { place, textOf, chosen, free });
     this.button = element("button", { type: "button", class: "ask-about main-button", hidden: true, onclick: () => this.choose() }, "Ask about this");
     // Pressing the button must not take the selection away before the click is heard.
     this.button.addEventListener("pointerdown", (event) => event.preventDefault());
@@ -34,10 +39,22 @@ export class SelectionButton {
   move() {
     const range = this.button.hidden ? null : this.range();
     if (!range) return;
+    const { offsetWidth: width, offsetHeight: height } = this.button;
+    const { top, bottom } = this.free();
+    const [left, above] = this.spot(range, width, height);
+    this.button.style.left = `${clamp(left, GAP, innerWidth - width - GAP)}px`;
+    this.button.style.top = `${clamp(above, top + GAP, innerHeight - bottom - height - GAP)}px`;
+  }
+
+  /** Behind the last line, where there is room; else above the first, at its end, where the line before is likely short. Where one
+   * points with a finger, the system's own menu is above: there it comes below. */
+  spot(range, width, height) {
     const box = range.getBoundingClientRect();
-    const left = Math.min(Math.max(box.left + box.width / 2 - this.button.offsetWidth / 2, 8), innerWidth - this.button.offsetWidth - 8);
-    this.button.style.left = `${left}px`;
-    this.button.style.top = `${box.bottom + 8}px`;
+    const last = [...range.getClientRects()].filter((line) => line.width > 1).at(-1) ?? box;
+    const edge = Math.min(this.place.getBoundingClientRect().right, innerWidth);
+    if (last.right + width + 2 * GAP <= edge) return [last.right + GAP, last.top + (last.height - height) / 2];
+    const left = Math.min(box.right, edge) - width;
+    return [left, COARSE.matches ? box.bottom + GAP : box.top - height - GAP / 2];
   }
 
   range() {
@@ -53,4 +70,8 @@ export class SelectionButton {
     this.close();
     this.chosen(text);
   }
+}
+
+function clamp(value, least, most) {
+  return Math.max(least, Math.min(value, most));
 }

@@ -3,12 +3,15 @@
  * refusal or error. Shows events as they come; never asks anything itself.
  */
 import { attach, copyFrom, count, editionLabel, element, iconButton, leading, scrolling } from "./dom.js";
+import { flat, renderExcerpt } from "./excerpts.js";
 import { ratingOf } from "./feedback.js";
 import { mark, unitsOf } from "./offsets.js";
-import { plain, renderExcerpt } from "./render.js";
 
 // A marker stands apart from the words before it, unlike the index in `list[0]`.
 const PIECE = /(?<=^|[\s\]])\[(\d+)\]|(`+)(?!`)(.+?)(?<!`)\2(?!`)|\*\*(?=\S)(.+?)(?<=\S)\*\*/g;
+const STOPS = /^((?:\s*\[\d+\])+)([.,;:!?]+)/; // markers before the end of a sentence
+const FROM = /^From “.+”:$/; // where an excerpt is from, which its card says, too
+const GLUE = "\u202f"; // a narrow space at which no line breaks
 const MISSING = "The rest did not arrive.";
 const LEVELS = {
   high: "The passages found fit the question closely.",
@@ -19,7 +22,7 @@ const LEVELS = {
 
 export class Turn {
   /**
-   * @param {{query: string, selection: string|null}} asked
+   * @param {{query: string, selection: string|null, events?: object[]}} asked  with the events that came, where they are kept
    * @param {{hrefOf: (source: object) => string|null, retry: () => void, widen: () => void, rate?: (given: object) => Promise<object>,
    *   rated?: object|null, shareOf?: (query: string) => string}} actions
    *   `hrefOf`: where a source can be read; `retry`: ask again; `widen`: ask the whole book; `rate`: keep what the reader thinks of
@@ -29,7 +32,6 @@ export class Turn {
     this.asked = asked;
     this.actions = actions;
     this.answer = element("div", { class: "answer", dir: "auto" });
-    this.heard = element("p", { class: "heard unseen", "aria-live": "polite" }); // the sentence that came last
     this.reading = null;
     this.parts = []; // of the answer: excerpts of the book, and text between them
     this.sources = [];
@@ -42,7 +44,8 @@ export class Turn {
     if (asked.selection !== null) this.element.append(this.selected());
     this.step = element("span", {}, asked.selection === null ? "Searching the book" : "Reading the selection");
     this.waiting = element("div", { class: "waiting" }, element("p", {}, element("span", { class: "dots", "aria-hidden": "true" }, element("i"), element("i"), element("i")), this.step), element("div", { class: "lines", "aria-hidden": "true" }, element("i"), element("i"), element("i")));
-    this.element.append(this.answer, this.heard, this.waiting);
+    this.element.append(this.answer, this.waiting);
+    this.ending = null; // why there is no more of it
   }
 
   /** Shows one event of the stream. */
@@ -70,7 +73,6 @@ export class Turn {
       this.renderPart(part);
       this.answer.append(part.node);
     }
-    this.heard.textContent = plain(content).replace(/\[\d+\]/g, "");
   }
 
   /** Lays a part out as the page is. Blocks that stay as they are keep their nodes. */
@@ -81,6 +83,7 @@ export class Turn {
     for (const { node } of runs) {
       if (!node.parentElement.closest("code")) node.replaceWith(...spans(node.data, (number) => this.chip(number)));
     }
+    for (const node of nodes) dress(node);
     const old = [...part.node.childNodes];
     const same = nodes.findIndex((node, index) => !old[index]?.isEqualNode(node));
     const kept = same < 0 ? nodes.length : same;
@@ -92,25 +95,23 @@ export class Turn {
   fail({ message, code, retryAfter }) {
     this.settle();
     this.showSources(this.sources);
-    const again = element("button", { type: "button", onclick: () => this.actions.retry() }, "Try again");
     const title = code === "rate_limited" ? "Too many questions at once" : this.parts.length ? MISSING.slice(0, -1) : "No answer this time";
-    this.element.append(
-      element(
-        "div",
-        { class: "failure" },
-        element("p", { role: "alert" }, element("strong", {}, `${title}. `), message),
-        element("p", { class: "buttons" }, again),
-      ),
-    );
-    if (retryAfter) countDown(again, Math.ceil(retryAfter));
+    this.end("failure", element("p", { role: "alert" }, element("strong", {}, `${title}. `), message), retryAfter);
   }
 
   /** The reader stopped it. */
   stop() {
     this.settle();
-    this.note(this.parts.length ? `Stopped. What is shown was verified. ${MISSING}` : "Stopped before the first sentence.");
+    this.end("stopping", element("p", { class: "remark" }, this.parts.length ? `Stopped. What is shown was verified. ${MISSING}` : "Stopped before the first sentence."));
     this.showSources(this.sources);
     if (this.parts.length) this.element.append(element("div", { class: "foot" }, this.tools()));
+  }
+
+  end(kind, told, retryAfter = null) {
+    const again = element("button", { type: "button", onclick: () => this.actions.retry() }, "Try again");
+    this.ending = element("div", { class: kind }, told, element("p", { class: "buttons" }, again));
+    this.element.append(this.ending);
+    if (retryAfter) countDown(again, Math.ceil(retryAfter));
   }
 
   showPassages(passages) {
@@ -149,7 +150,7 @@ export class Turn {
       ? element("button", { type: "button", class: "plain", onclick: () => this.showEvidence(number) }, name)
       : element("a", leading(this.actions.hrefOf(source)), name);
     const crumb = selected ? "" : crumbOf(source);
-    const quote = element("q", { class: "quote", dir: "auto", hidden: true }, ...spans(plain(source.quote), (marker) => `[${marker}]`));
+    const quote = element("blockquote", { class: "quote", dir: "auto", hidden: true }, ...renderExcerpt(source.quote).nodes);
     const open = unfolding(quote, { class: "quoting", "aria-label": `Quote of source ${number}` }, "Quote");
     return element(
       "li",
@@ -164,8 +165,7 @@ export class Turn {
   /** The evidence inside the reader's own selection. */
   markSelection(sources) {
     const units = unitsOf(this.asked.selection);
-    this.shown.replaceChildren(this.asked.selection);
-    const runs = [{ node: this.shown.firstChild, start: 0, end: this.asked.selection.length }];
+    const runs = this.showSelection();
     this.marks = sources.map((source) => mark(runs, units(source.char_start), units(source.char_end))[0]);
     if (!this.marks[0]) return;
     this.shown.closest("details").open = true;
@@ -241,10 +241,12 @@ export class Turn {
       const cards = nearest.map((section) => element("li", { class: "card" }, element("div", { class: "place" }, element("a", leading(this.actions.hrefOf(section)), section.section_heading || section.page_title), element("span", { class: "crumb", dir: "auto" }, [editionLabel(section), section.page_title].filter(Boolean).join(" › ")))));
       this.answer.before(element("div", { class: "nearest" }, element("p", {}, "These sections come nearest:"), element("ul", {}, ...cards)));
     }
-    if (advice) this.note(advice.split("\n")[0]); // the sections are links above
-    if (!selected) return;
+    if (!selected) {
+      if (advice) this.note(advice.split("\n")[0]); // the sections are links above
+      return;
+    }
     const widen = element("button", { type: "button", class: "main-button", onclick: () => this.actions.widen() }, "Search the whole book");
-    this.element.append(element("p", { class: "buttons" }, widen));
+    this.element.append(element("p", { class: "buttons widen" }, widen));
   }
 
   note(text, kind = "remark") {
@@ -256,7 +258,6 @@ export class Turn {
 
   settle() {
     this.waiting.remove();
-    this.heard.textContent = "";
     if (this.reading) {
       this.reading.open = false;
       this.reading.querySelector("summary").textContent = `Read ${count(this.reading.querySelectorAll("li").length, "passage")}`;
@@ -270,15 +271,22 @@ export class Turn {
     const selected = this.asked.selection !== null;
     const node = element(selected ? "button" : "a", { class: "chip", type: selected && "button" }, String(number));
     if (!source) return node;
-    attach(node, { "aria-label": `Source ${number}: ${placeName(source)}`, title: plain(source.quote).slice(0, 300) });
+    attach(node, { "aria-label": `Source ${number}: ${placeName(source)}`, title: flat(source.quote).slice(0, 300) });
     if (selected) node.addEventListener("click", () => this.showEvidence(number));
     else attach(node, leading(this.actions.hrefOf(source)));
     return node;
   }
 
   selected() {
-    this.shown = element("blockquote", { class: "selection", tabindex: "0", dir: "auto" }, this.asked.selection);
+    this.shown = element("blockquote", { class: "selection", tabindex: "0", dir: "auto" });
+    this.showSelection();
     return element("details", { class: "selected" }, element("summary", {}, "About your selection"), this.shown);
+  }
+
+  showSelection() {
+    const { nodes, runs } = renderExcerpt(this.asked.selection);
+    this.shown.replaceChildren(...nodes);
+    return runs;
   }
 }
 
@@ -293,16 +301,29 @@ function unfolding(shown, attributes, name) {
   return button;
 }
 
-/** A text with its `code`, its **strong** words and its markers as nodes. */
+/** A text with its `code`, its **strong** words and its markers as nodes. The end of a sentence comes before its markers. */
 function spans(text, marker) {
   const nodes = [];
   let done = 0;
   for (const found of text.matchAll(PIECE)) {
     const [whole, number, , code, strong] = found;
-    nodes.push(text.slice(done, found.index), number ? marker(Number(number)) : code ? element("code", {}, code) : element("strong", {}, strong));
-    done = found.index + whole.length;
+    if (found.index < done) continue; // a marker that was moved
+    const stops = number && STOPS.exec(text.slice(found.index));
+    const chips = number ? [...(stops?.[1] ?? whole).matchAll(/\d+/g)].map(([each]) => marker(Number(each))) : [];
+    const before = text.slice(done, found.index);
+    done = found.index + (stops ?? found)[0].length;
+    if (code || strong) nodes.push(before, code ? element("code", {}, code) : element("strong", {}, strong));
+    else if (chips.every((chip) => chip instanceof Node)) nodes.push(before.trimEnd(), stops?.[2], GLUE, ...chips);
+    else nodes.push(text.slice(done - before.length - (stops ?? found)[0].length, done)); // no citation
   }
-  return [...nodes, text.slice(done)];
+  return [...nodes, text.slice(done)].filter(Boolean);
+}
+
+/** Blocks that are no text of the answer: where an excerpt is from, and citations alone, as below a table. */
+function dress(node) {
+  if (node.localName !== "p") return;
+  if (FROM.test(node.textContent)) node.className = "from";
+  else if (node.querySelector(".chip") && !node.textContent.replace(/[\d\s]/g, "")) node.className = "cited";
 }
 
 function placeName(place) {

@@ -50,6 +50,8 @@ class Widget {
       textOf: () => getSelection().toString().trim(),
       chosen: (text) => this.askAbout(text),
     });
+    this.behind = []; // what the panel covers on a phone
+    NARROW.addEventListener("change", () => this.cover());
     this.keepInPlace();
     this.keepInTune();
     if (!target && memory.get(`${this.name}.open`) && !NARROW.matches) this.show(true);
@@ -131,8 +133,20 @@ class Widget {
     this.launcher.hidden = open;
     this.launcher.setAttribute("aria-expanded", String(open));
     memory.set(`${this.name}.open`, open ? "yes" : null);
+    this.cover();
     if (open) this.ask.showLast();
     if (open) this.ask.offer(); // not before the panel is seen
+  }
+
+  /** Where the panel covers the page, nothing of the page can be reached or scrolled behind it. */
+  cover() {
+    const covers = !this.target && !this.panel.hidden && NARROW.matches;
+    for (const node of this.behind) node.inert = false;
+    this.behind = covers ? [...document.body.children].filter((node) => node !== this.host && !node.inert && !node.contains(this.host)) : [];
+    for (const node of this.behind) node.inert = true;
+    document.documentElement.style.setProperty("overflow", covers ? "hidden" : "");
+    if (covers) this.panel.setAttribute("aria-modal", "true");
+    else this.panel.removeAttribute("aria-modal");
   }
 
   askAbout(text) {
