@@ -73,28 +73,20 @@ def test_every_page_has_the_widget_once_with_its_options(generator: str, tmp_pat
         assert {name: value for name, value in attributes.items() if name != "async"} == WRITTEN
 
 
-# MkDocs reports every wrong option of a build, Sphinx the first one.
 @pytest.mark.parametrize(
     ("generator", "options", "told"),
     [
-        (
-            "mkdocs",
-            {"server": "ask.example.com", "theme": "blue", "colour": "red"},
-            ["option 'server'", "option 'theme'", "option 'colour'"],
-        ),
-        ("sphinx", {"server": ""}, ["chapterverse_server must be the address of a server"]),
-        ("sphinx", {"theme": "blue"}, ["chapterverse_theme must be one of auto, light, dark"]),
-        ("sphinx", {"suggestions": "Why?"}, ["chapterverse_suggestions"]),
+        ("mkdocs", {"server": "ask.example.com"}, "option 'server'"),
+        ("mkdocs", {"theme": "blue"}, "option 'theme'"),
+        ("mkdocs", {"colour": "red"}, "option 'colour'"),
+        ("sphinx", {"server": ""}, "chapterverse_server must be the address of a server"),
+        ("sphinx", {"theme": "blue"}, "chapterverse_theme must be one of auto, light, dark"),
+        ("sphinx", {"suggestions": "Why?"}, "chapterverse_suggestions"),
     ],
-    ids=["mkdocs", "sphinx server", "sphinx theme", "sphinx suggestions"],
 )
-def test_what_cannot_work_stops_the_build(
-    generator: str, options: dict[str, Any], told: list[str], tmp_path: Path
-) -> None:
-    with pytest.raises(AssertionError) as failed:
+def test_what_cannot_work_stops_the_build(generator: str, options: dict[str, Any], told: str, tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match=told):
         build_fresh(generator, tmp_path, options)
-    for words in told:
-        assert words in str(failed.value)
 
 
 def test_an_epub_is_left_as_it_is(tmp_path: Path) -> None:

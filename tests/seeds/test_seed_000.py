@@ -123,7 +123,10 @@ def test_score_threshold(world: World) -> None:
     assert min(scores) < middle
     for least in (0.7, middle):
         kept = world.post("/search", query=query, top_k=20, score_threshold=least)["results"]
-        assert [passage["relevance_score"] for passage in kept] == [score for score in scores if score >= least]
+        found = [passage["relevance_score"] for passage in kept]
+        reached = [score for score in scores if score >= least]
+        assert found[: len(reached)] == reached  # others that reach it take the places of those that do not
+        assert all(score >= least for score in found)
         told = events(world, query=query, top_k=20, score_threshold=least)
         assert len(told[0]["passages"]) == len(kept)
         assert all(passage["score"] >= least for passage in told[0]["passages"])
