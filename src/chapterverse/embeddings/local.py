@@ -1,4 +1,4 @@
-"""The embedded engine: all-MiniLM-L6-v2 trained further on questions (decision 46), ONNX on the CPU. Needs no network.
+"""The embedded engine: all-MiniLM-L6-v2 trained further on questions (decision 49), ONNX on the CPU. Needs no network.
 Weights are stored as int8 and run as float32.
 
 Texts run one at a time on one thread each, several threads in parallel: measured faster than padded batches, and

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from math import fsum, sqrt
 from typing import Any, Generic, NamedTuple, TypeVar
 
-DENSE_WEIGHT = 0.65  # share of the cosine (decision 46)
+DENSE_WEIGHT = 0.65  # share of the cosine (decision 49)
 _LEAST_DEPTH = 100  # candidates taken from each branch
 
 
