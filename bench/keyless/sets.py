@@ -100,14 +100,6 @@ def _lines(file: Path) -> Iterator[Any]:
         yield from map(json.loads, lines)
 
 
-def selected(shared_data: Path, questions: Path = QUESTIONS) -> list[SelectionCase]:
-    """Questions written about short texts of public sets, for the split `dev`."""
-    texts = dict(short_texts(shared_data))
-    rows = map(json.loads, (questions / "dev_selected.jsonl").read_text("utf-8").splitlines())
-    cases = ((row["question"], texts[row["id"]], row.get("place")) for row in rows)
-    return [SelectionCase(asked, text, (text[slice(*place)],) if place else ()) for asked, text, place in cases]
-
-
 def without_markup(text: str) -> str:
     """A text without tags, addresses and citation markers."""
     return _MARKUP.sub(" ", text)

@@ -63,7 +63,8 @@ def test_a_section_is_named_once_and_few_are() -> None:
     nearest = nearest_sections(found(SYSTEMS, again, WORLDS, *others))
     assert [section.section_heading for section in nearest] == ["Systems", "Worlds", "Part4"]
     assert len(nearest) == NEAREST
-    assert nearest_sections(found(chunk(9, "Far", "Far away.", NEAR - 0.01))) == []
+    far, farther = chunk(9, "Far", "Far away.", NEAR - 0.01), chunk(10, "Farther", "Farther away.", NEAR - 0.02)
+    assert [section.section_heading for section in nearest_sections(found(far, farther))] == ["Far"]
 
 
 def test_of_a_selection() -> None:

@@ -12,13 +12,13 @@ from markdown_it import MarkdownIt
 
 from chapterverse.api import pages
 from chapterverse.api.page_markdown import page_markdown
+from chapterverse.api.pages import RenderedPage
 from chapterverse.book import Edition, Manifest, Page, edition_key, page_id_for
 from chapterverse.ingestion.composing import compose
 from chapterverse.ingestion.document import Document
 from chapterverse.ingestion.images import image_name
 from chapterverse.ingestion.readers import read
 from chapterverse.ingestion.sources.llms_txt import listed
-from chapterverse.models import RenderedPage
 from chapterverse.settings import Settings
 from tests.api.test_errors import refused
 from tests.browser.shelf import Shelf

@@ -21,7 +21,8 @@ from mcp.types import CallToolResult, TextContent, TextResourceContents
 
 from chapterverse.answering.refusals import NOT_IN_BOOK
 from chapterverse.api.mcp import server as mcp_server
-from chapterverse.models import ChatResponse, PageText, SearchResult
+from chapterverse.api.pages import PageText
+from chapterverse.models import ChatResponse, SearchResult
 from chapterverse.settings import Settings
 from tests.scripted import Scripted, wait_until, without_engines
 from tests.served import Served, serve

@@ -1,8 +1,10 @@
 """Passages and their numbers."""
 
+from chapterverse.book import Page, Section
 from chapterverse.evidence.passages import Evidence
 from chapterverse.evidence.statement import UnitRef
 from chapterverse.models import PassageUnit
+from chapterverse.units import blocks_of_text
 from tests.chunks import chunk
 from tests.evidence.proving import evidence_of
 
@@ -74,3 +76,33 @@ def test_a_chunk_without_units_is_cut_here() -> None:
     evidence = Evidence()
     evidence.issue([chunk("One is. Two is.", start=7).model_copy(update={"units": []})])
     assert [(unit.start, unit.text) for unit in evidence.all_units()] == [(7, "One is."), (15, "Two is.")]
+
+
+PARTS = ["The tank is full.", "The pump runs.", "The hose leaks.", "The valve is shut."]
+
+
+def page_of(text: str, end: int) -> Page:
+    blocks = tuple(blocks_of_text(text))
+    sections = (Section("Parts", 2, "parts", 0, end, ()), Section("Rest", 2, "rest", end, len(text), ()))
+    return Page("page", "http://book/page", "Page", "", "", text, sections, blocks)
+
+
+def test_a_passage_is_widened_within_its_section() -> None:
+    text = "\n\n".join(PARTS)
+    evidence = Evidence()
+    (pump,) = evidence.issue([chunk(PARTS[1], start=text.index("The pump"))])
+    wider = evidence.widen(pump, page_of(text, text.index("The valve")), room=600)
+    assert [unit.text for unit in wider.units] == PARTS[:3]
+    assert [unit.start for unit in wider.units] == [text.index(part) for part in PARTS[:3]]
+    assert evidence.units_of([UnitRef(1, 3)])[0].text == PARTS[2]
+    assert [unit.text for unit in evidence.widen(pump, page_of(text, len(text)), room=3).units] == [PARTS[1]]
+
+
+def test_widened_passages_share_no_text() -> None:
+    text = "\n\n".join(PARTS)
+    evidence = Evidence()
+    issued = evidence.issue([chunk(PARTS[at], start=text.index(PARTS[at])) for at in (3, 0)])
+    for passage in issued:
+        evidence.widen(passage, page_of(text, len(text)), room=600)
+    assert sorted(unit.text for unit in evidence.all_units()) == sorted(PARTS)
+    assert [unit.text for unit in evidence.passages[0].units] == PARTS[1:]

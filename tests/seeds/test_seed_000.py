@@ -79,7 +79,7 @@ def test_a_selection_is_answered_from_alone(world: World) -> None:
         1.0,
     )
     assert SELECTION[source["char_start"] : source["char_end"]] == source["quote"]
-    assert (source["line_start"], source["line_end"]) == (2, 2)
+    assert (source["line_start"], source["line_end"]) == (1, 2)  # with the sentence that “It” refers to
     assert (told["mode"], told["metadata"]["chunks_retrieved"]) == ("selected_text", 0)
     (request,) = world.llm.requests
     assert "tools" not in request, "no way to the index"

@@ -91,7 +91,7 @@ def test_min_relevance_score(world: World, least: float, confidence: str) -> Non
 
 def test_low_confidence(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """State LOW_CONF: the answer is given, with the word `low` and a disclaimer."""
-    monkeypatch.setattr("chapterverse.answering.story.confidence_of", lambda *_: 0.3)
+    monkeypatch.setattr("chapterverse.answering.story.model_confidence", lambda *_: 0.3)
     told = world.post("/chat/run", text="What is ROS 2?")
     assert (told["confidence"], told["status"]) == ("low", "answered")
     assert told["disclaimer"] and told["citations"]

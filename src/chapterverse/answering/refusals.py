@@ -43,11 +43,11 @@ def is_refusal(sentence: str) -> bool:
 
 
 def nearest_sections(found: SearchResult, least: float = NEAR) -> list[RetrievedPassage]:
-    """The sections that come near to a question, each once, best first. One that is less relevant helps no reader."""
+    """The sections that come near to a question, each once, best first. Others help no reader; where none comes near,
+    the nearest one is given all the same."""
     near: dict[tuple[str, str], ChunkResult] = {}
-    for chunk in found.results:
-        if chunk.relevance_score >= least:
-            near.setdefault((chunk.page_id, chunk.section_heading), chunk)
+    for chunk in [one for one in found.results if one.relevance_score >= least] or found.results[:1]:
+        near.setdefault((chunk.page_id, chunk.section_heading), chunk)
     return [RetrievedPassage.of(chunk) for chunk in list(near.values())[:NEAREST]]
 
 

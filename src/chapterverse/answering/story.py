@@ -47,6 +47,7 @@ from chapterverse.models import (
     ChatRequest,
     ChatResponse,
     ChunkEvent,
+    ChunkResult,
     DoneEvent,
     ErrorEvent,
     Event,
@@ -70,6 +71,7 @@ log = logging.getLogger(__name__)
 
 FINISH_SECONDS: Final = 1.0  # of the answer's time, kept for proving its end and storing the turn
 STORE_TIMEOUT_RESERVE: Final = 0.2  # of them, kept for the last event if storing fails
+NEIGHBOURS: Final = 600  # characters on each side of a passage that a language model sees, too, within its section
 PLAINLY_OFF: Final = 0.55  # relevance of the best passage below which no model is asked; 0.6 parts the book from others
 
 
@@ -239,7 +241,7 @@ class _Answer:
         refusal = await self._refusal_before_writing()
         started = time.perf_counter()
         # The model is asked before the reader is told what was found: to tell it takes time, and so does the model.
-        shown = self.gate.prove(self.services.writer.write(self._task())) if refusal is None else None
+        shown = self.gate.prove(self.services.writer.write(await self._task())) if refusal is None else None
         try:
             if found := self.prepared.found:
                 yield RetrievedEvent(passages=[RetrievedPassage.of(chunk) for chunk in found.results])
@@ -263,7 +265,7 @@ class _Answer:
         yield SourcesEvent(sources=list(self.renderer.sources))
         yield await self._done(refused=refusal is not None)
 
-    def _task(self) -> Task:
+    async def _task(self) -> Task:
         prepared, scope = self.prepared, self.prepared.scope
         history = prepared.shown_turns(self.services.settings.max_conversation_history)
         task = Task(prepared.question, self.evidence, (), self._refusal(), self.seconds, history, None, scope.readings)
@@ -272,7 +274,7 @@ class _Answer:
         return replace(
             task,
             question=prepared.asked if scope.readings else prepared.question,
-            passages=tuple(self.evidence.issue(scope.found.results)),
+            passages=tuple(await self._issue(scope.found.results)),
             search=self._search_again,
             page=self.services.index.page,
         )
@@ -286,7 +288,22 @@ class _Answer:
         again = wanted.model_copy(update=held)
         found = await retrieve_with_retry(again, self.services.embedder, self.services.index)
         self.searches.append(_record(found, again.filters))
-        return self.evidence.issue(found.results)
+        return await self._issue(found.results)
+
+    async def _issue(self, chunks: Sequence[ChunkResult]) -> list[IssuedPassage]:
+        """The passages under their numbers. A language model sees the text around them, too; the excerpt writer takes
+        whole sections itself."""
+        new = len(self.evidence.passages)
+        issued = self.evidence.issue(chunks)
+        if self.services.writer.needs_readings:
+            return issued
+        ids = list(dict.fromkeys(chunk.page_id for chunk in chunks))
+        pages = dict(zip(ids, await asyncio.gather(*map(self.services.index.page, ids)), strict=True))
+        for passage in self.evidence.passages[new:]:
+            page = pages[passage.chunk.page_id] if passage.chunk else None
+            if page is not None:
+                self.evidence.widen(passage, page, NEIGHBOURS)
+        return [self.evidence.passages[passage.number - 1] for passage in issued]
 
     async def _refusal_before_writing(self) -> str | None:
         """What is said when no writer needs to be asked."""

@@ -7,11 +7,11 @@ from fastapi import APIRouter, Body, Path, Request, Response
 
 from chapterverse.api.access.guard import admitted
 from chapterverse.api.errors import responses
-from chapterverse.api.pages import BookList, Contents, list_books, render_page
+from chapterverse.api.pages import BookList, Contents, PageList, RenderedPage, list_books, render_page
 from chapterverse.api.services import EditionsOf, ServicesOf
 from chapterverse.errors import NotFound
 from chapterverse.ingestion.images import MEDIA_TYPES, stored_image
-from chapterverse.models import PageList, RenderedPage, RetrievalRequest, SearchResult
+from chapterverse.models import RetrievalRequest, SearchResult
 from chapterverse.retrieval import find_passages
 from chapterverse.services import Services
 

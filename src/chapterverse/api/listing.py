@@ -12,11 +12,10 @@ from urllib.parse import urlsplit
 from fastapi import Request
 
 from chapterverse.api.edition_paths import edition_of
-from chapterverse.api.pages import BookList, BookSummary, Contents, list_books
+from chapterverse.api.pages import BookList, BookSummary, Contents, PageSummary, list_books
 from chapterverse.book import edition_key
 from chapterverse.editions import edition_label
 from chapterverse.ingestion.ordering import title_of_path
-from chapterverse.models import PageSummary
 from chapterverse.services import Services
 
 NAME: Final = "Chapterverse"  # of a book that has none of its own

@@ -17,11 +17,10 @@ from chapterverse.api.edition_paths import edition_of
 from chapterverse.api.errors import responses
 from chapterverse.api.listing import ShownPages, by_module, list_for
 from chapterverse.api.page_markdown import Address, link, one_line, page_markdown
-from chapterverse.api.pages import first_paragraph, render_page
+from chapterverse.api.pages import PageSummary, RenderedPage, first_paragraph, render_page
 from chapterverse.api.services import ServicesOf
 from chapterverse.api.web import NOT_CHANGED
 from chapterverse.errors import NotFound
-from chapterverse.models import PageSummary, RenderedPage
 from chapterverse.services import Services
 
 router = APIRouter(tags=["book"])

@@ -11,8 +11,8 @@ from html import escape
 from itertools import count, pairwise
 from typing import Final
 
+from chapterverse.api.pages import PageBlock, PageMark, RenderedPage
 from chapterverse.book import CAPTION
-from chapterverse.models import PageBlock, PageMark, RenderedPage
 
 Attributes = dict[str, str | None]
 Leading = Callable[[str], Attributes | None]  # attributes of a link to a target; None: there is no way to it

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 from urllib.parse import quote
 
-from chapterverse.models import PageMark, RenderedPage
+from chapterverse.api.pages import PageMark, RenderedPage
 
 Address = Callable[[str], str]  # of a link's target; empty: there is no way to it
 

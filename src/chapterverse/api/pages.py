@@ -13,21 +13,83 @@ from chapterverse.errors import NotFound
 from chapterverse.index import Index
 from chapterverse.ingestion.images import image_name, stored_image
 from chapterverse.ingestion.ordering import title_of_path
-from chapterverse.models import (
-    EditionName,
-    Frozen,
-    PageBlock,
-    PageList,
-    PageMark,
-    PageSummary,
-    PageText,
-    RenderedPage,
-    SearchFilters,
-    SectionSummary,
-)
+from chapterverse.models import EditionName, Frozen, SearchFilters
 from chapterverse.retrieval import editions_in
 
 _DESCRIPTION: Final = 240  # characters
+
+
+class SectionSummary(Frozen):
+    """A heading and where its text lies in the page, in characters."""
+
+    heading: str
+    level: int
+    anchor: str
+    start: int
+    end: int
+    breadcrumb: list[str]
+
+
+class PageSummary(Frozen):
+    """A page in the list of contents."""
+
+    page_id: str
+    title: str
+    module: str
+    category: str = Field("", description="The module's name for readers.")
+    url: str
+    book: str = ""
+    version: str = ""
+    sections: list[SectionSummary]
+    flags: list[str] = Field(default_factory=list)
+
+
+class PageBlock(Frozen):
+    """What a stretch of a page's text is. Its sentences, list items or rows lie in `text[start:end]`."""
+
+    kind: str = Field(description="heading, paragraph, list, field, code, table, quote, admonition or image")
+    start: int
+    end: int
+    info: str = Field(
+        "",
+        description="Language of code, kind of an admonition, address of an image; `caption` of such a paragraph.",
+    )
+    caption: str = Field("", description="Title of code; label of an admonition, as in its text.")
+    inside: int = Field(
+        0, description="List items, admonitions, quotes and fields of earlier blocks that it stands in."
+    )
+    source: str = Field("", description="Of an image: where this server has it, relative to its root.")
+
+
+class PageMark(Frozen):
+    """How a stretch of a page's text looks or where it leads."""
+
+    kind: str = Field(description="emphasis, strong, code, math, link, image, sub, sup or footnote")
+    start: int
+    end: int
+    target: str = Field("", description="Address of a link or an image; label of a footnote.")
+    title: str = Field("", description="Alternative text of an image.")
+    source: str = Field("", description="Of an image: where this server has it, relative to its root.")
+
+
+class PageText(PageSummary):
+    """A page with its stored text; every offset of a citation counts into `text`."""
+
+    text: str
+
+
+class RenderedPage(PageText):
+    """A page with everything that is needed to show it."""
+
+    blocks: list[PageBlock]
+    marks: list[PageMark]
+
+
+class PageList(Frozen):
+    """The pages of a book, or of the latest version of each."""
+
+    pages: list[PageSummary]
+    total_pages: int
 
 
 class BookVersion(Frozen):

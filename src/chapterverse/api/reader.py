@@ -26,12 +26,11 @@ from chapterverse.api.edition_paths import edition_of
 from chapterverse.api.errors import responses
 from chapterverse.api.listing import ShownPages, by_module, list_for
 from chapterverse.api.page_html import Attributes, Leading, Node, node, render
-from chapterverse.api.pages import first_paragraph, render_page
+from chapterverse.api.pages import PageSummary, RenderedPage, first_paragraph, render_page
 from chapterverse.api.services import ServicesOf
 from chapterverse.book import edition_names
 from chapterverse.editions import edition_label
 from chapterverse.errors import IndexMissing, InvalidFilterError, NotFound, RetrievalUnavailable
-from chapterverse.models import PageSummary, RenderedPage
 from chapterverse.services import Services
 from chapterverse.settings import LOGO_TYPES, Settings
 

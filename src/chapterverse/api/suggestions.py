@@ -8,12 +8,12 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 
 from chapterverse.api.errors import responses
-from chapterverse.api.pages import Contents
+from chapterverse.api.pages import Contents, PageSummary
 from chapterverse.api.services import EditionsOf, ServicesOf
 from chapterverse.evaluation.suggesting import Suggestion
 from chapterverse.evaluation.suggestions import Shelf
 from chapterverse.fields import Text
-from chapterverse.models import Frozen, PageSummary
+from chapterverse.models import Frozen
 from chapterverse.retrieval import editions_in
 
 router = APIRouter(tags=["book"])

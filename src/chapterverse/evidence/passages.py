@@ -98,20 +98,39 @@ class Evidence:
         self.passages.append(replace(passage, units=_units(passage, units, orders_in(text))))
         return self.passages[-1]
 
-    def widen(self, passage: IssuedPassage, page: Page) -> IssuedPassage:
-        """The passage with all of its section, as the page has it. It keeps its number; its units get new ones."""
+    def widen(self, passage: IssuedPassage, page: Page, room: int | None = None) -> IssuedPassage:
+        """The passage with all of its section, or with so many characters of it on each side, as far as they are in no
+        other passage. It keeps its number; its units get new ones."""
         chunk = passage.chunk
         assert chunk is not None
         section = next((one for one in page.sections if one.start <= chunk.char_start < one.end), None)
         if section is None or page.text[chunk.char_start : chunk.char_end] != chunk.chunk_text:
             return passage  # the book has changed meanwhile
         start, end = min(section.start, chunk.char_start), max(section.end, chunk.char_end)
-        text = page.text[start:end]
         units = cut_units(page.text, [one for one in page.blocks if start <= one.start and one.end <= end])
-        wider = replace(passage, text=text, offset=start, lead="")
+        if room is not None:
+            first, last = self._free(passage, max(start, chunk.char_start - room), min(end, chunk.char_end + room))
+            units = tuple(unit for unit in units if first <= unit.start and unit.end <= last)
+            start = min([chunk.char_start, *(unit.start for unit in units)])
+            end = max([chunk.char_end, *(unit.end for unit in units)])
+        text, lead = page.text[start:end], next((unit for unit in units if 0 <= unit.head_start < start), None)
+        before = page.text[lead.head_start : lead.head_end] if lead else ""
+        wider = replace(passage, text=text, offset=start, lead=before)
         wider = replace(wider, units=_units(wider, units, orders_in(text) if page.flags else ()))
         self.passages[passage.number - 1] = wider
         return wider
+
+    def _free(self, passage: IssuedPassage, start: int, end: int) -> tuple[int, int]:
+        """A stretch around a passage without what other passages of its page have."""
+        own = passage.chunk
+        assert own is not None
+        for other in self.passages:
+            if other is not passage and other.chunk and other.chunk.page_id == own.page_id:
+                if other.offset < own.char_start:
+                    start = max(start, min(own.char_start, other.offset + len(other.text)))
+                else:
+                    end = min(end, max(own.char_end, other.offset))
+        return start, end
 
     def all_units(self) -> list[IssuedUnit]:
         """Every unit that was issued."""

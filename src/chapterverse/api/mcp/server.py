@@ -25,20 +25,12 @@ from chapterverse.api.mcp.arguments import (
     SearchArguments,
     reading_arguments,
 )
-from chapterverse.api.pages import BookList, list_books, read_page
+from chapterverse.api.pages import BookList, PageText, list_books, read_page
 from chapterverse.book import edition_names
 from chapterverse.editions import NAMELESS, edition_label
 from chapterverse.errors import ChapterverseError, InternalError, NotFound
 from chapterverse.evidence.citations import markers_in
-from chapterverse.models import (
-    ChatRequest,
-    ChatResponse,
-    ErrorResponse,
-    FeedbackKept,
-    FeedbackRequest,
-    PageText,
-    SearchResult,
-)
+from chapterverse.models import ChatRequest, ChatResponse, ErrorResponse, FeedbackKept, FeedbackRequest, SearchResult
 from chapterverse.retrieval import find_passages
 from chapterverse.services import Services
 
