@@ -97,7 +97,7 @@ async def explore(client: Client) -> None:
     refusal, advice = texts(silent)
     assert not silent.is_error and refusal == NOT_IN_BOOK
     assert silent.structured_content["status"] == "refused"
-    assert silent.structured_content["advice"] == advice and len(silent.structured_content["nearest"]) == 3
+    assert silent.structured_content["advice"] == advice and 1 <= len(silent.structured_content["nearest"]) <= 3
     within = {"question": "How much does the winch of the Kestrel lift?", "selected_text": SELECTION}
     source = (await client.call_tool("ask_book", within)).structured_content["sources"][0]
     assert SELECTION[source["char_start"] : source["char_end"]] == source["quote"]

@@ -72,7 +72,9 @@ _ACCENT: Final = re.compile(r"[0-9a-f]{6}")
 _IMPORT: Final = re.compile(r'^(?:import \{.*\} from|@import) "\./(.+)";\n', re.MULTILINE)
 # For those who read the source: comments, in a script also those behind code, and indentation.
 _COMMENT: Final = re.compile(
-    r"^ */\*.*?\*/\n| +/\*[^\n]*?\*/(?=\n)|^ *// [^\n]*\n|(?<=[;{}(,\]>]) +// [^\n]*|^ +", re.MULTILINE | re.DOTALL
+    r"^ {0,40}/\*.{0,2000}?\*/\n|(?<! ) {1,4}/\*[^\n]{0,200}?\*/(?=\n)"
+    r"|^ {0,40}// [^\n]*\n|(?<=[;{}(,\]>]) {1,4}// [^\n]*|^ ++",
+    re.MULTILINE | re.DOTALL,
 )
 _EXPORT: Final = re.compile(r"^export ", re.MULTILINE)
 

@@ -231,7 +231,7 @@ def _squeezed_code(line: str) -> str:
 
 
 _COMMENT = re.compile(r"(?:^|(?<=\s))(?:#|//|--)(?:\s.*)?$")
-_TRAILING_COMMENT = re.compile(r"(?<=\S)\s+(?:#|//)\s.*$")  # "git checkout -- FILE" has none
+_TRAILING_COMMENT = re.compile(r"(?<=\S)\s{1,80}(?:#|//)\s.*", re.DOTALL)  # "git checkout -- FILE" has none
 _CLOSING = re.compile(r"[\s()\[\]{}<>;,.…\"'\\]*")
 _PROMPT = re.compile(r"^\s*(?:(?:\$|>>>|>)\s+|\d+ \|)")  # of a shell, or the line's number in a listing
 _FENCE = re.compile(r"\s*(?:`{3,}|~{3,})")
@@ -322,7 +322,7 @@ def comparable(text: str) -> str:
     """The words and signs of a text, which two texts must have in common to say the same. Left aside are case, spacing,
     markup, quotation marks and what ends a clause; a sign such as < or - is not."""
     bare = re.sub(r"\"|(?<!\w)'|'(?!\w)", "", _plain(text))
-    return " ".join(re.findall(r"\w+|[^\w\s]", re.sub(r"[.,;:!?]+(?=[\s)\]|]|$)", " ", bare)))
+    return " ".join(re.findall(r"\w+|[^\w\s]", re.sub(r"(?<![.,;:!?])[.,;:!?]++(?=[\s)\]|]|$)", " ", bare)))
 
 
 def _number(text: str) -> str:

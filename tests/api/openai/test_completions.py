@@ -19,6 +19,7 @@ from chapterverse.answering.refusals import NOT_IN_BOOK
 from chapterverse.api.openai.completions import Footnoted, read
 from chapterverse.api.openai.schemas import CompletionRequest
 from chapterverse.conversations.turns import Turn
+from chapterverse.embeddings.local import MODEL
 from chapterverse.models import ChunkEvent, SourceCitation
 from chapterverse.services import Services
 from chapterverse.settings import Settings
@@ -232,7 +233,7 @@ def test_a_refusal_is_an_ordinary_answer(book: Served, client: openai.OpenAI) ->
         refusal, advice, nearest = answer.message.content.split("\n\n")
         assert (refusal, answer.finish_reason) == (NOT_IN_BOOK, "stop")
         assert advice.startswith("Searched for “Which yeast makes the best sourdough bread?”.")
-        assert len(nearest.split("\n")) == 3
+        assert 1 <= len(nearest.split("\n")) <= 3
         assert (citations_of(answer.message), answer.message.refusal) == ([], None)
         chunks = list(ask(asked, "Which yeast makes the best sourdough bread?", stream=True))
         assert text_of(chunks) == answer.message.content
@@ -265,9 +266,7 @@ def test_only_verified_text_is_shown(example_home: Path, liar: LlmStub) -> None:
     with serve(settings, opening=without_conversations) as server, knocking(server) as client:
         answer = ask(client, "What is ROS 2?")
         streamed = text_of(list(ask(client, "What is ROS 2?", stream=True)))
-        assert client.models.list().data[0].model_extra == {
-            "metadata": {"language_model": "liar", "embeddings": "all-MiniLM-L6-v2"}
-        }
+        assert client.models.list().data[0].model_extra == {"metadata": {"language_model": "liar", "embeddings": MODEL}}
     assert answer.choices[0].message.content == streamed
     assert not re.search(r"penguin|Reykjavik|evil|fly", streamed)
     assert answer.usage.total_tokens > 0

@@ -16,7 +16,7 @@ from fastapi import APIRouter, Body, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ValidationError
 
-from chapterverse.answering.refusals import SELECTION_READ
+from chapterverse.answering.refusals import OFFER, SELECTION_READ
 from chapterverse.api.chat.routes import AskingOf
 from chapterverse.api.chat.streaming import data
 from chapterverse.api.errors import responses
@@ -123,6 +123,13 @@ def read(wanted: CompletionRequest) -> tuple[ChatRequest, list[Turn]]:
     return question, list(_turns(wanted.messages[: asked[-1]][-MOST_EARLIER:]))
 
 
+def _turn(question: str, answer: str) -> Turn:
+    """A turn that the client remembers. Only its text says whether the reader was offered to search the whole book."""
+    if OFFER in answer:
+        return Turn(session_id="", query=question, response=answer, mode="selected_text", status="refused")
+    return Turn(session_id="", query=question, response=answer)
+
+
 def _turns(messages: Sequence[ChatMessage]) -> Iterator[Turn]:
     """Questions with the answers that came next. One that got none, as after an error, is no turn."""
     question = ""
@@ -130,7 +137,7 @@ def _turns(messages: Sequence[ChatMessage]) -> Iterator[Turn]:
         if isinstance(message, UserMessage):
             question = message.text
         elif message.role == "assistant" and question and (answer := _without_notes(message.text[:MOST_ANSWER])):
-            yield Turn(session_id="", query=question, response=answer)
+            yield _turn(question, answer)
             question = ""
 
 
