@@ -16,14 +16,22 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Playwright, Request, expect, sync_playwright
 
 SCREENSHOTS = Path(__file__).parents[2] / ".cache" / "screenshots"
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
+NAMES = (
+    "chromium-headless-shell",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
+    "microsoft-edge",
+)
 PLACES = (
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
     "/snap/bin/chromium",
 )
 MISSING = (
-    "no Chromium. Get one with `apt-get install -y chromium` or "
+    "no Chromium. Get one with `apt-get install -y chromium-headless-shell` or "
     "`.venv/bin/playwright install chromium`, or name yours in CHROMIUM."
 )
 # As root in a container, without a display, and silent towards the network.
