@@ -73,7 +73,7 @@ def test_evidence_in_a_table(page: Page) -> None:
     ask(page, "How heavy is Tern?")
     page.locator(".answer .chip[href]").click()
     expect(page.locator("mark.evidence").filter(has_text="6 kg")).to_be_visible()
-    expect(page.locator(".quote")).to_contain_text("mass · 6 kg")
+    expect(page.locator(".quote tr").filter(has_text="mass")).to_contain_text("6 kg")
     assert in_view(page, "mark.evidence")
     shoot(page, "04-evidence-in-a-table")
 
@@ -154,7 +154,7 @@ def test_search_with_the_keyboard_and_for_what_is_not_there(page: Page) -> None:
     expect(page.locator("#cv-search-box")).to_be_focused()
     page.keyboard.type("what is ros")
     title = page.locator("#cv-results .titles .hit")
-    expect(title.first).to_have_text("What Is ROS 2?")
+    expect(title.first).to_contain_text("What Is ROS 2?")
     expect(page.locator("#cv-results .hit:has(.excerpt)").first).to_be_visible()
     page.keyboard.press("ArrowDown")
     expect(title.first).to_be_focused()
