@@ -171,7 +171,7 @@ async def test_meaning_words_and_both(index: Index) -> None:
     assert [hit.chunk.chunk_id for hit in words] == [zeppelin]
     assert words[0].similarity == pytest.approx(0.0, abs=1e-6)
 
-    both = await index.search(query)
+    both = await index.search(replace(query, dense_weight=0.5))
     assert [hit.chunk.chunk_id for hit in both] == [zeppelin, near, opposite]
     assert both == sorted(both, key=lambda hit: -hit.score)
 
