@@ -132,6 +132,7 @@ def test_the_end_of_a_stopped_or_failed_answer_is_in_view(
 ) -> None:
     with visiting(browser, server.url, f"/read/{LONG_PAGE.page_id}", viewport=view) as page:
         page.locator("main .headed").first.wait_for()
+        page.evaluate("document.fonts.ready.then(() => null)")  # lines keep their height from then on
         if view["width"] < 800:
             page.locator("#cv-ask-bar").click()
         answer_with(page, EVENTS[0], LONG_CHUNK, ERROR)

@@ -200,6 +200,7 @@ def test_images_are_shown_to_a_reader_with_a_key(browser: Browser, scripted: Scr
     ):
         page.get_by_label("API key").fill("open-sesame")
         page.keyboard.press("Enter")
+        page.get_by_role("link", name="Start reading").click()
         expect(page.locator("main h1")).to_contain_text("Pictures")
         expect(page.locator("main .picture")).to_have_text("lost")
         page.wait_for_function("[...document.querySelectorAll('main img')].every((image) => image.naturalWidth === 40)")
