@@ -54,6 +54,10 @@ _PAGES: Final[dict[int | str, dict[str, Any]]] = {
 _ELSEWHERE: Final[dict[int | str, dict[str, Any]]] = {
     307: {"description": "The page is of an edition that is not shown here; `Location` is where it is."}
 }
+_CONTENTS: Final[dict[str, Any]] = {
+    "content": {"application/json": {"schema": {"type": "object", "properties": {"pages": {"type": "array"}}}}},
+    "description": "The pages of the book, for the contents of the reader page.",
+}
 _IMAGE: Final[dict[str, Any]] = {
     "content": {"image/*": {"schema": {"type": "string", "format": "binary"}}},
     "description": "The image.",
@@ -112,8 +116,14 @@ async def page(
     return await asyncio.to_thread(whole)
 
 
-@router.get("/contents/{state}", include_in_schema=False)
-async def contents(state: str, request: Request, services: ServicesOf) -> Response:
+@router.get(
+    "/contents/{state}", response_class=Response, responses={200: _CONTENTS, 304: web.NOT_CHANGED, **responses(503)}
+)
+async def contents(
+    state: Annotated[str, Path(max_length=200, description="The state of the book, as the reader page names it.")],
+    request: Request,
+    services: ServicesOf,
+) -> Response:
     """The list of pages for the scripts. The address names the state of the book, so that a browser asks once."""
     shell = _Shell(request, services.settings)
     await shell.open(services)

@@ -54,6 +54,7 @@ ROUTES = {
     ("get", "/metrics"): _ANY | {"200"},
     ("get", "/"): _ANY | {"200", "304", "404"},
     ("get", "/read/{page_id}"): _ANY | {"200", "304", "307", "404"},
+    ("get", "/contents/{state}"): _ANY | {"200", "304", "503"},
     ("get", "/logo"): _ANY | {"200", "404"},
     ("get", "/widget.js"): _ANY | {"200", "304"},
     ("get", "/assets/{wanted}/{name}"): _ANY | {"200", "304", "404"},
