@@ -2,7 +2,7 @@
 # checks and benches install their tools besides (requirements-test.lock).
 PYTHON ?= python3
 PORT ?= 8000
-TESTERS ?= 3
+TESTERS ?= 2
 REAL ?= 0
 VENV := .venv
 BIN := $(VENV)/bin
@@ -44,7 +44,7 @@ run: $(READY) ## Ingest the example book and serve it (PORT=8000)
 	@$(BIN)/chapterverse ingest examples/book
 	@BOOK_TITLE="$${BOOK_TITLE:-Physical AI}" exec $(BIN)/chapterverse serve --port $(PORT)
 
-test: $(TOOLS) ## Run all tests, three processes side by side (TESTERS=1 for one)
+test: $(TOOLS) ## Run all tests, two processes side by side (TESTERS=1 for one)
 	$(CLEAN_ENV) $(BIN)/python -m pytest $(SIDE_BY_SIDE)
 
 test-without-vnni: $(TOOLS) ## Run all tests as on a CPU without AVX-512 and VNNI
@@ -54,7 +54,6 @@ test-docusaurus: $(TOOLS) ## Install Docusaurus (minutes, 240 MB below .cache) a
 	$(BIN)/python -m tests.browser.generators
 	$(CLEAN_ENV) $(BIN)/python -m pytest -q tests/browser/test_widget_sites.py tests/browser/test_plugins.py -k docusaurus
 
-quick: TESTERS = 2
 quick: $(TOOLS) ## Run the fast tests (each process loads all of them, so two are faster than three)
 	$(CLEAN_ENV) $(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not slow and not browser"
 
