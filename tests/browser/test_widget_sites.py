@@ -102,6 +102,7 @@ def test_select_refuse_and_widen(page: Page, site: Site) -> None:
     assert "".join(mark.all_text_contents()) == page.locator(".turn .quote").first.text_content()
     expect(mark.first).to_be_in_viewport()
     shoot(page, f"43-{site.generator}-selection")
+    expect(page.locator(".turns")).to_have_attribute("aria-busy", "false")  # sources are shown before the end
     ask(page, QUESTION)
     page.get_by_role("button", name="Search the whole book").click()
     expect(page.locator(".turn").last.locator(".answer")).to_contain_text(ANSWER)

@@ -32,8 +32,9 @@ def environment(home: Path, **settings: Any) -> dict[str, str]:
     """The environment of a process, with no setting of this machine. Names in capitals are passed as they are."""
     clean = {name: value for name, value in os.environ.items() if name.lower() not in Settings.model_fields}
     given = {name.upper(): str(value) for name, value in settings.items()}
-    # What a killed process wrote to a pipe of coverage or pytest would only confuse them.
-    return clean | {"CHAPTERVERSE_HOME": str(home), "API_RATE_LIMIT": "1000000", "LOG_LEVEL": "ERROR"} | given
+    # Suggestions are made in the background and would ask the engines whose calls are counted.
+    fixed = {"CHAPTERVERSE_HOME": str(home), "API_RATE_LIMIT": "1000000", "LOG_LEVEL": "ERROR", "SUGGESTIONS": "0"}
+    return clean | fixed | given
 
 
 @dataclass
