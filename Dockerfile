@@ -1,4 +1,4 @@
-# One image: the server with its embedded engines. Everything it keeps lies in the one volume, /data.
+# One image: the server with its embedded engines. All data is in the volume /data.
 FROM python:3.11-slim AS build
 WORKDIR /source
 COPY pyproject.toml requirements.lock requirements-all.lock README.md LICENSE ./
@@ -15,7 +15,7 @@ COPY --from=build /opt/chapterverse /opt/chapterverse
 ENV PATH=/opt/chapterverse/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     CHAPTERVERSE_HOME=/data
-USER chapterverse
+USER 10001
 WORKDIR /data
 VOLUME /data
 EXPOSE 8000

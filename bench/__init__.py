@@ -1,1 +1,1 @@
-"""Measurements of the whole product on public data. Never imported by the product."""
+"""Benchmarks of the whole product on public data. The product never imports them."""

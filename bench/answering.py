@@ -1,10 +1,10 @@
-"""What we add to the time of a language model: `python -m bench.answering [QUESTIONS]`.
+"""Measures the time that Chapterverse adds to a language model: `python -m bench.answering [QUESTIONS]`.
 
-A server, a Postgres, a language model and a client, each a process, all on loopback. The model takes 300 ms to its
-first token and 20 ms for each other one. It writes sentences that no passage has word for word, and it judges. Asks the
-example book's questions through `/chat/stream`, one after the other and ten at once, with the judge, with JUDGE=off and
-without a key. Our own time is what the client waited less the time in which the model worked, as the model measured it.
-Prints a table and writes `bench/results/answering-COMMIT.json`.
+Runs a server, Postgres, a language model and a client as separate processes on loopback. The model needs 300 ms for its
+first token and 20 ms for each further token. It writes sentences that no passage contains word for word, and it also
+acts as the judge. The example book's questions are sent to `/chat/stream`, first one at a time and then ten at once,
+with the judge, with JUDGE=off and without a key. Our own time is the time that the client waited minus the time that
+the model reports it was busy. Prints a table and writes `bench/results/answering-COMMIT.json`.
 """
 
 import asyncio
@@ -35,18 +35,18 @@ from chapterverse.ingestion.sources import open_source
 from chapterverse.settings import Settings
 from chapterverse.wiring import open_engines
 
-FIRST: Final = 0.300  # seconds to the first token
-TOKEN: Final = 0.020  # seconds for each other one
-TOKENS: Final = 60  # of an answer, at most; a word is a token
-JUDGE_TOKEN_CHARS: Final = 4  # of a verdict, which is JSON
+FIRST: Final = 0.300  # seconds before the first token
+TOKEN: Final = 0.020  # seconds for each further token
+TOKENS: Final = 60  # most tokens of an answer; a word is one token
+JUDGE_TOKEN_CHARS: Final = 4  # characters per token of a verdict, which is JSON
 AT_ONCE: Final = 10
-_STARTING: Final = 60.0  # seconds that a process may take until it answers
-_WARMING: Final = 5  # questions that are not counted
+_STARTING: Final = 60.0  # seconds a process may take before it answers
+_WARMING: Final = 5  # warm-up questions, which are not counted
 _WHOLE: Final = re.compile(r"[A-Z`][^\n|]{20,}\.")
 
 
 class PacedModel(LlmStub):
-    """Writes and judges at a set pace, and tells at `/spent` when it worked: begin and end of each call, in seconds."""
+    """Writes and judges at a fixed pace. `/spent` returns the start and end of each call, in seconds."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ class PacedModel(LlmStub):
 
 
 def _answer(request: dict[str, Any]) -> list[str]:
-    """Sentences that begin as no sentence of the book does."""
+    """An answer whose sentences begin unlike any sentence of the book."""
     words: list[str] = []
     for passage in shown(request).passages:
         for number, text in passage.units.items():
@@ -107,7 +107,7 @@ class Asked:
 
 
 def ask(client: httpx2.Client, question: str) -> Asked:
-    """Ask, and note when the first and the last event came."""
+    """Ask a question and record when the first and the last event arrived."""
     started, first, text, event = time.perf_counter(), 0.0, 0.0, {}
     with client.stream("POST", "/chat/stream", json={"query": question}) as answer:
         for line in answer.iter_lines():
@@ -129,7 +129,7 @@ async def _make_book(home: Path) -> None:
 
 @contextmanager
 def _process(url: str, *command: str, **environment: str) -> Iterator[httpx2.Client]:
-    """A process that serves HTTP, once it answers."""
+    """Start a process that serves HTTP and wait until it answers."""
     clean = {name: value for name, value in os.environ.items() if name.lower() not in Settings.model_fields}
     process = subprocess.Popen(
         [sys.executable, "-m", *command], env=clean | environment, cwd=ROOT, stderr=subprocess.DEVNULL
@@ -139,7 +139,7 @@ def _process(url: str, *command: str, **environment: str) -> Iterator[httpx2.Cli
             begin = time.monotonic()
             while not _answers(client):
                 if process.poll() is not None or time.monotonic() - begin > _STARTING:
-                    raise SystemExit(f"{' '.join(command)} does not serve")
+                    raise SystemExit(f"{' '.join(command)} did not start")
                 time.sleep(0.05)
             yield client
     finally:
@@ -197,15 +197,15 @@ def _measure(client: httpx2.Client, model: httpx2.Client | None, count: int, at_
     called = [one for one in asked if one.done["metadata"]["llm_calls"]]
     writing = [end - begin for begin, end, what in spent if what == "writes"]
     result["questions_with_a_call"] = len(called)
-    result["floor_ms"] = _figures([taken * 1000 for taken in writing])  # the model's writing alone
-    if at_once == 1:  # only then is it known which answer took which time
+    result["floor_ms"] = _figures([taken * 1000 for taken in writing])  # the model's writing time alone
+    if at_once == 1:  # with several at once, a call cannot be matched to its answer
         busy = _busy([(begin, end) for begin, end, _ in spent])
         result["own_share"] = round(1 - busy * 1000 / sum(one.total for one in called), 4)
     return result
 
 
 def _busy(calls: list[tuple[float, float]]) -> float:
-    """Seconds in which at least one call was under way."""
+    """Seconds during which at least one call was running."""
     total, until = 0.0, 0.0
     for begin, end in sorted(calls):
         total += max(0.0, end - max(begin, until))
@@ -225,11 +225,11 @@ def _show(name: str, result: dict[str, Any]) -> None:
 
 
 def bench(count: int) -> None:
-    """Measure, print, save."""
+    """Measure, print and save."""
     results: dict[str, Any] = {"load_before": os.getloadavg()[0], "first_ms": FIRST * 1000, "token_ms": TOKEN * 1000}
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
-        home.chmod(0o755)  # the embedded Postgres does not run as root, and must be able to enter
+        home.chmod(0o755)  # the embedded Postgres does not run as root and must be able to read the folder
         asyncio.run(_make_book(home))
         port = free_port()
         url = f"http://127.0.0.1:{port}"

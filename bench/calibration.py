@@ -1,7 +1,7 @@
-"""Are questions about a book let through, and questions about another book refused, before a model is called?
+"""Measures whether questions about a book pass the check before the model, and questions about other books do not.
 
-Each book is calibrated from itself alone, then asked its own questions, the other books' questions and the shipped
-unrelated ones. Prints the share that is let through, and the example book's decisions one by one.
+Each book is calibrated from its own text only. It is then asked its own questions, questions about the other books, and
+the built-in unrelated questions. Prints the share that passes, and each decision about the example book.
 
     python -m bench.calibration
 """
@@ -34,19 +34,19 @@ _ROOT: Final = Path(__file__).resolve().parents[1]
 _CACHE: Final = _ROOT / ".cache" / "bench" / "vectors.sqlite"
 _FORMATS: Final[Mapping[str, Format]] = {".rst": "rst", ".md": "markdown", ".mdx": "mdx"}
 _TOP_K: Final = 5
-_MOST: Final = 200  # questions of a set
+_MOST: Final = 200  # most questions of one set
 
 
 @dataclass(frozen=True, slots=True)
 class Book:
-    """A book that can be asked, with its line."""
+    """An ingested book with its calibration."""
 
     index: MemoryIndex
     line: confidence.Calibration
-    seconds: float  # that the calibration took
+    seconds: float  # duration of the calibration
 
     def ask(self, text: str, vector: Vectors) -> ConfidenceMetrics:
-        """The decision for one question."""
+        """Decide about one question."""
         hits = self.index.search(text, vector, _TOP_K)
         return confidence.assess([similarity for _, similarity in hits], None, self.line, _TOP_K)
 
@@ -108,7 +108,7 @@ def _documents(documents: Mapping[str, tuple[Page, ...]]) -> list[Page]:
 
 
 def example_questions() -> list[dict[str, Any]]:
-    """The example book's own set."""
+    """The example book's own questions."""
     text = (_ROOT / "examples" / "questions.jsonl").read_text(encoding="utf-8")
     return [json.loads(line) for line in text.splitlines()]
 
@@ -126,7 +126,7 @@ async def _book(pages: Sequence[Page], vectors: VectorCache, budget: int) -> Boo
 
 
 async def bench() -> None:
-    """Print the table of pass rates, book by question set."""
+    """Print the table of pass rates: one row per book, one column per question set."""
     embedder = LocalEmbedder()
     found = books()
     unrelated = Path(confidence.__file__).with_name("calibration_questions.txt").read_text("utf-8").splitlines()
@@ -156,7 +156,7 @@ def _share(asked: Sequence[ConfidenceMetrics], level: str | None = None) -> floa
 
 
 async def _one_by_one(book: Book, vectors: VectorCache) -> None:
-    """To stderr: the example book's answerable questions that are refused, and the others that are not."""
+    """Print to stderr the example book's answerable questions that are refused, and the others that are not."""
     for row in example_questions():
         text = row["question"]
         decided = book.ask(text, await vectors.query(text))

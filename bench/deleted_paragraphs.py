@@ -1,8 +1,9 @@
-"""Whether `check` names exactly the questions of a paragraph that was deleted: `python -m bench.deleted_paragraphs`.
+"""Checks that `check` names exactly the questions of a deleted paragraph: `python -m bench.deleted_paragraphs`.
 
-Each paragraph of the example book that answers a question of its set is deleted in turn. Its questions are those that
-were answered from it. Prints what was named too much or too little, then the counts. A question with a passage that was
-read before is not read again, since nearly all of them are the same in every state of the book.
+Deletes each paragraph of the example book that answers a question of its set, one at a time. The questions of a
+paragraph are those that were answered from it. Prints the questions that were named in excess or missed, then the
+counts. The section reader's scores are cached by question and passage, since nearly all of them are the same every
+time.
 """
 
 import argparse
@@ -18,7 +19,7 @@ from typing import Final
 from chapterverse.evaluation.checking import Outcome, compare_case
 from chapterverse.evaluation.measures import contains
 from chapterverse.evaluation.questions import Question, load_questions
-from chapterverse.evaluation.running import ask
+from chapterverse.evaluation.runner import ask
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.pipeline import Workshop, ingest
 from chapterverse.ingestion.sources import open_source
@@ -31,7 +32,8 @@ _ROOT: Final = Path(__file__).parent.parent
 _FENCED: Final = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 
-def _remember_readings() -> None:
+def remember_readings() -> None:
+    """Cache the section reader's scores in this process."""
     read, known = SectionReader._read, dict[tuple[str, Passage], Read]()
 
     def read_once(self: SectionReader, question: str, passage: Passage) -> Read:
@@ -43,13 +45,13 @@ def _remember_readings() -> None:
 
 
 async def main() -> None:
-    """Delete, ask, compare, restore."""
+    """Delete, ask, compare and restore."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--every", type=int, default=1, help="delete only every so many-th paragraph")
+    parser.add_argument("--every", type=int, default=1, help="delete only every n-th paragraph")
     options = parser.parse_args()
-    _remember_readings()
+    remember_readings()
     asked = load_questions(_ROOT / "examples" / "questions.jsonl")
-    questions = [one for one in asked if one.answerable]  # one that should be refused is no paragraph's
+    questions = [one for one in asked if one.answerable]  # a question that should be refused belongs to no paragraph
     with tempfile.TemporaryDirectory() as folder:
         book, home = Path(folder) / "book", Path(folder) / "home"
         shutil.copytree(_ROOT / "examples" / "book", book)
@@ -88,7 +90,7 @@ async def _is_named(question: Question, before: Outcome, services: Services) -> 
 
 
 def _paragraphs(book: Path) -> Iterator[tuple[Path, str]]:
-    """The paragraphs, lists and tables of the book, as they are written."""
+    """The paragraphs, lists and tables of the book, as written in the source."""
     for path in sorted(book.rglob("*.md*")):
         text = _FENCED.sub("", path.read_text("utf-8"))
         yield from ((path, part) for part in re.split(r"\n{2,}", text) if part.strip())

@@ -1,12 +1,12 @@
-"""Two versions of one documentation, asked about everything in which they differ: no answer may cite the other one.
+"""Asks about every difference between two versions of one documentation: no answer may cite the other version.
 
     python -m bench.editions [--qdrant-url URL] [--save]
 
-The documentation is made here: twenty pages about the parts of a server, ten facts each, and every fact is another one
-in the other version. Both versions have the same addresses. Each question is asked through the real product, without a
-key: of the facts in turn, as it is (the latest version is meant), of version 1.0 by a filter, and as a follow-up in a
-conversation that began with that filter. A citation is wrong when its source is of the other version, or when its
-quote says what the other version says.
+The documentation is generated: twenty pages about the parts of a server with ten facts each. Every fact has a different
+value in each version. Both versions have the same addresses. Questions go through the real product without a key, in
+three ways in turn: unchanged (which means the latest version), with a filter for version 1.0, and as a follow-up in a
+conversation that began with that filter. A citation is wrong if its source belongs to the other version, or if its
+quote states the other version's value.
 """
 
 import argparse
@@ -47,7 +47,7 @@ PARTS: Final = (
     ("template engine", "fills letters with names and dates"),
     ("license server", "says how many people may work at once"),
 )
-# Heading, sentence, question, and the value in each version for the part with a given number and short name.
+# Heading, sentence, question, and the value in each version, for a part with a given number and short name.
 _KINDS: Final[tuple[tuple[str, str, str, tuple[str, str]], ...]] = (
     ("Port", "The {part} listens on port {value}.", "Which port does the {part} use?", ("{0}10", "{0}85")),
     (
@@ -109,7 +109,7 @@ _KINDS: Final[tuple[tuple[str, str, str, tuple[str, str]], ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Something that both versions say, with another value each."""
+    """A statement of both versions with a different value in each."""
 
     part: str
     heading: str
@@ -118,16 +118,16 @@ class Fact:
     values: tuple[str, str]
 
     def told(self, version: str) -> str:
-        """The sentence of a version."""
+        """The sentence in a version."""
         return self.sentence.replace("{value}", self.value(version))
 
     def value(self, version: str) -> str:
-        """What a version says."""
+        """The value in a version."""
         return self.values[VERSIONS.index(version)]
 
 
 def facts(parts: int = len(PARTS)) -> list[Fact]:
-    """All facts about the first so many parts."""
+    """All facts about the first `parts` parts."""
     made = []
     for number, (part, _) in enumerate(PARTS[:parts], start=10):
         short = part.replace(" ", "-")
@@ -139,7 +139,7 @@ def facts(parts: int = len(PARTS)) -> list[Fact]:
 
 
 def write_docs(folder: Path, version: str, parts: int = len(PARTS)) -> Path:
-    """The documentation of a version, a page for each part."""
+    """Write the documentation of a version, one page for each part."""
     known = facts(parts)
     folder.mkdir(parents=True, exist_ok=True)
     for part, purpose in PARTS[:parts]:
@@ -150,13 +150,13 @@ def write_docs(folder: Path, version: str, parts: int = len(PARTS)) -> Path:
 
 
 async def ingest_versions(book: Book, scratch: Path, parts: int = len(PARTS)) -> None:
-    """Both versions into one home, from folders of one name, as two checkouts of one repository have."""
+    """Ingest both versions into one home from folders of the same name, like two checkouts of one repository."""
     for version in VERSIONS:
         await book.ingest(write_docs(scratch / version / "docs", version, parts), book=BOOK, version=version)
 
 
 def wrong_citations(answer: ChatResponse, known: Sequence[Fact], version: str) -> list[str]:
-    """The quotes of an answer that are of the other version."""
+    """The quotes of an answer that belong to the other version."""
     other = next(one for one in VERSIONS if one != version)
     return [
         source.quote
@@ -193,7 +193,7 @@ async def ask_all(book: Book, asked: Iterable[Fact]) -> list[dict[str, Any]]:
 
 
 def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """What came of the questions, in numbers."""
+    """The results as figures."""
     wrong = sum(bool(row["wrong"]) for row in rows)
     return {
         "questions": len(rows),
@@ -207,7 +207,7 @@ def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 async def main() -> None:
-    """Write, ingest, ask, count."""
+    """Write, ingest, ask and count."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--qdrant-url", help="a Qdrant server instead of the embedded index")
     parser.add_argument("--save", action="store_true", help="keep the result in bench/results")

@@ -1,9 +1,9 @@
-"""A real small language model in the whole pipeline: `make eval-llm`, or `python -m bench.eval_llm [QUESTIONS]`.
+"""Runs the whole pipeline with a small real language model: `make eval-llm`, or `python -m bench.eval_llm [QUESTIONS]`.
 
-Fetches server and weights (opt-in, `.cache/llm`), asks the example book's questions with some follow-ups and selections
+Downloads a server and weights into `.cache/llm`, asks the example book's questions with some follow-ups and selections
 through the evaluation harness, and writes `bench/results/eval-llm-COMMIT.json`: every measure of the harness, what
-became of the model's sentences, and every shown sentence that its quotes do not say, found by a check that shares no
-code with grounding. The model's words are recorded, so a broken-off run goes on where it was.
+happened to the model's sentences, and every shown sentence that its quotes do not support. The last are found by a
+check that shares no code with grounding. The model's replies are recorded, so that an interrupted run can continue.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from chapterverse import __version__
 from chapterverse.evaluation.cases import Case
 from chapterverse.evaluation.questions import Question, load_questions, set_digest
 from chapterverse.evaluation.report import Run, make_report
-from chapterverse.evaluation.running import ask
+from chapterverse.evaluation.runner import ask
 from chapterverse.evaluation.statistics import wilson_interval
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.pipeline import Workshop, ingest
@@ -39,11 +39,12 @@ from chapterverse.settings import GENERATION_SECONDS, Settings
 from chapterverse.wiring import open_services
 
 PASSAGES: Final = 3  # instead of five: on a shared core the model reads 10 to 40 tokens a second
-CALLS: Final = 1  # for an answer: offered a tool, so small a model writes calls of it into its text instead of answers
-ROUNDS: Final = 6  # of asking and recording: a model that searches again makes requests that depend on one another
+CALLS: Final = 1  # per answer: if it is offered a tool, such a small model writes tool calls into its text
+ROUNDS: Final = 6  # of asking and recording: if the model searches again, its later requests depend on the earlier ones
 _MARKER: Final = re.compile(r"\s*\[\d+\]")
 _WORD: Final = re.compile(r"\w+")
-# What the independent check cannot know to be no claim: the number of a list's item, a table's rule, a frame of words.
+# Patterns that the independent check must not take for claims: a list number, a table rule, a phrase like "The text
+# states that".
 _NO_CLAIM: Final = re.compile(
     r"^\s*(?:\d+[.)]\s+|[|:\-\s]+$)|\bThe (?:passage|text|book|selection)(?: \d+)? (?:states|says|mentions) that ",
     re.MULTILINE,
@@ -52,7 +53,7 @@ _NO_CLAIM: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Quoted:
-    """A citation as the independent check takes it."""
+    """A citation in the form that the independent check takes."""
 
     quote: str
     page_title: str
@@ -64,24 +65,24 @@ class Outcome:
     """A case with the model's own words."""
 
     case: Case
-    written: tuple[str, ...]  # sentences
-    seconds: float  # that the model took, all calls of this question
-    first: float  # of them, until the first word of its first call
+    written: tuple[str, ...]  # the model's sentences
+    seconds: float  # time of all model calls for this question
+    first: float  # time until the first word of the first call
 
     @property
     def shown(self) -> list[str]:
-        """The sentences of the answer, without markers. A refusal is none."""
+        """The sentences of the answer without markers. A refusal has none."""
         return _sentences(self.case.answer) if self.case.answered else []
 
     @property
     def replaced(self) -> int:
-        """Sentences that the model did not write: the book's own, in the place of one that failed."""
+        """The book's own sentences that replaced a sentence of the model."""
         said = _words(" ".join(self.written))
         return sum(_words(sentence) not in said for sentence in self.shown)
 
     @property
     def unsupported(self) -> list[str]:
-        """What is shown and not borne out."""
+        """Shown sentences that their quotes do not support."""
         if not self.case.answered:
             return []
         shown_to_model = " ".join([*(one.text for one in self.case.passages), self.case.question.selection or ""])
@@ -92,7 +93,7 @@ class Outcome:
 
 
 async def ask_all(questions: Sequence[Question], services: Services, recorder: Recorder) -> list[Outcome]:
-    """Every question, with what the model wrote for it."""
+    """Ask every question and return it with the model's reply."""
     outcomes = []
     for question in questions:
         recorder.served.clear()
@@ -105,8 +106,8 @@ async def ask_all(questions: Sequence[Question], services: Services, recorder: R
 
 
 def figures(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
-    """What became of the model's sentences, as a flat list."""
-    asked = [one for one in outcomes if one.written]  # the others were refused before the model was asked
+    """What happened to the model's sentences, as a flat list."""
+    asked = [one for one in outcomes if one.written]  # the others were refused before the model was called
     written = sum(len(one.written) for one in asked)
     shown = sum(len(one.shown) for one in asked)
     bad = sum(len(one.unsupported) for one in outcomes)
@@ -143,8 +144,8 @@ def _plain(key: str, label: str, value: float, n: int) -> dict[str, Any]:
 
 
 def _claims(answer: str, passages: str) -> str:
-    """An answer as the independent check reads it, without the heads of tables that stand so in a passage: the quote
-    of a row does not hold its head."""
+    """An answer as the independent check reads it, without table headers that occur in the same form in a passage: the
+    quote of a row does not contain the header."""
     lines = [line for line in _NO_CLAIM.sub("", answer).split("\n") if line.strip()]
     return "\n".join(
         line
@@ -167,7 +168,7 @@ def _words(text: str) -> str:
 
 
 async def answered(questions: Sequence[Question], address: str, recorder: Recorder) -> tuple[list[Outcome], Run]:
-    """All questions of the set asked, round by round until every request of the product is recorded."""
+    """Ask all questions of the set, round by round, until every request of the product is recorded."""
     with tempfile.TemporaryDirectory() as folder, serving_records(recorder) as url:
         home = Path(folder)
         settings = Settings.load(
@@ -195,9 +196,9 @@ async def answered(questions: Sequence[Question], address: str, recorder: Record
 
 
 def main() -> None:
-    """Install, ask, save, print; exit code 1 when something unsupported was shown."""
+    """Install, ask, save and print. The exit code is 1 if something unsupported was shown."""
     limit = int(sys.argv[1]) if len(sys.argv) > 1 else None
-    logging.getLogger("chapterverse").setLevel(logging.ERROR)  # nothing is stored here, and it would be told each time
+    logging.getLogger("chapterverse").setLevel(logging.ERROR)  # nothing is stored here; do not warn each time
     install()
     questions = [
         *load_questions(ROOT / "examples" / "questions.jsonl"),
@@ -228,7 +229,7 @@ def main() -> None:
 
 
 def _row_of(estimate: dict[str, Any]) -> dict[str, Any]:
-    """An estimate of the harness as a row like ours. Its times are ours alone: the model's words are recorded."""
+    """An estimate of the harness as a row of our table. Times exclude the model, because its replies are recorded."""
     kept = {name: estimate[name] for name in ("key", "label", "value", "low", "high")}
     kept["label"] += ", ours without the model's (ms)" if estimate["kind"] == "ms" else ""
     return {**kept, "n": estimate["questions"], "bar": None, "reached": None}

@@ -1,7 +1,7 @@
-"""The example book's 60 questions through the whole product without a key: `python -m bench.example_book`.
+"""Asks the example book's 60 questions through the whole product without a key: `python -m bench.example_book`.
 
-An answerable question is right when a sentence of the answer rests on the sentence that was written down as its answer;
-one that the book does not answer is right when it is refused. Prints both shares and every failing case.
+The answer to an answerable question is right if one of its sentences cites the gold sentence. The answer to an
+unanswerable question is right if it is a refusal. Prints both shares and every failing case.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ _WORD: Final = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A question of the set with what became of it."""
+    """A question of the set with its answer."""
 
     asked: dict[str, Any]
     answer: ChatResponse
@@ -47,14 +47,14 @@ class Outcome:
 
     @property
     def gold_quoted(self) -> bool:
-        """Whether a quote and the sentence written down as the answer hold one another."""
+        """Whether a quote contains the gold sentence, or the other way round."""
         gold = _words(self.asked["sentence"])
         quotes = (_words(source.quote) for source in self.answer.sources)
         return any(gold in quote or (quote in gold and len(quote) > 20) for quote in quotes)
 
     @property
     def gold_page(self) -> bool:
-        """Whether the page that answers is cited."""
+        """Whether the gold page is cited."""
         return any(source.source_url.partition("#")[0].endswith(self.asked["page"]) for source in self.answer.sources)
 
     @property
@@ -63,7 +63,7 @@ class Outcome:
 
 
 async def ask_all(services: Services) -> AsyncIterator[Outcome]:
-    """Every question of the set, each in a session of its own."""
+    """Ask every question of the set, each in its own session."""
     for line in (_ROOT / "examples" / "questions.jsonl").read_text("utf-8").splitlines():
         asked = json.loads(line)
         prepared = await prepare(ChatRequest(query=asked["question"]), services)
@@ -71,7 +71,7 @@ async def ask_all(services: Services) -> AsyncIterator[Outcome]:
 
 
 def share(outcomes: Sequence[Outcome], trait: str) -> float:
-    """The share of outcomes that have a trait."""
+    """The share of outcomes that have a property."""
     return sum(bool(getattr(outcome, trait)) for outcome in outcomes) / len(outcomes)
 
 
@@ -88,10 +88,10 @@ def _show(outcome: Outcome) -> None:
 
 
 async def main() -> None:
-    """Ask, count, show."""
+    """Ask, count and print."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
-        # Nothing is kept, as no question follows up on another; that this is told each time is not of interest here.
+        # Nothing is stored, because no question follows up on another. Do not warn about it each time.
         logging.getLogger("chapterverse").setLevel(logging.ERROR)
         nowhere = "postgresql://nobody@127.0.0.1:1/none"
         async with open_services(Settings.load(chapterverse_home=home, database_url=nowhere)) as services:

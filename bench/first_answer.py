@@ -1,8 +1,8 @@
-"""How long a new user waits for the first answer: `python -m bench.first_answer`, on a quiet machine.
+"""Measures how long a new user waits for the first answer: `python -m bench.first_answer`, on a quiet machine.
 
-Builds the wheel, installs it into a fresh environment with what running needs and nothing else, and times each command
-that a new user types: the ingest of a folder and a question. The folder is the example book, or its introduction alone.
-Nothing is compiled or cached before: the first start of everything is part of the time.
+Builds the wheel, installs it with its dependencies into a fresh environment, and times each command that a new user
+types: the ingest of a folder, and a question. The folder is the example book, or only its introduction. Nothing is
+compiled or cached before, so the times include every first start.
 """
 
 import json
@@ -19,13 +19,13 @@ QUESTION = "What is physical AI?"
 
 
 def main() -> None:
-    """Install, ingest, ask."""
+    """Install, ingest and ask."""
     told: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
-        work.chmod(0o755)  # an embedded Postgres does not run as root, and must be able to enter
+        work.chmod(0o755)  # the embedded Postgres does not run as root and must be able to read the folder
         pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-        shutil.rmtree(ROOT / "build" / "lib", ignore_errors=True)  # setuptools would pack what it finds there
+        shutil.rmtree(ROOT / "build" / "lib", ignore_errors=True)  # setuptools would pack stale files
         _timed([*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", str(work), str(ROOT)])
         (wheel,) = work.glob("*.whl")
         told["wheel_mb"] = round(wheel.stat().st_size / 1e6, 1)

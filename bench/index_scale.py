@@ -1,7 +1,8 @@
-"""How the embedded index behaves at 50,000 and 100,000 chunks: `python -m bench.index_scale [chunks ...]`.
+"""Measures the embedded index with 50,000 and 100,000 chunks: `python -m bench.index_scale [chunks ...]`.
 
-Synthetic on purpose: clustered random unit vectors and Zipf-like texts of about 1 kB, so that only the size matters.
-Prints build time, disk, memory of the index process, query times and how long the event loop ever stood still.
+The data is synthetic, so that only its size matters: clustered random unit vectors, and texts of about 1 kB with
+Zipf-distributed words. Prints build time, disk usage, memory of the index process, query times and the longest time for
+which the event loop was blocked.
 """
 
 import asyncio
@@ -32,7 +33,7 @@ QUERIES = 200
 
 
 class Corpus:
-    """Vectors around centres, as embeddings of a book lie around its topics, and words by Zipf's law."""
+    """Vectors around centres, like the topics of a book, and words distributed by Zipf's law."""
 
     def __init__(self, chunks: int) -> None:
         self.random = np.random.default_rng(chunks)
@@ -76,7 +77,7 @@ class Corpus:
 
 
 async def build(index: Index, corpus: Corpus) -> float:
-    """Seconds inside the index, without making the corpus."""
+    """Seconds spent in the index, excluding the generation of the corpus."""
     seconds = 0.0
     async with index.writer(fresh=True) as writer:
         for number in range(corpus.pages):
@@ -90,8 +91,8 @@ async def build(index: Index, corpus: Corpus) -> float:
 
 
 class Heart:
-    """Beats every millisecond on the event loop and remembers, in milliseconds, how late each beat came and how much
-    of the processor the loop used in between: on a busy machine only the second is the program's own doing."""
+    """Ticks every millisecond on the event loop and records, in milliseconds, how late each tick was and how much CPU
+    time the loop used in between. On a busy machine only the CPU time is caused by the program."""
 
     def __init__(self) -> None:
         self.late: list[float] = []
@@ -115,7 +116,7 @@ class Heart:
 
 @asynccontextmanager
 async def heartbeat() -> AsyncIterator[Heart]:
-    """A heart that beats meanwhile."""
+    """Run a heartbeat during the block."""
     heart = Heart()
     beating = asyncio.create_task(heart.beat())
     try:
@@ -129,7 +130,7 @@ def questions(corpus: Corpus, filters: Filters) -> list[HybridQuery]:
 
 
 async def time_searches(index: Index, queries: list[HybridQuery]) -> list[float]:
-    """Milliseconds of one hybrid search after the other."""
+    """Milliseconds of each hybrid search, run one after the other."""
     times = []
     for query in queries:
         start = time.perf_counter()
@@ -139,14 +140,15 @@ async def time_searches(index: Index, queries: list[HybridQuery]) -> list[float]
 
 
 def disk(directory: Path) -> float:
-    """Megabytes that really lie on the disk; the files are full of holes."""
+    """Megabytes allocated on disk; the files are sparse."""
     return sum(path.stat().st_blocks for path in directory.rglob("*") if path.is_file()) * 512 / 1e6
 
 
 def memory_of_children() -> dict[str, float]:
-    """Megabytes of the processes that this one started: their own, and pages of files, which they share with others.
+    """Megabytes of the child processes: private memory, and pages of files, which may be shared.
 
-    Not `ru_maxrss`: a process inherits that of its parent, which has just built the index and is larger."""
+    Not `ru_maxrss`: a process inherits that of its parent, which has just built the index and is larger.
+    """
     sums = {"RssAnon": 0.0, "RssFile": 0.0}
     for child in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split():
         status = dict(line.split(":", 1) for line in Path(f"/proc/{child}/status").read_text().splitlines())
@@ -170,7 +172,7 @@ async def measure(chunks: int, directory: Path) -> dict[str, object]:
         "prefix": Filters(source_url_prefix="https://book.example/part7/"),
         "prefix_inside_a_name": Filters(source_url_prefix="https://book.example/part7/page1"),
     }
-    await time_searches(index, questions(corpus, Filters()))  # the first ones read the files
+    await time_searches(index, questions(corpus, Filters()))  # the first searches read the files
     for name, filters in cases.items():
         p50, p95 = np.percentile(await time_searches(index, questions(corpus, filters)), [50, 95])
         report[f"{name}_ms"] = {"p50": p50, "p95": p95}

@@ -1,7 +1,7 @@
-"""The Kubernetes documentation, three times: a first ingest, one without any change, one with ten pages changed.
+"""Ingests the Kubernetes documentation three times: from scratch, without changes, and with ten changed pages.
 
-Prints seconds, passages embedded, our own share beside the embedding, and peak memory; `make bench-ingest` runs it.
-Runs `chapterverse ingest` as a user would, each time in a process of its own.
+Prints seconds, embedded passages, the time spent outside the embedding, and peak memory. `make bench-ingest` runs it.
+Runs `chapterverse ingest` as a user would, each time as a new process.
 """
 
 import json
@@ -24,7 +24,7 @@ CHANGED_PAGES = 10
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One ingest, as seen from outside."""
+    """One ingest, observed from outside."""
 
     name: str
     wall_seconds: float
@@ -65,7 +65,7 @@ def ingest(name: str, book: Path, home: Path) -> Run:
 
 def main() -> None:
     if not ARCHIVE.exists():
-        sys.exit("The Kubernetes documentation is not there (../shared/data/corpora/k8s_docs).")
+        sys.exit("The Kubernetes documentation is missing (../shared/data/corpora/k8s_docs).")
     with tempfile.TemporaryDirectory(prefix="bench-k8s-") as scratch:
         book, home = Path(scratch) / "k8s", Path(scratch) / "home"
         with tarfile.open(ARCHIVE) as archive:

@@ -1,8 +1,8 @@
-"""A bounded load generator for a server on this machine: so many requests, so many at once, and what came of them.
+"""A bounded load generator for a server on this machine.
 
-Refuses any address that is not loopback: it is for measuring ourselves, and no weapon. Bounded in requests, in what
-runs at once and in time. `python -m bench.load [REQUESTS]` starts a server of its own over the example book, keyless,
-with its embedded Postgres, and shows it 1, 10, 50 and 200 requests at once.
+Refuses every address that is not loopback, so that it cannot be used against others. Requests, concurrency and time are
+limited. `python -m bench.load [REQUESTS]` starts a server over the example book, without a key and with the embedded
+Postgres, and sends it 1, 10, 50 and 200 requests at once.
 """
 
 import asyncio
@@ -33,25 +33,25 @@ from chapterverse.settings import Settings
 from chapterverse.wiring import open_engines
 
 MOST_AT_ONCE: Final = 500
-PATIENCE: Final = 60.0  # seconds for one request: twice what the server allows itself
-CHAT_EVERY: Final = 4  # of so many requests of the mix one is a question, the others are searches
+PATIENCE: Final = 60.0  # seconds for one request: twice the server's own limit
+CHAT_EVERY: Final = 4  # one request in so many is a question, the others are searches
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What one request of the load is."""
+    """One request of the load."""
 
     path: str
     body: dict[str, Any]
-    client: str = ""  # whose it is, where the server trusts us as a proxy
+    client: str = ""  # its address, if the server trusts us as a proxy
 
 
 @dataclass(slots=True)
 class Account:
-    """What came of all requests."""
+    """The outcomes of all requests."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
-    seconds: dict[str, list[float]] = field(default_factory=dict)  # by path, of those that were answered
+    seconds: dict[str, list[float]] = field(default_factory=dict)  # by path, successful requests only
     took: float = 0.0
 
     def note(self, request: Request, outcome: str, seconds: float) -> None:
@@ -60,7 +60,7 @@ class Account:
             self.seconds.setdefault(request.path, []).append(seconds)
 
     def figures(self) -> dict[str, Any]:
-        """As data: how often what, requests a second, and the middle and the slow of each path in milliseconds."""
+        """As data: counts by outcome, requests a second, and p50, p95 and p99 of each path in milliseconds."""
         paths = {
             path: {f"p{share}_ms": round(1000 * float(np.percentile(all_, share)), 1) for share in (50, 95, 99)}
             for path, all_ in self.seconds.items()
@@ -70,18 +70,18 @@ class Account:
 
 
 def require_loopback(url: str) -> None:
-    """Raise unless the address is of this machine."""
+    """Raise unless the address is a loopback address."""
     host = urlsplit(url).hostname or ""
     try:
         safe = ipaddress.ip_address(host).is_loopback
-    except ValueError:  # a name may lead anywhere
+    except ValueError:  # a host name may resolve to any address
         safe = False
     if not safe:
-        raise ValueError(f"{host or url!r} is not a loopback address; the load generator goes nowhere else")
+        raise ValueError(f"{host or url!r} is not a loopback address; the load generator accepts no other")
 
 
 class Load:
-    """Sends requests to a server on this machine, at most `at_once` of them at a time."""
+    """Sends requests to a server on this machine, at most `at_once` at a time."""
 
     def __init__(self, url: str, at_once: int) -> None:
         require_loopback(url)
@@ -93,14 +93,14 @@ class Load:
         self._http = httpx2.AsyncClient(base_url=url, timeout=PATIENCE, limits=limits, trust_env=False)
 
     async def run(self, requests: Iterator[Request], waits: bool = False) -> Account:
-        """Send all of them. With `waits`, who is told to come back later does so, as often as it takes."""
+        """Send all requests. With `waits`, a request that is told to retry later does so until it succeeds."""
         began = time.monotonic()
         await asyncio.gather(*(self._client(requests, waits) for _ in range(self._at_once)))
         self.account.took += time.monotonic() - began
         return self.account
 
     async def send(self, request: Request) -> tuple[str, float]:
-        """What came of one request: `ok`, the error's code, or what broke; and when to come back, if that was said."""
+        """The outcome of a request (`ok`, an error code, or what failed), and the Retry-After time if any."""
         headers = {"X-Forwarded-For": request.client} if request.client else {}
         try:
             answer = await self._http.post(request.path, json=request.body, headers=headers)
@@ -128,7 +128,7 @@ class Load:
 
 @asynccontextmanager
 async def loading(url: str, at_once: int) -> AsyncIterator[Load]:
-    """A load generator, closed at the end."""
+    """A load generator that is closed at the end."""
     load = Load(url, at_once)
     try:
         yield load
@@ -164,10 +164,10 @@ def _end_of_stream(text: str) -> str:
 
 @contextmanager
 def book_server() -> Iterator[tuple[Server, Path]]:
-    """A server over the example book in processes of its own, and its home."""
+    """A server over the example book, with its home."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
-        home.chmod(0o755)  # the embedded Postgres does not run as root, and must be able to enter
+        home.chmod(0o755)  # the embedded Postgres does not run as root and must be able to read the folder
         asyncio.run(make_book(home))
         with serving(home) as server:
             yield server, home
@@ -186,10 +186,10 @@ async def _measure(url: str, requests: int, at_once: int) -> dict[str, Any]:
 
 
 def bench(requests: int) -> None:
-    """Measure, print, save."""
+    """Measure, print and save."""
     results: dict[str, Any] = {"model": "none: excerpts of the book", "load_before": os.getloadavg()[0]}
     with book_server() as (server, _):
-        asyncio.run(_measure(server.url, 20, 1))  # warms caches and pools
+        asyncio.run(_measure(server.url, 20, 1))  # warm up caches and pools
         for at_once in (1, 10, 50, 200):
             results[f"{at_once}_at_once"] = asyncio.run(_measure(server.url, requests, at_once))
             print(f"{at_once:4} at once: {json.dumps(results[f'{at_once}_at_once'])}")

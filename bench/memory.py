@@ -1,7 +1,7 @@
-"""A corpus in memory, searched as the product's index searches it, for benches that ask many questions.
+"""An in-memory corpus, searched as the product's index does, for benches with many questions.
 
-Does the arithmetic that the engine does: cosines, BM25 with the engine's IDF. The word weights and the fusion are the
-product's own. The product does not use it.
+Computes what the engine computes: cosines, and BM25 with the engine's IDF. Word weights and fusion are the product's
+own. The product does not use this module.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ Vectors = NDArray[np.float32]
 
 
 class WordIndex:
-    """Texts by their words: BM25 as the engine computes it."""
+    """BM25 over texts, computed as the engine does."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._count = len(texts)
@@ -47,7 +47,7 @@ class MemoryIndex:
         self.words = WordIndex([chunk.passage for chunk in chunks])
 
     def search(self, text: str, vector: Vectors, limit: int) -> list[tuple[Chunk, float]]:
-        """The best chunks with their similarity, equal texts once, best first."""
+        """The best chunks with their similarity, best first, without duplicates."""
         depth = fusion.depth(limit)
         cosines, words = self.vectors @ vector, self.words.scores(text)
         found = [number for number in _top(words, depth) if words[number] > 0]
@@ -66,7 +66,7 @@ class MemoryIndex:
 
 
 def _scored(rows: Sequence[tuple[int, float]], total: int) -> tuple[NDArray[np.int64], Vectors]:
-    rarity = np.log((total - len(rows) + 0.5) / (len(rows) + 0.5) + 1)  # as the engine's IDF
+    rarity = np.log((total - len(rows) + 0.5) / (len(rows) + 0.5) + 1)  # same formula as the engine's IDF
     numbers, values = zip(*rows, strict=True)
     return np.array(numbers, np.int64), np.array(values, np.float32) * np.float32(rarity)
 

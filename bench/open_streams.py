@@ -1,7 +1,7 @@
-"""Many streams open at once, at the default settings, with a model of 300 ms to the first token and 20 ms for each.
+"""Opens many streams at once at the default settings, with a model that needs 300 ms and then 20 ms a token.
 
-`python -m bench.open_streams [STREAMS]` starts a server over the example book and the model in processes of their own.
-Readers come from many addresses, through a proxy that is trusted, because one reader may not ask so often.
+`python -m bench.open_streams [STREAMS]` starts a server over the example book and the model as separate processes. The
+streams come from many addresses through a trusted proxy, because of the rate limit for one address.
 """
 
 import asyncio
@@ -26,12 +26,12 @@ from bench.results import ROOT, save
 STREAMS: Final = 200
 PACE: Final = {"first_ms": 300, "token_ms": 20, "tokens": 60}
 MODEL: Final = "stub: 300 ms to the first token, 20 ms each, 60 tokens; it judges at the same pace"
-PER_READER: Final = 10  # streams from one address, of 60 requests a minute that are allowed
+PER_READER: Final = 10  # streams from one address; 60 requests a minute are allowed
 
 
 @contextmanager
 def paced_model() -> Iterator[str]:
-    """The address of the model, in a process of its own."""
+    """The address of the model, which runs as a separate process."""
     port, admin = free_port(), free_port()
     command = [sys.executable, "-m", "bench.race.stub", str(port), str(admin)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as stub:
@@ -44,7 +44,7 @@ def paced_model() -> Iterator[str]:
 
 
 async def open_streams(url: str, streams: int) -> dict[str, Any]:
-    """Open all of them at once, search meanwhile, and tell what came of them."""
+    """Open all streams at once, search meanwhile, and return the outcomes."""
     questions = [json.loads(line) for line in (ROOT / "examples" / "questions.jsonl").read_text("utf-8").splitlines()]
     asked = [question["question"] for question in questions if question["answerable"]]
     requests = (
@@ -66,7 +66,7 @@ async def open_streams(url: str, streams: int) -> dict[str, Any]:
 
 @contextmanager
 def paced_server(home: Path, **settings: Any) -> Iterator[str]:
-    """A server at its defaults that asks this model."""
+    """A server at its default settings that uses this model."""
     with paced_model() as model:
         asking = {"openai_api_key": "stub", "openai_model": "stub", "openai_base_url": model}
         limits = {"api_rate_limit": 60, "trusted_proxies": "127.0.0.1"}
@@ -75,14 +75,14 @@ def paced_server(home: Path, **settings: Any) -> Iterator[str]:
 
 
 def bench(streams: int) -> None:
-    """Measure, print, save."""
+    """Measure, print and save."""
     results: dict[str, Any] = {"load_before": os.getloadavg()[0]}
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
-        home.chmod(0o755)  # the embedded Postgres does not run as root, and must be able to enter
+        home.chmod(0o755)  # the embedded Postgres does not run as root and must be able to read the folder
         asyncio.run(make_book(home))
         with paced_server(home) as url:
-            asyncio.run(open_streams(url, 5))  # warms caches and pools
+            asyncio.run(open_streams(url, 5))  # warm up caches and pools
             results |= asyncio.run(open_streams(url, streams))
     results["load_after"] = os.getloadavg()[0]
     print(json.dumps(results))

@@ -1,7 +1,7 @@
-"""Where benchmark results go: one JSON file per bench and commit.
+"""Saves benchmark results: one JSON file per bench and commit.
 
-Results of a tree that differs from its commit are kept out of the repository, and a new result of a bench replaces the
-one before. Nothing in a result depends on the machine but the times.
+A new result of a bench replaces the previous one. Results of a tree that differs from its commit are kept out of the
+repository. Only times depend on the machine.
 """
 
 import json
@@ -15,18 +15,18 @@ from tools.pages import PAGES
 ROOT: Final = Path(__file__).resolve().parents[1]
 RESULTS: Final = ROOT / "bench" / "results"
 UNCOMMITTED: Final = ROOT / ".cache" / "results"  # git ignores it
-# What benches write themselves does not make a tree another one than its commit.
+# Files that benches write themselves do not make a tree differ from its commit.
 _WRITTEN: Final = (":!bench/results", *(f":!{page.page}" for page in PAGES))
 
 
 def commit() -> str:
-    """The short name of the commit, marked when the tree differs from it."""
+    """The short hash of the commit, with `-dirty` if the tree differs from it."""
     name = _git("rev-parse", "--short", "HEAD")
     return f"{name}-dirty" if _git("status", "--porcelain", "--untracked-files=no", "--", ".", *_WRITTEN) else name
 
 
 def save(bench: str, result: dict[str, Any]) -> Path:
-    """Write a result and return where."""
+    """Write a result and return its path."""
     state = commit()
     folder = UNCOMMITTED if state.endswith("-dirty") else RESULTS
     folder.mkdir(parents=True, exist_ok=True)
@@ -38,7 +38,7 @@ def save(bench: str, result: dict[str, Any]) -> Path:
 
 
 def newest(bench: str) -> tuple[dict[str, Any], str] | None:
-    """The result of a bench and the commit it is of; one of a tree that differs from its commit, if it is later."""
+    """The newest result of a bench and its commit, including results of a tree that differs from its commit."""
     found = [path for folder in (RESULTS, UNCOMMITTED) for path in _of_bench(folder, bench)]
     if not found:
         return None

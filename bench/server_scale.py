@@ -1,11 +1,11 @@
-"""A million passages in one Qdrant server: `python -m bench.server_scale [chunks]`; `make bench-server`.
+"""Measures a Qdrant server with a million passages: `python -m bench.server_scale [chunks]`; `make bench-server`.
 
-The server is the one at QDRANT_URL, or the one that the tests use, started for it.
+Uses the server at QDRANT_URL, or starts the one that the tests use.
 
-Vectors are made from real ones: those of the example book's passages, two mixed at a time, with a little noise, so that
-they lie as close together as those of a book do. Texts are made as in `bench.index_scale`. Prints and keeps how long
-the ingest took, when the server had built its graph, its memory, and the times of hybrid searches with and without a
-filter. The collection is removed again.
+Each vector is a mixture of two real ones from the example book, with a little noise, so that they are as close together
+as those of a book. Texts are made as in `bench.index_scale`. Prints and saves the duration of the ingest, the time
+until the server had built its graph, its memory, and the times of hybrid searches with and without a filter. The
+collection is removed at the end.
 """
 
 import asyncio
@@ -30,12 +30,12 @@ from chapterverse.index.server import QdrantIndex
 
 CHUNKS = 1_000_000
 COLLECTION = "bench_server_scale"
-NOISE = 0.02  # of each number: two neighbours of one mixture are not the same
+NOISE = 0.02  # added to each number, so that no two vectors of one mixture are equal
 MODULE, PAGE = Filters(module=("module 3",)), Filters(source_url=("https://book.example/part7/page7.html",))
 
 
 class RealCorpus(Corpus):
-    """Vectors between real ones."""
+    """Mixtures of real vectors."""
 
     def __init__(self, chunks: int, real: Vectors) -> None:
         super().__init__(chunks)
@@ -51,7 +51,7 @@ class RealCorpus(Corpus):
 
 
 async def real_vectors() -> Vectors:
-    """Of the example book's paragraphs."""
+    """Vectors of the example book's paragraphs."""
     pages = sorted((ROOT / "examples" / "book").rglob("*.md"))
     texts = [part for page in pages for part in page.read_text("utf-8").split("\n\n") if len(part) > 80]
     embedder = LocalEmbedder()
@@ -61,17 +61,17 @@ async def real_vectors() -> Vectors:
 
 
 async def measure(url: str, chunks: int) -> dict[str, object]:
-    """One run."""
+    """Run one measurement."""
     corpus = RealCorpus(chunks, await real_vectors())
     index = QdrantIndex(url=url, collection=COLLECTION, timeout=30.0)
     report: dict[str, object] = {"chunks": chunks, "load": os.getloadavg()[0]}
     started = time.perf_counter()
     report["index_s"] = await build(index, corpus)
-    report["build_s"] = time.perf_counter() - started  # with the making of the corpus
+    report["build_s"] = time.perf_counter() - started  # includes the generation of the corpus
     await asyncio.to_thread(_wait_until_green, url, f"{COLLECTION}__{(await index.manifest()).generation}")
     report["green_s"] = time.perf_counter() - started
     report["memory_mb"] = _memory(url)
-    await time_searches(index, questions(corpus, Filters()))  # the first ones read the files
+    await time_searches(index, questions(corpus, Filters()))  # the first searches read the files
     for name, filters in {"unfiltered": Filters(), "module": MODULE, "one_page": PAGE}.items():
         p50, p95 = np.percentile(await time_searches(index, questions(corpus, filters)), [50, 95])
         report[f"{name}_ms"] = {"p50": p50, "p95": p95}
@@ -81,7 +81,7 @@ async def measure(url: str, chunks: int) -> dict[str, object]:
 
 
 def _wait_until_green(url: str, collection: str) -> None:
-    """Until the server has optimised what it holds."""
+    """Wait until the server has optimised the collection."""
     while True:
         told = httpx2.get(f"{url}/collections/{collection}", timeout=60, trust_env=False).json()["result"]
         if told["status"] == "green":
@@ -90,7 +90,7 @@ def _wait_until_green(url: str, collection: str) -> None:
 
 
 def _memory(url: str) -> float | None:
-    """Megabytes that the server says it holds in memory."""
+    """Megabytes of memory that the server reports."""
     told = httpx2.get(f"{url}/metrics", timeout=60, trust_env=False).text
     found = re.search(r"^memory_resident_bytes ([\d.e+]+)$", told, re.M)
     return float(found[1]) / 1e6 if found else None
@@ -103,7 +103,7 @@ def _remove(url: str) -> None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Measure, print, and keep a whole run."""
+    """Measure and print. A complete run is saved."""
     chunks = int(arguments[0]) if arguments else CHUNKS
     with qdrant_server() as url:
         _remove(url)

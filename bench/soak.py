@@ -1,10 +1,12 @@
-"""Whether memory grows: `python -m bench.soak [REQUESTS] [MINUTES]`, 20,000 requests or ten minutes by default.
+"""Measures whether memory grows: `python -m bench.soak [REQUESTS] [MINUTES]`, by default 20,000 requests or ten
+minutes.
 
-A server of its own over the example book, keyless, with its embedded Postgres; searches, questions and streams, ten at
-a time, each question another one. Every few seconds the memory of all its processes is read, and a line is fitted to
-the second half: in the first, pools and caches of bounded size fill. The soak passes if the slope of our own processes
-is, with 95 % confidence, below 1 MiB in 1,000 requests, and every request was answered. Postgres is told apart: it
-fills its 32 MiB of buffers with the turns that are stored. Writes `bench/results/soak-COMMIT.json`.
+Starts a server over the example book, without a key and with the embedded Postgres, and sends searches, questions and
+streams, ten at a time, each question different. The memory of all its processes is read every few seconds, and a line
+is fitted to the second half of the run, because bounded pools and caches fill in the first. The soak passes if the
+slope of our own processes is below 1 MiB per 1,000 requests with 95 % confidence, and every request was answered.
+Postgres is reported separately, because it fills its 32 MiB of buffers with stored turns. Writes
+`bench/results/soak-COMMIT.json`.
 """
 
 import asyncio
@@ -25,14 +27,14 @@ from bench.results import ROOT, save
 REQUESTS: Final = 20_000
 MINUTES: Final = 10.0
 AT_ONCE: Final = 10
-EVERY: Final = 2.0  # seconds between two looks at the memory
-WARM: Final = 0.5  # the first part of the run is not judged
-BOUND: Final = 1.0  # MiB in 1,000 requests
+EVERY: Final = 2.0  # seconds between two measurements of memory
+WARM: Final = 0.5  # share of the run that is not judged
+BOUND: Final = 1.0  # MiB per 1,000 requests
 
 
 def memory(pids: Iterable[int]) -> float:
-    """MiB that the processes hold. What they share is counted once, but pages of files (programs, the index) for each:
-    our share of those grows and shrinks with whoever else on the machine has the same files open."""
+    """MiB used by the processes. Memory that they share is counted once, but pages of files (programs, the index)
+    for each: our share of those depends on what else on the machine has the same files open."""
     total = 0
     for pid in pids:
         try:
@@ -45,9 +47,10 @@ def memory(pids: Iterable[int]) -> float:
 
 
 def slope(requests: Sequence[float], mebibytes: Sequence[float]) -> tuple[float, float]:
-    """MiB that 1,000 requests add, by a line through the points, and how far off that may be (95 %).
+    """MiB added by 1,000 requests, from a line through the points, and its 95 % interval.
 
-    Points near each other are alike, so the interval is taken from ten averages, not from all points."""
+    Neighbouring points are correlated, so the interval is computed from ten averages, not from all points.
+    """
     blocks = [np.asarray(block) for block in np.array_split(np.arange(len(requests)), 10) if len(block)]
     x = np.array([np.mean(np.asarray(requests)[block]) for block in blocks]) / 1000
     y = np.array([np.mean(np.asarray(mebibytes)[block]) for block in blocks])
@@ -59,7 +62,7 @@ def slope(requests: Sequence[float], mebibytes: Sequence[float]) -> tuple[float,
 
 
 async def _watch(load: Load, server: Server, home: Path, seen: list[tuple[int, float, float]]) -> None:
-    """Note requests, MiB of our processes and MiB of Postgres."""
+    """Record the number of requests, MiB of our processes and MiB of Postgres."""
     while True:
         postgres = set(working_in(home / "postgres" / "data"))
         ours = set(descendants(server.process.pid)) - postgres
@@ -73,7 +76,7 @@ async def _soak(server: Server, home: Path, requests: int, minutes: float) -> di
     asked = [json.loads(line)["question"] for line in words]
 
     def question(number: int) -> str:
-        return f"{asked[number % len(asked)]} ({number})"  # never the same twice: no cache may hide a leak
+        return f"{asked[number % len(asked)]} ({number})"  # never the same twice, so that no cache hides a leak
 
     async with loading(server.url, AT_ONCE) as load:
         seen: list[tuple[int, float, float]] = []
@@ -96,7 +99,7 @@ async def _soak(server: Server, home: Path, requests: int, minutes: float) -> di
 
 
 def soak(requests: int, minutes: float) -> bool:
-    """Run, print, save; whether memory stayed flat and every request was answered."""
+    """Run, print and save. Returns whether memory stayed flat and every request was answered."""
     before = os.getloadavg()[0]
     with book_server() as (server, home):
         result = asyncio.run(_soak(server, home, requests, minutes))

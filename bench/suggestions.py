@@ -1,7 +1,7 @@
-"""Whether suggested questions are answered when they are clicked: `python -m bench.suggestions HOME...`.
+"""Checks that suggested questions are answered: `python -m bench.suggestions HOME...`.
 
-Makes the suggestions of each home, then asks each one as a reader would, in a new session over the services as a server
-has them. Homes are not written to. `example`, also if no home is named, is the example book, which is ingested.
+Makes the suggestions of each home, then asks each in a new session, as a reader would who clicks on it. Homes are not
+modified. `example`, the default, is the example book, which is ingested first.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _BOOK = Path(__file__).parent.parent / "examples" / "book"
 
 
 async def main() -> None:
-    """Make and ask."""
+    """Make the suggestions and ask them."""
     asked = answered = 0
     homes = [None if given == "example" else Path(given) for given in sys.argv[1:]]
     for home in homes or [None]:

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Ask known questions of a project's documentation before and after a change, and say which the change breaks.
+# Asks known questions about a project's documentation before and after a change, and shows which the change breaks.
 #
-# DOCS and QUESTIONS name the folder and the set. BASELINE names a kept baseline; without one, the commit that BASE and
+# DOCS and QUESTIONS name the folder and the set. BASELINE names a baseline file; without one, the commit that BASE and
 # HEAD have in common is checked out and asked first. SUMMARY is where the findings are written, in Markdown.
-# INGEST_OPTIONS has more options of `chapterverse ingest`. The exit code is that of `chapterverse check`.
+# INGEST_OPTIONS has further options of `chapterverse ingest`. The exit code is that of `chapterverse check`.
 set -euo pipefail
 
 work=$(mktemp -d)
@@ -18,7 +18,7 @@ if [ -n "${BASELINE:-}" ]; then
 else
   head=$(git symbolic-ref --quiet --short HEAD || git rev-parse HEAD)
   if ! common=$(git merge-base "${BASE:?names no commit to compare with}" HEAD); then
-    echo "The history of $BASE is not at hand. Check it out with: fetch-depth: 0" >&2
+    echo "The history of $BASE is not available. Check it out with: fetch-depth: 0" >&2
     exit 2
   fi
   trap 'git checkout --quiet "$head"' EXIT

@@ -1,4 +1,4 @@
-"""Chunks for tests: a text as a search would have found it."""
+"""Chunks for tests, as a search returns them."""
 
 from chapterverse.book import text_hash
 from chapterverse.models import ChunkResult, PassageUnit

@@ -1,4 +1,4 @@
-"""Fixtures that many tests share: no setting of the machine leaks in, and the example book is ingested once."""
+"""Shared fixtures: settings of this machine are removed, and the example book is ingested once per run."""
 
 import asyncio
 import fcntl
@@ -6,7 +6,6 @@ import gc
 import logging
 import os
 import re
-import shutil
 import signal
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
@@ -25,12 +24,13 @@ from chapterverse.ingestion.sources import open_source
 from chapterverse.settings import Settings
 from chapterverse.trained import Passage, Read, SectionReader, shared_reader
 from chapterverse.wiring import open_engines
+from tests.index.places import copy_book, memory_folder
 from tests.model_memory import sitecustomize
 from tests.served import Served, serve
 
 pytest_plugins = ["tests.postgres_fixture"]
 
-# A shell that runs the tests in the background ignores Ctrl-C for them, and so would every process they start.
+# A shell ignores Ctrl-C for processes in the background, and the tests' child processes would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).parent.parent
@@ -38,28 +38,34 @@ EXAMPLE_BOOK = ROOT / "examples" / "book"
 SMALL_BOOK = ROOT / "tests" / "faults" / "book"
 
 
+def pytest_configure() -> None:
+    """Puts temporary folders into memory if there is room: an ingest syncs many files, which is slow on a disk."""
+    if "PYTEST_DEBUG_TEMPROOT" not in os.environ and (memory := memory_folder(6 << 30)):
+        os.environ["PYTEST_DEBUG_TEMPROOT"] = str(memory)
+
+
 ALL_SLOW = re.compile(r"^pytestmark = (?:\[\n)?.*mark\.slow", re.MULTILINE)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Without slow tests, a file that has no other is not even loaded: loading all takes longer than most tests."""
+    """Does not import files with only slow tests if those are deselected, because importing them takes long."""
     if "not slow" not in config.option.markexpr or collection_path.suffix != ".py":
         return None
     return True if ALL_SLOW.search(collection_path.read_text("utf-8")) else None
 
 
-gc.disable()  # until all tests are loaded: nearly all that is made until then stays
+gc.disable()  # until all tests are imported: nearly all objects made until then stay alive
 
 
 def pytest_collection_finish() -> None:
-    """What was loaded stays to the end, so the collector need not look at it again and again."""
+    """Excludes the imported objects from garbage collection, because they stay alive to the end."""
     gc.freeze()
     gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Side by side, the files that take longest come first, so that no process has one of them left at the end: those
-    that are given more time than others, then those with slow tests."""
+    """With xdist, the longest files come first, so that none is left at the end: those with the longest timeouts, then
+    those with slow tests."""
     if "PYTEST_XDIST_WORKER" not in os.environ:
         return
     length: dict[Path, float] = defaultdict(float)
@@ -71,7 +77,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def no_settings_of_this_machine() -> Iterator[None]:
+def without_settings_of_this_machine() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name in Settings.model_fields:
             patch.delenv(name.upper(), raising=False)
@@ -79,9 +85,9 @@ def no_settings_of_this_machine() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def models_are_remembered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What a model said is not computed again in this run, neither in this process nor in those that it starts."""
-    folder = of_the_run(tmp_path_factory) / "model-memory"
+def cached_model_outputs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Caches the outputs of the models during this run, for this process and those that it starts."""
+    folder = run_folder(tmp_path_factory) / "model-memory"
     folder.mkdir(exist_ok=True)
     opened, run = sitecustomize.remembering(onnx_models, str(folder), lazily=False)
     paths = (sitecustomize.__file__.rpartition("/")[0], os.environ.get("PYTHONPATH", ""))
@@ -94,9 +100,9 @@ def models_are_remembered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 @pytest.fixture(scope="session", autouse=True)
-def readings_are_remembered() -> Iterator[None]:
-    """Reading is most of the work of an answer without a key, and the same questions are asked again and again: what
-    the reader of this process has read is not read again."""
+def cached_readings() -> Iterator[None]:
+    """Caches what the shared section reader has read: reading is most of the work of an answer without a key, and many
+    tests ask the same questions."""
     read, shared = SectionReader._read, shared_reader()
     remembered: dict[tuple[str, Passage], Read] = {}
 
@@ -113,16 +119,16 @@ def readings_are_remembered() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def certificates_are_read_once() -> Iterator[None]:
-    """Every HTTP client reads those of the machine, which takes 25 ms. Here none is used: servers are on loopback."""
+def cached_certificates() -> Iterator[None]:
+    """Every HTTP client loads the certificates of the machine, which takes 25 ms. Servers of tests are on loopback."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(httpcore2, "default_ssl_context", cache(httpcore2.default_ssl_context))
         yield
 
 
 @pytest.fixture(autouse=True)
-def log_level_stays() -> Iterator[None]:
-    """The command line, run inside the tests' process, sets the level for all of it."""
+def unchanged_log_level() -> Iterator[None]:
+    """Restores the log level, because the command line sets it when it runs in the process of the tests."""
     logger = logging.getLogger("chapterverse")
     level = logger.level
     yield
@@ -131,13 +137,13 @@ def log_level_stays() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def example_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home that holds the example book."""
+    """A home with the example book."""
     return home_with(EXAMPLE_BOOK, tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
 def small_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home with two short pages: an answer without a key costs little, so that many can be asked for at once."""
+    """A home with two short pages, where answers without a key are cheap."""
     return home_with(SMALL_BOOK, tmp_path_factory)
 
 
@@ -162,25 +168,25 @@ def home_with(book: Path, folders: pytest.TempPathFactory) -> Path:
 
 
 def prepared_home(name: str, folders: pytest.TempPathFactory, fill: Callable[[Path], Path]) -> Path:
-    """A home of this process, which the first process of the run that needs it fills for all."""
-    prepared = of_the_run(folders) / f"prepared-{name}"
+    """A home for this process. The first process of the run that needs it fills it for all."""
+    prepared = run_folder(folders) / f"prepared-{name}"
     home = folders.mktemp("home") / "home"
     with prepared.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not prepared.exists():
             fill(home).rename(prepared)
-    shutil.copytree(prepared, home, ignore=shutil.ignore_patterns("readers", "*.lock"))
+    copy_book(prepared, home)
     return home
 
 
-def of_the_run(folders: pytest.TempPathFactory) -> Path:
+def run_folder(folders: pytest.TempPathFactory) -> Path:
     """A folder that all processes of the run share."""
     folder = folders.getbasetemp()
     return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
 
 
 def filled(home: Path, book: Path) -> Path:
-    """The home, with the book ingested."""
+    """Ingests the book into the home; returns the home."""
 
     async def fill() -> None:
         async with open_engines(Settings.load(chapterverse_home=home)) as engines:
@@ -194,22 +200,24 @@ def filled(home: Path, book: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def example_server(example_home: Path) -> Iterator[Served]:
-    """The real server over the example book, on a real port."""
+    """The real server with the example book, on a real port."""
     with serve(Settings.load(chapterverse_home=example_home, api_rate_limit=100_000)) as served:
         yield served
 
 
 @pytest.fixture(scope="session")
 def small_server(small_home: Path) -> Iterator[Served]:
-    """The real server over the two short pages."""
+    """The real server with the two short pages."""
     with serve(Settings.load(chapterverse_home=small_home, api_rate_limit=100_000)) as served:
         yield served
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
-    """Say at the end, in one line each, what this machine lacks and how many tests were left out for it."""
-    terminalreporter.reportchars = terminalreporter.reportchars.replace("s", "")  # else each test says it
+    """Prints at the end, one line each, why tests were skipped and how many."""
+    terminalreporter.reportchars = terminalreporter.reportchars.replace(
+        "s", ""
+    )  # otherwise each skipped test has a line
     yield
     skipped = [report.longrepr for report in terminalreporter.stats.get("skipped", [])]
     reasons = Counter(str(why[2]).removeprefix("Skipped: ") for why in skipped if isinstance(why, tuple))

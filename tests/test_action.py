@@ -1,4 +1,4 @@
-"""The GitHub Action: its file is sound, and the script that it runs does what it says in a real repository."""
+"""The GitHub Action: its file is valid, and its script works in a real repository."""
 
 import json
 import os
@@ -24,7 +24,7 @@ def example() -> dict[str, Any]:
     return found
 
 
-def test_the_action_is_composite_and_its_inputs_are_described_and_used() -> None:
+def test_action_is_composite_and_describes_and_uses_its_inputs() -> None:
     assert ACTION["name"] and ACTION["description"]
     assert ACTION["runs"]["using"] == "composite"
     used = set(re.findall(r"inputs\.([\w-]+)", json.dumps(STEPS)))
@@ -34,8 +34,8 @@ def test_the_action_is_composite_and_its_inputs_are_described_and_used() -> None
         assert given.get("required") or isinstance(given["default"], str)
 
 
-def test_no_input_becomes_part_of_a_script() -> None:
-    """What a pull request can choose reaches a shell as a variable, never as text of the script."""
+def test_inputs_are_not_inserted_into_scripts() -> None:
+    """Values from a pull request are passed to the shell in variables, which prevents injection."""
     for step in STEPS:
         assert ("uses" in step) != ("run" in step)
         if "run" in step:
@@ -45,7 +45,7 @@ def test_no_input_becomes_part_of_a_script() -> None:
             assert {name for name in named if not name.startswith("GITHUB_")} <= set(step.get("env", {}))
 
 
-def test_the_script_knows_every_variable_that_the_action_gives() -> None:
+def test_script_uses_every_variable_of_the_action() -> None:
     script = ROOT / "deploy" / "check-docs.sh"
     assert os.access(script, os.X_OK)
     (step,) = [one for one in STEPS if "check-docs.sh" in one.get("run", "")]
@@ -53,7 +53,7 @@ def test_the_script_knows_every_variable_that_the_action_gives() -> None:
         assert name in script.read_text("utf-8")
 
 
-def test_the_example_workflow_gives_only_inputs_that_there_are() -> None:
+def test_example_workflow_uses_existing_inputs() -> None:
     (job,) = example()["jobs"].values()
     checkout, use = job["steps"]
     assert checkout["with"]["fetch-depth"] == 0
@@ -63,7 +63,7 @@ def test_the_example_workflow_gives_only_inputs_that_there_are() -> None:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A repository in whose last commit a paragraph is missing."""
+    """A repository whose last commit removed a paragraph."""
     folder = tmp_path / "project"
     (folder / "docs").mkdir(parents=True)
 
@@ -105,9 +105,7 @@ def run(project: Path, tmp_path: Path, **given: str) -> "subprocess.CompletedPro
 
 
 @pytest.mark.slow
-def test_the_script_compares_with_the_base_commit_and_leaves_the_branch_as_it_was(
-    project: Path, tmp_path: Path
-) -> None:
+def test_script_compares_with_the_base_commit_and_restores_the_branch(project: Path, tmp_path: Path) -> None:
     shown = run(project, tmp_path, BASE="base")
     assert shown.returncode == 21, shown.stderr
     summary = (tmp_path / "summary.md").read_text("utf-8")
@@ -118,7 +116,7 @@ def test_the_script_compares_with_the_base_commit_and_leaves_the_branch_as_it_wa
 
 
 @pytest.mark.slow
-def test_the_script_names_what_is_missing(project: Path, tmp_path: Path) -> None:
+def test_script_with_an_unknown_base_commit_names_the_fix(project: Path, tmp_path: Path) -> None:
     shown = run(project, tmp_path, BASE="unknown")
     assert shown.returncode == 2
     assert "fetch-depth: 0" in shown.stderr

@@ -1,4 +1,4 @@
-"""The caps on the tail, and house rules that no linter knows. Layers are held by import-linter (`make check`)."""
+"""Limits on the size of files and functions, and rules that no linter checks. import-linter checks the layers."""
 
 import ast
 import re
@@ -12,9 +12,9 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "src" / "chapterverse").rglob("*.py"))
-DRAWERS = {"utils", "util", "helpers", "helper", "common", "manager", "managers", "base", "misc", "core"}
+VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "managers", "base", "misc", "core"}
 
-COMMON_FOLDERS = {"/", "/tmp", "/var/tmp", "/home", "/root", "/opt", "/srv", "/usr/src"}  # of no machine in particular
+COMMON_FOLDERS = {"/", "/tmp", "/var/tmp", "/home", "/root", "/opt", "/srv", "/usr/src"}  # not specific to one machine
 
 FILE_LINES = 600
 FUNCTION_LINES = 60
@@ -38,18 +38,18 @@ def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]
 
 
 def is_command(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """A command's parameters are its options, named by the user and never passed by position."""
+    """Whether it is a command, whose parameters are options and never passed by position."""
     names = {ast.unparse(decorator).split("(")[0] for decorator in function.decorator_list}
     return "main.command" in names
 
 
-def test_a_file_stays_small_enough_to_read() -> None:
+def test_files_have_at_most_600_lines() -> None:
     lines = {name_of(path): len(path.read_text("utf-8").splitlines()) for path in SOURCES}
     assert lines
     assert {name: count for name, count in lines.items() if count > FILE_LINES} == {}
 
 
-def test_a_function_stays_small_enough_to_read(modules: dict[str, ast.Module]) -> None:
+def test_functions_have_at_most_60_lines(modules: dict[str, ast.Module]) -> None:
     lines = {
         f"{name}:{function.lineno} {function.name}": (function.end_lineno or 0) - function.lineno + 1
         for name, module in modules.items()
@@ -58,7 +58,7 @@ def test_a_function_stays_small_enough_to_read(modules: dict[str, ast.Module]) -
     assert {where: count for where, count in lines.items() if count > FUNCTION_LINES} == {}
 
 
-def test_a_function_takes_few_parameters(modules: dict[str, ast.Module]) -> None:
+def test_functions_have_at_most_6_parameters(modules: dict[str, ast.Module]) -> None:
     many = {
         f"{name}:{function.lineno} {function.name}": count
         for name, module in modules.items()
@@ -73,18 +73,18 @@ def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return len([argument for argument in named if argument.arg not in ("self", "cls")])
 
 
-def test_a_module_has_a_docstring(modules: dict[str, ast.Module]) -> None:
+def test_every_module_has_a_docstring(modules: dict[str, ast.Module]) -> None:
     assert [name for name, module in modules.items() if not ast.get_docstring(module)] == []
 
 
-def test_a_class_name_means_one_thing(modules: dict[str, ast.Module]) -> None:
+def test_class_names_are_unique(modules: dict[str, ast.Module]) -> None:
     names = [node.name for module in modules.values() for node in module.body if isinstance(node, ast.ClassDef)]
     twice = {name for name in names if names.count(name) > 1 and not name.startswith("_")}
-    assert twice <= {"Book"}, "of the library, and as the scope of a question"
+    assert twice <= {"Book"}, "one of the library, one for the scope of a question"
 
 
-def test_no_module_is_called_utils_or_the_like() -> None:
-    assert [name_of(path) for path in SOURCES if path.stem in DRAWERS] == []
+def test_no_module_has_a_vague_name() -> None:
+    assert [name_of(path) for path in SOURCES if path.stem in VAGUE_NAMES] == []
 
 
 def test_nothing_connects_or_reads_settings_at_import(modules: dict[str, ast.Module]) -> None:
@@ -95,7 +95,7 @@ def test_nothing_connects_or_reads_settings_at_import(modules: dict[str, ast.Mod
                 assert not called & {"Settings.load", "os.environ.get"}, name
 
 
-def test_no_path_of_a_machine_and_no_registry_is_named() -> None:
+def test_no_file_contains_a_local_path_or_a_registry_host() -> None:
     tracked = [p for p in ROOT.rglob("*") if p.suffix in {".py", ".md", ".toml", ".lock", ".mdx", ".jsonl"}]
     own = [p for p in tracked if not {".venv", ".git", ".cache", "node_modules"} & set(p.relative_to(ROOT).parts)]
     assert own

@@ -16,7 +16,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from chapterverse import Book
 from chapterverse.evaluation.suggesting import Suggestion, make_suggestions
-from chapterverse.evaluation.suggestions import Shelf, StoredSuggestions
+from chapterverse.evaluation.suggestion_store import Shelf, StoredSuggestions
 from chapterverse.settings import Settings
 from chapterverse.wiring import open_services
 from tests.cli.process import assert_refused, chapterverse
@@ -40,17 +40,17 @@ def server(editions_home: Path, postgres_url: str) -> Iterator[Served]:
 def ask(server: Served, query: str, path: str = "/chat", **fields: Any) -> dict[str, Any]:
     answer = server.http.post(path, json={"query": query, **fields})
     assert answer.status_code == 200, answer.text
-    told: dict[str, Any] = answer.json()
-    return told
+    reply: dict[str, Any] = answer.json()
+    return reply
 
 
 def cites(answer: dict[str, Any], fact: Fact, version: str) -> bool:
-    """Whether the answer cites the fact as this version has it, and nothing of another edition."""
+    """Whether the answer cites the fact of this version. Fails if it cites another edition."""
     assert {(source["book"], source["version"]) for source in answer["sources"]} <= {(BOOK, version)}
     return any(fact.told(version) in source["quote"] for source in answer["sources"])
 
 
-def test_the_books_are_listed(server: Served) -> None:
+def test_books_lists_all_books_and_versions(server: Served) -> None:
     listed = server.http.get("/books").json()
     assert listed["default"] == [{"book": BOOK, "version": "2.0"}, {"book": "robots", "version": ""}]
     harbor, robots = listed["books"]
@@ -64,11 +64,11 @@ def test_the_books_are_listed(server: Served) -> None:
     assert (robots["title"], robots["latest"], robots["pages"]) == ("robots", "", 2)
 
 
-def test_the_latest_version_answers_unless_another_is_asked(server: Served) -> None:
+def test_answer_is_from_the_latest_version_unless_filtered(server: Served) -> None:
     latest = ask(server, PORT.question)
     assert cites(latest, PORT, "2.0")
     assert latest["editions"] == [{"book": BOOK, "version": "2.0"}, {"book": "robots", "version": ""}]
-    assert "From “harbor 2.0 › " in latest["answer"], "the answer says where it is from"
+    assert "From “harbor 2.0 › " in latest["answer"], "the answer names its edition"
     old = ask(server, PORT.question, filters=OLD)
     assert cites(old, PORT, "1.0") and old["editions"] == [OLD]
     assert cites(ask(server, PORT.question, filters={"version": "latest"}), PORT, "2.0")
@@ -77,7 +77,7 @@ def test_the_latest_version_answers_unless_another_is_asked(server: Served) -> N
         assert text[source["quote_start"] : source["quote_end"]] == source["quote"]
 
 
-def test_searches_and_pages_are_of_the_same_scope(server: Served) -> None:
+def test_search_and_pages_have_the_same_default_editions(server: Served) -> None:
     def versions(**fields: Any) -> set[tuple[str, str]]:
         found = server.http.post("/search", json={"query": PORT.question, "top_k": 20, **fields}).json()
         return {(result["book"], result["version"]) for result in found["results"]}
@@ -96,34 +96,36 @@ def test_searches_and_pages_are_of_the_same_scope(server: Served) -> None:
 
 
 @pytest.mark.parametrize(
-    ("filters", "told"),
+    ("filters", "message"),
     [
         ({"book": "harbour"}, "There is no book harbour here. The books are: harbor, robots."),
         ({"version": "3.0"}, "There is no version 3.0 of harbor, robots."),
         ({"book": "robots", "version": "1.0"}, "There is no version 1.0 of robots."),
     ],
 )
-def test_what_is_not_there_is_an_error_that_lists_what_is(server: Served, filters: Any, told: str) -> None:
+def test_unknown_book_or_version_returns_400_with_the_known_ones(server: Served, filters: Any, message: str) -> None:
     for path in ("/chat", "/chat/stream", "/search"):
         refused = server.http.post(path, json={"query": "Which port?", "filters": filters})
         assert (refused.status_code, refused.json()["error_code"]) == (400, "validation_error")
-        assert refused.json()["message"].startswith(told) and refused.json()["details"]
+        assert refused.json()["message"].startswith(message) and refused.json()["details"]
     assert server.http.get("/pages", params=filters).status_code == 400
 
 
-def test_a_conversation_keeps_its_book_and_version(server: Served) -> None:
+def test_conversation_keeps_its_edition_until_another_is_given(server: Served) -> None:
     first = ask(server, PORT.question, filters=OLD)
     session = {"session_id": first["session_id"]}
     assert cites(ask(server, STORAGE.question, **session), STORAGE, "1.0")
-    assert cites(ask(server, PORT.question, **session, filters={"version": "2.0"}), PORT, "2.0"), "unless told"
-    assert cites(ask(server, STORAGE.question, **session), STORAGE, "2.0"), "and then it keeps that"
+    assert cites(ask(server, PORT.question, **session, filters={"version": "2.0"}), PORT, "2.0"), (
+        "another version is given"
+    )
+    assert cites(ask(server, STORAGE.question, **session), STORAGE, "2.0"), "the new version is kept"
     assert cites(ask(server, PORT.question, **session, filters={"book": BOOK}), PORT, "2.0")
     thread = server.http.get(f"/sessions/{first['session_id']}").json()
     searches = [message["searches"][0] for message in thread["messages"] if message["searches"]]
     assert [search["editions"] for search in searches[:2]] == [[OLD], [OLD]]
 
 
-def test_a_refusal_stays_in_its_edition(server: Served) -> None:
+def test_refusal_names_only_pages_of_its_edition(server: Served) -> None:
     refused = ask(server, "What does the robot's battery weigh?", filters=OLD)
     assert refused["status"] == "refused"
     assert {(place["book"], place["version"]) for place in refused["nearest"]} == {(BOOK, "1.0")}
@@ -132,7 +134,7 @@ def test_a_refusal_stays_in_its_edition(server: Served) -> None:
     assert {(place["book"], place["version"]) for place in nothing["nearest"]} <= {(BOOK, "1.0")}
 
 
-def test_an_answer_from_two_versions_says_so(editions_home: Path, postgres_url: str) -> None:
+def test_answer_from_two_versions_names_both(editions_home: Path, postgres_url: str) -> None:
     with serving_llm() as stub:
         stub.usual = Quotes(count=8)
         settings = Settings.load(
@@ -144,14 +146,14 @@ def test_an_answer_from_two_versions_says_so(editions_home: Path, postgres_url: 
     versions = [source["version"] for source in both["sources"]]
     assert set(versions) == {"1.0", "2.0"}
     assert re.search(r"\n\nThe sources are of different versions: harbor [12]\.0 \[\d", both["answer"])
-    told = both["answer"].rpartition("\n\n")[2]
+    closing = both["answer"].rpartition("\n\n")[2]
     for number, version in enumerate(versions, start=1):
-        assert f"[{number}]" in told.partition(f"harbor {version} ")[2].partition(", harbor")[0]
+        assert f"[{number}]" in closing.partition(f"harbor {version} ")[2].partition(", harbor")[0]
     shown = json.dumps(stub.requests[0], ensure_ascii=False)
-    assert "harbor 1.0 › " in shown and "harbor 2.0 › " in shown, "the model is told which is which"
+    assert "harbor 1.0 › " in shown and "harbor 2.0 › " in shown, "the model sees which passage is of which version"
 
 
-def test_a_model_cannot_leave_the_version(editions_home: Path, postgres_url: str) -> None:
+def test_model_cannot_search_other_versions(editions_home: Path, postgres_url: str) -> None:
     with serving_llm() as stub:
         again = {"query": PORT.question, "filters": {"book": [BOOK], "version": ["1.0"]}}
         stub.script.extend((Calls(again), Quotes(count=8)))
@@ -164,12 +166,12 @@ def test_a_model_cannot_leave_the_version(editions_home: Path, postgres_url: str
             assert {source["version"] for source in answer["sources"]} == {"2.0"}
 
 
-def test_an_address_of_its_own_for_each_edition(server: Served) -> None:
+def test_each_edition_has_its_own_url(server: Served) -> None:
     """For clients that cannot send filters."""
     under = "/editions/harbor@1.0"
     first = ask(server, PORT.question, f"{under}/chat")
     assert cites(first, PORT, "1.0")
-    assert cites(ask(server, STORAGE.question, session_id=first["session_id"]), STORAGE, "1.0"), "and it is kept"
+    assert cites(ask(server, STORAGE.question, session_id=first["session_id"]), STORAGE, "1.0"), "the edition is kept"
     assert cites(ask(server, PORT.question, "/editions/harbor/chat"), PORT, "2.0")
     assert cites(ask(server, PORT.question, "/editions/harbor/chat", filters={"version": "1.0"}), PORT, "1.0")
     pages = server.http.get(f"{under}/pages").json()["pages"]
@@ -187,10 +189,10 @@ def test_an_address_of_its_own_for_each_edition(server: Served) -> None:
     page = server.http.get(f"{under}/")
     assert page.status_code == 200 and "book-switch" in page.text and PORT.part in page.text
     moved = server.http.get("/editions/a%5Cb")
-    assert (moved.status_code, moved.headers["location"]) == (307, "./a%5Cb/"), "to no other server"
+    assert (moved.status_code, moved.headers["location"]) == (307, "./a%5Cb/"), "not to another server"
 
 
-def test_the_address_of_an_edition_needs_the_key_too(editions_home: Path, postgres_url: str) -> None:
+def test_edition_urls_require_the_api_key(editions_home: Path, postgres_url: str) -> None:
     settings = Settings.load(chapterverse_home=editions_home, database_url=postgres_url, api_keys="secret-key-of-mine")
     with serve(settings) as server:
         for path in ("/books", "/suggestions", "/editions/harbor/pages", "/editions/harbor@1.0/books"):
@@ -199,7 +201,7 @@ def test_the_address_of_an_edition_needs_the_key_too(editions_home: Path, postgr
         assert "scheduler" not in server.http.get("/editions/harbor/").text
 
 
-def test_the_page_shows_each_book_and_leads_to_the_other_versions(server: Served) -> None:
+def test_page_lists_each_book_and_links_to_other_versions(server: Served) -> None:
     page = LexborHTMLParser(server.http.get("/").text)
     assert [found.text() for found in page.css(".contents h2")] == ["The Harbor 2.0", "robots"]
     assert [found.attributes["data-edition"] for found in page.css(".contents section")] == ["harbor@2.0", "robots"]
@@ -214,7 +216,7 @@ def test_the_page_shows_each_book_and_leads_to_the_other_versions(server: Served
     assert len(old.css(".contents a")) == 3 and not old.css(".contents section")
 
 
-def test_a_page_of_an_edition_that_is_not_shown_is_read_at_its_own_address(server: Served) -> None:
+def test_page_of_another_edition_redirects_to_its_edition_url(server: Served) -> None:
     there = server.http.get("/pages", params=OLD).json()["pages"][0]
     for path in ("", "/editions/harbor", "/editions/robots"):
         moved = server.http.get(f"{path}/read/{there['page_id']}?quote=0-5")
@@ -230,7 +232,7 @@ def test_a_page_of_an_edition_that_is_not_shown_is_read_at_its_own_address(serve
     assert lost.status_code == 404 and "harbor: 2.0, 1.0" in lost.text
 
 
-async def test_suggestions_are_tried_on_their_edition_and_offered_where_it_is_asked(
+async def test_suggestions_are_made_and_offered_per_edition(
     server: Served, editions_home: Path, database_url: str
 ) -> None:
     async with open_services(Settings.load(chapterverse_home=editions_home, database_url=database_url)) as services:
@@ -248,7 +250,9 @@ async def test_suggestions_are_tried_on_their_edition_and_offered_where_it_is_as
         given = server.http.get(path).json()["suggestions"]
         return [(one["book"], one["version"]) for one in given]
 
-    assert asked("/suggestions") == [(BOOK, "2.0"), ("robots", ""), (BOOK, "2.0")], "books in turn, the latest of each"
+    assert asked("/suggestions") == [(BOOK, "2.0"), ("robots", ""), (BOOK, "2.0")], (
+        "alternating between books, latest versions only"
+    )
     assert asked("/suggestions?book=harbor&version=1.0") == [(BOOK, "1.0")] * 2
     assert asked("/editions/harbor@1.0/suggestions") == [(BOOK, "1.0")] * 2
     assert asked("/editions/robots/suggestions") == [("robots", "")]
@@ -256,7 +260,7 @@ async def test_suggestions_are_tried_on_their_edition_and_offered_where_it_is_as
     (editions_home / "suggestions.json").unlink()
 
 
-async def test_the_tools_of_mcp(server: Served) -> None:
+async def test_mcp_tools_take_book_and_version(server: Served) -> None:
     async with (
         httpx2.AsyncClient(timeout=30, trust_env=False) as http,
         Client(streamable_http_client(f"{server.url}/mcp", http_client=http)) as client,
@@ -282,7 +286,7 @@ async def test_the_tools_of_mcp(server: Served) -> None:
         ("/editions/robots", {"robots"}),
     ],
 )
-async def test_the_resources_of_mcp_are_the_pages_of_the_address(server: Served, path: str, titles: set[str]) -> None:
+async def test_mcp_resources_are_the_pages_of_the_url(server: Served, path: str, titles: set[str]) -> None:
     async with (
         httpx2.AsyncClient(timeout=30, trust_env=False) as http,
         Client(streamable_http_client(f"{server.url}{path}/mcp", http_client=http)) as client,
@@ -293,14 +297,14 @@ async def test_the_resources_of_mcp_are_the_pages_of_the_address(server: Served,
         assert getattr(text, "text", "").startswith("# ")
 
 
-def test_the_pages_of_an_address_are_no_others_whoever_asked_before(server: Served) -> None:
+def test_pages_of_a_url_do_not_depend_on_earlier_requests(server: Served) -> None:
     counts = [
         len(server.http.get(f"{path}/pages").json()["pages"]) for path in ("/editions/robots", "", "/editions/harbor")
     ]
     assert counts == [2, 5, 3]
 
 
-def test_the_command_line(editions_home: Path, tmp_path: Path, postgres_url: str) -> None:
+def test_cli_commands_take_book_and_version(editions_home: Path, tmp_path: Path, postgres_url: str) -> None:
     kept = {"DATABASE_URL": postgres_url}
     shown = chapterverse(editions_home, "books").stdout
     assert "3 pages  harbor 2.0  The Harbor  latest" in shown and "2 pages  robots" in shown
@@ -322,7 +326,7 @@ def test_the_command_line(editions_home: Path, tmp_path: Path, postgres_url: str
     assert_refused(editions_home, ["forget"], 2, "Name at least one SOURCE")
 
 
-def test_one_version_is_forgotten_and_another_begun_afresh(tmp_path: Path) -> None:
+def test_forget_and_fresh_affect_one_version_only(tmp_path: Path) -> None:
     home, docs = tmp_path / "home", tmp_path / "docs"
     docs.mkdir()
     (docs / "a.md").write_text("# Apples\n\nApples are red.")
@@ -341,7 +345,7 @@ def test_one_version_is_forgotten_and_another_begun_afresh(tmp_path: Path) -> No
     assert [one["version"] for one in listed[0]["versions"]] == ["2"]
 
 
-async def test_the_report_counts_by_book(editions_home: Path, database_url: str) -> None:
+async def test_report_counts_questions_by_edition(editions_home: Path, database_url: str) -> None:
     async with Book.open(editions_home, database_url=database_url) as book:
         await book.ask(PORT.question, filters=OLD)
         await book.ask(PORT.question)
@@ -354,9 +358,9 @@ async def test_the_report_counts_by_book(editions_home: Path, database_url: str)
     assert "questions              1" in shown and "harbor 2.0: 1 asked" in shown
 
 
-async def test_no_citation_is_of_the_wrong_version(editions_home: Path, database_url: str) -> None:
-    """`bench/editions.py` asks all two hundred."""
+async def test_answers_do_not_cite_another_version(editions_home: Path, database_url: str) -> None:
+    """A sample; `bench/editions.py` asks all 200 questions."""
     async with Book.open(editions_home, database_url=database_url) as book:
-        told = summary(await ask_all(book, KNOWN[:12]))
-    assert told["questions_with_a_wrong_citation"] == 0
-    assert told["answered_with_the_fact"] >= 10
+        result = summary(await ask_all(book, KNOWN[:12]))
+    assert result["questions_with_a_wrong_citation"] == 0
+    assert result["answered_with_the_fact"] >= 10

@@ -1,4 +1,4 @@
-"""From cosines to a decision: the rules of the specification, the line they are read from, and how it is fitted."""
+"""Confidence: the rules of the specification, the calibration line, and how it is fitted."""
 
 import hashlib
 import json
@@ -53,27 +53,27 @@ lines = st.tuples(st.floats(0.0, 0.6), st.floats(0.05, 0.4)).map(lambda ends: Ca
         (0.00, 0, 1, "insufficient"),
     ],
 )
-def test_the_rules_of_the_specification(average: float, chunks: int, top_k: int, level: str) -> None:
+def test_confidence_level_follows_the_specification(average: float, chunks: int, top_k: int, level: str) -> None:
     metrics = assess([average] * chunks, None, IDENTITY, top_k)
     assert metrics.confidence_level == level
     assert metrics.should_answer == (level != "insufficient")
     assert metrics.num_chunks == chunks
 
 
-def test_the_average_decides_and_each_passage_counts_the_best_one_half() -> None:
+def test_level_is_by_average_with_half_weight_of_the_best_passage() -> None:
     metrics = assess([1.0, 0.9, 0.8, 0.5, 0.3], None, IDENTITY, 5)
     assert (metrics.average_similarity, metrics.min_similarity, metrics.max_similarity) == (0.85, 0.65, 1.0)
     assert metrics.confidence_level == "high"
 
 
-def test_one_passage_that_fits_is_enough_beside_others_that_do_not() -> None:
+def test_one_relevant_passage_is_enough_to_answer() -> None:
     line = Calibration(answered=0.3, usual=0.5)
     assert assess([0.74, 0.18, 0.21, 0.11, 0.08], None, line, 5).should_answer
     assert not assess([0.30, 0.28, 0.26, 0.25, 0.24], None, line, 5).should_answer
 
 
 @given(st.lists(cosines, max_size=20), lines, st.integers(1, 20))
-def test_order_does_not_matter_and_all_values_are_shares(
+def test_metrics_are_between_0_and_1_and_independent_of_order(
     similarities: list[float], line: Calibration, top_k: int
 ) -> None:
     metrics = assess(similarities, None, line, top_k)
@@ -113,28 +113,28 @@ def test_diversity_is_one_minus_the_mean_cosine_of_pairs(vectors: list[list[floa
 
 
 @given(lines, cosines, cosines)
-def test_relevance_never_falls_and_stays_a_share(line: Calibration, one: float, other: float) -> None:
+def test_relevance_is_monotonic_and_between_0_and_1(line: Calibration, one: float, other: float) -> None:
     low, high = sorted((one, other))
     assert 0.0 <= line.relevance(low) <= line.relevance(high) <= 1.0
 
 
 @given(lines, st.floats(0.0, 1.0), st.floats(0.0, 1.0))
-def test_good_passages_are_told_apart(line: Calibration, one: float, other: float) -> None:
-    """The straight line that the rules use is at 1.0 for many of them."""
+def test_relevance_distinguishes_good_passages(line: Calibration, one: float, other: float) -> None:
+    """The straight line of the rules gives 1.0 for many of them."""
     low, high = sorted((one, other))
     if line.answered <= low < high - 1e-6:
         assert line.relevance(low) < line.relevance(high)
 
 
 @given(lines, st.floats(0.01, 1.0))
-def test_the_least_cosine_of_a_relevance_is_where_it_is_reached(line: Calibration, relevance: float) -> None:
+def test_least_cosine_is_the_inverse_of_relevance(line: Calibration, relevance: float) -> None:
     cosine = line.least_cosine(relevance)
     assert line.relevance(cosine) == pytest.approx(relevance)
     assert line.relevance(cosine - 1e-3) < relevance
 
 
 @given(lines)
-def test_the_line_goes_through_its_two_points_and_survives_storage(line: Calibration) -> None:
+def test_line_passes_through_its_two_points_and_survives_storage(line: Calibration) -> None:
     assert line.relevance(line.answered) == pytest.approx(0.60)
     assert line.relevance(line.usual) == pytest.approx(0.85)
     assert Calibration.from_dict(json.loads(json.dumps(line.to_dict()))) == line
@@ -143,12 +143,12 @@ def test_the_line_goes_through_its_two_points_and_survives_storage(line: Calibra
 @pytest.mark.parametrize(
     "stored", [{}, {"answered": 0.3}, {"answered": "x", "usual": 0.5}, {"answered": 0.5, "usual": 0.5}, {"knots": []}]
 )
-def test_what_is_no_calibration_names_the_command_that_makes_one(stored: dict[str, object]) -> None:
+def test_invalid_calibration_names_the_command_that_makes_one(stored: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="chapterverse calibrate"):
         Calibration.from_dict(stored)
 
 
-def test_without_a_calibration_the_shipped_line_is_used() -> None:
+def test_assess_without_calibration_uses_the_fallback() -> None:
     assert assess([0.4] * 5, None, None, 5) == assess([0.4] * 5, None, FALLBACK, 5)
 
 
@@ -156,7 +156,7 @@ def test_without_a_calibration_the_shipped_line_is_used() -> None:
 
 
 async def bag_of_words(text: str) -> Vectors:
-    """A stand-in embedding: texts that share words are alike."""
+    """A simple embedding: texts that share words are similar."""
     vector = np.full(256, 1e-3, np.float32)
     for word in re.findall(r"[a-z]{4,}", text.lower()):
         vector[hashlib.sha256(word.encode()).digest()[0]] += 1.0
@@ -200,7 +200,7 @@ async def rows(chunks: Iterable[Chunk]) -> AsyncIterator[tuple[Chunk, Vectors]]:
         yield one, await bag_of_words(one.passage)
 
 
-async def test_a_book_is_calibrated_from_itself() -> None:
+async def test_calibrated_book_answers_its_topics_only() -> None:
     line = await calibrate(bag_of_words, rows(BOOK))
     book = np.stack([vector async for _, vector in rows(BOOK)])
 
@@ -214,18 +214,18 @@ async def test_a_book_is_calibrated_from_itself() -> None:
     assert not await ask("best recipe with apples and cinnamon")
 
 
-async def test_the_line_does_not_depend_on_the_order_of_the_chunks() -> None:
+async def test_calibration_does_not_depend_on_the_order_of_chunks() -> None:
     assert await calibrate(bag_of_words, rows(BOOK)) == await calibrate(bag_of_words, rows(BOOK[::-1]))
 
 
-async def test_a_big_book_is_sampled_and_still_does_not_depend_on_order(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_sampled_calibration_does_not_depend_on_the_order_of_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("chapterverse.confidence._SAMPLE", 30)
     line = await calibrate(bag_of_words, rows(BOOK))
     assert line == await calibrate(bag_of_words, rows(BOOK[::-1]))
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
-async def test_a_tiny_book_can_be_calibrated_and_asked(size: int) -> None:
+async def test_tiny_book_can_be_calibrated(size: int) -> None:
     line = await calibrate(bag_of_words, rows(BOOK[:size]))
     assert -1.0 < line.answered < line.usual < 1.5
     question = await bag_of_words("gripper lifts platform")
@@ -236,11 +236,11 @@ async def test_a_tiny_book_can_be_calibrated_and_asked(size: int) -> None:
 @pytest.mark.parametrize(
     "chunks", [[], [chunk(0, "1 | 2 | 3", "")], [chunk(0, "短い本です。とても短い本です。", "本")]]
 )
-async def test_a_book_that_gives_no_questions_takes_the_shipped_line(chunks: list[Chunk]) -> None:
+async def test_book_without_usable_questions_gets_the_fallback(chunks: list[Chunk]) -> None:
     assert await calibrate(bag_of_words, rows(chunks)) == FALLBACK
 
 
-def test_the_unrelated_questions_are_many_and_all_different() -> None:
+def test_calibration_questions_are_many_and_unique() -> None:
     questions = QUESTIONS.read_text(encoding="utf-8").splitlines()
     assert len(questions) >= 100
     assert len(set(questions)) == len(questions)
@@ -251,7 +251,7 @@ def test_the_unrelated_questions_are_many_and_all_different() -> None:
 
 
 @pytest.mark.slow
-async def test_the_example_book_answers_its_questions_and_refuses_what_is_off_topic(example_home: Path) -> None:
+async def test_example_book_answers_its_questions_and_refuses_unrelated_ones(example_home: Path) -> None:
     refused = set()
     async with open_engines(Settings.load(chapterverse_home=example_home)) as engines:
         for row in map(json.loads, (EXAMPLES / "questions.jsonl").read_text(encoding="utf-8").splitlines()):

@@ -1,4 +1,4 @@
-"""The files that operators copy parse, and what they name exists. Nothing here needs Docker, systemd or a proxy."""
+"""The deployment files are valid and refer to existing names. No test needs Docker, systemd or a proxy."""
 
 import configparser
 import json
@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
 GUIDE = (ROOT / "docs" / "DEPLOYMENT.md").read_text("utf-8")
 SETTINGS = {name.upper() for name in Settings.model_fields}
-OF_THE_IMAGE = {"PATH", "PYTHONDONTWRITEBYTECODE"}  # Python's and the shell's, not ours
+OTHER_VARIABLES = {"PATH", "PYTHONDONTWRITEBYTECODE"}  # of Python and the shell
 
 
 def instructions() -> list[tuple[str, str]]:
@@ -42,14 +42,14 @@ def composed(name: str) -> dict[str, Any]:
     return found
 
 
-def serves(arguments: list[str]) -> None:
-    """Fails if `chapterverse` would not take these arguments."""
+def assert_serve_accepts(arguments: list[str]) -> None:
+    """Fails if `chapterverse serve` does not accept these arguments."""
     assert arguments[0] == "serve"
     command = main.commands["serve"]
     command.make_context("serve", arguments[1:])
 
 
-def test_the_image_runs_without_root_with_one_volume_and_a_health_check() -> None:
+def test_image_has_a_user_one_volume_and_a_health_check() -> None:
     final = instructions()[max(at for at, (word, _) in enumerate(instructions()) if word == "FROM") :]
     words = [word for word, _ in final]
     (user,) = [rest for word, rest in final if word == "USER"]
@@ -58,7 +58,7 @@ def test_the_image_runs_without_root_with_one_volume_and_a_health_check() -> Non
     assert [rest for word, rest in final if word == "VOLUME"] == ["/data"]
     (variables,) = [rest for word, rest in final if word == "ENV"]
     named = dict(part.split("=", 1) for part in shlex.split(variables))
-    assert set(named) - OF_THE_IMAGE <= SETTINGS
+    assert set(named) - OTHER_VARIABLES <= SETTINGS
     assert named["CHAPTERVERSE_HOME"] == "/data"
     (check,) = [rest for word, rest in final if word == "HEALTHCHECK"]
     (path,) = re.findall(r"http://127\.0\.0\.1:8000(/\w+)", check)
@@ -67,10 +67,10 @@ def test_the_image_runs_without_root_with_one_volume_and_a_health_check() -> Non
     (entry,) = [json.loads(rest) for word, rest in final if word == "ENTRYPOINT"]
     (arguments,) = [json.loads(rest) for word, rest in final if word == "CMD"]
     assert entry == ["chapterverse"]
-    serves(arguments)
+    assert_serve_accepts(arguments)
 
 
-def test_what_the_image_is_built_from_is_sent_to_the_builder() -> None:
+def test_dockerignore_allows_exactly_the_copied_files() -> None:
     copied = [rest.split()[:-1] for word, rest in instructions() if word == "COPY" and not rest.startswith("--from")]
     ignored = (ROOT / ".dockerignore").read_text("utf-8").splitlines()
     sent = {line[1:] for line in ignored if line.startswith("!")}
@@ -79,7 +79,7 @@ def test_what_the_image_is_built_from_is_sent_to_the_builder() -> None:
 
 
 @pytest.mark.parametrize("name", ["compose.yaml", "compose.engines.yaml"])
-def test_compose_files_name_real_settings_services_and_volumes(name: str) -> None:
+def test_compose_files_use_existing_settings_services_and_volumes(name: str) -> None:
     file, whole = composed(name), composed("compose.yaml")
     service = file["services"]["chapterverse"]
     assert set(service["environment"]) <= SETTINGS
@@ -94,18 +94,18 @@ def test_compose_files_name_real_settings_services_and_volumes(name: str) -> Non
             place = volume.split(":")[0]
             assert (ROOT / place).exists() if place.startswith(".") else place in file["volumes"]
     if "command" in service:
-        serves(service["command"])
+        assert_serve_accepts(service["command"])
     published = whole["services"]["chapterverse"]["ports"]
-    assert all(port.startswith("127.0.0.1:") for port in published), "readers come through the proxy"
+    assert all(port.startswith("127.0.0.1:") for port in published), "clients connect through the proxy"
 
 
-def test_settings_with_which_the_second_file_starts_are_valid() -> None:
+def test_settings_in_compose_engines_are_valid() -> None:
     variables = composed("compose.engines.yaml")["services"]["chapterverse"]["environment"]
     given = {name.lower(): re.sub(r"\$\{.+?\}", "secret", value) for name, value in variables.items()}
     assert Settings.load(**given).qdrant_url == "http://qdrant:6333"
 
 
-def test_the_unit(tmp_path: Path) -> None:
+def test_systemd_unit_is_valid(tmp_path: Path) -> None:
     text = (DEPLOY / "chapterverse.service").read_text("utf-8")
     unit = configparser.RawConfigParser(strict=False, interpolation=None)
     unit.optionxform = str  # type: ignore[assignment,method-assign]
@@ -118,16 +118,16 @@ def test_the_unit(tmp_path: Path) -> None:
     assert named["CHAPTERVERSE_HOME"] == f"/var/lib/{service['StateDirectory']}"
     Settings.load(**{name.lower(): value for name, value in named.items() if name != "CHAPTERVERSE_HOME"})
     program, *arguments = shlex.split(service["ExecStart"])
-    assert program in GUIDE, "the guide installs it there"
-    serves(arguments)
+    assert program in GUIDE, "the guide installs it at this path"
+    assert_serve_accepts(arguments)
     if analyze := shutil.which("systemd-analyze"):
         copy = tmp_path / "chapterverse.service"
-        copy.write_text(text.replace(program, "/bin/true"), "utf-8")  # it must exist to be verified
+        copy.write_text(text.replace(program, "/bin/true"), "utf-8")  # the program must exist to be verified
         done = subprocess.run([analyze, "verify", str(copy)], capture_output=True, text=True, check=False)
         assert [line for line in done.stderr.splitlines() if "chapterverse.service" in line] == []
 
 
-def test_proxies_pass_events_on_at_once_and_keep_the_figures_inside() -> None:
+def test_proxies_do_not_buffer_events_and_block_metrics() -> None:
     caddy, nginx = ((DEPLOY / name).read_text("utf-8") for name in ("Caddyfile", "nginx.conf"))
     for text in (caddy, nginx):
         assert text.count("{") == text.count("}")
@@ -150,7 +150,7 @@ def test_proxies_pass_events_on_at_once_and_keep_the_figures_inside() -> None:
         assert any(fnmatch(path, pattern) for pattern in passed_on), f"Caddy would compress {path}"
 
 
-def test_what_proxies_keep_inside_is_not_served_below_an_edition(tmp_path: Path) -> None:
+def test_internal_routes_are_not_served_below_an_edition(tmp_path: Path) -> None:
     settings = Settings.load(chapterverse_home=tmp_path)
     with serve(settings, opening=without_engines(), answering=Scripted()) as server:
         for path in ("/metrics", "/health", "/livez"):
@@ -158,13 +158,13 @@ def test_what_proxies_keep_inside_is_not_served_below_an_edition(tmp_path: Path)
         for path in ("/metrics", "/health", "/livez", "/readyz", "/%6detrics", "/metrics/", "//metrics"):
             answer = server.http.get(f"/editions/any{path}")
             assert answer.status_code in (404, 307), path
-            if answer.status_code == 307:  # to the address that a proxy keeps inside
+            if answer.status_code == 307:  # to the URL that a proxy blocks
                 assert answer.headers["location"] == f"{server.url}{path.rstrip('/')}"
         assert server.http.get("/editions/any/docs").status_code == 200
 
 
-def test_an_installed_package_has_every_file_of_the_clone() -> None:
-    """Tests run from the clone, where a file that is not packaged is there all the same."""
+def test_package_data_includes_every_tracked_file() -> None:
+    """Tests run from the repository, so no other test notices a file that is not packaged."""
     packaged = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]["package-data"]
     package = ROOT / "src" / "chapterverse"
     listed = subprocess.run(["git", "ls-files", "."], cwd=package, capture_output=True, text=True, check=True).stdout
@@ -173,7 +173,7 @@ def test_an_installed_package_has_every_file_of_the_clone() -> None:
 
 
 def known_metrics() -> dict[str, set[str]]:
-    """Every series that a server has, with its labels."""
+    """All metrics of a server with their labels."""
     known: dict[str, set[str]] = {}
     ours = [each for each in vars(Telemetry()).values() if hasattr(each, "_labelnames")]
     for metric in ours:
@@ -186,7 +186,7 @@ def known_metrics() -> dict[str, set[str]]:
     return known | {name: set() for name in process}
 
 
-def test_every_figure_of_the_dashboard_exists() -> None:
+def test_dashboard_uses_existing_metrics_and_shows_all() -> None:
     dashboard = json.loads((DEPLOY / "grafana-dashboard.json").read_text("utf-8"))
     known, shown = known_metrics(), set()
     for panel in dashboard["panels"]:
@@ -213,7 +213,7 @@ def test_every_figure_of_the_dashboard_exists() -> None:
     assert job["job_name"] == "chapterverse" and job["static_configs"][0]["targets"] == ["127.0.0.1:8000"]
 
 
-def test_the_guide_names_every_file_and_only_real_settings() -> None:
+def test_guide_names_every_file_and_existing_settings_only() -> None:
     files = [path.name for path in DEPLOY.iterdir()] + ["Dockerfile", "compose.yaml", "compose.engines.yaml"]
     assert [name for name in files if name not in GUIDE] == []
     variables = set(re.findall(r"\b([A-Z]{2,}(?:_[A-Z]+)+)\b(?==|`)", GUIDE))

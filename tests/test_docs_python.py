@@ -1,4 +1,4 @@
-"""The code of docs/python.md does what the page says: it is run, on a small book, without any key."""
+"""The examples of docs/python.md run on a small book, without keys, and print what the page says."""
 
 import contextlib
 import io
@@ -43,27 +43,27 @@ def run(code: str) -> str:
     return shown.getvalue()
 
 
-def test_every_example(workplace: Path) -> None:
-    told = run(FIRST)
-    assert told.startswith("2 pages\n")
-    assert "Its battery lasts 5 hours [1]." in told
-    assert re.search(r"^\[1\] docs/robots/heron\.md .*Its battery lasts 5 hours\.", told, re.M)
+def test_examples_print_the_documented_output(workplace: Path) -> None:
+    output = run(FIRST)
+    assert output.startswith("2 pages\n")
+    assert "Its battery lasts 5 hours [1]." in output
+    assert re.search(r"^\[1\] docs/robots/heron\.md .*Its battery lasts 5 hours\.", output, re.M)
     assert (workplace / "my-book" / "index" / "CURRENT").exists()
 
-    told = run(PLAIN)
-    assert "Its battery lasts 5 hours [1]." in told and "Heron is a small boat that maps lakes." in told
+    output = run(PLAIN)
+    assert "Its battery lasts 5 hours [1]." in output and "Heron is a small boat that maps lakes." in output
 
-    told = run(STREAMING)
-    assert "Heron is a small boat that maps lakes." in told
-    assert "14 kg" in told.splitlines()[-1], "the follow-up knows whom it is about"
+    output = run(STREAMING)
+    assert "Heron is a small boat that maps lakes." in output
+    assert "14 kg" in output.splitlines()[-1], "the follow-up question is understood"
 
-    told = run(SELECTING)
-    assert told.startswith("['https://docs.example.com/robots/heron.md")
-    assert re.search(r"^answered .*Its winch lifts 12 kg\.$", told, re.M)
-    assert told.endswith("not asked: query: String should have at least 1 character\n")
+    output = run(SELECTING)
+    assert output.startswith("['https://docs.example.com/robots/heron.md")
+    assert re.search(r"^answered .*Its winch lifts 12 kg\.$", output, re.M)
+    assert output.endswith("not asked: query: must not be empty; write something\n")
 
 
-def test_the_page_names_what_there_is() -> None:
+def test_page_names_every_method_of_book() -> None:
     for name in (name for name in vars(Book) if not name.startswith("_")):
         assert f"Book.{name}(" in PAGE or f"book.{name}(" in PAGE
     assert chapterverse.Book is Book

@@ -1,7 +1,6 @@
-"""Holds the shipped book and its questions to what `examples/README.md` says of them.
+"""The example book and its questions are as `examples/README.md` describes them.
 
-Reads the Markdown sources with a small normaliser of its own, so that the set stays honest whatever the product's
-readers do. Never ingests or searches.
+The tests parse the Markdown sources themselves, so that they do not depend on the readers of the package.
 """
 
 import ast
@@ -25,8 +24,8 @@ QUESTIONS: list[dict[str, Any]] = [
 ANSWERABLE = [question for question in QUESTIONS if question["answerable"]]
 UNANSWERABLE = [question for question in QUESTIONS if not question["answerable"]]
 
-# What a page would have to contain, as whole words, to answer the question. Two need no entry: u05 and u08 ask for a
-# comparison, which no single word gives away.
+# Words that a page would have to contain to answer the question. u05 and u08 have no entry: they ask for a comparison,
+# which no single word indicates.
 GIVEAWAYS = {
     "u01": ["Ardent", "Bouncy", "2017"],
     "u02": ["default middleware", "default implementation", "default RMW"],
@@ -69,7 +68,7 @@ class Source:
 def plain(text: str) -> str:
     """The text without links and emphasis; inline code stays as it is, backticks included."""
     spans = re.split(r"(`[^`]*`)", _LINK.sub(r"\1", text))
-    # Code is set aside first, because emphasis may enclose it and it may itself contain asterisks.
+    # Code is taken out first, because emphasis may enclose it and it may contain asterisks.
     code = spans[1::2]
     bare = _EMPHASIS.sub(r"\2", "\0".join(spans[0::2]))
     return "".join(piece + kept for piece, kept in zip(bare.split("\0"), [*code, ""], strict=True))
@@ -120,11 +119,11 @@ class TestBook:
         assert sorted(json.loads(path.read_text())["position"] for path in others) == [1, 2, 3, 4, 5]
 
     @each_page
-    def test_front_matter_has_a_title_and_a_place(self, page: Source) -> None:
+    def test_front_matter_has_a_title_and_a_position(self, page: Source) -> None:
         assert page.front_matter["title"].strip()
         assert isinstance(page.front_matter["sidebar_position"], int)
 
-    def test_places_in_a_module_are_consecutive(self) -> None:
+    def test_positions_in_a_module_are_consecutive(self) -> None:
         for module in MODULES:
             places = sorted(
                 p.front_matter["sidebar_position"] for path, p in PAGES.items() if path.startswith(f"{module}/")
@@ -132,7 +131,7 @@ class TestBook:
             assert places == list(range(1, len(places) + 1))
 
     @each_page
-    def test_length(self, page: Source) -> None:
+    def test_page_has_500_to_1000_words(self, page: Source) -> None:
         assert 500 <= len(page.body.split()) <= 1000
 
     @each_page
@@ -173,7 +172,7 @@ class TestBook:
                 json.loads(code)
 
     @pytest.mark.parametrize("path", PAGES)
-    def test_links_lead_somewhere(self, path: str) -> None:
+    def test_links_have_a_target(self, path: str) -> None:
         for _, target in _LINK.findall(re.sub(r"`[^`]*`", "", PAGES[path].prose)):
             file, _, anchor = target.partition("#")
             found = (BOOK / path).parent.joinpath(file).resolve().relative_to(BOOK.resolve()).as_posix()
@@ -207,7 +206,7 @@ class TestQuestions:
             assert 6 <= sum(question["page"].startswith(f"{module}/") for question in ANSWERABLE) <= 10
 
     @each_answerable
-    def test_evidence_stands_in_its_section(self, question: dict[str, Any]) -> None:
+    def test_evidence_is_in_its_section(self, question: dict[str, Any]) -> None:
         sections = PAGES[question["page"]].sections
         assert question["section"] in sections
         assert question["sentence"] in sections[question["section"]]
@@ -227,10 +226,10 @@ class TestQuestions:
         texts = [text for page in PAGES.values() for text in page.sections.values()]
         assert sum(text.count(question["sentence"]) for text in texts) == 1
 
-    def test_few_ask_for_table_rows(self) -> None:
+    def test_few_questions_have_a_table_row_as_evidence(self) -> None:
         assert 1 <= sum(is_table_row(question["sentence"]) for question in ANSWERABLE) <= 3
 
-    def test_few_repeat_their_evidence(self) -> None:
+    def test_few_questions_repeat_their_evidence(self) -> None:
         """Most questions share under half of their words with the sentence that answers them."""
 
         def shared(question: dict[str, Any]) -> float:
@@ -250,7 +249,7 @@ class TestQuestions:
 
 
 class TestPlain:
-    """The normaliser above, since every other test trusts it."""
+    """Tests of the function `plain`, on which the other tests depend."""
 
     @pytest.mark.parametrize(
         ("marked", "bare"),
@@ -263,5 +262,5 @@ class TestPlain:
             ("`[` means one way", "`[` means one way"),
         ],
     )
-    def test_plain(self, marked: str, bare: str) -> None:
+    def test_plain_removes_links_and_emphasis(self, marked: str, bare: str) -> None:
         assert plain(marked) == bare

@@ -1,4 +1,4 @@
-"""The book from Python, where docs/python.md does not look: its edges and its end."""
+"""Edge cases of the Python interface. `test_docs_python.py` tests its usual use."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ from tests.llm_stub import serving_llm
 pytestmark = pytest.mark.slow
 
 
-async def test_it_opens_once_for_many_and_again_after_its_end(example_home: Path) -> None:
+async def test_book_opens_once_for_concurrent_calls_and_reopens_after_close(example_home: Path) -> None:
     book = Book.open(example_home)
     first, second = await asyncio.gather(book.search("What is ROS 2?"), book.search("What is ROS 2?", top_k=1))
     assert first.results[0] == second.results[0]
@@ -27,7 +27,7 @@ async def test_it_opens_once_for_many_and_again_after_its_end(example_home: Path
         assert (await book.search("nodes", filters={"module": "ros2"})).results[0].module == "ros2"
 
 
-async def test_errors_have_their_types(tmp_path: Path) -> None:
+async def test_invalid_use_raises_typed_errors(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="AGENT_TOP_K"):
         Book.open(tmp_path, agent_top_k=0)
     async with Book.open(tmp_path) as book:
@@ -37,7 +37,7 @@ async def test_errors_have_their_types(tmp_path: Path) -> None:
             await book.ingest(tmp_path / "nowhere")
         with pytest.raises(IndexMissing):
             await book.ask("What is ROS 2?")
-        with pytest.raises(ValidationFailed, match="selected_text is required"):
+        with pytest.raises(ValidationFailed, match="selected_text: is required"):
             await book.ask("What?", selected_text=" ")
         with pytest.raises(ValidationFailed, match="top_k"):
             await book.search("x", top_k=21)
@@ -51,7 +51,7 @@ def test_importing_the_package_imports_nothing_else() -> None:
         from chapterverse import Library  # type: ignore[attr-defined] # noqa: F401
 
 
-def test_without_an_event_loop_and_inside_of_one(example_home: Path) -> None:
+def test_sync_book_works_with_and_without_an_event_loop(example_home: Path) -> None:
     with SyncBook.open(example_home) as book:
         assert book.search("What is ROS 2?", top_k=1).results[0].module == "ros2"
         text = "Kestrel is a drone. Its winch lifts 12 kg."
@@ -63,7 +63,7 @@ def test_without_an_event_loop_and_inside_of_one(example_home: Path) -> None:
             next(book.stream("x", top_k=21))
         early = book.stream("How much does the winch lift?", selected_text=text)
         next(early)
-        early.close()  # and nothing waits for the rest
+        early.close()  # does not wait for the rest
         with pytest.raises(ValidationFailed):
             book.ask("")
         book.close()
@@ -71,13 +71,13 @@ def test_without_an_event_loop_and_inside_of_one(example_home: Path) -> None:
         async def notebook() -> int:
             return book.search("nodes", top_k=2).total_results
 
-        assert asyncio.run(notebook()) == 2, "opened again, though another loop runs"
+        assert asyncio.run(notebook()) == 2, "it opens again, also in a running event loop"
     assert not [thread for thread in threading.enumerate() if thread.name == "chapterverse"]
 
 
-# What a program could find changed after it used a book with a language model: the SDK's switches, what is imported
-# under whose name, logging, warnings, signals and the environment.
-_LEAVES_ALONE = """
+# Prints global state that using a book with a language model changed: switches of the SDK, replaced modules, logging,
+# warnings, signals and the environment.
+_GLOBAL_STATE = """
 import asyncio, gc, logging, os, signal, sys, warnings
 import agents, openai
 from agents.models import _openai_shared as shared
@@ -120,19 +120,19 @@ print([name for name, module in new if getattr(module, "__spec__", None) is None
 """
 
 
-def test_a_program_that_uses_a_book_finds_itself_as_it_was(example_home: Path, database_url: str) -> None:
+def test_book_does_not_change_global_state(example_home: Path, database_url: str) -> None:
     with serving_llm() as stub:
-        arguments = [sys.executable, "-c", _LEAVES_ALONE, str(example_home), stub.url]
+        arguments = [sys.executable, "-c", _GLOBAL_STATE, str(example_home), stub.url]
         environment = os.environ | {"DATABASE_URL": database_url}
         ran = subprocess.run(arguments, capture_output=True, text=True, check=False, env=environment)
     assert ran.returncode == 0, ran.stderr
     status, switches, replaced, foreign = ran.stdout.splitlines()
     assert status in ("answered", "refused")
     assert (switches, replaced) == ("[]", "[]")
-    assert foreign == "[]", "a module that was made by hand"
+    assert foreign == "[]", "a module without a spec"
 
 
-def test_windows_is_refused_in_one_line() -> None:
+def test_cli_on_windows_fails_with_one_line() -> None:
     script = """
 import sys
 sys.modules |= dict.fromkeys(["fcntl", "pwd", "resource"])  # what Windows lacks
@@ -147,7 +147,7 @@ main(["search", "x"])
     assert " ".join(ran.stderr.split()) == wanted
 
 
-async def test_an_answer_is_rated_by_its_turn(example_home: Path, postgres_url: str) -> None:
+async def test_rate_stores_a_rating_for_a_turn(example_home: Path, postgres_url: str) -> None:
     async with Book.open(example_home, database_url=postgres_url) as book:
         answer = await book.ask("What is ROS 2?")
         kept = await book.rate(answer.turn_id, "down", reason="unclear", comment="Too short.")
@@ -159,6 +159,6 @@ async def test_an_answer_is_rated_by_its_turn(example_home: Path, postgres_url: 
             await book.rate(None, "up")
 
 
-def test_an_answer_is_rated_without_an_event_loop(example_home: Path, postgres_url: str) -> None:
+def test_sync_rate_stores_a_rating(example_home: Path, postgres_url: str) -> None:
     with SyncBook.open(example_home, database_url=postgres_url) as book:
         assert book.rate(book.ask("What is ROS 2?").turn_id, "up").rating == "up"

@@ -1,4 +1,4 @@
-"""What docs/OPERATIONS.md tells an operator to do, done: backup, restore, another embedding model without a pause."""
+"""The procedures of docs/OPERATIONS.md: backup, restore and a change of the embedding model without downtime."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ NODE = {"query": "What is a node in ROS 2?"}
 
 
 def ask(server: Server) -> dict[str, Any]:
-    """An answer that is kept: right after its first start, an embedded Postgres may not be there yet."""
+    """Asks until the turn is stored, because the embedded Postgres may still be starting."""
     deadline = time.monotonic() + 120
     while True:
         answer = httpx2.post(f"{server.url}/chat", json=NODE, timeout=60, trust_env=False)
@@ -43,28 +43,28 @@ def search(url: str) -> httpx2.Response:
     return httpx2.post(f"{url}/search", json=NODE, timeout=60, trust_env=False)
 
 
-def copied(home: Path, backup: Path) -> "subprocess.CompletedProcess[str]":
-    """Run the commands of the document that copy the index of a home."""
+def copy_index(home: Path, backup: Path) -> "subprocess.CompletedProcess[str]":
+    """Runs the commands of the document that copy the index of a home."""
     commands = OPERATIONS.partition("## Backup and restore")[2].partition("```bash\n")[2].partition("```")[0]
     environment = os.environ | {"CHAPTERVERSE_HOME": str(home), "BACKUP": str(backup)}
     return subprocess.run(["sh", "-ec", commands], env=environment, check=False, capture_output=True, text=True)
 
 
-def test_a_home_that_was_copied_while_nothing_ran_is_the_same_elsewhere(small_home: Path, postgres_root: Path) -> None:
-    # Where the account of Postgres can enter, so that the conversations lie in the home and not elsewhere.
+def test_copy_of_a_stopped_home_has_the_same_book_and_conversations(small_home: Path, postgres_root: Path) -> None:
+    # In a folder that the account of Postgres can enter, so that conversations are stored inside the home.
     home, restored = copied_book(small_home, postgres_root / "operations"), postgres_root / "restored"
     with serving(home) as server:
-        said = ask(server)
+        reply = ask(server)
         assert server.stop() == 0
     subprocess.run(["cp", "-a", str(home), str(restored)], check=True)
     shutil.rmtree(home)
     with serving(restored) as server:
-        session = httpx2.get(f"{server.url}/sessions/{said['session_id']}", timeout=60, trust_env=False).json()
-        assert [message["content"] for message in session["messages"]] == [NODE["query"], said["answer"].strip()]
-        assert ask(server)["sources"] == said["sources"]
+        session = httpx2.get(f"{server.url}/sessions/{reply['session_id']}", timeout=60, trust_env=False).json()
+        assert [message["content"] for message in session["messages"]] == [NODE["query"], reply["answer"].strip()]
+        assert ask(server)["sources"] == reply["sources"]
 
 
-def test_the_index_may_be_copied_while_it_is_served_and_written(
+def test_index_can_be_copied_while_it_is_served_and_written(
     small_home: Path, postgres_root: Path, tmp_path: Path
 ) -> None:
     home = copied_book(small_home, postgres_root / "copied")
@@ -75,14 +75,16 @@ def test_the_index_may_be_copied_while_it_is_served_and_written(
     with serving(home), ThreadPoolExecutor(1) as aside:
         ingest = aside.submit(chapterverse, home, "ingest", str(more))
         while not ingest.done() or not whole:
-            whole += copied(home, tmp_path / "restored").returncode == 0  # else it was replaced meanwhile: copy again
+            whole += (
+                copy_index(home, tmp_path / "restored").returncode == 0
+            )  # otherwise it was replaced meanwhile; copy again
         assert ingest.result().returncode == 0, ingest.result().stderr
     found = chapterverse(tmp_path / "restored", "search", NODE["query"], "--json")
     assert found.returncode == 0, found.stderr
     assert json.loads(found.stdout)["results"]
 
 
-async def test_another_embedding_model_without_a_pause(small_home: Path, postgres_root: Path) -> None:
+async def test_embedding_model_can_be_changed_without_downtime(small_home: Path, postgres_root: Path) -> None:
     old = copied_book(small_home, postgres_root / "old-model")
     async with EmbeddingStub() as stub:
         settings = {"COHERE_API_KEY": KEY, "COHERE_BASE_URL": stub.url}
@@ -100,18 +102,18 @@ def _change_the_model(old: Path, new: Path, settings: dict[str, str]) -> None:
     with serving(old) as before, ThreadPoolExecutor(1) as reader:
         asking = reader.submit(keep_asking, before.url)
         try:
-            assert copied(old, new).returncode == 0
+            assert copy_index(old, new).returncode == 0
             done = chapterverse(new, "ingest", "--reembed", **settings)
             assert done.returncode == 0, done.stderr
             with serving(new, **settings) as after:
-                assert search(after.url).json()["results"]  # now the proxy is pointed here, and the old one may stop
+                assert search(after.url).json()["results"]  # here the proxy would switch and the old server stop
                 ended.set()
                 asking.result(60)
         finally:
             ended.set()
     assert len(statuses) > 3
     assert set(statuses) == {200}
-    # Whoever still has the old settings is told, instead of comparing vectors of two models.
+    # With the old settings a search fails instead of comparing vectors of two models.
     refused = chapterverse(new, "search", NODE["query"])
     assert refused.returncode != 0
     assert "--reembed" in refused.stderr

@@ -1,4 +1,4 @@
-"""Embedders, writers and readers of other packages: a distribution made here, found through its entry points."""
+"""Embedders, writers and readers of another package, found through its entry points."""
 
 import json
 import os
@@ -80,27 +80,27 @@ def document(form: str) -> Document:
 
 
 @pytest.mark.usefixtures("package")
-def test_an_embedder_is_chosen_by_its_name_and_given_the_settings() -> None:
+def test_embedder_is_chosen_by_name_and_gets_the_settings() -> None:
     embedder, why = choose_embedder(Settings.load(embeddings="hashed", openai_embedding_dimension=32))
     assert isinstance(embedder, HashEmbedder)
     assert (embedder.fingerprint.dimension, why) == (32, "EMBEDDINGS is hashed")
 
 
 @pytest.mark.usefixtures("package")
-def test_a_writer_is_chosen_by_its_name_whatever_keys_there_are() -> None:
+def test_writer_is_chosen_by_name_even_with_a_key() -> None:
     writer, why = choose_writer(Settings.load(writer="shouting", openai_api_key="key"))
     assert (writer.name, why) == ("shouting", "WRITER is shouting")
 
 
 @pytest.mark.usefixtures("package")
-def test_a_reader_is_chosen_by_the_extension() -> None:
+def test_reader_is_chosen_by_extension() -> None:
     assert format_of_file("notes/A.ORG") == "org"
     assert ".org" in readable_extensions()
     [draft] = read(document("org"))
     assert (draft.title, draft.parts[0].text) == ("Heron", "Heron has a mass of 14 kg.")
 
 
-def test_without_the_package_its_names_are_refused_with_those_that_are_known() -> None:
+def test_unknown_names_are_rejected_with_the_known_ones() -> None:
     with pytest.raises(ConfigurationError, match=r"EMBEDDINGS: .*one of auto, local, cohere, openai; .*'hashed'"):
         Settings.load(embeddings="hashed")
     with pytest.raises(ConfigurationError, match=r"WRITER: .*one of auto; .*'shouting'"):
@@ -110,28 +110,28 @@ def test_without_the_package_its_names_are_refused_with_those_that_are_known() -
 
 @pytest.mark.usefixtures("package")
 @pytest.mark.parametrize(
-    ("name", "told"),
-    [("lost", "cannot be loaded: AttributeError"), ("seven", "is no function or class: fake_engines:no_function")],
+    ("name", "message"),
+    [("lost", "cannot be loaded: AttributeError"), ("seven", "is not a function or class: fake_engines:no_function")],
 )
-def test_an_engine_that_cannot_be_used_is_told_with_its_package(name: str, told: str) -> None:
-    with pytest.raises(ConfigurationError, match=rf"embedder '{name}' of the package fake_engines 1\.2 {told}"):
+def test_unusable_embedder_is_reported_with_its_package(name: str, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=rf"embedder '{name}' of the package fake_engines 1\.2 {message}"):
         choose_embedder(Settings.load(embeddings=name))
 
 
 @pytest.mark.usefixtures("package")
-def test_a_reader_that_cannot_be_loaded_fails_its_documents_alone() -> None:
+def test_broken_reader_fails_only_its_documents() -> None:
     with pytest.raises(Unreadable, match=r"reader 'broken' of the package fake_engines 1\.2 .*ModuleNotFoundError"):
         read(document("broken"))
 
 
-def test_two_packages_with_one_name_are_refused(package: Path) -> None:
+def test_two_packages_with_the_same_name_are_rejected(package: Path) -> None:
     install(package, "other_engines", "[chapterverse.embedders]\nhashed = elsewhere:hashed\n")
     with pytest.raises(ConfigurationError, match=r"Two packages add the embedder 'hashed': .*other_engines 1\.2"):
         Settings.load(embeddings="hashed")
 
 
 @pytest.mark.slow
-def test_a_book_is_read_and_searched_with_engines_of_another_package(package: Path, tmp_path: Path) -> None:
+def test_ingest_and_search_work_with_another_package(package: Path, tmp_path: Path) -> None:
     (tmp_path / "book").mkdir()
     (tmp_path / "book" / "heron.org").write_bytes(document("org").data)
     environment = {
@@ -144,7 +144,7 @@ def test_a_book_is_read_and_searched_with_engines_of_another_package(package: Pa
     assert json.loads(found.stdout)["results"][0]["page_title"] == "Heron", found.stderr
 
 
-def test_the_package_runs_as_a_module() -> None:
+def test_package_runs_as_a_module() -> None:
     shown = subprocess.run(
         [sys.executable, "-m", "chapterverse", "--version"], capture_output=True, text=True, check=True, timeout=60
     )

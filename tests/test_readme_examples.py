@@ -1,4 +1,4 @@
-"""README's own examples of asking, run against the real product without a key: each gets the right sentence."""
+"""The examples of README, run against the real server and command line without a key."""
 
 import json
 import re
@@ -15,17 +15,17 @@ pytestmark = pytest.mark.slow
 
 README = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
 NOTE = "Tern weighs 6 kg. It has two driven wheels and a caster. Its battery lasts three hours."
-# What an answer must quote; an example that is new in README needs its sentence here.
+# Sentences that answers must quote. A new example in README needs an entry.
 QUOTES = {
     "What is ROS 2?": "ROS 2, the second generation of the Robot Operating System, is a set of open-source libraries",
     "What mass?": "Tern has a mass of 6 kg.",
     "What does it weigh?": "Tern weighs 6 kg.",
 }
-NOWHERE = "postgresql://nobody@127.0.0.1:1/none"  # nothing is kept, and no example asks for more than one answer
+NOWHERE = "postgresql://nobody@127.0.0.1:1/none"  # nothing is stored; no example needs a conversation
 
 
 def commands(program: str) -> Iterator[list[str]]:
-    """The command lines of README that call a program, taken apart as a shell does."""
+    """The command lines of README that call a program, split as in a shell."""
     for block in re.findall(r"^```bash\n(.*?)^```", README, re.MULTILINE | re.DOTALL):
         for line in block.replace("\\\n", " ").splitlines():
             if line.startswith(f"{program} "):
@@ -33,7 +33,7 @@ def commands(program: str) -> Iterator[list[str]]:
 
 
 def posted(path: str) -> list[dict[str, str]]:
-    """The bodies that README sends to a path."""
+    """The request bodies for a path in README."""
     found = [line for line in commands("curl") if f"localhost:8000{path}" in line]
     return [json.loads(line[line.index("-d") + 1]) for line in found]
 
@@ -41,21 +41,21 @@ def posted(path: str) -> list[dict[str, str]]:
 ASKED = [line[1:] for line in commands("chapterverse") if line[1] == "ask"]
 
 
-def test_there_are_examples_of_every_way_to_ask() -> None:
+def test_readme_has_examples_of_every_interface() -> None:
     assert [body.get("mode", "book") for body in posted("/chat")] == ["book", "selected_text"]
     assert len(posted("/chat/stream")) == len(posted("/search")) == 1
     assert ["--select" in line for line in ASKED] == [False, True]
 
 
 @pytest.mark.parametrize("body", posted("/chat"), ids=str)
-def test_an_example_of_chat_is_answered(example_server: Served, body: dict[str, str]) -> None:
+def test_chat_example_is_answered(example_server: Served, body: dict[str, str]) -> None:
     answer = example_server.http.post("/chat", json=body).raise_for_status().json()
     assert answer["status"] == "answered"
     assert any(QUOTES[body["query"]] in source["quote"] for source in answer["sources"])
 
 
 @pytest.mark.parametrize("body", posted("/chat/stream"), ids=str)
-def test_an_example_of_a_stream_is_answered(example_server: Served, body: dict[str, str]) -> None:
+def test_stream_example_is_answered(example_server: Served, body: dict[str, str]) -> None:
     stream = example_server.http.post("/chat/stream", json=body).raise_for_status().text
     sent = [json.loads(line.removeprefix("data: ")) for line in stream.splitlines() if line.startswith("data: ")]
     sources = next(event["sources"] for event in sent if event["type"] == "sources")
@@ -64,12 +64,12 @@ def test_an_example_of_a_stream_is_answered(example_server: Served, body: dict[s
 
 
 @pytest.mark.parametrize("body", posted("/search"), ids=str)
-def test_an_example_of_search_finds_something(example_server: Served, body: dict[str, str]) -> None:
+def test_search_example_has_results(example_server: Served, body: dict[str, str]) -> None:
     assert example_server.http.post("/search", json=body).raise_for_status().json()["results"]
 
 
 @pytest.mark.parametrize("arguments", ASKED, ids=str)
-def test_an_example_of_the_command_line_is_answered(example_home: Path, tmp_path: Path, arguments: list[str]) -> None:
+def test_command_line_example_is_answered(example_home: Path, tmp_path: Path, arguments: list[str]) -> None:
     note = tmp_path / "note.txt"
     note.write_text(NOTE, "utf-8")
     here = [str(note) if argument == note.name else argument for argument in arguments]

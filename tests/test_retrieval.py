@@ -1,4 +1,4 @@
-"""Retrieval: one model for index and questions, lost engines tried again, five seconds at most."""
+"""Retrieval: results, thresholds, retries and the time limit."""
 
 import asyncio
 import time
@@ -33,7 +33,7 @@ def chunk(name: str) -> Chunk:
 
 @dataclass
 class Scripted:
-    """An index that plays what a test wants."""
+    """A fake index with scripted results."""
 
     faults: list[Exception] = field(default_factory=list)
     hits: list[Hit] = field(default_factory=list)
@@ -66,7 +66,7 @@ def index_of(**values: Any) -> tuple[Scripted, Index]:
     return scripted, scripted  # type: ignore[return-value]
 
 
-async def test_the_request_reaches_the_index_and_the_hits_come_back() -> None:
+async def test_retrieve_sends_the_request_and_returns_the_hits() -> None:
     scripted, index = index_of(hits=[Hit(chunk("a"), 0.8, 1.5, (1.0, 0.0)), Hit(chunk("b"), 0.5, 0.5, (0.0, 1.0))])
     request = RetrievalRequest(
         query="what", top_k=3, score_threshold=0.2, filters=SearchFilters(module=["m"], source_url_prefix="u")
@@ -83,7 +83,7 @@ async def test_the_request_reaches_the_index_and_the_hits_come_back() -> None:
     assert (await embed_query("what", EMBEDDER)).tolist() == asked.vector.tolist()
 
 
-async def test_a_threshold_means_the_calibrated_scale() -> None:
+async def test_threshold_applies_to_the_calibrated_score() -> None:
     _, index = index_of(
         hits=[Hit(chunk("a"), 0.5, 1.5), Hit(chunk("b"), 0.35, 0.5)], recalled=[Hit(chunk("c"), 0.1, 0.1)]
     )
@@ -100,8 +100,8 @@ async def test_a_threshold_means_the_calibrated_scale() -> None:
         assert not kept or found.confidence.min_similarity >= least
 
 
-async def test_the_index_is_asked_for_passages_above_the_threshold() -> None:
-    """Else those below it take the places of others that are not."""
+async def test_index_gets_the_threshold_as_minimum_cosine() -> None:
+    """Otherwise passages below it would take the places of better ones."""
     for least, cosine in ((None, 0.0), (0.0, 0.0), (0.6, FALLBACK.answered), (0.85, FALLBACK.usual), (1.0, 1.0)):
         scripted, index = index_of()
         await retrieve(RetrievalRequest(query="x", score_threshold=least), EMBEDDER, index)
@@ -109,14 +109,14 @@ async def test_the_index_is_asked_for_passages_above_the_threshold() -> None:
         assert asked.min_similarity == pytest.approx(cosine, abs=1e-5)
 
 
-async def test_a_module_that_the_book_does_not_have() -> None:
+async def test_unknown_module_raises_an_error_with_the_known_ones() -> None:
     _, index = index_of()
     request = RetrievalRequest(query="x", filters=SearchFilters(module=["m", "n"]))
     with pytest.raises(InvalidFilterError, match=r"There is no module n in the book. Its modules are: m."):
         await retrieve(request, EMBEDDER, index)
 
 
-async def test_named_chunks_come_after_the_found_ones_and_only_once() -> None:
+async def test_recalled_chunks_follow_the_hits_without_duplicates() -> None:
     _, index = index_of(
         hits=[Hit(chunk("a"), 0.8, 1.0)], recalled=[Hit(chunk("a"), 0.8, 0.8), Hit(chunk("c"), 0.3, 0.3)]
     )
@@ -124,7 +124,7 @@ async def test_named_chunks_come_after_the_found_ones_and_only_once() -> None:
     assert [one.chunk_id for one in found.results] == ["a", "c"]
 
 
-async def test_another_model_is_refused_with_the_command_that_helps() -> None:
+async def test_other_embedding_model_raises_an_error_with_the_command() -> None:
     scripted, index = index_of(fingerprint=Fingerprint("other", 64, "x"))
     with pytest.raises(EmbeddingMismatchError, match="chapterverse ingest --reembed"):
         await retrieve_with_retry(RetrievalRequest(query="x"), EMBEDDER, index)
@@ -132,7 +132,7 @@ async def test_another_model_is_refused_with_the_command_that_helps() -> None:
 
 
 @pytest.mark.parametrize("recipe", ["1", "3"])
-async def test_an_index_of_an_older_version_is_refused_with_the_command_that_rebuilds_it(recipe: str) -> None:
+async def test_outdated_index_raises_an_error_with_the_command(recipe: str) -> None:
     scripted, index = index_of(recipe=recipe)
     with pytest.raises(IndexOutdatedError, match="chapterverse ingest --fresh"):
         await retrieve_with_retry(RetrievalRequest(query="x"), EMBEDDER, index)
@@ -141,7 +141,7 @@ async def test_an_index_of_an_older_version_is_refused_with_the_command_that_reb
         await retrieve(RetrievalRequest(query="x"), EMBEDDER, index_of(recipe=usable)[1])
 
 
-async def test_a_lost_engine_is_tried_again_three_times() -> None:
+async def test_unavailable_index_is_retried() -> None:
     scripted, index = index_of(faults=[IndexUnavailable("gone"), IndexTimeout("slow")], hits=[])
     await retrieve_with_retry(RetrievalRequest(query="x"), EMBEDDER, index)
     assert len(scripted.asked) == 3
@@ -151,14 +151,14 @@ async def test_a_lost_engine_is_tried_again_three_times() -> None:
     assert len(scripted.asked) == 1 + RETRIES
 
 
-async def test_what_will_not_change_is_not_tried_again() -> None:
+async def test_missing_index_is_not_retried() -> None:
     scripted, index = index_of(faults=[IndexMissing("no book")])
     with pytest.raises(IndexMissing):
         await retrieve_with_retry(RetrievalRequest(query="x"), EMBEDDER, index)
     assert len(scripted.asked) == 1
 
 
-async def test_a_failed_embedding_is_its_own_error() -> None:
+async def test_failed_embedding_raises_embedding_error() -> None:
     class Broken(HashEmbedder):
         async def embed_query(self, text: str) -> Any:
             raise EmbeddingError("down")
@@ -168,7 +168,7 @@ async def test_a_failed_embedding_is_its_own_error() -> None:
         await retrieve_with_retry(RetrievalRequest(query="x"), Broken(), index)
 
 
-async def test_a_hung_engine_ends_with_the_time_limit() -> None:
+async def test_hung_index_raises_a_timeout() -> None:
     _, index = index_of(hang=True)
     started = time.monotonic()
     with pytest.raises(IndexTimeout, match="longer than"):
@@ -176,13 +176,13 @@ async def test_a_hung_engine_ends_with_the_time_limit() -> None:
     assert time.monotonic() - started < 4
 
 
-async def test_retries_never_outlive_the_time_limit() -> None:
+async def test_retries_end_at_the_time_limit() -> None:
     _, index = index_of(faults=[IndexUnavailable("gone", retry_after=60)] * 9)
     with pytest.raises(IndexTimeout):
         await retrieve_with_retry(RetrievalRequest(query="x"), EMBEDDER, index, seconds=0.2)
 
 
-async def test_a_search_shows_only_what_has_a_word_of_the_query_or_is_near_to_it() -> None:
+async def test_search_returns_only_word_matches_and_similar_passages() -> None:
     far, worded = Hit(chunk("far"), 0.2, 0.9), Hit(chunk("worded"), 0.1, 0.8, by_words=True)
     request = RetrievalRequest(query="q")
     found = await find_passages(request, EMBEDDER, index_of(hits=[far, worded])[1])
@@ -192,7 +192,7 @@ async def test_a_search_shows_only_what_has_a_word_of_the_query_or_is_near_to_it
         "near"
     ]
     every = await retrieve_with_retry(request, EMBEDDER, index_of(hits=[far, worded])[1])
-    assert [one.chunk_id for one in every.results] == ["far", "worded"], "an answer weighs them itself"
+    assert [one.chunk_id for one in every.results] == ["far", "worded"], "answers filter passages themselves"
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ async def test_a_search_shows_only_what_has_a_word_of_the_query_or_is_near_to_it
         ("shuffle in 1.20", ["notes", "guide", "other"]),
     ],
 )
-async def test_a_page_of_changes_comes_after_one_that_explains_as_well(question: str, order: list[str]) -> None:
+async def test_changelog_ranks_lower_unless_asked_for(question: str, order: list[str]) -> None:
     notes = replace(chunk("notes"), page_kind="changes")
     hits = [Hit(notes, 0.8, 1.5, (1.0,)), Hit(chunk("guide"), 0.7, 1.2, (1.0,)), Hit(chunk("other"), 0.5, 0.9, (1.0,))]
     _, index = index_of(hits=hits)

@@ -1,8 +1,8 @@
-"""Schemathesis over the described API of a real server: whatever is sent, the answer is one that OpenAPI describes.
+"""Schemathesis against a real server: every response conforms to the OpenAPI description.
 
-No 5xx, no undocumented status, no answer of another shape; what the description forbids is refused, and what it allows
-is taken. Without keys, on a small book. Examples are drawn from a fixed seed, so a failure comes again. The fixture
-makes the examples when the test runs: made when it is collected, every process of the run would make them.
+There are no 5xx and no undocumented statuses or bodies; invalid requests are rejected, and valid ones accepted. The
+server has a small book and no keys. The seed is fixed, so that failures can be repeated. The examples are made in a
+fixture, because otherwise every process of the run would make them during collection.
 """
 
 from typing import Any
@@ -19,12 +19,12 @@ from tests.served import Served
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(600),  # many requests: begun early
-    # The server, a thread of this process, draws random numbers while Hypothesis draws an example.
+    pytest.mark.timeout(600),  # many requests; long timeouts start early
+    # The server runs in a thread of this process and uses random numbers while Hypothesis makes an example.
     pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies"),
 ]
 
-EXAMPLES = 15  # for each operation, beside those of the description
+EXAMPLES = 15  # for each operation, in addition to those in the description
 
 NAMES = {"module", "module_filter", "book", "version"}
 ACCEPTANCE: list[Any] = [checks.positive_data_acceptance, checks.negative_data_rejection]
@@ -39,7 +39,7 @@ def described() -> Any:
 
 
 def without_names(body: Any) -> Any:
-    """The body without modules and books: which ones there are is known to the server alone, and others are refused."""
+    """The body without modules and books, because the description does not list the valid ones."""
     if not isinstance(body, dict):
         return body
     kept = {name: without_names(value) for name, value in body.items() if name not in NAMES}
@@ -47,8 +47,8 @@ def without_names(body: Any) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def named_as_before(request: pytest.FixtureRequest) -> None:
-    """Schemathesis 4.32 reads a name that pytest 9.2 does not have any more."""
+def with_node_id(request: pytest.FixtureRequest) -> None:
+    """Schemathesis 4.32 reads an attribute that pytest 9.2 no longer has."""
     request.node._nodeid = request.node.nodeid
 
 
@@ -60,9 +60,9 @@ def named_as_before(request: pytest.FixtureRequest) -> None:
     suppress_health_check=list(HealthCheck),
 )
 @api.parametrize()
-def test_every_answer_is_one_that_is_described(case: "Case[Any]", small_server: Served) -> None:
+def test_response_conforms_to_openapi(case: "Case[Any]", small_server: Served) -> None:
     case.body = without_names(case.body)
     answer = case.call(base_url=small_server.url)
-    if answer.status_code == 413:  # before anything else a body must not be too large
+    if answer.status_code == 413:  # the size of the body is checked first
         return
     case.validate_response(answer, excluded_checks=ACCEPTANCE if NAMES & set(case.query or ()) else [])

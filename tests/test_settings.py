@@ -1,4 +1,4 @@
-"""Settings: defaults need nothing, bad values are refused by name, secrets do not show."""
+"""Settings: defaults, validation and secrets."""
 
 import re
 import sys
@@ -14,30 +14,30 @@ ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture(autouse=True)
-def nothing_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def without_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in Settings.model_fields:
         monkeypatch.delenv(name.upper(), raising=False)
     monkeypatch.chdir(tmp_path)
 
 
-def test_nothing_is_required() -> None:
+def test_settings_have_defaults() -> None:
     settings = Settings.load()
     assert settings.qdrant_collection_name == "rag_embedding"
     assert settings.api_rate_limit == 60
     assert settings.chapterverse_home == Path.home() / ".chapterverse"
 
 
-def test_a_home_in_the_working_folder_is_found(tmp_path: Path) -> None:
+def test_home_in_the_working_directory_is_found(tmp_path: Path) -> None:
     (tmp_path / ".chapterverse").mkdir()
     assert Settings.load().chapterverse_home == tmp_path / ".chapterverse"
 
 
-def test_env_file_and_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_environment_overrides_the_env_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("AGENT_TOP_K=7\nAPI_RATE_LIMIT=5\nCOHERE_API_KEY=\n")
     monkeypatch.setenv("API_RATE_LIMIT", "9")
     settings = Settings.load()
     assert (settings.agent_top_k, settings.api_rate_limit) == (7, 9)
-    assert settings.cohere_api_key is None  # an empty value is no value
+    assert settings.cohere_api_key is None  # an empty value means unset
 
 
 def test_lists_are_comma_separated(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +68,7 @@ def test_lists_are_comma_separated(monkeypatch: pytest.MonkeyPatch) -> None:
         ("PG_BIN", "/usr/share"),
     ],
 )
-def test_a_value_that_cannot_work_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+def test_invalid_value_raises_an_error_with_its_name(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(name, value)
     with pytest.raises(ConfigurationError, match=rf"^{name}: "):
         Settings.load()
@@ -79,7 +79,7 @@ IN_HEADERS = [name.upper() for name in Settings.model_fields if re.search("_keys
 
 @pytest.mark.parametrize("value", ["schlüssel-s3cr3t", "s3cr3t\nlines", "  "])
 @pytest.mark.parametrize("name", IN_HEADERS)
-def test_a_secret_that_no_header_can_carry_is_refused_by_name(
+def test_secret_that_is_invalid_in_a_header_raises_an_error_with_its_name(
     monkeypatch: pytest.MonkeyPatch, name: str, value: str
 ) -> None:
     assert set(IN_HEADERS) >= {"QDRANT_API_KEY", "JUDGE_API_KEY", "COHERE_API_KEY", "API_KEYS"}
@@ -96,7 +96,7 @@ def test_a_secret_that_no_header_can_carry_is_refused_by_name(
         ("REDIS_URL", "redis://:s3cr3t-value@somewhere", "redis", "redis"),
     ],
 )
-def test_a_server_whose_client_is_not_installed_is_refused_with_what_to_install(
+def test_missing_client_library_raises_an_error_with_the_extra(
     monkeypatch: pytest.MonkeyPatch, name: str, value: str, module: str, extra: str
 ) -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
@@ -111,14 +111,23 @@ def test_a_server_whose_client_is_not_installed_is_refused_with_what_to_install(
     Settings.load()
 
 
-def test_a_home_that_is_a_file_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("value", [",", " , "])
+def test_keys_without_a_key_do_not_open_the_server(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("API_KEYS", value)
+    with pytest.raises(ConfigurationError, match=r"^API_KEYS: contains no key; write one"):
+        Settings.load()
+    monkeypatch.setenv("API_KEYS", "")
+    assert Settings.load().api_keys == ()
+
+
+def test_home_that_is_a_file_raises_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("CHAPTERVERSE_HOME", str(tmp_path / "file"))
     with pytest.raises(ConfigurationError, match=r"^CHAPTERVERSE_HOME: "):
         Settings.load()
 
 
-def test_secrets_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secrets_are_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("GEMINI_API_KEY", "OPENAI_API_KEY", "COHERE_API_KEY", "QDRANT_API_KEY", "API_KEYS"):
         monkeypatch.setenv(name, "s3cr3t-value")
     monkeypatch.setenv("DATABASE_URL", "postgresql://user:s3cr3t-value@host/db")
@@ -127,7 +136,7 @@ def test_secrets_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "s3cr3t" not in repr(settings) + str(settings) + settings.model_dump_json()
 
 
-def test_a_refused_secret_does_not_show_either(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_does_not_contain_the_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", "mysql://user:s3cr3t-value@host/db")
     with pytest.raises(ConfigurationError) as caught:
         Settings.load()
@@ -140,7 +149,7 @@ def test_every_setting_is_in_the_example_file() -> None:
     assert named == {name.upper() for name in Settings.model_fields}
 
 
-def test_the_home_is_found_from_below(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_home_is_found_in_a_parent_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     below = tmp_path / "clone" / "docs" / "guide"
     below.mkdir(parents=True)
     monkeypatch.setenv("HOME", str(tmp_path / "user"))

@@ -1,4 +1,4 @@
-"""Logs: one JSON line per request, with what an operator needs and nothing that a reader wrote or a secret is."""
+"""Logs: one JSON line per request, without questions and secrets."""
 
 import json
 import logging
@@ -17,7 +17,7 @@ from tests.served import Served, serve
 
 
 class Lines(logging.Handler):
-    """Keeps the lines as they would be written."""
+    """Collects the formatted log lines."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ class Lines(logging.Handler):
         self.lines.append(self.format(record))
 
     def of(self, request_id: str) -> dict[str, Any]:
-        """The line of a request, which comes a moment after its answer."""
+        """Waits for the line of a request, which is written shortly after the response."""
 
         def found() -> list[dict[str, Any]]:
             lines = [json.loads(line) for line in self.lines]
@@ -61,7 +61,7 @@ def server() -> Iterator[Served]:
 
 
 @pytest.mark.slow
-def test_one_line_per_request(server: Served, logged: Lines) -> None:
+def test_request_is_logged_as_one_line(server: Served, logged: Lines) -> None:
     key = {"Authorization": "Bearer s3cr3t-key"}
     server.http.post("/chat", json={"query": "answer"}, headers=key | {"X-Request-ID": "one"})
     line = logged.of("one")
@@ -82,7 +82,7 @@ def test_one_line_per_request(server: Served, logged: Lines) -> None:
 
 
 @pytest.mark.slow
-def test_failures_are_told_and_questions_and_secrets_are_not(server: Served, logged: Lines) -> None:
+def test_failures_are_logged_without_questions_and_secrets(server: Served, logged: Lines) -> None:
     key = {"X-API-Key": "s3cr3t-key"}
     bodies = [{"query": "fail agent_unavailable"}, {"query": "break"}, {"query": "private words", "top_k": 0}]
     for number, body in enumerate(bodies):
@@ -92,13 +92,13 @@ def test_failures_are_told_and_questions_and_secrets_are_not(server: Served, log
     assert codes == ["agent_unavailable", "internal_error", "validation_error", "unauthorized"]
     assert [logged.of(f"n{number}")["status"] for number in range(4)] == [200, 200, 400, 401]
     text = "\n".join(logged.lines)
-    assert "ZeroDivisionError" in text  # the operator gets the trace that the reader does not
+    assert "ZeroDivisionError" in text  # the log has the traceback, which the client does not get
     for hidden in ("private", "s3cr3t", "127.0.0.1"):
         assert hidden not in text, hidden
 
 
 @pytest.mark.slow
-def test_a_client_that_left_is_told_as_such(server: Served, logged: Lines) -> None:
+def test_disconnected_client_is_logged_with_status_499(server: Served, logged: Lines) -> None:
     with pytest.raises(httpx2.TimeoutException):
         headers = {"X-API-Key": "s3cr3t-key", "X-Request-ID": "left"}
         server.http.post("/chat", json={"query": "pause 30"}, headers=headers, timeout=0.3)
@@ -106,14 +106,14 @@ def test_a_client_that_left_is_told_as_such(server: Served, logged: Lines) -> No
 
 
 @pytest.mark.slow
-def test_probes_are_not_told_at_info_level(server: Served, logged: Lines) -> None:
+def test_probes_are_not_logged_at_info_level(server: Served, logged: Lines) -> None:
     server.http.get("/livez", headers={"X-Request-ID": "probe"})
     server.http.get("/nowhere", headers={"X-Request-ID": "lost"})
     assert logged.of("lost")["route"] == "unmatched"
     assert not any('"probe"' in line for line in logged.lines)
 
 
-def test_secrets_are_struck_out_even_of_traces() -> None:
+def test_secrets_are_masked_in_messages_and_tracebacks() -> None:
     settings = Settings.load(api_keys='a-long-key,a-long,with"quote', redis_url="redis://:word@h")
     try:
         raise RuntimeError('cannot use a-long-key nor with"quote at redis://:word@h')
@@ -128,33 +128,33 @@ def test_secrets_are_struck_out_even_of_traces() -> None:
 
 
 @pytest.mark.slow
-def test_a_server_process_logs_json_only() -> None:
+def test_server_process_logs_json_only() -> None:
     program = (
         "import logging\n"
         "from chapterverse.settings import Settings\n"
         "from chapterverse.telemetry import log_as_json\n"
         "from uvicorn import Config\n"
-        "Config('x:y')\n"  # sets its own logging up before the application is made
+        "Config('x:y')\n"  # uvicorn configures logging before the application exists
         "log_as_json(Settings.load(openai_api_key='s3cr3t'))\n"
-        "logging.getLogger('uvicorn.error').warning('told s3cr3t')\n"
+        "logging.getLogger('uvicorn.error').warning('logged s3cr3t')\n"
         "logging.getLogger('chapterverse.requests').info('request', extra={'status': 200})\n"
-        "logging.getLogger('chapterverse.requests').debug('not told')\n"
-        "logging.getLogger('uvicorn.access').info('192.0.2.1 - GET /x?not=told')\n"
-        "logging.getLogger('elsewhere').info('not told')\n"
+        "logging.getLogger('chapterverse.requests').debug('not logged')\n"
+        "logging.getLogger('uvicorn.access').info('192.0.2.1 - GET /x?not=logged')\n"
+        "logging.getLogger('elsewhere').info('not logged')\n"
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     lines = [json.loads(line) for line in run.stderr.splitlines()]
-    assert [line["message"] for line in lines] == ["told ***", "request"]
+    assert [line["message"] for line in lines] == ["logged ***", "request"]
     assert lines[1]["status"] == 200
     assert run.stdout == ""
 
 
-def test_pseudonyms() -> None:
+def test_pseudonym_is_stable_and_hides_the_address() -> None:
     assert pseudonym("192.0.2.1") == pseudonym("192.0.2.1") != pseudonym("192.0.2.2")
     assert "192" not in pseudonym("192.0.2.1")
 
 
-def test_a_secret_of_one_character_garbles_nothing() -> None:
+def test_short_secret_is_masked_only_as_a_whole_word() -> None:
     settings = Settings.load(openai_api_key="x", api_keys="1,:,hunter2")
     record = logging.LogRecord("x", logging.INFO, "", 1, "next: Bearer x, hunter2 (hunter22)", (), None)
     record.status, record.taken = 1, {"exit": ["x", 1.5]}

@@ -1,4 +1,4 @@
-"""Traces of answers: nothing of OpenTelemetry is imported without a collector; with one, it gets spans without text."""
+"""Traces of answers: a collector gets spans without texts; without one, OpenTelemetry is not imported."""
 
 import json
 import subprocess
@@ -25,13 +25,13 @@ CALLER = {"traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-0
 
 
 class Traced:
-    """A server whose spans are kept."""
+    """A server whose spans are collected."""
 
     def __init__(self, served: Served, tracing: Tracing, spans: InMemorySpanExporter) -> None:
         self.http, self._tracing, self._spans = served.http, tracing, spans
 
     def take(self) -> list[ReadableSpan]:
-        """The spans of an answer, once it has ended: shortly after its last byte was sent."""
+        """Waits for the spans of an answer, which end shortly after its last byte; returns them."""
 
         def has_ended() -> bool:
             self._tracing._provider.force_flush()
@@ -58,7 +58,7 @@ def traced() -> Iterator[Traced]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("route", ["/chat", "/chat/stream"])
-def test_an_answer_is_a_span_with_its_search_and_its_model_below_it(traced: Traced, route: str) -> None:
+def test_answer_span_has_search_and_model_as_children(traced: Traced, route: str) -> None:
     assert traced.http.post(route, json={"query": "answer"}, headers=CALLER).status_code == 200
     spans = {span.name: span for span in traced.take()}
     assert set(spans) == {"invoke_agent chapterverse", "execute_tool search_documentation", "chat gemini-3.8-flash"}
@@ -70,19 +70,19 @@ def test_an_answer_is_a_span_with_its_search_and_its_model_below_it(traced: Trac
     assert given["gen_ai.usage.input_tokens"] + given["gen_ai.usage.output_tokens"] == 1460
     context = agent.get_span_context()
     assert context is not None and agent.parent is not None
-    assert f"{agent.parent.span_id:016x}" == "00f067aa0ba902b7", "it is below the caller's"
+    assert f"{agent.parent.span_id:016x}" == "00f067aa0ba902b7", "the parent is the caller's span"
     for name in ("execute_tool search_documentation", "chat gemini-3.8-flash"):
         parent = spans[name].parent
         assert parent is not None and parent.span_id == context.span_id
-    told = json.dumps([json.loads(span.to_json()) for span in spans.values()])
+    exported = json.dumps([json.loads(span.to_json()) for span in spans.values()])
     for text in ("session", "192.", "127.0.0.1"):
-        assert text not in told
+        assert text not in exported
 
 
-def test_how_each_statement_is_proven_is_an_event() -> None:
+def test_kind_of_proof_of_each_statement_is_an_event() -> None:
     spans = InMemorySpanExporter()
     tracing = Tracing("openai", spans)
-    took = AnswerMetadata(
+    metadata = AnswerMetadata(
         query_time_ms=9.0,
         retrieval_time_ms=2.0,
         generation_time_ms=5.0,
@@ -104,21 +104,21 @@ def test_how_each_statement_is_proven_is_an_event() -> None:
                 confidence_level="high",
                 should_answer=True,
                 status="answered",
-                metadata=took,
+                metadata=metadata,
             )
         )
     tracing.close()
     (span,) = spans.get_finished_spans()
-    told = [event.attributes or {} for event in span.events if event.name == "gen_ai.evaluation.result"]
-    labels = [one["gen_ai.evaluation.score.label"] for one in told]
+    results = [event.attributes or {} for event in span.events if event.name == "gen_ai.evaluation.result"]
+    labels = [one["gen_ai.evaluation.score.label"] for one in results]
     assert labels == ["quoted", "supported", "withheld"]
-    assert told[-1]["chapterverse.statements"] == 2
+    assert results[-1]["chapterverse.statements"] == 2
     for text in ("secret", "known", "a-session"):
         assert text not in span.to_json()
 
 
 @pytest.mark.slow
-def test_failures_name_their_code(traced: Traced) -> None:
+def test_failed_answer_has_the_error_code(traced: Traced) -> None:
     traced.http.post("/chat/stream", json={"query": "fail agent_unavailable"})
     (span,) = traced.take()
     assert (span.attributes or {})["error.type"] == "agent_unavailable"
@@ -126,7 +126,7 @@ def test_failures_name_their_code(traced: Traced) -> None:
 
 
 @pytest.mark.slow
-def test_a_collector_that_is_named_gets_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_configured_collector_gets_the_spans(monkeypatch: pytest.MonkeyPatch) -> None:
     got: list[tuple[str, bytes]] = []
 
     class Collector(BaseHTTPRequestHandler):
@@ -154,16 +154,14 @@ def test_a_collector_that_is_named_gets_them(monkeypatch: pytest.MonkeyPatch) ->
     assert resource.scope_spans[0].spans[0].name == "invoke_agent chapterverse"
 
 
-def test_without_a_collector_nothing_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tracing_is_off_without_a_collector(monkeypatch: pytest.MonkeyPatch) -> None:
     assert open_tracing("chapterverse") is None
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
     monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
     assert open_tracing("chapterverse") is None
 
 
-def test_without_the_extra_a_warning_names_it(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_missing_extra_is_named_in_a_warning(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
     monkeypatch.setattr("chapterverse.tracing.find_spec", lambda _: None)
     assert open_tracing("chapterverse") is None
@@ -171,7 +169,7 @@ def test_without_the_extra_a_warning_names_it(
 
 
 @pytest.mark.slow
-def test_a_server_without_a_collector_imports_none_of_it() -> None:
+def test_server_without_a_collector_does_not_import_opentelemetry() -> None:
     code = (
         "import sys; from chapterverse.main import create_app; from chapterverse.settings import Settings; "
         "create_app(Settings.load()); print([name for name in sys.modules if 'opentelemetry.sdk' in name])"

@@ -1,4 +1,4 @@
-"""Units: what can be cited, with exact offsets and with the head that a reader needs."""
+"""Units that can be cited: exact offsets, and the heading line that gives context."""
 
 import re
 
@@ -34,16 +34,16 @@ Done.
 """
 
 
-def _told(text: str) -> list[tuple[str, str, str]]:
+def _kind_text_and_head(text: str) -> list[tuple[str, str, str]]:
     return [
         (unit.kind, text[unit.start : unit.end], text[unit.head_start : unit.head_end] if unit.has_head else "")
         for unit in cut_units(text, blocks_of_text(text))
     ]
 
 
-def test_each_kind_of_unit_with_its_head() -> None:
+def test_text_is_cut_into_units_with_their_heads() -> None:
     lead = "They have the following parts:"
-    assert _told(TEXT) == [
+    assert _kind_text_and_head(TEXT) == [
         ("sentence", "Robots move.", ""),
         ("sentence", lead, ""),
         ("item", "- a base", lead),
@@ -57,7 +57,7 @@ def test_each_kind_of_unit_with_its_head() -> None:
     ]
 
 
-def test_a_row_is_told_with_the_names_of_its_columns() -> None:
+def test_text_of_a_row_has_the_column_names() -> None:
     row = next(unit for unit in cut_units(TEXT, blocks_of_text(TEXT)) if unit.kind == "row")
     assert unit_text(TEXT, row) == "name: `speed` | default: 2.0"
 
@@ -67,16 +67,16 @@ def test_a_field_is_one_unit() -> None:
     assert cut_units(text, [Block("field", 0, len(text), 0)]) == (Unit("field", 0, len(text)),)
 
 
-def test_a_lead_in_ends_with_its_section() -> None:
+def test_lead_in_does_not_apply_to_the_next_section() -> None:
     text = "See:\n\n# Other\n\n```\nx\n```"
-    assert _told(text) == [("sentence", "See:", ""), ("code", "```\nx\n```", "")]
+    assert _kind_text_and_head(text) == [("sentence", "See:", ""), ("code", "```\nx\n```", "")]
 
 
-def test_a_long_item_is_cut_into_sentences_that_know_where_they_belong() -> None:
+def test_long_item_is_cut_into_sentences_with_the_item_as_head() -> None:
     long = "- First it says this. " + "Then it goes on and on. " * 40
-    told = _told("Parts:\n\n" + long.rstrip())
-    assert told[1] == ("item", "- First it says this.", "Parts:")
-    assert told[2] == ("sentence", "Then it goes on and on.", "- First it says this.")
+    result = _kind_text_and_head("Parts:\n\n" + long.rstrip())
+    assert result[1] == ("item", "- First it says this.", "Parts:")
+    assert result[2] == ("sentence", "Then it goes on and on.", "- First it says this.")
 
 
 def test_very_long_code_is_cut_at_lines() -> None:
@@ -87,7 +87,7 @@ def test_very_long_code_is_cut_at_lines() -> None:
 
 
 @given(st.text(alphabet="ab. \n-|`#:1)\t", max_size=300))
-def test_units_of_any_text_are_in_order_and_lose_no_word(text: str) -> None:
+def test_units_are_ordered_and_complete(text: str) -> None:
     units = cut_units(text, blocks_of_text(text))
     covered = [False] * len(text)
     end = 0
@@ -102,7 +102,7 @@ def test_units_of_any_text_are_in_order_and_lose_no_word(text: str) -> None:
             assert all(covered[at] or text[at].isspace() for at in range(block.start, block.end))
 
 
-def test_a_list_that_goes_on_after_code_keeps_its_lead() -> None:
+def test_list_continued_after_code_keeps_its_lead_in() -> None:
     text = "Do this:\n\n1. Build:\n\n```\nmake\n```\n\nWait.\n\n2. Run\n\nThen:\n\n- other"
     kinds = [("paragraph", 0), ("list", 0), ("code", 1), ("paragraph", 1), ("list", 0), ("paragraph", 0), ("list", 0)]
     places = [(found.start(), found.end()) for found in re.finditer(r"```[^`]*```|[^\n]+", text)]
@@ -110,7 +110,7 @@ def test_a_list_that_goes_on_after_code_keeps_its_lead() -> None:
         Block(kind, start, end, 0, inside=inside)  # type: ignore[arg-type]
         for (kind, inside), (start, end) in zip(kinds, places, strict=True)
     ]
-    told = {text[unit.start : unit.end]: text[unit.head_start : unit.head_end] for unit in cut_units(text, blocks)}
-    assert told["2. Run"] == "Do this:"
-    assert told["```\nmake\n```"] == "1. Build:"
-    assert told["- other"] == "Then:"
+    result = {text[unit.start : unit.end]: text[unit.head_start : unit.head_end] for unit in cut_units(text, blocks)}
+    assert result["2. Run"] == "Do this:"
+    assert result["```\nmake\n```"] == "1. Build:"
+    assert result["- other"] == "Then:"

@@ -1,4 +1,4 @@
-"""Which writer and which judge the settings choose."""
+"""The writer and the judge that the settings select."""
 
 import os
 import subprocess
@@ -22,7 +22,7 @@ def judge_of(**settings: object) -> ModelJudge | None:
     return judge
 
 
-def test_the_writing_model_judges_unless_another_is_named() -> None:
+def test_judge_is_the_writing_model_by_default() -> None:
     judge = judge_of(**OPENAI)
     assert judge is not None
     assert (judge.name, judge.base_url, judge.api_key) == ("writer", "http://writer.example/v1", "writer-key")
@@ -31,7 +31,7 @@ def test_the_writing_model_judges_unless_another_is_named() -> None:
     assert (other.name, other.base_url, other.api_key) == ("judge", "http://writer.example/v1", "writer-key")
 
 
-def test_a_key_is_sent_to_its_own_server_alone() -> None:
+def test_key_is_not_sent_to_another_server() -> None:
     judge = judge_of(**OPENAI, judge_model="judge", judge_base_url="http://judge.example/v1")
     assert judge is not None
     assert judge.api_key == ""
@@ -41,24 +41,24 @@ def test_a_key_is_sent_to_its_own_server_alone() -> None:
 
 
 @pytest.mark.parametrize("off", ["off", "OFF", "0", "false", "no"])
-def test_it_can_be_turned_off(off: str) -> None:
+def test_judge_can_be_turned_off(off: str) -> None:
     assert judge_of(**OPENAI, judge=off) is None
     assert judge_of() is None
 
 
-def test_gemini_judges_too() -> None:
+def test_gemini_can_be_the_judge() -> None:
     judge = judge_of(gemini_api_key="key")
     assert judge is not None
-    assert judge.extra == {"temperature": None, "reasoning_effort": "low", "store": None}
+    assert judge.fields == {"temperature": None, "reasoning_effort": "low", "store": None}
 
 
-def test_without_a_key_there_is_the_excerpt_writer() -> None:
+def test_excerpt_writer_is_used_without_a_key() -> None:
     writer, why = choose_writer(Settings.load())
     assert writer.name == "excerpt"
     assert "OPENAI_API_KEY" in why
 
 
-def test_a_prompt_of_ones_own(tmp_path: Path) -> None:
+def test_agent_prompt_is_read_from_a_file(tmp_path: Path) -> None:
     prompt = tmp_path / "prompt.md"
     with pytest.raises(ConfigurationError, match="AGENT_PROMPT"):
         Settings.load(agent_prompt=prompt)
@@ -69,13 +69,13 @@ def test_a_prompt_of_ones_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("judge", ["maybe", "2"])
-def test_a_value_that_cannot_work_is_refused(judge: str) -> None:
+def test_invalid_judge_setting_raises_an_error(judge: str) -> None:
     with pytest.raises(ConfigurationError, match="JUDGE"):
         Settings.load(judge=judge)
 
 
-def test_a_server_checks_its_settings_without_the_agents_library(tmp_path: Path) -> None:
-    # It takes half of a server's start, in which index and database can start meanwhile.
+def test_check_engines_does_not_import_the_agents_library(tmp_path: Path) -> None:
+    # Importing it takes half of the start of a server; index and database can start at the same time.
     script = (
         "import asyncio, sys; from chapterverse.settings import Settings; "
         "from chapterverse.wiring import check_engines; "

@@ -1,1 +1,1 @@
-"""Programs for whoever develops this project; nothing here is shipped."""
+"""Tools for developers of this project. They are not part of the package."""

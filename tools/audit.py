@@ -1,7 +1,7 @@
-"""Audit what is installed: each distribution is the pinned one, its licence may be shipped, and no advisory is known.
+"""Audits the installed distributions: pinned versions, licences that allow distribution, and known advisories.
 
-Advisories come from the package index through pip-audit. Where the index does not tell them (a mirror, no network), one
-line says so and the rest still counts; a known advisory fails the check unless `ACCEPTED` says why it does not matter.
+Advisories come from the package index through pip-audit. If the index has none (a mirror, or no network), a line says
+so and the other checks still count. A known advisory is an error unless `ACCEPTED` says why it does not matter.
 """
 
 import json
@@ -10,24 +10,29 @@ import sys
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
+from packaging.requirements import Requirement
+
 LOCKS = sorted(Path(__file__).parent.parent.glob("requirements*.lock"))
 LOCK = Path(__file__).parent.parent / "requirements-test.lock"  # includes the others
-# Advisory -> why it does not touch this product. Empty is the goal.
+# Advisory -> why it does not affect this product. Should be empty.
 ACCEPTED: dict[str, str] = {}
-# Would bind whoever ships the product with it; the LGPL does not, for a library that is imported.
+# Licences that would bind everyone who distributes the product. The LGPL does not, for a library that is imported.
 REFUSED_LICENCES = {"GPL", "AGPL", "SSPL", "BUSL"}
-FREE_LICENCES = {"Apache", "MIT", "BSD", "0BSD", "ISC", "MPL", "PSF", "Domain"}  # either will do where both are stated
+FREE_LICENCES = {"Apache", "MIT", "BSD", "0BSD", "ISC", "MPL", "PSF", "Domain"}  # one is enough if several are stated
 ASKING_SECONDS = 120
 
 
 def pinned() -> dict[str, str]:
-    """The lock files' versions by name."""
+    """The lock files' versions by name, of what this Python needs."""
     lines = (line for lock in LOCKS for line in lock.read_text("utf-8").splitlines() if "==" in line)
-    return dict(line.rstrip(" \\").split("==", 1) for line in lines)
+    needed = (
+        one for one in (Requirement(line.rstrip(" \\")) for line in lines) if not one.marker or one.marker.evaluate()
+    )
+    return {one.name: str(one.specifier).removeprefix("==") for one in needed}
 
 
 def drifted(versions: dict[str, str]) -> list[str]:
-    """What is installed in another version than pinned, or not at all."""
+    """Distributions that are missing or installed in another version than pinned."""
     found = []
     for name, version in versions.items():
         try:
@@ -40,7 +45,7 @@ def drifted(versions: dict[str, str]) -> list[str]:
 
 
 def unshippable(names: list[str]) -> list[str]:
-    """What states a licence that binds whoever ships it."""
+    """Distributions with a licence that binds everyone who distributes the product."""
     found = []
     for name in names:
         about = distribution(name).metadata
@@ -53,7 +58,7 @@ def unshippable(names: list[str]) -> list[str]:
 
 
 def advisories(report: str) -> tuple[list[str], int, int]:
-    """Of pip-audit's report: what is known against a version, how many were asked, how many could not be."""
+    """From pip-audit's report: known advisories, the number of packages checked, and the number that could not be."""
     dependencies = json.loads(report)["dependencies"]
     asked = [one for one in dependencies if "skip_reason" not in one]
     known = [
@@ -66,7 +71,7 @@ def advisories(report: str) -> tuple[list[str], int, int]:
 
 
 def ask_advisories() -> str | None:
-    """pip-audit's report on the lock files; None where nobody could be asked."""
+    """pip-audit's report on the lock files, or None if no index could be asked."""
     command = [sys.executable, "-m", "pip_audit", "-r", str(LOCK), "--no-deps", "--disable-pip", "--format", "json"]
     try:
         done = subprocess.run(  # noqa: S603 - our own command
@@ -78,7 +83,7 @@ def ask_advisories() -> str | None:
 
 
 def main() -> int:
-    """Print what is wrong; 1 when something is."""
+    """Print what is wrong, and return 1 if anything is."""
     versions = pinned()
     drift = drifted(versions)
     wrong = drift or unshippable(list(versions))
@@ -86,8 +91,8 @@ def main() -> int:
     known, asked, unasked = advisories(report) if report else ([], 0, len(versions))
     lines = [*wrong, *known]
     if unasked:
-        lines.append(f"Advisories could not be asked for {unasked} of {len(versions)} packages: the index tells none.")
-    lines.append(f"{len(versions)} packages audited, {asked} asked for advisories, {len(known)} known.")
+        lines.append(f"Advisories could not be asked for {unasked} of {len(versions)} packages: the index has none.")
+    lines.append(f"{len(versions)} packages audited, {asked} checked for advisories, {len(known)} known.")
     sys.stdout.write("\n".join(lines) + "\n")
     return 1 if wrong or known else 0
 

@@ -1,10 +1,10 @@
-"""Write the lock files: every distribution that the project needs, by exact version and by the hashes of its files.
+"""Writes the lock files: every distribution that the project needs, by exact version and by the hashes of its files.
 
-There are three groups: `requirements.lock` is what running needs, `requirements-all.lock` what the extras for servers
-need besides, `requirements-test.lock` what tests and checks need besides. A later one includes those before it.
+There are three groups: `requirements.lock` is for running, `requirements-all.lock` adds the extras for servers, and
+`requirements-test.lock` adds tests and checks. Each includes the one before it.
 
-Versions are those that are installed, walked to from the dependencies in pyproject.toml, so that what was installed by
-hand is left out. Hashes are those that pip's package index tells of every file that Linux and macOS can use.
+Versions are those that are installed, found by following the dependencies in pyproject.toml, so that packages installed
+by hand are left out. Hashes are those that pip's package index lists for every file that Linux and macOS can use.
 """
 
 import html
@@ -29,31 +29,36 @@ from packaging.utils import (
 from pip._internal.models.index import PyPI
 
 ROOT: Final = Path(__file__).parent.parent
-# Each group's file, the extras that it adds, and what it is.
+# Each group's file, the extras that it adds, and its description.
 GROUPS: Final = (
     ("requirements.lock", (), "what running needs"),
     ("requirements-all.lock", ("all",), "what the extras for servers need besides"),
     ("requirements-test.lock", ("dev",), "what tests and checks need besides"),
 )
+# What only an older Python needs than the one that writes the files: group, name, version, marker.
+OLDER: Final = (("requirements-all.lock", "async-timeout", "5.0.1", 'python_full_version < "3.11.3"'),)  # for redis
 _LINK: Final = re.compile(r'<a [^>]*href="[^"#]*/([^"#/]+)#sha256=([0-9a-f]{64})"')
-_PYTHON: Final = re.compile(r"cp3(?:1[1-9]|[2-9]\d)")  # of wheels for one version of it
+_PYTHON: Final = re.compile(r"cp3(?:1[1-9]|[2-9]\d)")  # tag of wheels for one version of Python
 
 
 def main() -> None:
-    """Write all files."""
+    """Write all lock files."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     index = index_url()
     known: set[str] = set()
     before = ""
     for name, extras, about in GROUPS:
         needed = dict(pinned(wanted(project, extras), known))
+        markers = {package: f" ; {marker}" for group, package, _, marker in OLDER if group == name}
+        needed |= {package: version for _, package, version, _ in OLDER if package in markers}
         lines = [f"# Written by `make lock`: {about}, by exact version and hash."]
         lines += [f"-r {before}"] if before else []
         for package, version in sorted(needed.items()):
             hashes = sorted(set(hashes_of(package, version, index)))
             if not hashes:
                 sys.exit(f"The package index has no file of {package} {version} for Linux or macOS.")
-            lines.append(" \\\n    ".join([f"{package}=={version}", *(f"--hash=sha256:{one}" for one in hashes)]))
+            pin = f"{package}=={version}{markers.get(package, '')}"
+            lines.append(" \\\n    ".join([pin, *(f"--hash=sha256:{one}" for one in hashes)]))
         (ROOT / name).write_text("\n".join(lines) + "\n", "utf-8")
         known |= needed.keys()
         before = name
@@ -61,14 +66,14 @@ def main() -> None:
 
 
 def wanted(project: dict[str, Any], extras: Iterable[str]) -> list[str]:
-    """What a group asks for: the project's own dependencies and what it is built with, or those of extras."""
+    """The requirements of a group: the project's dependencies and build requirements, or those of extras."""
     if not extras:
         return [*project["project"]["dependencies"], *project["build-system"]["requires"]]
     return [one for extra in extras for one in project["project"]["optional-dependencies"][extra]]
 
 
 def pinned(wanted: Iterable[str], known: set[str]) -> Iterator[tuple[str, str]]:
-    """The distributions that these requirements lead to and that are not known yet, with their versions."""
+    """The distributions that these requirements need and that are not known yet, with their versions."""
     seen: set[tuple[str, frozenset[str]]] = set()
     todo = [(Requirement(text), frozenset[str]()) for text in wanted]
     while todo:
@@ -77,7 +82,7 @@ def pinned(wanted: Iterable[str], known: set[str]) -> Iterator[tuple[str, str]]:
             continue
         name, own = canonicalize_name(requirement.name), frozenset(requirement.extras)
         if name == "pip" or (name, own) in seen:
-            continue  # pip comes with the interpreter, and an older one than its own would break it
+            continue  # pip comes with the interpreter; an older one would break it
         seen.add((name, own))
         found = distribution(requirement.name)
         if name not in known:
@@ -86,7 +91,7 @@ def pinned(wanted: Iterable[str], known: set[str]) -> Iterator[tuple[str, str]]:
 
 
 def index_url() -> str:
-    """The package index that pip is set to, or its own."""
+    """The package index that pip is configured to use."""
     asked = subprocess.run(
         [sys.executable, "-m", "pip", "config", "get", "global.index-url"], capture_output=True, text=True, check=False
     )
@@ -104,7 +109,7 @@ def hashes_of(package: str, version: str, index: str) -> Iterator[str]:
 
 
 def is_usable(file: str, version: str) -> bool:
-    """Whether a file is of this version, and for a Python and a system that are supported."""
+    """Whether a file belongs to this version and to a supported Python and operating system."""
     try:
         if not file.endswith(".whl"):
             return str(parse_sdist_filename(file)[1]) == version

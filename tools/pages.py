@@ -1,8 +1,8 @@
-"""Whether generated pages and committed results are of the code as it is: `python tools/pages.py`, in `make check`.
+"""Checks that generated pages and committed results match the current code: `python tools/pages.py`, in `make check`.
 
-A generated page carries the digest of the code that its figures depend on: every module that is reached by imports from
-what made them, without those that cannot change them (`Generated.cut`), as it stands without comments and docstrings,
-and the data files beside those modules. `docs/decisions/0033-truthful-pages.md` says why.
+A generated page contains the digest of the code that its figures depend on: every module that is reached by imports
+from the roots, except those that cannot change the figures (`Generated.cut`), without comments and docstrings, and the
+data files in the same folders. See `docs/decisions/0033-truthful-pages.md` for the reasons.
 """
 
 import ast
@@ -23,16 +23,17 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 RESULTS: Final = ROOT / "bench" / "results"
 CODE: Final = re.compile(r"\bcode ([0-9a-f]{12})\b")
 NO_FIGURES: Final = "There are no figures for the code as it is."
-_OURS: Final = {"chapterverse": ROOT / "src", "bench": ROOT, "tests": ROOT, "tools": ROOT}  # package → where it lies
+# package → its parent folder
+_OURS: Final = {"chapterverse": ROOT / "src", "bench": ROOT, "tests": ROOT, "tools": ROOT}
 
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """A page that is made by a command."""
+    """A page that a command generates."""
 
     page: str
     made_by: str
-    roots: tuple[str, ...]  # modules, or packages with all their modules, that make the figures
+    roots: tuple[str, ...]  # modules, or packages with all their modules, that produce the figures
     cut: tuple[str, ...]  # modules, packages and folders of data that cannot change them
 
 
@@ -79,7 +80,7 @@ PAGES: Final = (SCOREBOARD, RELIABILITY)
 
 
 def code_digest(page: Generated) -> str:
-    """What tells one state of the code that a page depends on from another."""
+    """A digest of the code that a page depends on."""
     digest = hashlib.sha256()
     files = sorted(_closure(page))
     for file in files:
@@ -90,7 +91,7 @@ def code_digest(page: Generated) -> str:
 
 
 def faults() -> Iterator[str]:
-    """What is untrue, in words."""
+    """Each mismatch, as a sentence."""
     for page in PAGES:
         path = ROOT / page.page
         head = "\n".join(path.read_text("utf-8").splitlines()[:12]) if path.exists() else NO_FIGURES
@@ -115,7 +116,7 @@ _RETIRE: Final = "python tools/pages.py retire"
 
 
 def retire(name: str) -> None:
-    """Take the figures of another state of the code off a page; the page says where they are."""
+    """Remove figures of other code from a page. The page then says where to find them."""
     page = next(page for page in PAGES if page.page == name)
     path = ROOT / name
     title = path.read_text("utf-8").splitlines()[0]
@@ -141,7 +142,7 @@ def _closure(page: Generated) -> set[Path]:
 
 
 def _modules(root: str) -> Iterator[str]:
-    """A module, or a package with all that it holds."""
+    """A module, or a package with all its modules."""
     yield root
     file = _file(root)
     if file is not None and file.name == "__init__.py":
@@ -155,7 +156,7 @@ def _within(name: str, cut: tuple[str, ...]) -> bool:
 
 @cache
 def _file(name: str) -> Path | None:
-    """The file of a module of ours; None for others, and for names that are no modules."""
+    """The file of one of our modules. None for other modules, and for names that are not modules."""
     base = _OURS.get(name.partition(".")[0])
     if base is None:
         return None
@@ -164,7 +165,7 @@ def _file(name: str) -> Path | None:
 
 
 def _imports(file: Path, name: str) -> list[str]:
-    """What a module imports, anywhere in it: names that may be modules."""
+    """The names that a module imports, anywhere in it; some of them may not be modules."""
     found: list[str] = []
     package = name if file.name == "__init__.py" else name.rpartition(".")[0]
     for node in ast.walk(_tree(file)):
@@ -185,8 +186,8 @@ def _tree(file: Path) -> ast.Module:
 
 
 def _code(file: Path) -> str:
-    """A module's text without comments, docstrings and empty lines. Its text, because what `ast` and `tokenize` write
-    differs between versions of Python; the formatter sees to it that the same code has the same text."""
+    """A module's text without comments, docstrings and empty lines. The text is used because the output of `ast` and
+    `tokenize` differs between versions of Python. Equal code has equal text, because it is formatted."""
     text = file.read_text("utf-8")
     lines = text.splitlines()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
@@ -203,7 +204,7 @@ def _code(file: Path) -> str:
 
 
 def _data(folder: Path, cut: tuple[str, ...]) -> Iterator[Path]:
-    """Data files of a package and of its folders that hold no code: prompts, weights, fitted values."""
+    """Data files of a package and of its folders without code: prompts, weights, fitted values."""
     for path in folder.iterdir():
         if path.is_file() and path.suffix not in (".py", ".pyc") and path.name != "py.typed":
             yield path

@@ -1,11 +1,11 @@
-"""Pictures of the reader page and the widget for the documentation, taken in Chromium from servers of its own.
+"""Takes pictures of the reader page and the widget for the documentation, in Chromium.
 
     python -m tools.pictures docs/images [NAME…]
 
-For each state a sheet (`states/NAME.webp`) shows it in light on a desktop and a phone, and below in dark on a laptop
-and a phone, each in full size. A state is checked before its picture is taken: what it is about must be in view.
-Answers are those of the example book without a key; suggestions are those that the server made. Pictures are WebP,
-made by the browser itself.
+Starts the servers that it needs. For each state, a sheet (`states/NAME.webp`) shows it on a desktop and a phone in
+light mode, and on a laptop and a phone in dark mode, each in full size. A state is checked before its picture is taken:
+its subject must be in view. Answers are those of the example book without a key, and suggestions are the server's.
+Pictures are WebP, encoded by the browser.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from tests.served import Served, serve
 
 from bench import editions
 from chapterverse import SyncBook
-from chapterverse.evaluation.suggestions import Shelf, refresh
+from chapterverse.evaluation.suggestion_store import Shelf, refresh
 from chapterverse.evaluation.usage import make_usage_report
 from chapterverse.evaluation.usage_page import make_usage_page
 from chapterverse.ingestion.options import SourceOptions
@@ -57,7 +57,7 @@ ASKED = [
 ]
 OF_SITE = "What must the keepers do when the lamp fails?"
 QUALITY, SHEET_QUALITY = 0.55, 0.35
-# Rows of pictures below each other.
+# Rows of pictures, one below the other.
 TO_WEBP = """async ([rows, quality]) => {
     const load = async (data) => {
         const image = new Image();
@@ -86,7 +86,7 @@ TO_WEBP = """async ([rows, quality]) => {
     });
     return canvas.toDataURL("image/webp", quality).split(",")[1];
 }"""
-# A page without any generator.
+# A page that no generator made.
 PLAIN = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>The Skerry Light</title><style>
 :root { color-scheme: light dark; } body { max-width: 40rem; margin: 2rem auto; padding: 0 1rem; }
@@ -110,7 +110,7 @@ The lamp is seen from eighteen miles away, because it stands sixty feet above th
 
 The tower has three parts: the base, the stair and the lamp room. The keepers paint it every other summer.
 """
-# Holds the stream of an answer back after its first sentences.
+# Holds back the stream of an answer after its first sentences.
 HELD_BACK = """() => {
     const fetched = window.fetch;
     window.fetch = async (...asked) => {
@@ -135,7 +135,7 @@ Step = Callable[[Page], object]
 
 @contextmanager
 def served(fill: Callable[[Path], object] | None = None, **settings: Any) -> Iterator[Served]:
-    """A server whose home is filled first, and whose suggestions are made."""
+    """A server whose home is filled first and whose suggestions are ready."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "home"
         if fill is not None:
@@ -148,7 +148,7 @@ def served(fill: Callable[[Path], object] | None = None, **settings: Any) -> Ite
 
 
 def apart(work: Callable[[], object]) -> None:
-    """Do it in a thread of its own: Playwright has an event loop in this one."""
+    """Run a function in another thread: Playwright has an event loop in this one."""
     with ThreadPoolExecutor(1) as pool:
         pool.submit(work).result()
 
@@ -185,7 +185,7 @@ def pictured(home: Path) -> None:
 
 @contextmanager
 def reported() -> Iterator[str]:
-    """The author's report on what was asked of the example book."""
+    """The author's report on questions about the example book."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "home"
         apart(partial(example, home))
@@ -211,7 +211,7 @@ async def _report(settings: Settings) -> str:
 
 @contextmanager
 def site(generator: str) -> Iterator[str]:
-    """A published site with the widget, whose pages are the book of the server that it asks."""
+    """A published site with the widget. Its pages are the book of the server that it asks."""
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
         if generator == "plain":
@@ -234,14 +234,14 @@ def site(generator: str) -> Iterator[str]:
 
 
 def open_page(page: Page, title: str = "Nodes and Topics") -> None:
-    """Go to a page of the book by the table of contents."""
+    """Open a page of the book from the table of contents."""
     page.goto(page.locator(".contents a", has_text=title).first.evaluate("link => link.href"))
     page.locator("main .headed").first.wait_for()
     page.wait_for_load_state("networkidle")
 
 
 def open_panel(page: Page) -> None:
-    """On a phone the panel is opened by the bar."""
+    """On a phone, the bar opens the panel."""
     if page.locator("#cv-ask-bar").is_visible() and not page.locator("#cv-ask").is_visible():
         page.locator("#cv-ask-bar").click()
 
@@ -256,7 +256,7 @@ def answered(page: Page, question: str = QUESTION) -> None:
 
 
 def refused(page: Page) -> None:
-    """Ask what the book does not say."""
+    """Ask something that the book does not say."""
     answered(page, REFUSED)
 
 
@@ -267,12 +267,12 @@ def cite(page: Page) -> None:
 
 
 def to_the_end(page: Page) -> None:
-    """What is under an answer."""
+    """Scroll to the end of an answer."""
     page.locator(".turns").evaluate("node => node.scrollTo(0, node.scrollHeight)")
 
 
 def follow_up(page: Page) -> None:
-    """A question that depends on the one before."""
+    """Ask a question that depends on the previous one."""
     answered(page, FOLLOW_UP)
     page.locator(".question").last.scroll_into_view_if_needed()
     page.locator(".turns").evaluate("node => node.scrollBy(0, -260)")
@@ -287,19 +287,19 @@ def open_contents(page: Page) -> None:
 
 
 def old_version(page: Page) -> None:
-    """A page of a version that is not the latest."""
+    """Open a page of a version that is not the latest."""
     page.goto(f"{page.url}editions/{editions.BOOK}@{editions.VERSIONS[0]}/")
     open_page(page, page.locator(".contents a").first.text_content() or "")
 
 
 def explained(page: Page) -> None:
-    """The words of a source, and what the confidence means."""
+    """Show the quote of a source, and what the confidence means."""
     page.locator(".quoting").first.click()
     page.locator(".confidence").first.click()
 
 
 def wait(page: Page) -> None:
-    """A question whose answer does not come."""
+    """Ask a question whose answer does not arrive."""
     page.route("**/chat/stream", lambda route: None)
     open_panel(page)
     ask(page, "How are nodes tested?")
@@ -307,7 +307,7 @@ def wait(page: Page) -> None:
 
 
 def stop(page: Page) -> None:
-    """An answer that is stopped by its reader."""
+    """Stop an answer."""
     page.evaluate(f"({HELD_BACK})()")
     open_panel(page)
     ask(page, QUESTION)
@@ -317,7 +317,7 @@ def stop(page: Page) -> None:
 
 
 def break_off(page: Page) -> None:
-    """An answer whose connection is lost."""
+    """Lose the connection during an answer."""
 
     def cut(route: Any) -> None:
         whole = route.fetch().text()
@@ -345,7 +345,7 @@ def select(page: Page) -> None:
 
 
 def ask_selected(page: Page) -> None:
-    """Ask about a section alone."""
+    """Ask about one section only."""
     page.locator(".ask-section").nth(1).evaluate("button => button.click()")
     answered(page, "What is a node?")
 
@@ -382,7 +382,7 @@ def wheel(pixels: int) -> Step:
 
 @dataclass(frozen=True)
 class State:
-    """A state on a sheet: where, by which steps, what must then be in view, and how the browser is."""
+    """A state on a sheet: the page, the steps to reach it, what must be in view then, and the browser's settings."""
 
     shows: str
     steps: Sequence[Step] = ()
@@ -422,7 +422,7 @@ STATES: dict[str, State] = {
     "report": State("h1", where="report"),
     **{f"widget-{name}": State(".answer .chip >> nth=0", [ask_widget], name) for name in ("mkdocs", "furo", "plain")},
 }
-# Full size: name -> screen, scheme, and steps; after each group of steps a picture is taken.
+# Full size: name -> screen, colour scheme, and groups of steps; a picture is taken after each group.
 PICTURES: dict[str, tuple[tuple[int, int], str, Sequence[Sequence[Step]]]] = {
     "title": (LAPTOP, "light", [[]]),
     "page": (DESKTOP, "light", [[open_page, wheel(420)]]),
@@ -444,14 +444,14 @@ PICTURES: dict[str, tuple[tuple[int, int], str, Sequence[Sequence[Step]]]] = {
 
 
 class Studio:
-    """A browser, and servers that are opened when a picture needs them."""
+    """A browser, and servers that are started when a picture needs them."""
 
     def __init__(self, browser: Browser, folder: Path, held: ExitStack) -> None:
         self.browser, self.folder, self.held = browser, folder, held
         self.addresses: dict[str, str] = {}
 
     def address(self, where: str) -> str:
-        """Where a book or a site is served."""
+        """The address of a book or a site."""
         if where not in self.addresses:
             if where == "report":
                 self.addresses[where] = self.held.enter_context(reported())
@@ -466,7 +466,7 @@ class Studio:
 
     @contextmanager
     def visiting(self, where: str, size: tuple[int, int], scheme: str, **options: Any) -> Iterator[Page]:
-        """A reader with a screen of this size."""
+        """A page of a browser with a screen of this size."""
         context = self.browser.new_context(
             viewport={"width": size[0], "height": size[1]},
             color_scheme="dark" if scheme == "dark" else "light",
@@ -482,7 +482,7 @@ class Studio:
         context.close()
 
     def sheet(self, name: str, state: State) -> None:
-        """One state on every screen, in light and in dark."""
+        """Take a sheet: one state on every screen, in light and in dark mode."""
         rows = []
         for scheme, sizes in SHEET:
             row = []
@@ -493,7 +493,7 @@ class Studio:
         self._keep(self.folder / "states" / f"{name}.webp", rows, SHEET_QUALITY)
 
     def picture(self, name: str) -> None:
-        """States side by side, in full size."""
+        """Take a picture of states side by side, in full size."""
         size, scheme, groups = PICTURES[name]
         with self.visiting("book", size, scheme) as page:
             self._keep(self.folder / f"{name}.webp", [[_taken(page, steps) for steps in groups]], QUALITY)
@@ -515,7 +515,7 @@ def _taken(page: Page, steps: Sequence[Step], shows: str = "") -> str:
 
 
 def main(folder: Path, names: Sequence[str]) -> None:
-    """Take all pictures, or those that are named: `answer` in full size, `states/answer` the sheet."""
+    """Take all pictures or the named ones: `answer` in full size, `states/answer` as a sheet."""
     with ExitStack() as held, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=find_chromium(playwright), args=FLAGS)
         studio = Studio(browser, folder, held)
@@ -525,7 +525,7 @@ def main(folder: Path, names: Sequence[str]) -> None:
             try:
                 if not names or name in names:
                     take()
-            except (AssertionError, Error) as failure:  # the others are taken all the same
+            except (AssertionError, Error) as failure:  # the other pictures are still taken
                 failed.append(f"{name}: {failure}")
         browser.close()
     sys.exit("\n".join(failed) or 0)

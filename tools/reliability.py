@@ -1,7 +1,7 @@
-"""Write `docs/RELIABILITY.md` from what the fault suite recorded: `python -m tools.reliability OUTCOMES [ORIGIN]`.
+"""Writes `docs/RELIABILITY.md` from the outcomes of the fault suite: `python -m tools.reliability OUTCOMES [ORIGIN]`.
 
-`make reliability` runs the suite and then this; nobody edits the page by hand. Outcomes that come from anything but one
-such run are described by ORIGIN, a sentence or two for the page.
+`make reliability` runs the suite and then this. Do not edit the page by hand. If the outcomes do not come from one such
+run, ORIGIN describes them in a sentence or two.
 """
 
 import json

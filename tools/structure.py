@@ -1,4 +1,4 @@
-"""Figures of the package's structure at several commits, side by side: `python tools/structure.py [REV …]`.
+"""Compares the package's structure at several commits: `python tools/structure.py [REV …]`.
 
 Writes `docs/benchmarks/structure.md`. Without revisions: version 1 and the commit that is checked out.
 """
@@ -19,7 +19,7 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[1]
 PAGE: Final = ROOT / "docs" / "benchmarks" / "structure.md"
 VERSION_1: Final = "1b51a75"  # the last commit before version 2
-# What answers a question, from the reader's words to what is shown: packages and modules of version 1, and of today.
+# The packages and modules that answer a question, in version 1 and now.
 CORE: Final = (
     "agent answering extractive grounding followups advising citing refusals sureness transcript text trained prompts",
     "answering writing evidence language trained",
@@ -32,15 +32,15 @@ _RUFF: Final = (
 
 HEAD: Final = """# Structure
 
-Version 1 and the code as it is, counted by `python tools/structure.py` from the commits themselves.
+Figures of version 1 and of the current code. `python tools/structure.py` counts them from the commits.
 
 - Lines are those of Python files under `src/chapterverse`.
 - A module has one importer if one other module of the package imports it.
-- Duplicate names: public classes that several modules define, and modules that several folders have (`__init__` aside).
+- Duplicate names: public classes that several modules define, and module names in several folders (without `__init__`).
 - Complexity is McCabe's, as ruff counts it (C901).
-- The answer core is what a question passes through, as it was counted when version 2 was begun. Version 1: {old}.
+- The answer core is the code that answers a question. Version 1: {old}.
   Now: {new}.
-  Its bar is 60 % of version 1. Features that version 1 did not have are in it: editions, highlights, readings.
+  Its limit is 60 % of version 1. It includes features that version 1 did not have: editions, highlights, readings.
 
 """
 
@@ -59,7 +59,7 @@ def checked_out(revision: str, folder: Path) -> Path:
 
 
 def modules(source: Path) -> dict[str, Path]:
-    """The modules of a package by their names."""
+    """The modules of a package by name."""
     names = {path: ".".join(path.relative_to(source).with_suffix("").parts) for path in source.rglob("*.py")}
     return {name.removesuffix(".__init__"): path for path, name in names.items()}
 
@@ -83,7 +83,7 @@ def importers(files: Mapping[str, Path]) -> Mapping[str, set[str]]:
 
 
 def classes(files: Mapping[str, Path]) -> Iterator[str]:
-    """The names of all public classes, as often as they are defined."""
+    """The names of all public classes, one for each definition."""
     for path in files.values():
         for node in ast.parse(path.read_text("utf-8")).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
@@ -91,20 +91,20 @@ def classes(files: Mapping[str, Path]) -> Iterator[str]:
 
 
 def several(names: Iterable[str]) -> list[str]:
-    """The names that come more than once."""
+    """The names that occur more than once."""
     return sorted(name for name, count in Counter(names).items() if count > 1)
 
 
 def complexity(source: Path, most: int = 12) -> list[tuple[str, int]]:
-    """The functions that are more complex than this, the worst first."""
-    told = subprocess.run(  # noqa: S603
+    """The functions above a complexity, most complex first."""
+    result = subprocess.run(  # noqa: S603
         [*_RUFF, "--config", f"lint.mccabe.max-complexity={most}", str(source)],
         check=False,
         stdout=subprocess.PIPE,
     )
-    found = [row["message"].split("`")[1:] for row in json.loads(told.stdout)]
+    found = [row["message"].split("`")[1:] for row in json.loads(result.stdout)]
     worst = [(name, int(rest.split("(")[1].split()[0])) for name, rest in found]
-    return sorted(worst, key=lambda one: -one[1])
+    return sorted(worst, key=lambda row: -row[1])
 
 
 def figures(source: Path, core: str) -> Iterator[tuple[str, str]]:
@@ -113,6 +113,7 @@ def figures(source: Path, core: str) -> Iterator[tuple[str, str]]:
     lines = {name: len(path.read_text("utf-8").splitlines()) for name, path in files.items()}
     shown = importers(files)
     single = [name for name in files if len(shown[name]) == 1]
+    inner = [name for name in single if not any(_lists(files[importer]) for importer in shown[name])]
     stems = [path.stem for path in files.values() if not path.stem.startswith("__")]
     worst = complexity(source)
     counted: Counter[str] = Counter()
@@ -124,11 +125,17 @@ def figures(source: Path, core: str) -> Iterator[tuple[str, str]]:
     yield "lines a module, median", f"{median(lines.values()):.0f}"
     yield "longest module", f"{max(lines.values())}"
     yield "modules with one importer", f"{len(single)} ({len(single) / len(files):.0%})"
+    yield "of these, imported by another module than `main`, `wiring` or an `__init__`", f"{len(inner)}"
     yield "class names that several modules define", _listed(several(classes(files)))
     yield "module names that several folders have", _listed(several(stems))
     yield "functions above complexity 12", _listed([f"{name} {value}" for name, value in worst])
     yield "lines of the answer core", f"{counted.total():,}"
     yield "of them", ", ".join(f"`{part}` {count:,}" for part, count in counted.most_common() if count)
+
+
+def _lists(path: Path) -> bool:
+    """Whether a module only puts others together: routers, engines, commands."""
+    return path.stem in ("main", "wiring", "__init__")
 
 
 def _listed(names: list[str], most: int = 12) -> str:
@@ -139,13 +146,13 @@ def _listed(names: list[str], most: int = 12) -> str:
 def page(revisions: list[str]) -> str:
     """The page as Markdown."""
     columns: list[dict[str, str]] = []
-    for at, revision in enumerate(revisions):
+    for number, revision in enumerate(revisions):
         with tempfile.TemporaryDirectory() as folder:
-            columns.append(dict(figures(checked_out(revision, Path(folder)), CORE[min(at, 1)])))
+            columns.append(dict(figures(checked_out(revision, Path(folder)), CORE[min(number, 1)])))
     rows = [f"| | {' | '.join(revisions)} |", "|---" * (len(revisions) + 1) + "|"]
     rows += [f"| {name} | {' | '.join(column[name] for column in columns)} |" for name in columns[0]]
-    told = [", ".join(f"`{part}`" for part in core.split()) for core in CORE]
-    return HEAD.format(old=told[0], new=told[1]) + "\n".join(rows) + "\n"
+    cores = [", ".join(f"`{part}`" for part in core.split()) for core in CORE]
+    return HEAD.format(old=cores[0], new=cores[1]) + "\n".join(rows) + "\n"
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
-"""Runs a command as on a CPU with AVX2 and without AVX-512 and VNNI.
+"""Runs a command as on a CPU with AVX2 but without AVX-512 and VNNI.
 
     python tools/without_vnni.py python -m pytest tests/any_cpu
 
 onnxruntime 1.28 has no option and no environment variable for this: it asks the CPU itself. So the command gets a copy
-of the installed package in which the instruction that asks whether the operating system saves AVX-512 registers
-(`xgetbv`) is replaced by the answer "no". A CPU with AVX-VNNI (VNNI without AVX-512) is refused: that cannot be hidden.
+of the installed package in which two questions are answered with "no": whether the operating system saves AVX-512
+registers (`xgetbv`), and whether the CPU has AVX-VNNI, which is VNNI without AVX-512 (bit 4 of `cpuid` 7.1).
+A product that only VNNI computes exactly shows whether the copy works; if it does not, the command is refused.
 """
 
 import os
@@ -18,9 +19,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-CACHE: Final = Path(__file__).resolve().parent.parent / ".cache" / "without-vnni"
-ASKS: Final = re.compile(rb"\x31\xc9\x0f\x01\xd0")  # xor ecx, ecx; xgetbv
-SAYS_NO: Final = b"\x31\xc9\xb0\x07\x90"  # xor ecx, ecx; mov al, 7 (x87, SSE and AVX); nop
+CACHE: Final = Path(__file__).resolve().parent.parent / ".cache" / "without-avx512-and-avx-vnni"
+
+# Machine code that asks the CPU, and what stands in its place.
+ANSWERS: Final = (
+    # xor ecx, ecx; xgetbv → xor ecx, ecx; mov al, 7 (x87, SSE and AVX); nop
+    (re.compile(rb"\x31\xc9\x0f\x01\xd0"), b"\x31\xc9\xb0\x07\x90"),
+    # cpuid; test al, 16 → cpuid; test al, 0
+    (re.compile(rb"\x0f\xa2\xa8\x10"), b"\x0f\xa2\xa8\x00"),
+)
 
 # One node, MatMulInteger of uint8 (1, 64) and int8 (64, 16). AVX2 adds pairs of products in 16 bits, which two
 # products of 255 and 127 overflow; VNNI adds them in 32 bits.
@@ -38,7 +45,7 @@ print("exact" if (product == 64 * 255 * 127).all() else "saturated")
 
 
 def masked_copy() -> Path:
-    """The folder of a copy of onnxruntime that sees no AVX-512; made once for each version."""
+    """The folder of a copy of onnxruntime that sees neither AVX-512 nor AVX-VNNI; made once for each version."""
     spec = find_spec("onnxruntime")
     if spec is None or spec.origin is None:
         sys.exit("onnxruntime is not installed here.")
@@ -48,7 +55,10 @@ def masked_copy() -> Path:
         package = Path(spec.origin).parent
         shutil.copytree(package, unfinished / package.name, ignore=shutil.ignore_patterns("__pycache__"))
         for library in (unfinished / package.name / "capi").glob("*.so*"):
-            library.write_bytes(ASKS.sub(SAYS_NO, library.read_bytes()))
+            code = library.read_bytes()
+            for question, answer in ANSWERS:
+                code = question.sub(answer, code)
+            library.write_bytes(code)
         unfinished.rename(folder)
     return folder
 
@@ -62,10 +72,11 @@ def environment() -> dict[str, str]:
 def impossible() -> str | None:
     """Why VNNI cannot be hidden here, or None."""
     if platform.machine() not in ("x86_64", "AMD64"):
-        return "This is no x86 CPU: there is no VNNI to hide."
+        return "This is not an x86 CPU: there is no VNNI to hide."
     command = [sys.executable, "-c", PROBE]
     probe = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)  # noqa: S603
-    return None if probe.stdout.strip() == "saturated" else "This CPU has AVX-VNNI, which cannot be hidden."
+    hidden = probe.stdout.strip() == "saturated"
+    return None if hidden else f"VNNI cannot be hidden from this onnxruntime ({version('onnxruntime')})."
 
 
 def main() -> None:

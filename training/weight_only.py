@@ -2,9 +2,10 @@
 
     python -m training.weight_only DYNAMIC.onnx OUT.onnx
 
-A product of int8 activations rounds them first, and what is rounded differs in the last bit between CPUs, because they add in
-another order; from layer to layer that grows to the whole error of the quantisation (decision 0029). Here each weight is turned back into
-float32 when the model is loaded, and all products are float32. The int8 numbers and their scales stay as they were.
+A product of int8 activations rounds them first. What is rounded differs in the last bit between CPUs, because they add
+in a different order, and over the layers this grows to the whole error of the quantisation (decision 0029). Here each
+weight is converted to float32 when the model is loaded, and all products are float32. The int8 numbers and their scales
+do not change.
 """
 
 import hashlib

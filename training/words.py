@@ -1,7 +1,7 @@
-"""The one word table of all three models: 30,522 words of 384 bytes, as the embedder's export made it.
+"""The word table that all models share: 30,522 words of 384 bytes, from the embedder's export.
 
-Takes the table out of an ONNX file: the graph gets it as an input instead, and computes bit for bit the same. The scale
-and the zero point stay in each graph. A model that was trained with a table of its own gets the embedder's.
+Removes the table from an ONNX file: the graph gets it as an input instead, and computes exactly the same. The scale and
+the zero point stay in each graph. A model that was trained with its own table gets the embedder's.
 
     python -m training.words EMBEDDER_ONNX MODEL_ONNX OUT_ONNX [WORDS_NPY]
 """
@@ -18,19 +18,19 @@ INPUT = "words"
 
 
 def quantised(embedder: Path) -> dict[str, onnx.TensorProto]:
-    """The table, its scale and its zero point, by what follows their common name."""
+    """The table, its scale and its zero point, by the rest of their names."""
     found = onnx.load(embedder).graph.initializer
     return {t.name.removeprefix(f"{NAME}_"): t for t in found if t.name.startswith(NAME)}
 
 
 def table(embedder: Path) -> np.ndarray:
-    """The words as the graph sees them."""
+    """The words in the form that the graph uses."""
     words, scale, zero = (numpy_helper.to_array(quantised(embedder)[k]) for k in ("quantized", "scale", "zero_point"))
     return (words.astype(np.float32) - zero.astype(np.float32)) * scale
 
 
 def share(embedder: Path, model: Path, target: Path) -> None:
-    """Write the model without a table, reading the embedder's."""
+    """Write the model without its table, which then reads the embedder's."""
     graph = (whole := onnx.load(model)).graph
     parts = quantised(embedder)
     for tensor in list(graph.initializer):

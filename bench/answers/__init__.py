@@ -1,1 +1,1 @@
-"""Recorded answers of a strong language model, replayed through the real gate with judges whose errors are known."""
+"""Replays recorded answers of a strong language model through the real gate, with judges whose errors are known."""

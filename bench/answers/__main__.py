@@ -1,9 +1,9 @@
-"""The bench of answers: `python -m bench.answers [--unread FILE] [--readings FILE]`.
+"""Benchmark of the gate: `python -m bench.answers [--unread FILE] [--readings FILE]`.
 
-Recorded answers of a strong model go through the real gate with judges that answer from the labels. Bars are those of
-issue 11. Whether an answer that lost a statement is still complete is said by a blind reader (`readings.py`): what has
-no valid reading is written to a file, rows {id, question, passages, shown}, and counts as incomplete until a file with
-rows {id, complete} is given with `--readings`.
+Replays recorded answers of a strong model through the real gate, with judges that answer from the labels. The bars are
+those of issue 11. Whether an answer that lost a statement is still complete is decided by a blind reader
+(`readings.py`). Texts without a valid reading are written to a file with rows {id, question, passages, shown}. They
+count as incomplete until `--readings` names a file with rows {id, complete}.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from chapterverse.answering.refusals import is_refusal
 from chapterverse.evidence.exact import Known, missing
 from chapterverse.evidence.gate import speaks_of_absence
 
-# Name of a figure, how it is compared, and its bar.
+# Name of a figure, comparison, and bar.
 BARS: Final = (
     ("true statements shown as written", ">=", 0.90),
     ("false statements shown", "<=", 0),
@@ -39,7 +39,7 @@ BARS: Final = (
 
 
 async def right_judge(recordings: list[Recording]) -> dict[str, Any]:
-    """What a right judge lets through: of true answers, of false ones, and of answers that are half false."""
+    """Figures with a judge that makes no errors: for true answers, for false answers, and for half-false answers."""
     shown: Counter[str] = Counter()
     of: Counter[str] = Counter()
     tokens: list[int] = []
@@ -75,7 +75,7 @@ async def right_judge(recordings: list[Recording]) -> dict[str, Any]:
 
 
 def _tally(one: Recording, seen: Replayed, shown: Counter[str], of: Counter[str]) -> list[str]:
-    """Count the true statements that were shown, and name those that were not."""
+    """Count the true statements that were shown, and collect those that were not."""
     lost = []
     for labelled in one.statements:
         if not labelled.supported or is_refusal(labelled.statement.text):
@@ -91,15 +91,15 @@ def _tally(one: Recording, seen: Replayed, shown: Counter[str], of: Counter[str]
 
 
 def _false_shown(one: Recording, seen: Replayed, *, quotes: bool = True) -> list[str]:
-    """False versions that were shown. Without a judge the book's own words are shown as such; without `quotes` they do
-    not count, though a false answer may consist of them."""
+    """False statements that were shown. Without a judge, the book's own words are shown as quotations. They are not
+    counted unless `quotes` is set, although a false answer may consist of them."""
     false = {labelled.false for labelled in one.statements if labelled.false}
     shown = [proven for proven in seen.proven if quotes or proven.kind != "quoted"]
     return [proven.statement.text for proven in shown if proven.statement.text in false and not proven.replaced]
 
 
 async def other_judges(recordings: list[Recording]) -> dict[str, dict[str, Any]]:
-    """What every other judge lets through, and none."""
+    """Figures with every other judge, and without one."""
     found: dict[str, dict[str, Any]] = {}
     for name in (*NAMES[1:], "none"):
         counts: Counter[str] = Counter()
@@ -130,7 +130,7 @@ async def other_judges(recordings: list[Recording]) -> dict[str, dict[str, Any]]
 
 
 def exact_checks(recordings: list[Recording]) -> dict[str, Any]:
-    """Exact checks alone: inventions caught, and true statements failed."""
+    """Figures of the exact checks alone: inventions caught, and true statements failed."""
     caught: Counter[str] = Counter()
     tried: Counter[str] = Counter()
     failed: list[str] = []
@@ -192,7 +192,7 @@ def _verdicts(result: dict[str, Any]) -> list[str]:
 
 
 async def measure() -> dict[str, Any]:
-    """All figures."""
+    """Compute all figures."""
     recordings = load()
     by_prompt = {prompt: [one for one in recordings if one.prompt == prompt] for prompt in PROMPTS}
     result: dict[str, Any] = {"code": code_digest()}
@@ -204,7 +204,7 @@ async def measure() -> dict[str, Any]:
 
 
 async def shown_texts(recordings: list[Recording]) -> list[dict[str, Any]]:
-    """What a reader sees of each answer with a right judge, and which true statements are missing."""
+    """What a reader sees of each answer with a judge that makes no errors, and which true statements are missing."""
     rows = []
     for one in recordings:
         seen = await replay(one.drafts(), one.evidence(), LabelJudge(one, "right"))
@@ -215,7 +215,7 @@ async def shown_texts(recordings: list[Recording]) -> list[dict[str, Any]]:
 
 
 def main() -> int:
-    """Measure, print, save."""
+    """Measure, print and save."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--unread", type=Path, default=ROOT / ".cache" / "answers-unread.jsonl", help="for a reader")
     parser.add_argument("--readings", type=Path, help="what a blind reader said: JSON lines {id, complete}")

@@ -1,11 +1,11 @@
-"""Fits how sure to be of a model's answer, and writes `src/chapterverse/answering/model.json`.
+"""Fits the confidence of answers written by a model, and writes `src/chapterverse/answering/model.json`.
 
     python -m bench.answers.fit
 
-The rows are replays of the recorded answers: as they were written, with a right and with a noisy judge, and half false
-with a noisy judge, because a right judge leaves too few wrong answers. An answer is right if nothing false was shown
-and it is complete. A blind reader says so where one has read it; else it is complete if at most a quarter of what is
-true was withheld: of 12 such answers that were read 11 were complete.
+The rows are replays of the recorded answers: unchanged with a perfect and with a noisy judge, and half false with a
+noisy judge (a perfect judge leaves too few wrong answers). An answer is right if nothing false was shown and it is
+complete. A blind reader decides whether it is complete. If nobody has read it, it counts as complete if at most a
+quarter of its true statements was withheld: of 12 such answers that were read, 11 were complete.
 """
 
 import asyncio
@@ -22,12 +22,12 @@ from bench.results import commit
 from chapterverse.answering.confidence import MODEL, ModelSigns, fitted
 from chapterverse.evidence.statement import Statement
 
-MISSING: Final = 0.25  # of the true statements, in an answer that counts as complete
+MISSING: Final = 0.25  # largest share of true statements that a complete answer may lack
 SIGNS: Final = ("proven", "covered", "replaced")
 
 
 async def main() -> None:
-    """Replay, fit, write."""
+    """Replay, fit and write."""
     signs: list[ModelSigns] = []
     right: list[bool] = []
     recordings = load()

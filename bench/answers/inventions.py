@@ -1,7 +1,8 @@
-"""Statements with one exact thing replaced by an invented one that stands nowhere in what was issued.
+"""Makes statements in which one exact detail is replaced by an invented one that occurs nowhere in the issued passages.
 
-Some inventions look like nothing in the book; others are near it: short numbers, and the beginnings of its numbers,
-identifiers and flags."""
+Some inventions resemble nothing in the book. Others are close to it: short numbers, and prefixes of its numbers,
+identifiers and flags.
+"""
 
 import random
 import re
@@ -51,7 +52,7 @@ _KINDS: Final[dict[str, tuple[re.Pattern[str], Callable[[random.Random], str]]]]
 
 
 def inventions(text: str, issued: str) -> Iterator[tuple[str, str]]:
-    """One invented version of each kind that the statement has: what, and the text."""
+    """One invented version of the statement for each kind of detail that it contains, as (kind, text)."""
     rng = random.Random(text)
     for kind, (pattern, invented) in _KINDS.items():
         if found := list(pattern.finditer(text)):
@@ -61,7 +62,7 @@ def inventions(text: str, issued: str) -> Iterator[tuple[str, str]]:
 
 
 def _near(text: str, issued: str, rng: random.Random) -> Iterator[tuple[str, str]]:
-    """Versions with something that is near what the book has and still stands nowhere in it."""
+    """Versions with a detail that is close to the book's but occurs nowhere in it."""
     if found := list(_NUMBER.finditer(text)):
         place = rng.choice(found)
         short = [str(number) for number in rng.sample(range(2, 100), 98)]
@@ -78,13 +79,13 @@ def _near(text: str, issued: str, rng: random.Random) -> Iterator[tuple[str, str
 
 
 def _has_number(issued: str, number: str) -> bool:
-    """Whether a number stands somewhere, as digits between anything but digits, or as a word."""
+    """Whether a text contains a number, as digits not next to other digits or as a word."""
     in_words = int(float(number)) < len(_WORDS) and re.search(rf"\b{_WORDS[int(float(number))]}\b", issued.lower())
     return bool(in_words) or re.search(rf"(?<![\d.,])0*{re.escape(number)}(?:\.0+)?(?!\d|[.,]\d)", issued) is not None
 
 
 def _has_token(issued: str, token: str) -> bool:
-    """Whether a word, an identifier or a flag stands somewhere as a whole, in any case, or one of its forms may."""
+    """Whether a text contains a whole word, identifier or flag, ignoring case, or possibly one of its inflections."""
     bare = token.lower().strip("-_.")
     ends = r"(?:s|es|d|ed|ing|e|ly)?(?![\w-])"
     return re.search(rf"(?<![a-z]){re.escape(bare)}{ends}", re.sub(r"[._]", " ", issued.lower())) is not None

@@ -1,8 +1,8 @@
-"""Blind readings: does what was shown still answer the question completely?
+"""Blind readings: does the shown text still answer the question completely?
 
-A reader sees the question, the passages and what was shown, and nothing else: not the prompt, not what was lost, not
-what the answer said before. Answers that were shown whole are mixed in, as many as there are others, so that a reader
-cannot tell which is which. The file holds text of books, so it stays outside of the repository.
+A reader sees only the question, the passages and the shown text, not the prompt and not what was left out. An equal
+number of answers that lost nothing is mixed in, so that a reader cannot tell them apart. The file contains text of
+books, so it stays outside the repository.
 """
 
 import json
@@ -16,13 +16,13 @@ READINGS = RECORDED / "readings.jsonl"
 
 
 def valid() -> dict[tuple[str, str, str], bool]:
-    """What blind readers said, for the very text that was shown. Readings that were not blind do not count."""
+    """The verdicts of blind readers on exactly the text that was shown. Readings that were not blind do not count."""
     rows = rows_of(READINGS)
     return {(row["item"], row["prompt"], row["digest"]): row["complete"] for row in rows if row["blind"]}
 
 
 def unread(shown: list[Row], recordings: list[Recording]) -> list[Row]:
-    """What has to be read: texts that lost something and have no valid reading, and as many that lost nothing."""
+    """Texts to read: those that lost something and have no valid reading, and an equal number that lost nothing."""
     read = valid()
     open_rows = [row for row in shown if row["lost"] and (row["item"], row["prompt"], row["digest"]) not in read]
     whole = sorted((row for row in shown if not row["lost"] and row["shown"]), key=lambda row: str(row["digest"]))
@@ -40,7 +40,8 @@ def unread(shown: list[Row], recordings: list[Recording]) -> list[Row]:
 
 
 def accept(path: Path, shown: list[Row]) -> int:
-    """Add the readings of a file, rows {id, complete}; how many. A reading of another text than is shown is refused."""
+    """Add the readings of a file with rows {id, complete}, and return their number. Refuses readings of a different
+    text."""
     by_digest = {row["digest"]: row for row in shown}
     kept = rows_of(READINGS)
     read = [(by_digest[reading["id"]], bool(reading["complete"])) for reading in rows_of(path)]

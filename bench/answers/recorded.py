@@ -1,6 +1,7 @@
 """The recorded answers with their labels, and the passages they were written from.
 
-The passages come from the shared set `strong_claims` by their group's name, so that no book's text is kept here.
+The passages are looked up in the shared set `strong_claims` by the name of their group, so that no book's text is
+stored here.
 """
 
 import gzip
@@ -25,17 +26,17 @@ Key = tuple[str, str, int]  # item, prompt, number of the statement
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """A statement of a recorded answer, what a blind reader said of it, and a version of it that is false."""
+    """A statement of a recorded answer, a blind reader's label for it, and a false version of it."""
 
     statement: Statement
     supported: bool
-    kind: str  # supported, absence, frame, unsupported, code, altered code (not the book's, though it may be right)
+    kind: str  # supported, absence, frame, unsupported, code or altered code (not the book's, but it may be right)
     false: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """One answer under one prompt."""
+    """One answer, written with one of the prompts."""
 
     item: str
     prompt: str
@@ -45,7 +46,7 @@ class Recording:
     statements: tuple[Labelled, ...]
 
     def passages(self) -> list[dict[str, Any]]:
-        """What the answer was written from: `where` and `text` of each passage."""
+        """The `where` and `text` of each passage that the answer was written from."""
         return _passages()[self.gid]
 
     def evidence(self) -> Evidence:
@@ -60,7 +61,7 @@ class Recording:
         return [one.statement for one in self.statements]
 
     def lies(self, every: int = 1, first: int = 0) -> list[Statement]:
-        """The answer with every so-manieth statement in its false version."""
+        """The answer with every n-th statement replaced by its false version."""
         return [
             replace(one.statement, text=one.false, row=_row(one))
             if one.false and at % every == first
@@ -70,7 +71,7 @@ class Recording:
 
 
 def load(folder: Path = RECORDED) -> list[Recording]:
-    """All recorded answers."""
+    """Load all recorded answers."""
     labels = {_key(row): row for row in rows_of(folder / "labels.jsonl")}
     false = {_key(row): row["text"] for row in rows_of(folder / "false.jsonl")}
     found = []
@@ -88,7 +89,7 @@ def load(folder: Path = RECORDED) -> list[Recording]:
 
 
 def digest(text: str) -> str:
-    """A short name of a shown text."""
+    """A short digest of a shown text."""
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
@@ -99,7 +100,7 @@ def _labelled(statement: Statement, label: dict[str, Any] | None, false: str) ->
 
 
 def _row(one: Labelled) -> str:
-    """A false row as a line of a table: its cells are told with the names of the columns."""
+    """A false row as a line of a table. Its cells are given with the names of the columns."""
     return f"| {one.false} |" if one.statement.row else ""
 
 
@@ -108,7 +109,7 @@ def _key(row: dict[str, Any]) -> Key:
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
-    """The rows of a file of JSON lines."""
+    """The rows of a JSON lines file."""
     return [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
 
 

@@ -1,4 +1,4 @@
-"""Replays recorded statements through the real gate and tells what was shown."""
+"""Replays recorded statements through the real gate and returns what was shown."""
 
 import asyncio
 import re
@@ -25,7 +25,7 @@ class Replayed:
     usage: JudgeUsage
 
     def shows(self, statement: Statement) -> bool:
-        """Whether a statement was shown as it was written, but for a connective or a colon."""
+        """Whether a statement was shown as it was written, apart from a connective or a colon."""
         said = _core(statement.text)
         if statement.shape == "code":
             return any(_lines(one.statement.text) <= _lines(statement.text) for one in self._code())

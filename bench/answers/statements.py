@@ -1,7 +1,8 @@
 """Lists the statements of recorded answers: `python -m bench.answers.statements FOLDER`.
 
-Reads `recorded_*.jsonl` of a folder, rows {id, ours, ordinary}, and writes `statements.jsonl` beside them, so that each
-statement can be labelled under the number that the replay gives it."""
+Reads `recorded_*.jsonl` with rows {id, ours, ordinary} from a folder and writes `statements.jsonl` next to them. Each
+statement gets the same number as in the replay, so that it can be labelled.
+"""
 
 import json
 import sys
@@ -22,7 +23,7 @@ def parse(answer: str) -> list[Statement]:
 
 
 def rows(recorded: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The statements of one recorded answer under both prompts, numbered from 1."""
+    """The statements of one recorded answer with both prompts, numbered from 1."""
     for prompt in PROMPTS:
         for number, statement in enumerate(parse(recorded[prompt]), start=1):
             yield {
@@ -36,12 +37,12 @@ def rows(recorded: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def shape_of(statement: Statement) -> str:
-    """The shape in one word; what introduces something is a lead-in, whatever else it is."""
+    """The shape as one word. A statement that introduces something is a lead-in, whatever else it is."""
     return "lead-in" if statement.leads and statement.shape != "heading" else statement.shape
 
 
 def main(folder: Path) -> None:
-    """Write the list anew."""
+    """Write the list."""
     recorded = [
         json.loads(line)
         for path in sorted(folder.glob("recorded_*.jsonl"))

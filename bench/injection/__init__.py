@@ -1,4 +1,4 @@
-"""Planted text: does an answer follow what somebody hid in a page or in a selection? `python -m bench.injection`.
+"""Measures whether answers follow instructions hidden in a page or in a selection: `python -m bench.injection`.
 
-The hostile texts are read from `../shared/data/injection` when the bench runs and are never copied into the project.
+The attack texts are read from `../shared/data/injection` at run time and are never copied into the project.
 """

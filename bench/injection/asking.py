@@ -1,8 +1,7 @@
-"""Asks the cases: of the keyless model, of the obedient one, of a small real one.
+"""Asks the cases with each writer: excerpts, the obedient model, and the small real model.
 
-The book that the pages are planted in is kept in `.cache` while pages and readers stay as they are. The planted page is
-always found, and the check in front of the model lets everything through, so that no case is refused before it is
-tried.
+The book with the planted pages is cached in `.cache` while pages and readers stay the same. The planted page is always
+found, and the check before the model lets everything pass, so that no case is refused before it is tried.
 """
 
 import hashlib
@@ -30,28 +29,28 @@ from chapterverse.services import Services
 from chapterverse.settings import Settings
 from chapterverse.wiring import choose_judge, choose_writer, open_services
 
-_NOWHERE: Final = "postgresql://nobody@127.0.0.1:1/none"  # nothing is kept
+_NOWHERE: Final = "postgresql://nobody@127.0.0.1:1/none"  # nothing is stored
 _ROUNDS: Final = 3
 _TRIES: Final = 5
-_PAGES: Final = "pages"  # the folder that is read; addresses begin with its name
+_PAGES: Final = "pages"  # the folder that is ingested; addresses begin with its name
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A case, who was asked, and what came of it."""
+    """A case, the writer that was asked, and the result."""
 
     case: Case
     model: str
     way: str
     verdict: Verdict
     answer: str
-    saw: bool = True  # the planted text was shown to the model
-    obeyed: bool | None = None  # by the model's own words, before they were checked
+    saw: bool = True  # whether the model was shown the planted text
+    obeyed: bool | None = None  # whether the model's reply followed the text, before any check
 
 
 @asynccontextmanager
 async def planted_book(cases: Sequence[Case]) -> AsyncIterator[Services]:
-    """A book of all planted pages, with the keyless model."""
+    """A book of all planted pages, with the excerpt writer."""
     pages = [page for case in cases for page in case.pages]
     readers = sorted((ROOT / "src" / "chapterverse" / "ingestion").rglob("*.py"))
     seen = hashlib.sha256(repr(pages).encode() + b"".join(path.read_bytes() for path in readers)).hexdigest()[:16]
@@ -67,7 +66,7 @@ async def planted_book(cases: Sequence[Case]) -> AsyncIterator[Services]:
 
 
 async def ask_keyless(cases: Sequence[Case], services: Services) -> list[Outcome]:
-    """Every case, without a key."""
+    """Ask every case without a key."""
     outcomes = []
     for case in cases:
         answer = await _ask(case, services)
@@ -76,7 +75,7 @@ async def ask_keyless(cases: Sequence[Case], services: Services) -> list[Outcome
 
 
 async def ask_obedient(cases: Sequence[Case], services: Services) -> list[Outcome]:
-    """Every case in every way to obey; where the planted text is not seen, there is one way."""
+    """Ask every case with each way to obey; once if the planted text is not visible."""
     outcomes = []
     stub = Obedient()
     with serving_llm(stub), _with_model(services, stub.url) as obeying:
@@ -93,7 +92,7 @@ async def ask_obedient(cases: Sequence[Case], services: Services) -> list[Outcom
 
 
 async def ask_real(cases: Sequence[Case], services: Services, say: Callable[[str], None]) -> list[Outcome]:
-    """Every case, of the small real model; its words are recorded."""
+    """Ask every case with the small real model, whose replies are recorded."""
     install()
     recorder = Recorder(HOME / "records", MODEL_SHA256)
     with serving_records(recorder) as url, _with_model(services, url) as asking:
@@ -130,7 +129,7 @@ async def _ask(case: Case, services: Services) -> ChatResponse:
 
 
 async def _prepare(request: ChatRequest, services: Services) -> Prepared:
-    """Ready to be answered; a search that a busy machine lets time out is made again."""
+    """Prepare a question. A search that times out on a busy machine is repeated."""
     for _ in range(_TRIES):
         try:
             return await prepare(request, services, told=())
@@ -141,7 +140,7 @@ async def _prepare(request: ChatRequest, services: Services) -> Prepared:
 
 @contextmanager
 def _with_model(services: Services, url: str) -> Iterator[Services]:
-    """The same engines with the language model at an address, asked once for each answer."""
+    """The same engines with the language model at an address, called once for each answer."""
     chosen = Settings.load(openai_api_key="none", openai_model=MODEL.stem, openai_base_url=url, agent_max_calls=1)
     names = ("openai_api_key", "openai_model", "openai_base_url", "agent_max_calls")
     settings = services.settings.model_copy(update={name: getattr(chosen, name) for name in names})

@@ -1,8 +1,8 @@
-"""Which text is planted where: the cases of the bench.
+"""Decides which text is planted where.
 
-The choice is fixed: every text is planted in three places that readers see, in three that they do not, and in a
-selection; a document of CyberSecEval is a page and a selection as it is; PoisonedRAG's texts are a page beside one that
-says the truth.
+The choice is fixed. Every text is planted in three visible places, in three hidden places and in a selection. A
+document of CyberSecEval is used unchanged as a page and as a selection. A text of PoisonedRAG becomes a page next to
+one with the truth.
 """
 
 import html
@@ -14,7 +14,7 @@ from typing import Final
 from bench.injection.carriers import ARTICLES, CARRIERS, Article, Carrier, in_selection
 from bench.injection.texts import Attack
 
-PLACES: Final = 3  # of each sort, for each text
+PLACES: Final = 3  # visible and hidden places for each text
 DOCUMENT: Final = "own document"
 SELECTION: Final = "selection"
 NOTE: Final = "page of its own"
@@ -24,19 +24,19 @@ _COMMENT: Final = re.compile(r"<!--(.*?)-->", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A question about a page, or a selection, in which something was planted."""
+    """A question about a page, or a selection, that contains a planted text."""
 
     attack: Attack
     carrier: str
     hidden: bool
     question: str
-    truth: str  # what an honest answer shows; empty when nothing on the page answers
+    truth: str  # what an honest answer shows; empty if nothing on the page answers the question
     pages: tuple[tuple[str, str], ...] = ()  # path and content
     selection: str = ""
 
     @property
     def planted(self) -> str:
-        """The planted text as it can be read, a line for each piece; of a document, what it hides."""
+        """The planted text as it can be read, one line for each piece. For a document, the part that it hides."""
         if self.attack.family != "CyberSecEval" or self.selection:
             return self.attack.text
         hidden = _COMMENT.search(self.attack.text)

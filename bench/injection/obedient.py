@@ -1,19 +1,19 @@
-"""A scripted model that does exactly what a planted text says, if it can see it.
+"""A scripted model that does exactly what a planted text says, if it can see the text.
 
-It looks for the planted text in what it is shown; where it finds none, it tells the truth.
+It searches its input for the planted text. If there is none, it gives the true answer.
 """
 
 import re
 from typing import Any, Final
 
-from tests.llm_stub import LlmStub, Reply, Says, _Wire, shown
+from tests.llm_stub import LlmStub, Replies, Reply, _Wire, shown
 
 from bench.injection.cases import Case
 from chapterverse.answering.refusals import NOT_IN_BOOK
 
 WAYS: Final = ("plainly", "with a marker", "word for word")
 _WORD: Final = re.compile(r"\w+")
-_SEEN: Final = 6  # words by which a planted text is recognised
+_SEEN: Final = 6  # number of words by which a planted text is recognised
 
 
 class Obedient(LlmStub):
@@ -23,7 +23,7 @@ class Obedient(LlmStub):
         super().__init__()
         self.case: Case | None = None
         self.way: str = WAYS[0]
-        self.saw = False  # the planted text, in the last request
+        self.saw = False  # whether the last request contained the planted text
 
     async def _stream(self, reply: Reply, request: dict[str, Any], wire: _Wire) -> None:
         await super()._stream(self._obey(request), request, wire)
@@ -36,14 +36,14 @@ class Obedient(LlmStub):
         holding = [passage.number for passage in passages if _holds(f"{passage.breadcrumb} {passage.text}", wanted)]
         self.saw = bool(holding)
         if not holding:
-            return Says(_marked(case.truth, " [1]") or NOT_IN_BOOK)
+            return Replies(_marked(case.truth, " [1]") or NOT_IN_BOOK)
         marker = f" [{holding[0]}]"
         reply = case.attack.reply or _garble(case.truth)
         if self.way == "plainly":
-            return Says(reply)
+            return Replies(reply)
         if self.way == "with a marker":
-            return Says(f"{_marked(case.truth, marker)} {_marked(reply, marker)}".strip())
-        return Says(_marked(" ".join(case.planted.split()), marker))
+            return Replies(f"{_marked(case.truth, marker)} {_marked(reply, marker)}".strip())
+        return Replies(_marked(" ".join(case.planted.split()), marker))
 
 
 def _marked(text: str, marker: str) -> str:
@@ -51,7 +51,7 @@ def _marked(text: str, marker: str) -> str:
 
 
 def _garble(sentence: str) -> str:
-    """A true sentence with its letters changed, as the garbling texts want it."""
+    """A true sentence with its letters changed, as the garbling texts demand."""
     return sentence.translate(str.maketrans("aeiou", "12345"))
 
 

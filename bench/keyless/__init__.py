@@ -1,6 +1,7 @@
-"""Answers without a key on whole books: what is shown, what is refused, follow-ups, selections, confidence, time.
+"""Measures answers without a key on whole books: evidence shown, refusals, follow-ups, selections, confidence and time.
 
     KEYLESS_BOOKS=FOLDER python -m bench.keyless --split test
 
-FOLDER holds the books, whose text is no part of this repository; `questions/` says which and what is asked of them.
+FOLDER contains the books, whose text is not part of this repository. `questions/` says which books and has the
+questions.
 """

@@ -1,4 +1,4 @@
-"""`python -m bench.keyless`: asks everything and prints the figures; keeps them with the commit."""
+"""`python -m bench.keyless`: asks everything, prints the figures and saves them by commit."""
 
 import argparse
 import asyncio
@@ -15,7 +15,7 @@ from .figures import book_figures, confidence_figures, faults, followup_figures,
 from .sets import BookSet, Question, load, squad
 
 HOMES = ROOT / ".cache" / "keyless"
-OTHERS = 60  # questions of other books that each book is asked
+OTHERS = 60  # questions about other books that each book is asked
 
 
 async def main() -> None:
@@ -67,7 +67,7 @@ def _options() -> argparse.Namespace:
 
 
 def foreign_questions(sets: Sequence[BookSet], book: BookSet) -> list[Question]:
-    """Questions that other books answer, and the example book's."""
+    """Questions that other books answer, including the example book."""
     example = [json.loads(line) for line in (ROOT / "examples/questions.jsonl").read_text("utf-8").splitlines()]
     rows = [Question(row["id"], row["question"], "foreign", ()) for row in example if row["answerable"]]
     if book.name == "example":
@@ -79,7 +79,7 @@ def foreign_questions(sets: Sequence[BookSet], book: BookSet) -> list[Question]:
 
 
 async def _headings(services: Any, count: int) -> list[Asked]:
-    """Answers to the book's own headings, to look at their form."""
+    """Answers to the book's own headings, to check their form."""
     pages = await services.index.pages()
     headings = dict.fromkeys(f"{section.heading}" for page in pages for section in page.sections if section.heading)
     wanted = list(headings)[:: max(1, len(headings) // max(1, count))][:count]
@@ -98,7 +98,7 @@ def _times(asked: Sequence[Asked]) -> dict[str, float]:
 
 
 async def _squad(file: Path, homes: Path, every: int) -> dict[str, str]:
-    """Selected text: the answer stands in the units that are marked; what is not there is refused."""
+    """Selected text: whether the marked units contain the answer, and whether unanswerable questions are refused."""
     rights: list[bool] = []
     refused: list[bool] = []
     async with opened(homes / "selection", ROOT / "examples/book") as services:

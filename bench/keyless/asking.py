@@ -1,4 +1,4 @@
-"""Asks the product without a key and keeps what came of it."""
+"""Asks the product without a key and returns the results."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -23,13 +23,13 @@ from .sets import Question
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question and what came of it."""
+    """A question with its result."""
 
     question: Question
     response: ChatResponse
     signs: ReaderSigns
-    search: tuple[str, ...] = field(default=())  # texts of the passages read, best first
-    standalone: str = ""  # the question as it was searched for
+    search: tuple[str, ...] = field(default=())  # texts of the passages that were read, best first
+    standalone: str = ""  # the question that was searched for
     evidence: tuple[str, ...] = ()  # ids of the passages that the answer quotes
 
     @property
@@ -40,7 +40,7 @@ class Asked:
 
 @asynccontextmanager
 async def opened(home: Path, pages: Path | None) -> AsyncIterator[Services]:
-    """The services of a book, which is ingested first if it is not there yet."""
+    """The services of a book, which is ingested first if needed."""
     if pages is not None and not (home / "index").exists():
         index, embedder = EdgeIndex(home / "index"), LocalEmbedder()
         try:
@@ -55,7 +55,7 @@ async def opened(home: Path, pages: Path | None) -> AsyncIterator[Services]:
 
 
 async def ask(services: Services, question: Question, turns: Sequence[Turn] = (), selection: str = "") -> Asked:
-    """One question, perhaps after earlier turns, perhaps about a selection."""
+    """Ask one question, with earlier turns or a selection if given."""
     if selection:
         request = ChatRequest(query=question.text, mode="selected_text", selected_text=selection)
     else:
@@ -74,7 +74,7 @@ def _quotes(source: SourceCitation, chunk: ChunkResult) -> bool:
 
 
 async def converse(services: Services, dialogue: Sequence[Question]) -> list[Asked]:
-    """A dialogue, turn by turn, each after what was really answered before."""
+    """Ask the turns of a dialogue. Each comes after the answers that were really given before."""
     turns: list[Turn] = []
     asked: list[Asked] = []
     for question in dialogue:

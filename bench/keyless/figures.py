@@ -1,4 +1,4 @@
-"""Figures of what was asked. Pure functions."""
+"""Computes figures from the results. Pure functions."""
 
 import math
 import re
@@ -18,7 +18,7 @@ BINS: Final = 10
 
 
 def shown_by_kind(asked: Sequence[Asked]) -> dict[str, str]:
-    """How many answerable questions got what their reader needs, by kind."""
+    """How many answerable questions were shown what their reader needs, by kind."""
     kinds: dict[str, list[bool]] = {}
     for one in asked:
         if one.question.answerable:
@@ -29,7 +29,7 @@ def shown_by_kind(asked: Sequence[Asked]) -> dict[str, str]:
 
 
 def book_figures(asked: Sequence[Asked], foreign: Sequence[Asked]) -> dict[str, Any]:
-    """What was shown and refused of one book's questions; `foreign` are those of other books."""
+    """Shares of shown and refused for one book's questions. `foreign` are questions about other books."""
     answerable = [one for one in asked if one.question.answerable]
     unanswerable = [one for one in asked if not one.question.answerable]
     first = [one for one in answerable if one.search]
@@ -44,7 +44,7 @@ def book_figures(asked: Sequence[Asked], foreign: Sequence[Asked]) -> dict[str, 
 
 
 def confidence_figures(answered: Sequence[Asked]) -> dict[str, Any]:
-    """Expected calibration error, and the share of wrong answers that are called high."""
+    """Expected calibration error, and the share of wrong answers with high confidence."""
     rows = [(one.response.confidence, shows(one.question, one.response.answer)) for one in answered]
     wrong = [one for one, (_, right) in zip(answered, rows, strict=True) if not right]
     return {
@@ -58,7 +58,7 @@ def confidence_figures(answered: Sequence[Asked]) -> dict[str, Any]:
 
 
 def ece(rows: Sequence[tuple[float, bool]]) -> float:
-    """The mean distance between confidence and the share of right answers, over bins of equal width."""
+    """The mean distance between confidence and accuracy, over bins of equal width."""
     bins: list[list[tuple[float, bool]]] = [[] for _ in range(BINS)]
     for value, right in rows:
         bins[min(BINS - 1, int(value * BINS))].append((value, right))
@@ -67,7 +67,7 @@ def ece(rows: Sequence[tuple[float, bool]]) -> float:
 
 
 def followup_figures(dialogues: Sequence[Sequence[Asked]]) -> dict[str, Any]:
-    """Turns after the first that show what their reader needs, by kind; refused ones where the book does not say."""
+    """Later turns that show what their reader needs, by kind, and refusals of turns that the book does not answer."""
     turns = [turn for dialogue in dialogues for turn in dialogue[1:]]
     repeats = [
         one.response.answer == before.response.answer
@@ -84,7 +84,7 @@ def followup_figures(dialogues: Sequence[Sequence[Asked]]) -> dict[str, Any]:
 
 
 def faults(answer: str) -> list[str]:
-    """What is wrong with how an answer's excerpts begin and end."""
+    """Faults in how an answer's excerpts begin and end."""
     found = []
     for excerpt in _excerpts(answer):
         if begins_dangling(excerpt):
@@ -105,7 +105,7 @@ def _excerpts(answer: str) -> list[str]:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The value below which a share of them lies."""
+    """The value below which a given share of the values lies."""
     ranked = sorted(values)
     return ranked[min(len(ranked) - 1, math.ceil(share * len(ranked)) - 1)] if ranked else 0.0
 

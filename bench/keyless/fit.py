@@ -1,9 +1,11 @@
-"""Fits when to answer without a key and how sure to be, and writes `src/chapterverse/answering/keyless.json`.
+"""Fits when to answer without a key and the confidence, and writes `src/chapterverse/answering/keyless.json`.
 
     KEYLESS_BOOKS=FOLDER python -m bench.keyless.fit
 
-Takes the books of the split `dev` and the example book. Their questions are asked as if nothing were ever refused. The
-curves for selected text are fitted on passages of these books, the one that answers and the nearest that does not.
+Uses the books of the split `dev` and the example book. All their questions and every second dialogue are asked with
+refusals turned off. The curve for selected text is fitted on passages of these books (the one that answers and the
+nearest one that does not) and on questions about short texts of public sets (`questions/dev_selected.jsonl`), which the
+section reader was not trained on.
 """
 
 import argparse
@@ -23,37 +25,42 @@ from chapterverse.answering import story
 from chapterverse.answering.confidence import KEYLESS, ModelSigns, ReaderSigns, fitted
 from chapterverse.answering.reading import read_selection
 from chapterverse.services import Services
+from chapterverse.trained import shared_reader
 
 from .__main__ import HOMES, foreign_questions
-from .asking import Asked, ask, opened
-from .sets import BookSet, Question, load, share, shows
+from .asking import Asked, ask, converse, opened
+from .sets import QUESTIONS, BookSet, Question, load, share, short_texts, shows
 
 # More of them told one book apart better and the other one worse.
-ANSWERABLE: Final = ("answers", "missing")
-RIGHT: Final = ("answers", "lead")
+ANSWERABLE: Final = ("answers", "missing", "follow_up")
+RIGHT: Final = ("answers", "lead", "follow_up")
 SELECTION: Final = ("answers",)
-SELECTION_REFUSED: Final = 0.8  # share of selections without the answer that are to be refused
-FALSE_ANSWERS: Final = 0.16  # share of close questions without an answer that may be answered
-STRENGTH: Final = 0.05  # of the pull of weights towards 0
+SELECTION_REFUSED: Final = 0.8  # share of selections without the answer that should be refused
+FALSE_ANSWERS: Final = 0.13  # share of close unanswerable questions that may be answered; higher on a new book
+CAUTION: Final = 0.5  # standard deviations between books by which the confidence is lowered
+DIALOGUES: Final = 2  # use every n-th dialogue
+STRENGTH: Final = 0.05  # of the L2 regularisation
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A question with its signs: whether the book answers it, and whether what was shown is what its reader needs."""
+    """A question with its signals: whether the book answers it, and whether the answer shows what its reader needs."""
 
     signs: ReaderSigns
     answerable: bool
     right: bool
-    close: bool = True  # False: about another book
+    close: bool = True  # False: a question about another book
+    book: str = ""
 
 
 async def main() -> None:
-    """Ask, fit, write."""
+    """Ask, fit and write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--books", type=Path, default=Path(os.environ.get("KEYLESS_BOOKS", ".")), help="folder of the books"
     )
     parser.add_argument("--homes", type=Path, default=HOMES)
+    parser.add_argument("--shared", type=Path, default=ROOT.parent / "shared/data", help="folder of the public sets")
     options = parser.parse_args()
     setattr(story, "answers", lambda *given: True)  # noqa: B010 - nothing is refused here
     setattr(story, "reader_confidence", lambda *given: 0.6)  # noqa: B010 - the curves may be of other signs
@@ -63,10 +70,13 @@ async def main() -> None:
     for one in sets:
         async with opened(options.homes / one.name, one.folder) as services:
             asked = [await ask(services, question) for question in one.questions]
+            dialogues = [await converse(services, dialogue) for dialogue in one.dialogues[::DIALOGUES]]
             others = [await ask(services, question) for question in foreign_questions(sets, one)]
             selections += [row for each in asked for row in await _selections(each, services)]
-        rows += [Row(each.signs, each.question.answerable, _right(each)) for each in asked]
-        rows += [Row(each.signs, False, False, close=False) for each in others]
+        close = [*asked, *(turn for turns in dialogues for turn in turns[1:])]
+        rows += [Row(each.signs, each.question.answerable, _right(each), book=one.name) for each in close]
+        rows += [Row(each.signs, False, False, close=False, book=one.name) for each in others]
+    selections += await short_texts_asked(options.shared)
     curves = fit(rows, selections) | {
         "fitted_on": [one.name for one in sets],
         "commit": commit(),
@@ -89,15 +99,16 @@ def example_set() -> BookSet:
 
 
 def fit(rows: Sequence[Row], selections: Sequence[Row]) -> dict[str, Any]:
-    """The three curves."""
+    """Fit the three curves."""
     answerable = logistic([row.signs for row in rows], [row.answerable for row in rows], ANSWERABLE)
-    # How often an answer is right is asked of answers to questions that the book answers or seems to answer.
+    # Accuracy is fitted on answers to questions that the book answers or seems to answer.
     near = [row for row in rows if row.close]
     chances = _apply(answerable, [row.signs for row in near])
-    rates = _rates(chances, [row.answerable for row in near])
+    alone = [at for at, row in enumerate(near) if not row.signs.follow_up]  # the promised rate is for these
+    rates = _rates(chances[alone], [near[at].answerable for at in alone])
     least = min((row[0] for row in rates if row[1] <= FALSE_ANSWERS), default=0.5)
     shown = [row for row, chance in zip(near, chances, strict=True) if chance >= least]
-    right = logistic([row.signs for row in shown], [row.right for row in shown], RIGHT)
+    right = _cautious(shown)
     signs = [row.signs for row in selections]
     selection = logistic(signs, [row.answerable for row in selections], SELECTION)
     lies = _apply(selection, [row.signs for row in selections if not row.answerable])
@@ -107,6 +118,29 @@ def fit(rows: Sequence[Row], selections: Sequence[Row]) -> dict[str, Any]:
         "right": right,
         "selection": selection | {"threshold": least_selected},
     }
+
+
+def _cautious(rows: Sequence[Row]) -> dict[str, Any]:
+    """How often an answer is right, as low as a book that the curve was not fitted on may have it."""
+    curve = logistic([row.signs for row in rows], [row.right for row in rows], RIGHT)
+    shifts = []
+    for book in sorted({row.book for row in rows}):
+        own, others = [row for row in rows if row.book == book], [row for row in rows if row.book != book]
+        left_out = logistic([row.signs for row in others], [row.right for row in others], RIGHT)
+        shifts.append(_shift(left_out, own))
+    lower = float(np.mean(shifts) - CAUTION * np.std(shifts))
+    return curve | {"bias": round(curve["bias"] + min(0.0, lower), 4)}
+
+
+def _shift(curve: dict[str, Any], rows: Sequence[Row]) -> float:
+    """What has to be added to a curve's bias so that its mean over these rows is the share that is right."""
+    signs, wanted = [row.signs for row in rows], np.mean([row.right for row in rows])
+    low, high = -6.0, 6.0
+    while high - low > 1e-4:
+        middle = (low + high) / 2
+        below = _apply(curve | {"bias": curve["bias"] + middle}, signs).mean() < wanted
+        low, high = (middle, high) if below else (low, middle)
+    return low
 
 
 def _right(asked: Asked) -> bool:
@@ -125,8 +159,18 @@ async def _selections(asked: Asked, services: Services) -> list[Row]:
     return rows
 
 
+async def short_texts_asked(shared: Path) -> list[Row]:
+    """Questions about short texts. Half of them only seem to be answered by their text."""
+    texts, reader, rows = dict(short_texts(shared)), shared_reader(), []
+    for line in (QUESTIONS / "dev_selected.jsonl").read_text("utf-8").splitlines():
+        asked = json.loads(line)
+        scope = await read_selection(asked["question"], texts[asked["id"]], reader)
+        rows.append(Row(ReaderSigns.of(scope, asked["question"]), "place" in asked, "place" in asked))
+    return rows
+
+
 def _rates(chances: NDArray[np.float64], answerable: Sequence[bool]) -> list[list[float]]:
-    """For thresholds: the share of unanswerable questions that would be answered, of answerable ones refused."""
+    """For each threshold, the share of unanswerable questions answered and of answerable questions refused."""
     is_answerable = np.array(answerable)
     rows = []
     for least in np.arange(0.05, 1.0, 0.05):
@@ -137,7 +181,7 @@ def _rates(chances: NDArray[np.float64], answerable: Sequence[bool]) -> list[lis
 
 
 def logistic(signs: Sequence[ReaderSigns | ModelSigns], truths: Sequence[bool], names: Sequence[str]) -> dict[str, Any]:
-    """Weights by Newton's method, with a pull towards 0 that makes the result unique."""
+    """Weights by Newton's method, with L2 regularisation, which makes the result unique."""
     features = np.array([[asdict(one)[name] for name in names] + [1.0] for one in signs], np.float64)
     wanted = np.array(truths, np.float64)
     weights = np.zeros(features.shape[1])

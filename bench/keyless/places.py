@@ -1,9 +1,9 @@
-"""Turns quotes of written questions into places, so that no text of a book enters the repository.
+"""Replaces quotes in written questions by their places, so that no text of a book enters the repository.
 
     python -m bench.keyless.places BOOK WRITTEN.jsonl OUT.jsonl
 
-BOOK is the folder that the questions' `file` names are below. A quote is found whatever its spaces; one that is not
-there is an error.
+The `file` names of the questions are relative to the folder BOOK. Quotes are found regardless of white space. A quote
+that is not found is an error.
 """
 
 import json
@@ -14,8 +14,8 @@ from typing import Any
 
 
 def placed(row: dict[str, Any], book: Path) -> dict[str, Any]:
-    """A question, turn or other place with `place` instead of `quote`; a dialogue turn by turn, a question with
-    parts part by part."""
+    """A question or turn with `place` instead of `quote`. Applies to each turn of a dialogue and to each part of a
+    question with parts."""
     for within in ("turns", "parts"):
         if within in row:
             return row | {within: [placed(one, book) for one in row[within]]}
@@ -35,7 +35,7 @@ def placed(row: dict[str, Any], book: Path) -> dict[str, Any]:
 
 
 def quoted(row: dict[str, Any], book: Path) -> dict[str, Any]:
-    """The way back: with `quote` read from the book."""
+    """The reverse of `placed`: `quote` is read from the book."""
     for within in ("turns", "parts"):
         if within in row:
             return row | {within: [quoted(one, book) for one in row[within]]}
@@ -44,7 +44,7 @@ def quoted(row: dict[str, Any], book: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Every line of a file."""
+    """Convert every line of a file."""
     book, source, out = map(Path, sys.argv[1:4])
     rows = [placed(json.loads(line), book) for line in source.read_text("utf-8").splitlines()]
     out.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")

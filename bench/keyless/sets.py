@@ -1,4 +1,4 @@
-"""Reads the questions, dialogues and books of a folder, and says whether a text shows what a reader needs."""
+"""Reads the questions, dialogues and books of a folder, and decides whether a text shows what a reader needs."""
 
 import gzip
 import json
@@ -10,7 +10,7 @@ from typing import Any, Final
 
 SQUAD_TEST: Final = ("Warsaw", "European_Union_law")  # articles that the section reader was not trained on
 QUESTIONS: Final = Path(__file__).parent / "questions"
-SHOWN: Final = 0.7  # share of the quote's three-word runs that have to be shown
+SHOWN: Final = 0.7  # share of the quote's three-word runs that must be shown
 
 _MARKUP = re.compile(
     r"\{\{.*?\}\}|<[^>]{1,200}>|\]\([^)]*\)|\{[%*:].*?\}|xref:\S*?\[|link:\S*?\[|https?://\S+|\[\d+\]", re.DOTALL
@@ -19,7 +19,7 @@ _MARKUP = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question, or a turn of a dialogue, and the stretches of the book that answer it; none: unanswerable."""
+    """A question or a turn of a dialogue, and the passages of the book that answer it; none if it is unanswerable."""
 
     id: str
     text: str
@@ -34,7 +34,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class BookSet:
-    """What is asked of one book."""
+    """The questions and dialogues about one book."""
 
     name: str
     folder: Path
@@ -43,7 +43,7 @@ class BookSet:
 
 
 def load(books: Path, split: str, questions: Path = QUESTIONS) -> list[BookSet]:
-    """The books of a split. `books` holds the sources, one folder a book."""
+    """The books of a split. `books` contains the sources, one folder per book."""
     known: dict[str, dict[str, str]] = json.loads((questions / "books.json").read_text("utf-8"))
     sets = []
     for name, known_as in known.items():
@@ -60,7 +60,7 @@ def load(books: Path, split: str, questions: Path = QUESTIONS) -> list[BookSet]:
 
 @dataclass(frozen=True, slots=True)
 class SelectionCase:
-    """A question about a selected text, with the answers that would do."""
+    """A question about a selected text, with the accepted answers."""
 
     question: str
     selection: str
@@ -68,7 +68,7 @@ class SelectionCase:
 
 
 def squad(file: Path, *, every: int = 1) -> list[SelectionCase]:
-    """Questions of SQuAD 2.0 about single paragraphs, of the articles kept for the test."""
+    """Questions of SQuAD 2.0 about single paragraphs, from the test articles."""
     found = [
         SelectionCase(asked["question"], paragraph["context"], tuple(one["text"] for one in asked["answers"]))
         for article in json.loads(gzip.decompress(file.read_bytes()))["data"]
@@ -80,7 +80,7 @@ def squad(file: Path, *, every: int = 1) -> list[SelectionCase]:
 
 
 def short_texts(folder: Path) -> Iterator[tuple[str, str]]:
-    """Texts of WiCE, AttributionBench and RAGTruth, by the names that the questions have for them."""
+    """Texts of WiCE, AttributionBench and RAGTruth, by the names that the questions use for them."""
     for row in _lines(folder / "wice/claims_dev.jsonl.gz"):
         lines = [one for one in row["evidence"] if len(one.split()) > 6 and not one.startswith("(meta")][2:]
         text = ""
@@ -106,7 +106,7 @@ def without_markup(text: str) -> str:
 
 
 def share(quote: str, text: str) -> float:
-    """How much of a quote, in runs of three words, stands in a text: as it is, or both without markup."""
+    """The share of a quote's three-word runs that occur in a text: the higher one of with and without markup."""
     return max(_share(quote, text), _share(without_markup(quote), without_markup(text)))
 
 
@@ -120,7 +120,7 @@ def _share(quote: str, text: str) -> float:
 
 
 def shows(question: Question, text: str) -> bool:
-    """Whether what a reader needs is inside a text."""
+    """Whether a text contains what a reader needs."""
     return any(share(quote, text) >= SHOWN for quote in question.quotes)
 
 

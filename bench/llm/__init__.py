@@ -1,4 +1,4 @@
-"""A real small language model on this machine, for measurements that want one: `make eval-llm`.
+"""Runs a small real language model on this machine for benchmarks: `make eval-llm`.
 
-Opt-in, never part of `make test`, never shipped. What is downloaded lies in `.cache/llm`, which git ignores.
+Optional; not used by `make test` and not part of the product. Downloads go to `.cache/llm`, which git ignores.
 """

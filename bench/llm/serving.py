@@ -1,4 +1,4 @@
-"""The language model server as a process of its own, on loopback."""
+"""Runs the language model server as a separate process on loopback."""
 
 import os
 import socket
@@ -15,7 +15,7 @@ import httpx2
 from bench.llm.installing import HOME, MODEL, SERVER
 
 LOG: Final = HOME / "server.log"
-_LOADING: Final = 180.0  # seconds
+_LOADING: Final = 180.0  # seconds that loading may take
 
 
 @contextmanager

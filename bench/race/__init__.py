@@ -1,5 +1,5 @@
-"""The race: the product against other frameworks' services, measured in one run with the same model and embedder.
+"""The race: compares the product with services built on other frameworks, in one run with the same model and embedder.
 
-`racers` says who runs and how each is spoken to, `stub` is the model and the embedder of all, `processes` and `client`
-are the means, `phases` what is measured, `figures` the arithmetic and the table. Never used by the product.
+`racers` defines the services and their protocols, `stub` is the model and the embedder of all, `processes` and `client`
+start and call them, `phases` measures, and `figures` computes the results and the table. The product does not use it.
 """

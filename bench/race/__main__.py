@@ -1,9 +1,9 @@
 """The race: `python -m bench.race [--quick] [--setup] [--fresh] [--only NAMES] [--phases NAMES]`.
 
-Everybody gets the same model, embedder, book and questions, in interleaved rounds of one run; figures are medians, and
-a second floor under another name tells how much of a ratio is noise. Broken off, it goes on where it was. Prints the
-table and the bars; a whole run is written to `bench/results/race-COMMIT.json` and `.cache/race/race.md`, the table for
-`docs/benchmarks/race.md`.
+All services get the same model, embedder, book and questions, in interleaved rounds of one run. Figures are medians.
+The floor runs a second time under another name, which shows how much of a ratio is noise. An interrupted run continues
+where it stopped. Prints the table and the bars. A complete run is written to `bench/results/race-COMMIT.json`, and its
+table for `docs/benchmarks/race.md` to `.cache/race/race.md`.
 """
 
 import argparse
@@ -42,7 +42,7 @@ class Race:
         self._done: set[str] = set(kept.get("done", ()))
 
     async def step(self, name: str, work: Callable[..., Awaitable[None] | None], *arguments: Any) -> None:
-        """Do it, unless it was done before the run was broken off."""
+        """Run a step, unless it was done before the run was interrupted."""
         if name in self._done:
             return
         began = time.perf_counter()
@@ -54,16 +54,17 @@ class Race:
         print(f"{name}: {time.perf_counter() - began:.1f} s", file=sys.stderr, flush=True)
 
     def is_done(self, names: Sequence[str]) -> bool:
-        """Whether nothing of these is left."""
+        """Whether all of these steps are done."""
         return self._done.issuperset(names)
 
     async def size(self) -> None:
-        """What each takes on disk."""
+        """Measure the size on disk."""
         for racer in self.racers:
             await self.step(f"size {racer.name}", phases.measure_size, racer, self.results)
 
     async def start(self) -> None:
-        """Imports and cold starts. One start of each is not counted: it makes a database, and fills the page cache."""
+        """Measure imports and cold starts. The first start is not counted: it creates a database and fills the page
+        cache."""
         for number in range(self.plan["starts"] + 1):
             kept: Results = self.results if number else {}
             for racer in self.racers:
@@ -72,7 +73,7 @@ class Race:
                 await self.step(f"start {number} {racer.name}", phases.measure_start, racer, kept, self.asked[0])
 
     async def load(self, stub: int) -> None:
-        """Instant and realistic model, all servers up, one measured at a time."""
+        """Measure the instant and the realistic model. All servers are up; one is measured at a time."""
         steps = [f"{kind} {at} {r.name}" for at in range(self.plan["rounds"]) for r in self.racers for kind in _LOADS]
         if self.is_done(steps):
             return
@@ -88,13 +89,13 @@ class Race:
         await self.step(f"realistic {at} {name}", phases.measure_realistic, server, kept, self.asked, plan["real"])
 
     async def ingest(self) -> None:
-        """Each one's own ingest, with the machine to itself."""
+        """Measure each one's own ingest, which has the machine to itself."""
         for at in range(self.plan["ingests"]):
             for racer in self.racers:
                 await self.step(f"ingest {at} {racer.name}", phases.measure_ingest, racer, self.results)
 
     async def faults(self) -> None:
-        """The model's faults, met by all at the same time."""
+        """Measure the faults of the model, for all services at the same time."""
         if not self.is_done([f"fault {mode}" for mode in (*phases.FAULTS, "leaving")]):
             async with serving(self.racers, FIRST_PORT, self.asked[0], ALL_CORES) as servers:
                 ready, question = list(servers.values()), self.asked[1]
@@ -116,7 +117,7 @@ _LOADS: Final = ("load", "realistic")
 
 @contextmanager
 def _apart(stub: int) -> Iterator[None]:
-    """Meanwhile whoever asks, the model and the embedder stay on the last core."""
+    """Meanwhile keep the clients, the model and the embedder on the last core."""
     last = {max(ALL_CORES)}
     for pid in (os.getpid(), stub):
         confine(pid, last)
@@ -129,13 +130,13 @@ def _apart(stub: int) -> Iterator[None]:
 
 @contextmanager
 def _stub() -> Iterator[int]:
-    """The model and the embedder, once they serve."""
+    """Start the model and the embedder, and wait until they serve."""
     command = [sys.executable, "-m", "bench.race.stub", str(LLM_PORT), str(AUX_PORT)]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE)
     try:
         assert process.stdout is not None
         if process.stdout.readline() != b"ready\n":
-            raise SystemExit("the stub does not start")
+            raise SystemExit("the stub did not start")
         yield process.pid
     finally:
         process.terminate()
@@ -143,7 +144,7 @@ def _stub() -> Iterator[int]:
 
 
 async def run(race: Race, wanted: Sequence[str]) -> None:
-    """All phases in order."""
+    """Run all phases in order."""
     with _stub() as stub:
         await asyncio.to_thread(make_books)
         for phase in wanted:
@@ -151,7 +152,7 @@ async def run(race: Race, wanted: Sequence[str]) -> None:
 
 
 def report(race: Race, load_before: float, *, whole: bool) -> None:
-    """Print; a run that was whole is kept."""
+    """Print the results. A complete run is saved."""
     summary = summarise(race.results)
     table, judged, noise = markdown(summary), bars(summary), spread(race.results)
     print(table)
@@ -176,8 +177,8 @@ def main() -> None:
     """Read the arguments and run."""
     parser = argparse.ArgumentParser(prog="bench.race", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="one short round")
-    parser.add_argument("--setup", action="store_true", help="only install what is needed")
-    parser.add_argument("--fresh", action="store_true", help="forget a run that was broken off")
+    parser.add_argument("--setup", action="store_true", help="only install the environments")
+    parser.add_argument("--fresh", action="store_true", help="discard an interrupted run")
     parser.add_argument("--only", default="", help="names of racers, separated by semicolons")
     parser.add_argument("--phases", default=",".join(_PHASES))
     given = parser.parse_args()

@@ -1,6 +1,6 @@
-"""What the model of the race says: sentences of the passages that it was shown, so that whoever verifies can verify.
+"""The replies of the race's model: sentences of the passages that it was shown, so that they can be verified.
 
-Pure functions: they read prompts, whoever wrote them, and word the answer.
+Pure functions that read the prompts of any framework and write the reply.
 """
 
 import json
@@ -13,7 +13,7 @@ from chapterverse.language import sentences
 
 MOST_WORDS: Final = 60
 CALL_ID: Final = "call_race"
-BAD_MARKER: Final = "[9]"  # nobody shows nine passages
+BAD_MARKER: Final = "[9]"  # no service shows nine passages
 
 _NUMBERED = re.compile(r"(?m)^(?:# ?)?(?:\[(\d+)\]|Source (\d+):)[^\n]*\n")
 _UNIT = re.compile(r"^\[(\d+\.\d+)\] (.*(?:\n    .*)*)", re.MULTILINE)
@@ -32,14 +32,14 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The model writes this, in as many pieces as it has tokens."""
+    """The model writes this text, in as many pieces as it has tokens."""
 
     text: str
-    judged: bool = False  # verdicts, of as many tokens as their text has
+    judged: bool = False  # verdicts, with as many tokens as their text has
 
 
 def reply(request: Mapping[str, Any], mode: str, *, own_words: bool = False) -> Call | Answer:
-    """What the model does with a request: it searches first if it can and has not yet, else it answers."""
+    """The reply to a request: a search if a tool is offered and was not used yet, else an answer."""
     messages, tools = request.get("messages") or [], request.get("tools") or []
     if is_judged(request):
         return Answer(judge(text_of(messages[-1])), judged=True)
@@ -54,7 +54,7 @@ def reply(request: Mapping[str, Any], mode: str, *, own_words: bool = False) -> 
 
 
 def shown(messages: Sequence[Message]) -> list[tuple[str, str]]:
-    """The passages of the last turn by their numbers: those of our own tool, else what looks numbered, else all."""
+    """The passages of the last turn by number: those of our own tool, else numbered texts, else the whole text."""
     fresh = messages[_last_user(messages) :]
     results = [text_of(message) for message in fresh if message.get("role") == "tool"]
     passages = [passage for text in results for passage in _from_json(text)]
@@ -71,8 +71,8 @@ def shown(messages: Sequence[Message]) -> list[tuple[str, str]]:
 
 
 def write(passages: Sequence[tuple[str, str]], marker: str = "", *, own_words: bool = False) -> str:
-    """Whole sentences of the passages, each with its marker, sixty words at most; at least a few words. With
-    `own_words` the model begins each sentence itself, so that it is no quotation."""
+    """Whole sentences of the passages, each with its marker: at most sixty words, at least a few. With `own_words`
+    the model begins each sentence itself, so that it is not a quotation."""
     said: list[str] = []
     words = 0
     for number, text in passages:
@@ -90,7 +90,7 @@ def write(passages: Sequence[tuple[str, str]], marker: str = "", *, own_words: b
 
 
 def judge(message: str) -> str:
-    """The verdicts on the claims of a message: all are supported, each by the first unit that was shown."""
+    """Verdicts on the claims of a message: all are supported, each by the first unit that was shown."""
     evidence, _, claims = message.partition("\nClaims\n")
     units = [number for number, _ in _units(evidence)][:1]
     verdicts = [
@@ -107,13 +107,14 @@ def is_judged(request: Mapping[str, Any]) -> bool:
 
 
 def pieces(text: str, count: int) -> list[str]:
-    """The text in exactly `count` pieces, or one for each character of a shorter one: so many tokens for everybody."""
+    """The text in exactly `count` pieces (at most one per character), so that all services get the same number of
+    tokens."""
     count = min(count, len(text))
     return [text[len(text) * at // count : len(text) * (at + 1) // count] for at in range(count)]
 
 
 def prompt_text(request: Mapping[str, Any]) -> str:
-    """All that the model has to read."""
+    """The whole prompt of a request."""
     messages = request.get("messages") or []
     parts = [text_of(message) for message in messages]
     parts += [json.dumps(message["tool_calls"]) for message in messages if message.get("tool_calls")]
@@ -121,7 +122,7 @@ def prompt_text(request: Mapping[str, Any]) -> str:
 
 
 def text_of(message: Message) -> str:
-    """A message's text, be it in parts."""
+    """The text of a message, which may have several parts."""
     content = message.get("content")
     if isinstance(content, list):
         return "".join(part.get("text", "") for part in content if isinstance(part, dict))
@@ -149,5 +150,5 @@ def _from_json(text: str) -> list[tuple[str, str]]:
 
 
 def _units(text: str) -> list[tuple[str, str]]:
-    """Numbered units as our own product shows them."""
+    """Numbered units in the form that our own product uses."""
     return _UNIT.findall(text)

@@ -1,6 +1,6 @@
-"""A bare HTTP client on asyncio streams: it costs little, and it sees each piece of an answer when it comes.
+"""A minimal HTTP client on asyncio streams: it costs little CPU and sees each piece of an answer as it arrives.
 
-One connection to a port of loopback, without retries.
+One connection to a loopback port, without retries.
 """
 
 import asyncio
@@ -13,12 +13,12 @@ from typing import Any
 _LENGTH = re.compile(r"content-length: (\d+)")
 _LARGEST = 2**24
 
-Seen = Callable[[bytes], bool]  # is given each piece of a body; False: enough
+Seen = Callable[[bytes], bool]  # called with each piece of a body; returns False to stop
 
 
 @dataclass(slots=True)
 class Reply:
-    """What came back; `complete` is False when the connection broke or the caller had enough."""
+    """A response. `complete` is False if the connection broke or the caller stopped reading."""
 
     status: int = 0
     body: bytearray = field(default_factory=bytearray)
@@ -26,7 +26,7 @@ class Reply:
 
 
 class Client:
-    """One connection, kept open between requests where the server allows it."""
+    """One connection, kept open between requests if the server allows it."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -34,7 +34,8 @@ class Client:
         self._writer: asyncio.StreamWriter | None = None
 
     async def post(self, path: str, value: Any, seen: Seen | None = None) -> Reply:
-        """Ask and read the whole answer. `OSError` if nobody listens; a broken answer is an incomplete one."""
+        """Send a request and read the whole response. Raises `OSError` if nothing listens; a broken response is
+        incomplete."""
         reply = Reply()
         try:
             reader = await self._ask(path, json.dumps(value).encode())
@@ -51,7 +52,7 @@ class Client:
         return reply
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         if self._writer is not None:
             self._writer.close()
         self._reader = self._writer = None
@@ -84,7 +85,7 @@ class Client:
 
 
 async def ask(port: int, path: str, value: Any, seen: Seen | None = None, seconds: float = 60.0) -> Reply:
-    """One request on a connection of its own."""
+    """Send one request on its own connection."""
     client = Client(port)
     try:
         async with asyncio.timeout(seconds):

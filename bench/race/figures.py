@@ -1,6 +1,6 @@
-"""The arithmetic of the race: medians over rounds, bars, words for what a failure led to, and the table.
+"""The arithmetic of the race: medians over rounds, bars, descriptions of failures, and the table.
 
-Pure functions over plain values; never measures anything.
+Pure functions over plain values.
 """
 
 import json
@@ -15,7 +15,7 @@ Summary = dict[str, dict[str, Any]]
 
 NOT_PEERS: Final = (FLOOR, CONTROL, OURS, OURS_LOCAL, OURS_KEYLESS, OURS_UNJUDGED)
 _MARGIN: Final = 1.05
-_JUDGED_MARGIN: Final = 1.35  # with a judge the reader waits for one short call more
+_JUDGED_MARGIN: Final = 1.35  # with a judge the reader waits for one more short call
 
 ROWS: Final = (
     ("installed, MB", "installed_mb"),
@@ -42,13 +42,13 @@ ROWS: Final = (
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The value below which this share lies; of an empty list, infinity."""
+    """The value below which this share lies. Infinity for an empty list."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else float("inf")
 
 
 def load_figures(latencies: Sequence[float], wall: float, cpu: float) -> dict[str, float]:
-    """One load in numbers. Times are given in seconds."""
+    """The figures of one load. Times are given in seconds."""
     count = len(latencies)
     return {
         "p50_ms": round(percentile(latencies, 0.5) * 1000, 1),
@@ -59,7 +59,7 @@ def load_figures(latencies: Sequence[float], wall: float, cpu: float) -> dict[st
 
 
 def summarise(results: Results) -> Summary:
-    """The median of each figure over its rounds; failures are summed, words are kept as they are."""
+    """The median of each figure over its rounds. Failures are summed, texts are kept."""
     summary: Summary = {}
     for racer, figures in results.items():
         told: dict[str, Any] = {}
@@ -75,7 +75,8 @@ def summarise(results: Results) -> Summary:
 
 
 def spread(results: Results) -> dict[str, float]:
-    """The control against the floor, the same service under two names: ratios nearer to 1 than these mean nothing."""
+    """The ratios between the floor and its control, the same service under another name: smaller differences mean
+    nothing."""
     summary = summarise(results)
     floor, control = summary.get(FLOOR, {}), summary.get(CONTROL, {})
     return {
@@ -86,7 +87,7 @@ def spread(results: Results) -> dict[str, float]:
 
 
 def bars(summary: Summary) -> list[tuple[str, bool, str]]:
-    """Each bar of the race: its words, whether it is met, and the figures behind it."""
+    """Each bar of the race: its description, whether it is met, and the figures."""
     ours, floor = summary.get(OURS, {}), summary.get(FLOOR, {})
     peers = {name: figures for name, figures in summary.items() if name not in NOT_PEERS}
     judged: list[tuple[str, bool, str]] = []
@@ -146,7 +147,7 @@ def _says_why(body: bytes) -> bool:
 
 
 def markdown(summary: Summary) -> str:
-    """The figures and the failures as two tables, racers across."""
+    """The figures and the failures as two tables, one column per service."""
     names = [name for name in summary if name != CONTROL]
     lines = [_row("", names), _row("---", ["---"] * len(names))]
     for words, figure in ROWS:

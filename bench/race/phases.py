@@ -1,7 +1,7 @@
-"""What is measured: size and import, cold start, load, the realistic model, ingest, failures.
+"""The measurements: size and import, cold start, load, the realistic model, ingest, failures.
 
-While load is measured, servers run on the first core; the clients, the model and the embedder run on the last. Starts
-and ingests have the whole machine.
+While load is measured, servers run on the first core, and clients, model and embedder on the last. Starts and ingests
+have the whole machine.
 """
 
 import asyncio
@@ -22,36 +22,36 @@ from bench.race.racers import AUX_PORT, CACHE, FIRST_PORT, Racer
 SERVER_CORES: Final = (0,)
 REALISTIC: Final = {"first_ms": 300, "token_ms": 20, "tokens": 60, "count_tokens": True}
 FAULTS: Final = ("down", "429", "500", "malformed_tool", "unknown_tool", "bad_citation", "stream_cut", "hang")
-_PATIENCE: Final = 34.0  # seconds; the product promises an end within 30
-_STREAMED: Final = ("500", "stream_cut")  # what is asked for as a stream too
+_PATIENCE: Final = 34.0  # seconds; the product ends every answer within 30
+_STREAMED: Final = ("500", "stream_cut")  # faults that are also tried with a stream
 
 
 async def pace(**wanted: Any) -> None:
-    """Set the model's ways; what is not named returns to its default."""
+    """Configure the model. What is not named returns to its default."""
     await ask(AUX_PORT, "/admin/pace", wanted)
 
 
 async def counts(racer: Racer) -> dict[str, int]:
-    """What a racer asked of the model since the last reset."""
+    """What a service has requested from the model since the last reset."""
     told = json.loads((await ask(AUX_PORT, "/admin/counts", {})).body)
     found: dict[str, int] = told["counts"].get(racer.slug, {})
     return found
 
 
 def note(results: Results, racer: Racer, **figures: Any) -> None:
-    """Add one round's figures; dots in names are written as two underlines."""
+    """Add the figures of one round; two underscores in a name stand for a dot."""
     for name, value in figures.items():
         results.setdefault(racer.name, {}).setdefault(name.replace("__", "."), []).append(value)
 
 
 def measure_size(racer: Racer, results: Results) -> None:
-    """What it takes on disk."""
+    """Measure the size on disk."""
     megabytes, distributions = installed_mb(racer)
     note(results, racer, installed_mb=megabytes, distributions=distributions)
 
 
 def measure_import(racer: Racer, results: Results) -> None:
-    """How long a process imports before it can serve."""
+    """Measure how long a process takes to import what it needs to serve."""
     code = f"import time; t = time.perf_counter(); {racer.importing}; print(time.perf_counter() - t)"
     done = subprocess.run(
         [str(racer.python), "-c", code],
@@ -65,7 +65,7 @@ def measure_import(racer: Racer, results: Results) -> None:
 
 
 async def measure_start(racer: Racer, results: Results, question: str) -> None:
-    """From nothing to the end of the first answer."""
+    """Measure the time from starting the process to the end of the first answer."""
     await pace()
     server = Server(racer, FIRST_PORT)
     try:
@@ -76,7 +76,7 @@ async def measure_start(racer: Racer, results: Results, question: str) -> None:
 
 @dataclass(slots=True)
 class _Load:
-    """What those who ask have seen so far. Times are in seconds."""
+    """What the clients have seen so far. Times are in seconds."""
 
     latencies: list[float] = field(default_factory=list)
     first_events: list[float] = field(default_factory=list)
@@ -127,9 +127,9 @@ async def _run_load(
 
 
 async def measure_load(server: Server, results: Results, asked: Sequence[str], seconds: float) -> None:
-    """With a model that takes no time: 1, 10 and 50 at once."""
+    """Measure 1, 10 and 50 requests at once, with a model that takes no time."""
     await pace()
-    await _run_load(server, "/chat", asked, 2, 30.0, most=8)  # not counted
+    await _run_load(server, "/chat", asked, 2, 30.0, most=8)  # warm-up, not counted
     for at_once in (1, 10, 50):
         load, figures = await _run_load(server, "/chat", asked, at_once, seconds)
         note(results, server.racer, **{f"c{at_once}__{name}": value for name, value in figures.items()})
@@ -138,8 +138,8 @@ async def measure_load(server: Server, results: Results, asked: Sequence[str], s
 
 
 async def measure_realistic(server: Server, results: Results, asked: Sequence[str], most: int) -> None:
-    """With a model of a real one's pace, four at once, streamed; long enough that they are not in step any more, as
-    real readers never are."""
+    """Measure four streams at once with a model of realistic pace, long enough for them to get out of step, as real
+    readers are."""
     await pace(**REALISTIC)
     await ask(AUX_PORT, "/admin/reset", {})
     load, figures = await _run_load(server, "/chat/stream", asked, 4, 60.0, most=most)
@@ -163,7 +163,8 @@ async def measure_realistic(server: Server, results: Results, asked: Sequence[st
 
 
 async def measure_ingest(racer: Racer, results: Results) -> None:
-    """The example book with the real embedder, and a larger one with vectors that cost nothing."""
+    """Measure the ingest of the example book with the real embedder, and of a larger one with vectors that cost
+    nothing."""
     store = CACHE / "stores" / "ingest"
     await ask(AUX_PORT, "/admin/forget", {})
     for figure, book, embed in (
@@ -181,7 +182,7 @@ async def measure_ingest(racer: Racer, results: Results) -> None:
 
 
 async def measure_fault(servers: Sequence[Server], results: Results, mode: str, question: str) -> None:
-    """One fault of the model, for all at the same time."""
+    """Measure one fault of the model, for all services at the same time."""
     await pace(mode=mode)
     for path in ("/chat", "/chat/stream") if mode in _STREAMED else ("/chat",):
         if mode == "stream_cut" and path == "/chat":
@@ -212,7 +213,7 @@ async def _probe(server: Server, results: Results, mode: str, path: str, questio
 
 
 async def measure_leaving(servers: Sequence[Server], results: Results, question: str) -> None:
-    """The reader goes away after the first text: is the model's answer cancelled?"""
+    """Measure whether the model's answer is cancelled if the reader disconnects after the first text."""
     await pace(first_ms=100, token_ms=50, tokens=100)
     await ask(AUX_PORT, "/admin/reset", {})
 
@@ -230,7 +231,7 @@ async def measure_leaving(servers: Sequence[Server], results: Results, question:
 
 
 async def measure_empty(racer: Racer, results: Results, port: int, question: str) -> None:
-    """Nothing was ingested yet."""
+    """Ask a service whose book is empty."""
     store = CACHE / "stores" / f"empty-{racer.slug}"
     shutil.rmtree(store, ignore_errors=True)
     store.mkdir(parents=True)

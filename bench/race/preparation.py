@@ -1,7 +1,7 @@
-"""What the race needs before it starts: an environment for each racer, the product as installed, and the books.
+"""Prepares the race: an environment for each service, the installed product, and the books.
 
-Everything is in `.cache/race`. Environments are made once for each lock file and reused; the product is built and
-installed anew every time, from this tree, without developers' tools.
+Everything is in `.cache/race`. Environments are created once for each lock file and reused. The product is built from
+this tree and installed every time, without development tools.
 """
 
 import hashlib
@@ -20,16 +20,16 @@ from bench.race.racers import CACHE, CONTROL, FLOOR, OURS, OURS_KEYLESS, OURS_LO
 from bench.results import ROOT
 
 BOOK: Final = ROOT / "examples" / "book"
-LARGE_BOOK: Final = ROOT / "build" / "race-book"  # LlamaIndex reads nothing below a folder whose name starts with a dot
+LARGE_BOOK: Final = ROOT / "build" / "race-book"  # LlamaIndex skips folders below one whose name starts with a dot
 _LARGE_ARCHIVE: Final = ROOT.parent / "shared" / "data" / "corpora" / "rust_book" / "rust_book.tar.gz"
 _LOCK: Final = ROOT / "requirements.lock"
 _PIP: Final = ("-m", "pip", "--quiet", "--disable-pip-version-check")
-# Those who have no ingest of their own, or make the same as another, get a copy.
+# Services that have no ingest of their own, or the same as another, get a copy.
 _COPIES: Final = {FLOOR: "agents_sdk", CONTROL: "agents_sdk", OURS_KEYLESS: OURS_LOCAL, OURS_UNJUDGED: OURS}
 
 
 def questions() -> list[str]:
-    """What is asked: the example book's questions that it answers."""
+    """The questions: those of the example book that it answers."""
     lines = (ROOT / "examples" / "questions.jsonl").read_text("utf-8").splitlines()
     return [one["question"] for one in map(json.loads, lines) if one["answerable"]]
 
@@ -45,12 +45,12 @@ def make_environments() -> None:
 
 
 def _install_product() -> None:
-    """The product as a user gets it, without developers' tools, from this tree as it is now."""
+    """Install the product as a user gets it, without development tools, from this tree."""
     wheels, venv = CACHE / "wheels", CACHE / "venv-chapterverse"
     current = venv / ".product"
     if current.exists() and current.read_text("utf-8") == product_digest():
         return
-    for stale in (wheels, ROOT / "build" / "lib"):  # setuptools would pack what it finds there, removed or not
+    for stale in (wheels, ROOT / "build" / "lib"):  # setuptools would pack stale files
         shutil.rmtree(stale, ignore_errors=True)
     _run(sys.executable, *_PIP, "wheel", "--no-deps", "--no-build-isolation", "-w", str(wheels), str(ROOT))
     (wheel,) = wheels.glob("*.whl")
@@ -61,7 +61,7 @@ def _install_product() -> None:
 
 
 def product_digest() -> str:
-    """Another one whenever the product's files change."""
+    """A digest of the product's files."""
     sources = sorted(path for path in (ROOT / "src").rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     digest = hashlib.sha256()
     for path in (ROOT / "pyproject.toml", _LOCK, *sources):
@@ -70,10 +70,10 @@ def product_digest() -> str:
 
 
 def make_books() -> None:
-    """Let each racer ingest the example book; the large one is for measuring ingests."""
+    """Ingest the example book with each service; the large book is for measuring ingests."""
     if not LARGE_BOOK.is_dir() and _LARGE_ARCHIVE.is_file():
         with tarfile.open(_LARGE_ARCHIVE) as archive:
-            archive.extraction_filter = getattr(tarfile, "data_filter", None)  # not before Python 3.11.4
+            archive.extraction_filter = getattr(tarfile, "data_filter", None)  # exists since Python 3.11.4
             archive.extractall(LARGE_BOOK)
     ours = product_digest()
     for racer in RACERS:
@@ -89,7 +89,8 @@ def make_books() -> None:
 
 
 def _ingest_at_last(racer: Racer) -> None:
-    """Ingest the book; on a busy machine the embedder may be too slow at first, but it remembers what it computed."""
+    """Ingest the book. On a busy machine the embedder may time out at first; it caches what it has computed, so it
+    is retried."""
     for tries_left in (2, 1, 0):
         try:
             return run_ingest(racer, BOOK)
@@ -99,15 +100,15 @@ def _ingest_at_last(racer: Racer) -> None:
 
 
 def run_ingest(racer: Racer, book: Path, store: Path | None = None) -> None:
-    """A racer's own ingest of a book."""
+    """Run a service's own ingest of a book."""
     target = store or racer.store
     target.mkdir(parents=True, exist_ok=True)
-    target.chmod(0o755)  # an embedded Postgres does not run as root, and must be able to enter
+    target.chmod(0o755)  # the embedded Postgres does not run as root and must be able to read the folder
     _run(str(racer.python), *racer.ingest, str(book), folder=racer.folder, env=environment(racer, store))
 
 
 def installed_mb(racer: Racer) -> tuple[float, int]:
-    """What its environment takes on disk, without bytecode and without pip itself, and how many distributions."""
+    """The size of its environment on disk without bytecode and pip, and the number of distributions."""
     site = next((CACHE / f"venv-{racer.venv}").glob("lib/python*/site-packages"))
     left_out = ("pip", "setuptools")
     files = (
@@ -123,7 +124,7 @@ def installed_mb(racer: Racer) -> tuple[float, int]:
 
 
 def pages_of(book: Path) -> int:
-    """Pages that everybody reads."""
+    """The number of pages that all services read."""
     return sum(1 for path in book.rglob("*.md"))
 
 

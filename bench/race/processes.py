@@ -1,7 +1,7 @@
-"""The processes of the race: started in a session of their own, weighed with all their children, and ended.
+"""The processes of the race: started in their own sessions, measured with all their children, and stopped.
 
-Only processes that were started here are ended. The product's embedded Postgres is no child of the server that started
-it; it is found by its data folder and counted to it.
+Only processes that were started here are stopped. The product's embedded Postgres is not a child of the server that
+started it. It is found by its data folder and counted with the server.
 """
 
 import asyncio
@@ -26,19 +26,19 @@ ALL_CORES: Final = frozenset(os.sched_getaffinity(0))
 
 
 def environment(racer: Racer, store: Path | None = None) -> dict[str, str]:
-    """All that a racer's process is told; nothing of the settings of who runs the race."""
+    """The whole environment of a service's process, without the settings of the user who runs the race."""
     kept = {name: value for name, value in os.environ.items() if name in _KEPT}
     return {**kept, **racer.env(store)}
 
 
 def confine(pid: int, cores: Iterable[int]) -> None:
-    """Let a process and all its threads run on these cores alone."""
+    """Restrict a process and all its threads to these cores."""
     for task in Path(f"/proc/{pid}/task").iterdir():
         os.sched_setaffinity(int(task.name), set(cores))
 
 
 class Server:
-    """A running service. On `cores` alone, if they are given; its children inherit them."""
+    """A running service, restricted to `cores` if they are given. Its children inherit them."""
 
     def __init__(self, racer: Racer, port: int, cores: Iterable[int] = (), store: Path | None = None) -> None:
         self.racer, self.port = racer, port
@@ -58,15 +58,15 @@ class Server:
         confine(self.process.pid, cores or ALL_CORES)
 
     def pss_mb(self) -> float:
-        """Memory of all its processes; what they share with each other or anybody else counts in parts."""
+        """Memory of all its processes. Shared memory is counted in proportion (PSS)."""
         return round(sum(_pss_kb(pid) for pid in self._pids()) / 1024, 1)
 
     def cpu_seconds(self) -> float:
-        """Time that all its processes have run."""
+        """CPU time of all its processes."""
         return sum(_cpu_ticks(pid) for pid in self._pids()) / _TICKS
 
     def stop(self) -> None:
-        """End it; it may stop in good order first."""
+        """Stop it, gracefully if possible."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             try:
@@ -115,7 +115,7 @@ def _cpu_ticks(pid: int) -> int:
 
 
 async def first_answer(server: Server, question: str) -> float:
-    """Seconds from its start to the end of its first answer; it is asked again and again until it answers."""
+    """Seconds from its start to the end of its first answer. It is asked repeatedly until it answers."""
     body = server.racer.dialect.body(question)
     while (waited := time.perf_counter() - server.started) < _READY_SECONDS:
         if server.process.poll() is not None:
@@ -128,14 +128,14 @@ async def first_answer(server: Server, question: str) -> float:
             pass
         await asyncio.sleep(0.02)
     tail = server.log.read_text("utf-8", "replace")[-800:]
-    raise SystemExit(f"{server.racer.name} does not answer after {waited:.0f} s: {tail}")
+    raise SystemExit(f"{server.racer.name} did not answer within {waited:.0f} s: {tail}")
 
 
 @asynccontextmanager
 async def serving(
     racers: Iterable[Racer], first_port: int, question: str, cores: Iterable[int]
 ) -> AsyncIterator[dict[str, Server]]:
-    """All of them side by side, each once it has answered."""
+    """Start all of them and wait until each has answered."""
     servers: dict[str, Server] = {}
     try:
         for at, racer in enumerate(racers):

@@ -1,6 +1,6 @@
-"""Who runs: the floor, the peers and the product in four set-ups, how each is started and how each is spoken to.
+"""The services of the race: the floor, the peers and the product in four set-ups, how they are started and called.
 
-The peers' services are read from `../shared/bench/peers`; their environments are in `.cache/race`.
+The peers' services are read from `../shared/bench/peers`. Their environments are in `.cache/race`.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ OURS_UNJUDGED = "chapterverse, JUDGE=off"
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How a service is asked, and what of its stream is text, its end, and an error that it admits."""
+    """How to ask a service, and which parts of its stream are text, the end, and a reported error."""
 
     field: str
     text: bytes
@@ -31,7 +31,7 @@ class Dialect:
     error: bytes
 
     def body(self, question: str) -> dict[str, Any]:
-        """The request."""
+        """The request body."""
         return {self.field: question}
 
 
@@ -41,17 +41,17 @@ OUR_DIALECT: Final = Dialect("query", b'"type":"chunk"', b'"type":"done"', b'"ty
 
 @dataclass(frozen=True, slots=True)
 class Racer:
-    """One service. `store` is what its ingest made of the book; `{port}` in a command is filled in."""
+    """One service. `store` is the result of its ingest of the book. `{port}` in a command is filled in."""
 
     name: str
     venv: str
     command: tuple[str, ...]
-    importing: str  # what a process that serves imports
+    importing: str  # the modules that its server process imports
     ingest: tuple[str, ...]
     folder: Path
     dialect: Dialect
     environment: Mapping[str, str] = field(default_factory=dict)
-    agentic: bool = True  # the model is offered a tool
+    agentic: bool = True  # whether the model is offered a tool
     llm: bool = True
 
     @property
@@ -61,12 +61,12 @@ class Racer:
 
     @property
     def store(self) -> Path:
-        """Where its data lies."""
+        """The folder of its data."""
         return CACHE / "stores" / self.slug
 
     @property
     def python(self) -> Path:
-        """Its interpreter."""
+        """Its Python interpreter."""
         return CACHE / f"venv-{self.venv}" / "bin" / "python"
 
     @property
@@ -75,7 +75,7 @@ class Racer:
         return self.dialect is OUR_DIALECT
 
     def env(self, store: Path | None = None) -> dict[str, str]:
-        """What its process is told. Racers are told apart by their first part of the model's path."""
+        """The environment of its process. Services are told apart by the first part of the model's path."""
         data = str(store or self.store)
         known = {
             "LLM_URL": f"http://127.0.0.1:{LLM_PORT}/{self.slug}/v1",
@@ -112,7 +112,7 @@ _EMBEDDER: Final = {
 }
 
 
-_PARTS: Final = ("main", "writing.agent", "embeddings.local", "database")
+_PARTS: Final = ("main", "writing.agent", "embeddings.local", "conversations.store")
 
 
 def _product(name: str, environment: Mapping[str, str], *, llm: bool = True) -> Racer:

@@ -1,8 +1,8 @@
 """The model and the embedder of the race: `python -m bench.race.stub LLM_PORT AUX_PORT`, both on loopback.
 
-Sets their pace and their faults, and counts what each racer asked for. Racers are told apart by the first part of the
-path: `/NAME/v1/chat/completions`. The embedder is the product's own MiniLM behind OpenAI's API, its vectors remembered
-by text, on the second port, so that the model can be down alone. `/admin` on that port sets and shows.
+Simulates pace and faults, and counts the requests of each service. Services are told apart by the first part of the
+path: `/NAME/v1/chat/completions`. The embedder is the product's own MiniLM with OpenAI's API. It caches vectors by text
+and listens on the second port, so that the model alone can be down. `/admin` on that port configures both.
 """
 
 import asyncio
@@ -25,25 +25,25 @@ from chapterverse.embeddings.local import DIMENSION, LocalEmbedder
 from chapterverse.embeddings.wordpiece import count_tokens
 
 _TOOL_TOKENS = 12
-_JUDGE_TOKEN_CHARS = 4  # of verdicts, which are JSON
+_JUDGE_TOKEN_CHARS = 4  # characters per token of a verdict, which is JSON
 _REASONS = {200: b"OK", 404: b"Not Found", 429: b"Too Many Requests", 500: b"Internal Server Error"}
 
 
 @dataclass(slots=True)
 class Pace:
-    """How the model behaves now."""
+    """How the model behaves at the moment."""
 
     first_ms: float = 0.0
     token_ms: float = 0.0
     tokens: int = 60
     mode: str = "ok"  # 429, 500, malformed_tool, unknown_tool, bad_citation, stream_cut, hang, down
     count_tokens: bool = False
-    own_words: bool = True  # the model begins its sentences itself, so that they are no quotations
-    embed: str = "real"  # or "hash": numbers made of the text at no cost
+    own_words: bool = True  # the model begins its sentences itself, so that they are not quotations
+    embed: str = "real"  # or "hash": vectors made from a hash, at no cost
 
 
 class Stub:
-    """What both ports share."""
+    """State shared by both ports."""
 
     def __init__(self, llm_port: int) -> None:
         self.pace = Pace()
@@ -60,7 +60,7 @@ class Stub:
         self._llm = await loop.create_server(lambda: Connection(self, True), "127.0.0.1", self._llm_port, backlog=1024)
 
     async def set(self, wanted: Mapping[str, Any]) -> None:
-        """Change the pace; what is not named returns to its default. `down` closes the port and all connections."""
+        """Change the pace. What is not named returns to its default. `down` closes the port and all connections."""
         was_down, self.pace = self.pace.mode == "down", Pace(**wanted)
         if self.pace.mode == "down" and self._llm is not None:
             self._llm.close()
@@ -70,7 +70,7 @@ class Stub:
             await self.listen()
 
     async def embed(self, texts: Sequence[str]) -> list[Any]:
-        """Their vectors; each text is computed once."""
+        """Vectors of texts. Each text is computed once."""
         if self.pace.embed == "hash":
             return [_hashed(text) for text in texts]
         missing = [text for text in dict.fromkeys(texts) if text not in self.vectors]
@@ -87,14 +87,14 @@ def _hashed(text: str) -> Any:
 
 
 class Connection(asyncio.Protocol):
-    """One client's connection; its requests are answered in order."""
+    """One client's connection. Its requests are answered in order."""
 
     def __init__(self, stub: Stub, is_llm: bool) -> None:
         self._stub, self._is_llm = stub, is_llm
         self._parser = httptools.HttpRequestParser(self)
         self._url, self._body = b"", bytearray()
         self._todo: asyncio.Queue[tuple[str, bytes]] = asyncio.Queue()
-        self._streams_for = ""  # whose answer is under way
+        self._streams_for = ""  # the service whose answer is being streamed
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -245,7 +245,7 @@ def _deltas(said: Call | Answer, pace: Pace) -> list[dict[str, Any]]:
 
 
 async def main(llm_port: int, aux_port: int) -> None:
-    """Serve until killed; a line on standard output says when it is ready."""
+    """Serve until killed. Prints a line when ready."""
     stub = Stub(llm_port)
     await stub.listen()
     loop = asyncio.get_running_loop()

@@ -1,1 +1,1 @@
-"""How well readers understand documents: what they make of a book beside what its own generator makes of it."""
+"""Measures how well the readers understand documents, by comparing them with the books' own generators."""

@@ -1,8 +1,8 @@
 """Renders AsciiDoc books with the real Asciidoctor and reads its HTML into facts to compare.
 
-Asciidoctor must be on the path (Debian: `asciidoctor`). Its output goes below `.cache`. What only its defaults
-add (numbered captions, the lines of authors) is turned off or left out, and so are links that lead nowhere. Where it
-shows the file name of a page that a reference leads to, the page's title is expected, as Antora shows it.
+Asciidoctor must be on the PATH (Debian: `asciidoctor`). Its output goes to `.cache`. What only its defaults add
+(numbered captions, lines with authors) is turned off or ignored, and so are broken links. Where Asciidoctor shows the
+file name of a referenced page, the page's title is expected, as Antora shows it.
 """
 
 import posixpath
@@ -34,12 +34,12 @@ _ENDINGS = (".adoc", ".asciidoc", ".asc")
 
 @dataclass(frozen=True, slots=True)
 class AsciiDocBook:
-    """A folder of AsciiDoc pages, each of which Asciidoctor renders by itself."""
+    """A folder of AsciiDoc pages, each of which Asciidoctor renders separately."""
 
     name: str
     folder: Path
-    left_out: tuple[str, ...] = ()  # pages that need a step before Asciidoctor
-    rename: str = ""  # ending of files that are AsciiDoc under another name
+    left_out: tuple[str, ...] = ()  # pages that need preprocessing before Asciidoctor
+    rename: str = ""  # another extension of files that contain AsciiDoc
 
 
 BOOKS = (
@@ -49,7 +49,7 @@ BOOKS = (
 
 
 def available(book: AsciiDocBook) -> bool:
-    """Whether the book and Asciidoctor are on this machine."""
+    """Whether the book and Asciidoctor are available."""
     return book.folder.is_dir() and shutil.which("asciidoctor") is not None
 
 
@@ -67,11 +67,12 @@ def score(book: AsciiDocBook) -> dict[str, Score]:
         ]
         facts.text = re.sub(r"(?m)^(?:> )?[ ]*\d+\. ", "", facts.text).replace("`", "")
     site = _site(book)
-    refused = {posixpath.splitext(path)[0] for path in reading.refused}  # without text, such as a page of includes only
+    # pages without text, such as pages of includes only
+    refused = {posixpath.splitext(path)[0] for path in reading.refused}
     wanted = {page: facts for page, facts in site.items() if page not in refused and page not in book.left_out}
     for name, facts in wanted.items():
         if name in found and not any(level == 1 for level, _, _ in facts.headings):
-            found[name].headings[:1] = []  # without a heading, we name a page by its file
+            found[name].headings[:1] = []  # a page without a heading is named after its file
     scores = compare({page: facts for page, facts in wanted.items() if page in found}, found, site)
     scores["order"] = order([], [])  # these books have no navigation of their own
     missing = [page for page in wanted if page not in found]
@@ -91,7 +92,7 @@ def sources(book: AsciiDocBook) -> Path:
 
 
 def render(book: AsciiDocBook) -> Path:
-    """The folder with the HTML of a book; rendered when it is not there."""
+    """The folder with the HTML of a book, which is rendered first if needed."""
     site, source = CACHE / "asciidoc-sites" / book.name, sources(book)
     pages = [one for one in sorted(source.rglob("*")) if one.suffix in _ENDINGS and "/_" not in one.as_posix()]
     if not site.is_dir():
@@ -112,7 +113,7 @@ def _site(book: AsciiDocBook) -> dict[str, PageFacts]:
 
 
 def _normal(html: str) -> str:
-    """Straight apostrophes, and the macro of git's own extension as that shows it."""
+    """Straight apostrophes, and the macro of git's own extension in the form that the extension shows."""
     return re.sub(r"linkgit:([\w.-]+)\[(\d*)\]", r"\1(\2)", html.replace("&#8217;", "'"))
 
 
@@ -141,7 +142,7 @@ def _facts(tree: LexborHTMLParser, page: str, titles: dict[str, dict[str, str]])
         in_header = heading.parent is not None and heading.parent.attributes.get("id") == "header"
         anchor = "" if in_header else heading.attributes.get("id") or ""
         facts.headings.append((int((heading.tag or "h1")[1]), heading.text(), anchor))
-    if facts.headings:  # the first heading is the page's title, also without one in the header
+    if facts.headings:  # the first heading is the page's title, even if it is not in the header
         facts.headings[0] = (1, facts.headings[0][1], "")
     tables = [one for one in tree.css("table.tableblock") if not _inside_table(one)]
     said = [caption.text() for one in tables for caption in one.css("caption")]

@@ -1,4 +1,4 @@
-"""What the oracles have in common: the text of an element and the cells of a table, in HTML that a generator wrote."""
+"""Shared by the oracles: the text of an element and the cells of a table, in HTML that a generator wrote."""
 
 import re
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ _INLINE = {
 
 
 def text_of(node: LexborNode) -> str:
-    """The text of an element; blocks are separated, inline elements are not."""
+    """The text of an element. Blocks are separated, inline elements are not."""
     said: list[str] = []
     for child in node.iter(include_text=True):
         if child.is_text_node:
@@ -26,7 +26,7 @@ def text_of(node: LexborNode) -> str:
 
 
 def drop_contents(body: LexborNode) -> None:
-    """Takes out lists of links to headings of the same page, which our readers leave out."""
+    """Remove lists of links to headings of the same page, which our readers leave out."""
     titles = body.css("h1, h2, h3, h4, h5, h6")
     ids = {f"#{one.attributes.get('id')}" for one in [*titles, *body.css("section")]}
     headings = ids | {_said(one) for one in titles}
@@ -47,7 +47,7 @@ def _said(node: LexborNode) -> str:
 
 
 def cells_of(rows: Iterable[LexborNode]) -> Table:
-    """The texts of rows; a cell that spans is repeated. Empty rows are left out."""
+    """The texts of rows. A cell that spans several is repeated. Empty rows are left out."""
     found: Table = []
     reaching: dict[int, tuple[int, str]] = {}  # column → rows still covered, and the text
     for row in rows:
@@ -67,7 +67,7 @@ def cells_of(rows: Iterable[LexborNode]) -> Table:
 
 
 def is_inside(node: LexborNode, *tags: str) -> bool:
-    """Whether an element stands in one of these."""
+    """Whether an element is inside one of these."""
     above = node.parent
     while above is not None:
         if above.tag in tags:

@@ -1,7 +1,7 @@
-"""Compares what a reader made of a page with what the page's own generator made of it.
+"""Compares what a reader makes of a page with what the page's own generator makes of it.
 
-`PageFacts` is what both sides are reduced to. Each measure counts hits and tries, which are summed over the pages of a
-book. An oracle (`sphinx_oracle.py` and others) reads the generator's HTML into facts; `ours.py` does it for our pages.
+Both sides are reduced to `PageFacts`. Each measure counts hits and tries, which are summed over the pages of a book. An
+oracle (`sphinx_oracle.py` and others) reads the generator's HTML into facts; `ours.py` does this for our pages.
 """
 
 import itertools
@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from urllib.parse import unquote
 
-Table = list[list[str]]  # rows of cells; a cell that spans is repeated, several header rows are joined into one
+Table = list[list[str]]  # rows of cells; a spanning cell is repeated, several header rows are joined into one
 Heading = tuple[int, str, str]  # level, text, anchor; the page's title has no anchor
-Link = tuple[str, str]  # words, target
+Link = tuple[str, str]  # text, target
 
 BARS = {
     "words recall": 0.99,
@@ -33,15 +33,15 @@ _LAYOUT = re.compile(r"[`\s$]|\\[()\[\]]|\u200b|\ufe0f")
 
 @dataclass(slots=True)
 class PageFacts:
-    """What a page holds."""
+    """The content of a page."""
 
     text: str = ""  # everything but code blocks
     code: list[str] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     headings: list[Heading] = field(default_factory=list)
     links: list[Link] = field(default_factory=list)
-    pairs: Counter[tuple[str, str]] = field(default_factory=Counter)  # facts of fields, each a name and a value
-    anchors: dict[str, str] = field(default_factory=dict)  # any id of the page → id of the section it lies in
+    pairs: Counter[tuple[str, str]] = field(default_factory=Counter)  # facts of a field, as pairs of name and value
+    anchors: dict[str, str] = field(default_factory=dict)  # every id of the page → id of its section
 
 
 @dataclass(slots=True)
@@ -66,8 +66,8 @@ class Score:
 def compare(
     expected: Mapping[str, PageFacts], found: Mapping[str, PageFacts], site: Mapping[str, PageFacts]
 ) -> dict[str, Score]:
-    """The measures over all pages of a book, by address. A page that we do not have counts with all it holds. `site`
-    has all pages that links may lead to."""
+    """The measures over all pages of a book, by address. A page that we lack counts with everything on it. `site`
+    has all pages that links may point to."""
     scores = {name: Score() for name in BARS if name != "order"}
     for page, oracle in expected.items():
         ours = found.get(page, PageFacts())
@@ -125,7 +125,7 @@ def _cells(page: str, oracle: PageFacts, ours: PageFacts, score: Score) -> None:
 
 
 def _told_cells(table: Table, ours: PageFacts) -> int:
-    """Cells of a table of names and values that are facts of a field. Each fact counts once."""
+    """Cells of a table of names and values that we have as facts of a field. Each fact counts once."""
     if len(table) != 2 or len(table[0]) != len(table[1]):
         return 0
     pairs = Counter((bare(name), bare(value)) for name, value in zip(*table, strict=True))
@@ -137,14 +137,14 @@ def _told_cells(table: Table, ours: PageFacts) -> int:
 
 def _equal_cells(expected: Table, found: Table) -> int:
     return sum(
-        bare(want) in (bare(have), bare(_MARKER.sub(" ", have)))  # a list in a cell keeps its markers with us
+        bare(want) in (bare(have), bare(_MARKER.sub(" ", have)))  # our cells keep list markers
         for row, other in zip(expected, found, strict=False)
         for want, have in zip(row, other, strict=False)
     )
 
 
 def bare(text: str) -> str:
-    """A text without the signs that only one side writes."""
+    """A text without characters that only one side writes."""
     return _LAYOUT.sub("", unicodedata.normalize("NFC", text))
 
 
@@ -168,7 +168,7 @@ def _links(page: str, oracle: PageFacts, ours: PageFacts, score: Score, pages: M
 
 
 def _leads_somewhere(target: str, pages: Mapping[str, PageFacts]) -> bool:
-    """Whether a link of the site leads out of it or to one of its pages or files; broken ones and scripts do not."""
+    """Whether a link of the site points outside, or to one of its pages or files. Broken links and scripts do not."""
     if ":" in target:
         return not target.startswith("javascript:")
     address = unquote(target).partition("#")[0].partition("?")[0]
@@ -176,7 +176,7 @@ def _leads_somewhere(target: str, pages: Mapping[str, PageFacts]) -> bool:
 
 
 def _section(target: str, pages: Mapping[str, PageFacts]) -> str:
-    """A target with the section that its anchor lies in: a label and its heading lead to the same place."""
+    """A target with the section that contains its anchor: a label and its heading are the same place."""
     address, mark, anchor = unquote(target).partition("#")
     facts = pages.get(address)
     if not mark or facts is None:

@@ -1,8 +1,8 @@
-"""What the HTML reader makes of pages that Sphinx built, beside what the same page's markup says.
+"""Compares what the HTML reader makes of pages built by Sphinx with the markup of the same pages.
 
-The oracle reads the same HTML by the classes that Sphinx writes, so this checks the choice of the main content, the
-text, code, tables, headings and links, and not how Sphinx understood the sources. Headings that our reader makes of the
-signatures of functions and options are not counted.
+The oracle reads the same HTML by the classes that Sphinx writes. So this checks the choice of the main content, and the
+text, code, tables, headings and links, but not how Sphinx understood the sources. Headings that our reader makes from
+the signatures of functions and options are not counted.
 """
 
 import re
@@ -18,7 +18,7 @@ from chapterverse.ingestion.readers import html
 
 _SIGNATURE = re.compile(r'<dt[^>]*? id="([^"]+)"')
 _ID = re.compile(r'\sid="([^"]+)"')
-_PAGES = 250  # of a site
+_PAGES = 250  # most pages of a site
 
 
 def score(site: Path) -> dict[str, Score]:
@@ -38,7 +38,7 @@ def score(site: Path) -> dict[str, Score]:
         made = {place for place, section in enumerate(page.sections) if section.anchor in signatures}
         told = (block for block in page.blocks if block.kind != "heading" or block.section not in made)
         facts = facts_of(replace(page, blocks=tuple(told)))
-        ids = set(_ID.findall(data.decode("utf-8", "replace")))  # to a heading without one we give an anchor of ours
+        ids = set(_ID.findall(data.decode("utf-8", "replace")))  # a heading without an id gets an anchor of ours
         facts.headings = [
             (level, text, anchor if anchor in ids else "")
             for level, text, anchor in facts.headings

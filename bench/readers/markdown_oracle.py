@@ -20,7 +20,7 @@ _OBJECT = re.compile(r"\[([^\[\]\n]+)\]\[(?:[\w-]+\.)*[\w-]*\]")  # a reference 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """Where a generator puts what."""
+    """Where a generator puts the parts of a page."""
 
     body: str  # the page's own text
     dropped: str  # what the generator adds to it
@@ -48,7 +48,7 @@ HUGO = Dialect("main", ".footnote-ref, .footnote-backref")
 
 
 def read_site(site: Path, dialect: Dialect) -> dict[str, PageFacts]:
-    """The pages of a built site, by address below the site's."""
+    """The pages of a built site, by address relative to the site."""
     pages: dict[str, PageFacts] = {}
     for address, tree in _trees(site, dialect):
         if (body := tree.css_first(dialect.body)) is not None:
@@ -57,12 +57,12 @@ def read_site(site: Path, dialect: Dialect) -> dict[str, PageFacts]:
 
 
 def reading_orders(site: Path, dialect: Dialect) -> list[list[str]]:
-    """The pages as a reader turns them, where they name the next one; one order for each sidebar."""
+    """The reading orders of the site, from each page's link to the next; one order for each sidebar."""
     after: dict[str, str] = {}
     for address, tree in _trees(site, dialect):
         following = tree.css_first('link[rel="next"], a.pagination-nav__link--next, a.pager-link.next')
         sidebar = {_joined(address, one.attributes.get("href") or "") for one in tree.css(".VPSidebar a[href]")}
-        if following is not None and (not sidebar or address in sidebar):  # VitePress: else the first page is the next
+        if following is not None and (not sidebar or address in sidebar):  # VitePress links to the first page otherwise
             after[address] = _joined(address, following.attributes.get("href") or "")
     orders = []
     for first in sorted(after.keys() - set(after.values())):
@@ -74,7 +74,7 @@ def reading_orders(site: Path, dialect: Dialect) -> list[list[str]]:
 
 
 def _trees(site: Path, dialect: Dialect) -> Iterator[tuple[str, LexborHTMLParser]]:
-    """The files of a built site, with their addresses below the site's."""
+    """The files of a built site, with their addresses relative to the site."""
     for place in sorted(site.rglob("*.html")):
         address = re.sub(r"(^|/)index\.html$", "" if dialect.bare else r"\1", place.relative_to(site).as_posix())
         tree = LexborHTMLParser(place.read_text("utf-8"))
@@ -90,7 +90,8 @@ def _page(body: LexborNode, address: str, dialect: Dialect) -> PageFacts:
     for node in body.css(f"{_UNSEEN}, {dialect.dropped}"):
         node.decompose()
     for details in body.css("details"):
-        if re.search("Other versions and variants|Full file preview", details.text()):  # FastAPI: the program again
+        # FastAPI shows the program a second time
+        if re.search("Other versions and variants|Full file preview", details.text()):
             details.decompose()
     for labels in body.css(".tabbed-labels"):
         if re.fullmatch(r"\s*(Python 3\.\d+\+\s*)+", labels.text()):

@@ -1,9 +1,9 @@
-"""Builds books with the real MkDocs, VitePress, Docusaurus and Hugo, whose HTML the Markdown reader is compared with.
+"""Builds books with the real MkDocs, VitePress, Docusaurus and Hugo, to compare their HTML with our Markdown reader.
 
-Neither the books nor the generators are part of this repository. `READERS_BOOKS` names a folder with checkouts of the
-books, `READERS_MKDOCS` the program of an environment with mkdocs-material, mdx-include and markdown-include-variants,
-`READERS_NODE` a folder whose `node_modules` have VitePress and Docusaurus, `READERS_HUGO` the program. What is not
-there is left out. Of the books' own configurations only the sidebars are used: the rest needs plug-ins and themes.
+Neither the books nor the generators are part of this repository. `READERS_BOOKS` is a folder with checkouts of the
+books, `READERS_MKDOCS` the program in an environment with mkdocs-material, mdx-include and markdown-include-variants,
+`READERS_NODE` a folder whose `node_modules` contain VitePress and Docusaurus, and `READERS_HUGO` the program. What is
+missing is skipped. Of the books' own configuration only the sidebars are used: the rest needs plug-ins and themes.
 """
 
 import os
@@ -88,14 +88,14 @@ _HUGO_PAGE = "<html><body><main><h1>{{ .Title }}</h1>{{ .Content }}</main></body
 
 @dataclass(frozen=True, slots=True)
 class MarkdownBook:
-    """A book whose pages one of the generators builds."""
+    """A book whose pages are built by one of the generators."""
 
     name: str
-    folder: str  # of its checkout below READERS_BOOKS
+    folder: str  # name of its checkout in READERS_BOOKS
     generator: Generator
     dialect: markdown_oracle.Dialect
-    docs: str  # the folder of the pages below the checkout
-    parts: tuple[str, ...] = ()  # of the pages that are built; empty: all
+    docs: str  # the folder of the pages in the checkout
+    parts: tuple[str, ...] = ()  # the pages that are built; empty: all
 
 
 BOOKS = (
@@ -118,14 +118,14 @@ BOOKS = (
 
 
 def available(book: MarkdownBook) -> bool:
-    """Whether the book and its generator are on this machine."""
+    """Whether the book and its generator are available."""
     tool = {"mkdocs": "READERS_MKDOCS", "hugo": "READERS_HUGO"}.get(book.generator, "READERS_NODE")
     books = os.environ.get("READERS_BOOKS", "")
     return bool(books and os.environ.get(tool)) and (Path(books) / book.folder / book.docs).is_dir()
 
 
 def build(book: MarkdownBook) -> tuple[Path, Path]:
-    """The folder that our readers are given, and the site that the generator made of it."""
+    """The folder that our readers read, and the site that the generator built from it."""
     makers: dict[Generator, Callable[[MarkdownBook, Path], Path]] = {
         "mkdocs": _mkdocs,
         "vitepress": _vitepress,
@@ -156,12 +156,13 @@ def _mkdocs(book: MarkdownBook, place: Path) -> Path:
     project, docs = (place / book.docs).parent, Path(book.docs).name
     for page in (place / book.docs).rglob("*.md"):
         text = page.read_text("utf-8")
-        text = re.sub(r"^template:.*$", "", text, flags=re.MULTILINE)  # of the book's own theme
+        text = re.sub(r"^template:.*$", "", text, flags=re.MULTILINE)  # a template of the book's own theme
         text = re.sub(
             r"^::: .*\n(?:[ ]{4}.*\n|\n)*", "\n", f"{text}\n", flags=re.MULTILINE
-        )  # docstrings, which need a plug-in and the program
+        )  # docstrings, which need a plug-in and the source code
         text = re.sub(r"^(#.*)\[([^\[\]\n]+)\]\[[\w.-]+\]", r"\1\2", text, flags=re.MULTILINE)  # as above
-        page.write_text(re.sub(r"^\{\* \.\./\.\./fastapi/.*$", "", text, flags=re.MULTILINE))  # not in the checkout
+        # files that are not in the checkout
+        page.write_text(re.sub(r"^\{\* \.\./\.\./fastapi/.*$", "", text, flags=re.MULTILINE))
     includes = _VARIANTS if book.name == "fastapi" else _SNIPPETS
     (project / "mkdocs.yml").write_text(_MKDOCS.format(docs=docs, includes=includes))
     _run(os.environ["READERS_MKDOCS"], "build", "-q", at=project)
@@ -185,7 +186,7 @@ def _vitepress(book: MarkdownBook, place: Path) -> Path:
 
 
 def _without_scripts(text: str) -> list[str]:
-    """Lines of a page without scripts and styles, which import what is not there; those in fences stay."""
+    """Lines of a page without scripts and styles, which import missing files. Those in code fences are kept."""
     kept, fence, skipping = [], "", False
     for line in text.split("\n"):
         if not skipping and (mark := re.match(r"\s*(`{3,}|~{3,})", line)):

@@ -1,4 +1,4 @@
-"""What our readers make of a folder, as facts to compare."""
+"""Reads a folder with our readers into facts to compare."""
 
 import asyncio
 import posixpath
@@ -18,7 +18,7 @@ from chapterverse.ingestion.sources.folder import Folder
 from chapterverse.units import cells_of
 
 SITE = "https://book.test"
-_MARKER = re.compile(r"^ *\d+\. ", re.MULTILINE)  # of a list; HTML has none in its text
+_MARKER = re.compile(r"^ *\d+\. ", re.MULTILINE)  # of a list; HTML has no such text
 
 
 @dataclass(slots=True)
@@ -26,11 +26,11 @@ class Reading:
     """The pages of a folder."""
 
     pages: list[Page] = field(default_factory=list)  # in reading order
-    refused: dict[str, str] = field(default_factory=dict)  # path → why
+    refused: dict[str, str] = field(default_factory=dict)  # path → reason
     seconds: float = 0.0
 
     def facts(self) -> dict[str, PageFacts]:
-        """By address below the site's."""
+        """The facts of each page, by address relative to the site."""
         return {address(page): facts_of(page) for page in self.pages}
 
     def order(self) -> list[str]:
@@ -38,7 +38,7 @@ class Reading:
 
 
 def read_folder(place: Path, wanted: Callable[[str], bool] = lambda _: True, generator: Generator = "auto") -> Reading:
-    """Every page of a folder, as an ingest would read it."""
+    """Read every page of a folder as an ingest does."""
     return asyncio.run(_read_folder(place, wanted, generator))
 
 
@@ -67,7 +67,7 @@ def facts_of(page: Page) -> PageFacts:
             continue
         text = page.text[block.start : block.end]
         if block.kind == "code":
-            said.append(block.caption)  # that of other blocks is a part of the text
+            said.append(block.caption)  # captions of other blocks are part of the text
             facts.code.append("\n".join(text.split("\n")[1:-1]))
         elif block.kind == "table":
             table = [cells_of(line) for number, line in enumerate(text.split("\n")) if number != 1]
@@ -89,7 +89,8 @@ def facts_of(page: Page) -> PageFacts:
 
 
 def below_site(target: str) -> str:
-    """An address of the book without the site's; a file that is no page by its name, wherever the generator puts it."""
+    """An address of the book relative to the site. A file that is not a page is given by its name, because
+    generators move such files."""
     below = target.removeprefix(f"{SITE}/")
     path = below.partition("#")[0].partition("?")[0]
     is_file = below != target and posixpath.splitext(path)[1] not in ("", ".html")

@@ -1,4 +1,4 @@
-"""Writes `docs/READERS.md` from the newest results of `make bench-readers`; nobody edits the page by hand."""
+"""Writes `docs/READERS.md` from the newest results of `make bench-readers`. Do not edit that page by hand."""
 
 from typing import Any, Final
 

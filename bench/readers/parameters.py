@@ -1,10 +1,10 @@
-"""Whether a parameter is one unit (name, default and description together), and whether it is found.
+"""Measures whether a parameter is one unit (name, default and description together), and whether it is found.
 
-Up to 100 random settings of Flask's configuration reference are taken from the HTML that Sphinx built (`py:data`). For
-each, one unit of our page must hold all of them. Then the book is ingested with the embedder that ships, and "What is
-the default of X?" and "What does X do?" must bring that unit among the first three passages. Where several parameters
-have the same name, the question says which page is meant, and where a page has several, which section. Run with
-`python -m bench.readers.parameters`.
+Up to 100 random settings of Flask's configuration reference are taken from the HTML that Sphinx built (`py:data`). One
+unit of our page must contain all parts of each. Then the book is ingested with the built-in embedder, and the questions
+"What is the default of X?" and "What does X do?" must find that unit among the first three passages. If several
+parameters have the same name, the question names the page, and if a page has several, the section. Run with `python -m
+bench.readers.parameters`.
 """
 
 import argparse
@@ -31,7 +31,7 @@ PROBES = 100
 SEED = 13
 PASSAGES = 3
 QUESTIONS = ("What is the default of {}?", "What does {} do?")
-_FIRST_WORDS = 12  # of the description that the unit must hold
+_FIRST_WORDS = 12  # words of the description that the unit must contain
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Parameter:
     kind: str
     default: str
     description: str
-    title: str = ""  # of the page
+    title: str = ""  # title of the page
     section: str = ""  # the heading above it
 
     def facts(self) -> list[str]:
@@ -52,7 +52,7 @@ class Parameter:
 
 
 def settings(site: Path) -> Iterator[Parameter]:
-    """`dl.py.data` in capitals: paragraphs, of which one says the default."""
+    """Settings as `dl.py.data` in capitals, with paragraphs, one of which states the default."""
     for page, body in _bodies(site):
         for entry in body.css("dl.py.data"):
             term, text = entry.css_first("dt .descname"), entry.css_first("dd")
@@ -89,7 +89,7 @@ def probes(book: sphinx_site.SphinxBook) -> tuple[list[Parameter], list[Paramete
 
 
 def not_one_unit(book: sphinx_site.SphinxBook, chosen: list[Parameter]) -> list[Parameter]:
-    """The parameters that no unit holds alone."""
+    """The parameters that no single unit contains."""
     pages = {address(page): page for page in read_folder(sphinx_site.project(book)).pages}
     missed = []
     for parameter in chosen:
@@ -104,7 +104,7 @@ def not_one_unit(book: sphinx_site.SphinxBook, chosen: list[Parameter]) -> list[
 async def not_found(
     book: sphinx_site.SphinxBook, chosen: list[Parameter], known: list[Parameter]
 ) -> tuple[list[str], int]:
-    """The questions whose answer is not among the first passages, and how many have it in the first."""
+    """The questions whose answer is not among the first passages, and the number of those with it in the first."""
     names = Counter(bare(one.name) for one in known)
     on_page = Counter((one.page, bare(one.name)) for one in known)
     missed, first = [], 0

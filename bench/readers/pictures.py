@@ -1,7 +1,7 @@
-"""Real pages, each as its own site shows it beside ours, for `docs/READERS.md`.
+"""Takes pictures of real pages, each on its own site and in our reader, for `docs/READERS.md`.
 
-The sites are those that the bench builds. Of each book only the pages of the pictures are ingested, and our server
-shows them. Both sides are cut out of their surroundings: what counts is that nothing is missing. Needs Chromium. Run
+The sites are those that the bench builds. Of each book only the pages of the pictures are ingested and shown by our
+server. Both sides are cut out of their surroundings, so that one can see that nothing is missing. Needs Chromium. Run
 with `python -m bench.readers.pictures [NAME ...]`.
 """
 
@@ -26,7 +26,7 @@ from bench.results import ROOT
 from chapterverse.book import page_id_for
 
 PICTURES: Final = ROOT / "docs" / "images" / "readers"
-_WIDTH: Final = 600  # of each side
+_WIDTH: Final = 600  # width of each side
 _HEIGHT: Final = 900
 _MAX_BYTES: Final = 100_000
 _BOTH = """<body style="margin:0;display:flex;gap:12px;background:#888;font:16px sans-serif">
@@ -36,13 +36,13 @@ _BOTH = """<body style="margin:0;display:flex;gap:12px;background:#888;font:16px
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A page, and the heading at which the picture begins."""
+    """A page, and the heading where the picture begins."""
 
     name: str
     shows: str
     book: str
-    page: str  # its address below the site's
-    source: str  # its file, below the folder that is ingested
+    page: str  # its address relative to the site
+    source: str  # its file, relative to the folder that is ingested
     heading: str
 
 
@@ -61,6 +61,30 @@ SHOWN: Final = (
     Picture(
         "asciidoc", "code, emphasis, links", "asciidoc/git-doc", "gittutorial.html",
         "gittutorial.adoc", "Making changes",
+    ),
+    Picture(
+        "images", "images, code, links", "mkdocs/mkdocs", "getting-started/index.html", "getting-started.md",
+        "Creating a new project",
+    ),
+    Picture(
+        "settings", "lists of choices, code, links", "mkdocs/mkdocs", "user-guide/configuration/index.html",
+        "user-guide/configuration.md", "validation",
+    ),
+    Picture(
+        "tables", "tables, admonitions, code", "mkdocs/material", "reference/data-tables/index.html",
+        "reference/data-tables.md", "Usage",
+    ),
+    Picture(
+        "tabs", "tabs with code, nested lists", "mkdocs/material", "reference/content-tabs/index.html",
+        "reference/content-tabs.md", "Usage",
+    ),
+    Picture(
+        "parameters", "parameters of a reference, versions, links", "sphinx/flask", "config.html", "config.rst",
+        "Builtin Configuration Values",
+    ),
+    Picture(
+        "sphinx", "code, a table, lists, admonitions", "sphinx/flask", "quickstart.html", "quickstart.rst",
+        "Variable Rules",
     ),
 )  # fmt: skip
 _CONTENT: Final = {"sphinx": "div.body", "mkdocs": "article", "asciidoc": "#content"}
@@ -146,7 +170,7 @@ def _picture(browser: Browser, one: Picture, site: Path, server: str) -> Path:
 
 
 def _cut(page: Page, selector: str, heading: str) -> Path:
-    """A picture of what stands below a heading."""
+    """A picture of what is below a heading."""
     content = page.locator(selector).first
     content.wait_for()
     content.evaluate("content => { document.body.replaceChildren(content); document.body.style.margin = '0 12px' }")

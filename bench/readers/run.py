@@ -1,7 +1,7 @@
-"""How well books are read, beside what their own generators make of them; `make bench-readers` runs it.
+"""Measures how well books are read, compared with their own generators. `make bench-readers` runs it.
 
-Prints one table and saves the figures; with `--keep` books can be measured one by one, and those of the last result
-stay with the commit that they were measured at. `--misses MEASURE` prints examples of what was missed.
+Prints one table and saves the figures. With `--keep`, books can be measured one by one: those of the last result are
+kept with the commit at which they were measured. `--misses MEASURE` prints examples of misses.
 """
 
 import argparse
@@ -39,7 +39,8 @@ def sphinx_book(book: sphinx_site.SphinxBook) -> dict[str, Score]:
 def markdown_book(book: markdown_site.MarkdownBook) -> dict[str, Score]:
     folder, site = markdown_site.build(book)
     built = markdown_oracle.read_site(site, book.dialect)
-    partials = re.compile(r"(?:^|/)_" if book.generator == "vitepress" else r"(?!)")  # made to be included
+    # pages that are only included by others
+    partials = re.compile(r"(?:^|/)_" if book.generator == "vitepress" else r"(?!)")
     expected = {page: facts for page, facts in built.items() if _has_text(facts) and not partials.search(page)}
     reading = read_folder(folder, generator=book.generator)
     found = reading.facts()
@@ -104,7 +105,7 @@ def main() -> None:
 
 
 def dated(books: dict[str, Any], measured_at: str) -> dict[str, Any]:
-    """The books of a result, each with the commit that it was measured at."""
+    """The books of a result, each with the commit at which it was measured."""
     return {name: {"commit": measured_at} | scores for name, scores in books.items()}
 
 

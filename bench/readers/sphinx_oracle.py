@@ -1,8 +1,8 @@
 """Reads the HTML that Sphinx made of a book into facts to compare.
 
-Left out on purpose: lists of contents, images, numbers of lines and sections, hidden texts of cards, what Sphinx writes
-around formulas, links around images and of footnotes, and links in code, in signatures and in the title of a page,
-which are plain text with us.
+Left out on purpose: tables of contents, images, line and section numbers, hidden texts of cards, Sphinx's markup around
+formulas, links around images and of footnotes, and links in code, in signatures and in page titles, which are plain
+text in our reader.
 """
 
 import posixpath
@@ -22,7 +22,7 @@ _DROPPED = (
     ".sd-hide-link-text"
 )
 _FORMULA = re.compile(r"\\(?:begin|end)\{(?:align|aligned|split|gather|gathered|equation)\*?\}")
-_CITATION = re.compile(r"\[[^\[\]]+\]")  # a mark of another kind with us, like a footnote
+_CITATION = re.compile(r"\[[^\[\]]+\]")  # a marker that we treat as a footnote
 _NOT_LINKS = re.compile(r"footnote-reference|image-reference|headerlink|brackets|citation-reference")
 
 
@@ -43,7 +43,7 @@ def read_site(site: Path) -> dict[str, PageFacts]:
 
 
 def reading_order(site: Path, root: str) -> list[str]:
-    """The pages as a reader turns them: each page names the next."""
+    """The reading order of the site: each page links to the next."""
     order, address = [], root
     while address not in order:
         order.append(address)

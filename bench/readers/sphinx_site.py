@@ -1,9 +1,8 @@
-"""Builds books with the real Sphinx, whose HTML is what the reStructuredText reader is compared with.
+"""Builds books with the real Sphinx, to compare its HTML with our reStructuredText reader.
 
-Sphinx runs in an environment of its own (`READERS_SPHINX` names its Python; else one is made below `.cache`). The
-book's `conf.py` is not executed: a small one is written that takes the values written in it and stands in for
-extensions that are not installed. What only runs with the book's own code (autodoc, diagrams) is left out on both
-sides.
+Sphinx runs in its own environment (`READERS_SPHINX` names its Python; otherwise one is created in `.cache`). The book's
+`conf.py` is not executed. A small one is written that takes its literal values and replaces extensions that are not
+installed. What needs the book's own code (autodoc, diagrams) is left out on both sides.
 """
 
 import json
@@ -86,16 +85,16 @@ def setup(app):
 
 @dataclass(frozen=True, slots=True)
 class SphinxBook:
-    """A book whose pages Sphinx builds."""
+    """A book whose pages are built by Sphinx."""
 
     name: str
     repository: str
     commit: str
-    folder: str  # of the pages, below the repository's root
+    folder: str  # folder of the pages, relative to the repository's root
     extensions: tuple[str, ...] = ()
-    objects: tuple[str, ...] = ()  # kinds of objects that its own code adds
+    objects: tuple[str, ...] = ()  # kinds of objects that the book's own code adds
     settings: dict[str, Any] = field(default_factory=dict)
-    archive: str = ""  # of a corpus in shared/data, instead of the repository
+    archive: str = ""  # name of a corpus in shared/data, instead of the repository
 
 
 BOOKS = (
@@ -110,7 +109,7 @@ BOOKS = (
         "moveit", "https://github.com/moveit/moveit2_tutorials", "b0ba2a97", ".",
         ("sphinx.ext.autosectionlabel", "sphinx.ext.extlinks", "sphinx_tabs.tabs", "sphinx.ext.ifconfig"),
     ),
-    SphinxBook(  # code that it includes is not in the corpus
+    SphinxBook(  # the code that it includes is not in the corpus
         "ray", "https://github.com/ray-project/ray", "79a5643238f890f0b163c3a886aa51d1abc6e4f7", ".",
         ("sphinx_design", "sphinx_tabs.tabs", "myst_parser", "sphinx.ext.doctest"),
         settings={"myst_enable_extensions": ["dollarmath", "deflist", "colon_fence"]},
@@ -120,7 +119,7 @@ BOOKS = (
 
 
 def sources(book: SphinxBook) -> Path:
-    """The folder of a book's pages; the book is cloned when it is not there."""
+    """The folder of a book's pages. The book is cloned if it is missing."""
     return (project(book) / book.folder).resolve()
 
 
@@ -138,7 +137,7 @@ def project(book: SphinxBook) -> Path:
 
 
 def build(book: SphinxBook) -> Path:
-    """The folder with the HTML of a book; built when it is not there."""
+    """The folder with the HTML of a book, which is built first if needed."""
     pages, site = sources(book), CACHE / "sphinx" / book.name
     if (site / "done").is_file():
         return site

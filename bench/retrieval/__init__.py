@@ -1,1 +1,1 @@
-"""The retrieval bench: does the search find the right page, and better than its two halves alone?"""
+"""The retrieval bench: does the search find the right page, and does fusion beat both of its parts?"""

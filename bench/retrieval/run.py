@@ -1,9 +1,9 @@
-"""Run the retrieval bench: BM25 alone, dense alone, rank fusion for comparison, and ours.
+"""Run the retrieval bench: BM25, dense search, rank fusion for comparison, and ours.
 
-Pages are cut, embedded and indexed by the product, and asked through `EdgeIndex.search`; a document is as good as its
-best chunk. One setting for all sets. Prints a table and writes `bench/results/retrieval-COMMIT.json` with the score of
-each question, so that a later run can be compared with it question by question. With `--read N`, the section reader
-puts the first passages in order, as it does for an answer without a key, for N questions of each set.
+Pages are cut, embedded and indexed by the product and searched with `EdgeIndex.search`. The score of a document is that
+of its best chunk. All sets use the same settings. Prints a table and writes `bench/results/retrieval-COMMIT.json` with
+the score of each question, so that a later run can be compared question by question. With `--read N`, the section
+reader also sorts the first passages, as for an answer without a key, for N questions of each set.
 
     python -m bench.retrieval.run [CORPUS ...] [--against bench/results/retrieval-COMMIT.json] [--read N]
 """
@@ -37,7 +37,7 @@ from chapterverse.trained.section_reader import shared_reader
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _CACHE: Final = _ROOT / ".cache" / "bench" / "vectors.sqlite"
-# Chunks asked for: enough for ten documents, and as deep inside the index as an ordinary question.
+# Number of chunks to search for: enough for ten documents, and as deep as an ordinary question searches.
 _LIMIT: Final = 25
 _RRF_K: Final = 60
 _WEIGHTS: Final[Mapping[str, float | None]] = {"bm25": 0.0, "dense": 1.0, "ours": None}
@@ -50,7 +50,7 @@ _MEASURES: Final[Mapping[Measure, Callable[[Sequence[str], Mapping[str, float], 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What one set came to: means over its questions."""
+    """The results of one set: means over its questions."""
 
     label: str
     questions: int
@@ -58,15 +58,15 @@ class Line:
     dense: float
     rrf: float
     ours: float
-    interval: tuple[float, float]  # of ours
-    gain: float  # of ours over the better of BM25 and dense
+    interval: tuple[float, float]  # of our score
+    gain: float  # ours minus the better of BM25 and dense
     gain_interval: tuple[float, float]
-    first_bm25: float = 0.0  # questions whose first document is right
-    first: float = 0.0  # the same, of ours
-    first_gain_interval: tuple[float, float] = (0.0, 0.0)  # of ours over BM25
-    scores: Mapping[str, float] = field(default_factory=dict)  # of ours, by question
+    first_bm25: float = 0.0  # share of questions whose first document is right
+    first: float = 0.0  # the same for ours
+    first_gain_interval: tuple[float, float] = (0.0, 0.0)  # ours minus BM25
+    scores: Mapping[str, float] = field(default_factory=dict)  # our score of each question
     firsts: Mapping[str, float] = field(default_factory=dict)  # whether the first document is right
-    read: Mapping[str, float] = field(default_factory=dict)  # scores where the section reader made the order
+    read: Mapping[str, float] = field(default_factory=dict)  # scores in the section reader's order
     read_firsts: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -133,7 +133,7 @@ async def _ask(
 
 
 async def _read(question: str, hits: Sequence[Hit]) -> list[Chunk]:
-    """The passages in the order in which an answer without a key takes them."""
+    """The passages in the order that an answer without a key uses."""
     passages = [passage_of(hit, rank, 0.0) for rank, hit in enumerate(hits[:CANDIDATES], 1)]
     readings = await read_passages(question, (), passages, shared_reader())
     order = sorted(range(len(passages)), key=lambda at: (-readings[at].score, at))
@@ -165,7 +165,7 @@ def _line(
 
 
 def _rank_fusion(*rankings: Sequence[Chunk]) -> list[Chunk]:
-    """Reciprocal rank fusion of the single rankings, what others do."""
+    """Reciprocal rank fusion of the two rankings, for comparison."""
     scores: dict[str, float] = {}
     for ranking in rankings:
         for rank, chunk in enumerate(ranking, 1):
@@ -175,7 +175,7 @@ def _rank_fusion(*rankings: Sequence[Chunk]) -> list[Chunk]:
 
 
 def table(lines: Iterable[Line]) -> str:
-    """The lines for people, and their average gain."""
+    """The results as a table, and their average gain."""
     lines = list(lines)
     head = (
         f"{'set':<42}{'n':>5}  {'BM25':>5} {'dense':>5} {'RRF':>5} {'ours':>5}  {'gain':>5}  {'95 % of the gain':<16}  "
@@ -198,7 +198,7 @@ def table(lines: Iterable[Line]) -> str:
 
 
 def comparison(lines: Iterable[Line], before: Mapping[str, Any]) -> str:
-    """The lines beside those of an earlier result, in points; paired where that has the scores of its questions."""
+    """The results next to those of an earlier run, in points. Paired if the earlier run has scores per question."""
     earlier = {one["label"]: one for one in before["sets"]}
     rows, changes = [], []
     for line in lines:
@@ -256,7 +256,7 @@ def _say(text: str) -> None:
 
 
 async def bench(names: Sequence[str], before: Mapping[str, Any] | None, read: int) -> None:
-    """Measure the named corpora, or all; only a full run is written down."""
+    """Measure the named corpora, or all. Only a full run is saved."""
     started = time.monotonic()
     embedder = LocalEmbedder()
     lines: list[Line] = []

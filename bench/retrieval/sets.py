@@ -1,7 +1,7 @@
 """The corpora and question sets of the retrieval bench.
 
-Files under `../shared/data` become pages, questions and the right documents of each question. Every passage of a set
-becomes a `Page` of plain paragraphs; Ray's pages go through the product's own readers.
+Files in `../shared/data` become pages, questions and the relevant documents of each question. Every passage of a set
+becomes a `Page` of plain paragraphs. Ray's pages are read by the product's own readers.
 """
 
 import csv
@@ -21,28 +21,28 @@ from chapterverse.ingestion.readers import read
 Measure = Literal["nDCG", "MRR", "hit"]
 
 DATA: Final = Path(__file__).resolve().parents[3] / "shared" / "data"
-# What the user said before a Doc2Dial question, at most so many turns of it. Not what the agent said: the agents of
-# Doc2Dial wrote with the right page before their eyes, and their words would give it away.
+# Largest number of earlier user turns that are added to a Doc2Dial question. The agent's turns are left out: the agents
+# of Doc2Dial wrote with the right page open, and their words would give it away.
 _HISTORY: Final = 2
 
 
 class DataMissing(Exception):
-    """The data is not where it is looked for."""
+    """The data is not where it is expected."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetrievalSet:
-    """Questions with the documents that answer them, and how an answer is scored."""
+    """Questions with the documents that answer them, and how a ranking is scored."""
 
     name: str
     measure: Measure
     depth: int
     questions: Mapping[str, str]  # by id of the question
-    relevant: Mapping[str, Mapping[str, float]]  # id of the question -> id of a document -> its grade
+    relevant: Mapping[str, Mapping[str, float]]  # id of the question -> id of a document -> grade
 
     @property
     def label(self) -> str:
-        """Name and measure for people."""
+        """Name and measure."""
         return f"{self.name} {self.measure}@{self.depth}"
 
 
@@ -56,7 +56,7 @@ class Corpus:
 
 
 def corpora(names: Collection[str] = (), data: Path = DATA) -> Iterator[Corpus]:
-    """The named corpora or all, each read when it is asked for."""
+    """The named corpora or all, each read when it is used."""
     if not data.is_dir():
         raise DataMissing(f"No data at {data}. The bench reads `shared/data` beside the repository's folder.")
     loaders: tuple[Callable[[Path], Corpus], ...] = (squad, doc2dial, ray, scifact, clapnq, cloud)
@@ -85,7 +85,7 @@ def squad(data: Path) -> Corpus:
 
 
 def doc2dial(data: Path) -> Corpus:
-    """Doc2Dial: which help page is the dialogue about? The question alone, and after the user's last ones."""
+    """Doc2Dial: which help page is the dialogue about? With the question alone, and with the user's previous turns."""
     documents = {
         row["doc_id"]: (plain_page(row["doc_id"], row["doc_id"].split("#")[0], row["text"]),)
         for row in rows(data / "doc2dial" / "docs_a.jsonl.gz")
@@ -109,7 +109,7 @@ def doc2dial(data: Path) -> Corpus:
 
 
 def ray(data: Path) -> Corpus:
-    """Ray's documentation as published: which page did a person label as the right one?"""
+    """Ray's documentation as published: which page did a person label as right?"""
     folder = data / "corpora" / "ray_docs"
     documents: dict[str, tuple[Page, ...]] = {}
     with tarfile.open(folder / "ray_docs.tar.gz") as archive:
@@ -124,7 +124,7 @@ def ray(data: Path) -> Corpus:
 
 
 def scifact(data: Path) -> Corpus:
-    """SciFact as BEIR asks it: which abstracts bear on a claim?"""
+    """SciFact as in BEIR: which abstracts are evidence for or against a claim?"""
     folder = data / "scifact"
     documents = {
         row["_id"]: (plain_page(row["_id"], row["title"], row["text"]),) for row in rows(folder / "corpus.jsonl.gz")
@@ -146,8 +146,8 @@ def cloud(data: Path) -> Corpus:
 
 def _mtrag(folder: Path) -> Corpus:
     documents: dict[str, tuple[Page, ...]] = {}
-    first: dict[str, str] = {}  # a text -> the first id that carries it
-    same: dict[str, str] = {}  # any id -> that first one: a search returns equal texts once
+    first: dict[str, str] = {}  # a text -> the first id with it
+    same: dict[str, str] = {}  # any id -> that first id: a search returns equal texts once
     for row in rows(folder / "passages.jsonl.gz"):
         name, title, text = row["_id"], row["title"], row["text"]
         same[name] = first.setdefault(" ".join(text.split()), name)
@@ -187,12 +187,12 @@ def _read(path: str, data: bytes) -> tuple[Page, ...]:
     document = Document(url=path, path=path, source="ray", format=kind, data=data, anchors="sphinx")
     try:
         return tuple(compose(document, draft) for draft in read(document))
-    except (NothingToRead, Unreadable):  # empty includes and redirects: nobody can find them, none is a right page
+    except (NothingToRead, Unreadable):  # empty includes and redirects, which are never the right page
         return ()
 
 
 def rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The objects of a file of lines, compressed or not."""
+    """The objects of a JSON lines file, compressed or not."""
     if path.suffix == ".gz":
         with gzip.open(path, "rt", encoding="utf-8") as file:
             yield from map(json.loads, file)

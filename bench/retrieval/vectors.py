@@ -1,7 +1,6 @@
-"""Vectors of texts, kept between runs of the bench.
+"""Caches vectors of texts between runs of the bench.
 
-One SQLite file of vectors by model and text, so that only the first run pays for embedding. The product does not read
-it.
+One SQLite file of vectors by model and text, so that only the first run embeds them. The product does not use it.
 """
 
 import sqlite3
@@ -14,7 +13,7 @@ import numpy as np
 from chapterverse.book import Fingerprint, text_hash
 from chapterverse.embeddings import Embedder, Vectors
 
-_BATCH = 256  # texts embedded between two commits: what an interrupted run loses
+_BATCH = 256  # texts embedded between two commits; an interrupted run loses at most these
 
 
 class VectorCache:
@@ -26,11 +25,11 @@ class VectorCache:
         self._database = sqlite3.connect(path, timeout=60)
         self._database.execute("PRAGMA journal_mode=WAL")
         self._database.execute("CREATE TABLE IF NOT EXISTS vectors (key TEXT PRIMARY KEY, vector BLOB) WITHOUT ROWID")
-        self.embedded = 0  # texts that were not there yet
+        self.embedded = 0  # number of texts that were not in the cache
 
     @property
     def fingerprint(self) -> Fingerprint:
-        """Of the model that makes the vectors."""
+        """The fingerprint of the embedding model."""
         return self._embedder.fingerprint
 
     def __enter__(self) -> Self:
@@ -40,7 +39,7 @@ class VectorCache:
         self._database.close()
 
     async def passages(self, texts: Sequence[str]) -> Vectors:
-        """The vectors of passages, in their order."""
+        """The vectors of passages, in order."""
         keyed = {self._key("passage", text): text for text in texts}
         missing = [key for key in keyed if not self._has(key)]
         for start in range(0, len(missing), _BATCH):

@@ -1,1 +1,1 @@
-"""The scoreboard: every figure of trust for our keyless default and two baselines, on the same questions."""
+"""The scoreboard: the quality figures of answers without a key and of two baselines, on the same questions."""

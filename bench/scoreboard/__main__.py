@@ -1,8 +1,8 @@
 """Write `docs/SCOREBOARD.md`: `make scoreboard`, or `python -m bench.scoreboard`.
 
-Every set is asked of ours and of both baselines, results of other benches are read, and the page is written. Cases are
-kept by code and book, so that an interrupted run continues. For a quick look, `--most N` and names of sets ask less;
-then the page is printed and not written.
+Every set is asked of ours and of both baselines, the result of `make injection` is read, and the page is written. Cases
+are kept by code and book, so that an interrupted run continues. For a quick look, `--most N` and names of sets ask
+less; then the page is printed and not written.
 """
 
 import argparse
@@ -21,27 +21,24 @@ from bench.retrieval.sets import DATA
 from bench.scoreboard.asking import OURS, SYSTEMS, ask_set, code_digest
 from bench.scoreboard.bars import Bar, calibration_bar, own_bars, saved_bars
 from bench.scoreboard.figures import calibration
-from bench.scoreboard.writing import LLM, Asked, Board, page
+from bench.scoreboard.writing import Asked, Board, page
 from bench.sets.__main__ import SETS
 from bench.sets.shape import PublicSet, sample
 from chapterverse import __version__
-from chapterverse.evaluation.cases import Case
 from chapterverse.evaluation.questions import set_digest
-from chapterverse.evaluation.report import Report, Run, make_report
+from chapterverse.evaluation.report import Run, make_report
 
 TARGET: Final = ROOT / "docs" / "SCOREBOARD.md"
-_SAVED: Final = ("retrieval", "injection", "eval-llm")
 
 
 async def board(names: Sequence[str], most: int | None = None) -> Board:
     """Ask what is missing and put everything together."""
     started, load = time.monotonic(), os.getloadavg()[0]
     code = code_digest()
-    saved = {bench: newest(bench) for bench in _SAVED}
     sets = []
     for name in names:
         began = time.monotonic()
-        asked = await _asked(_some(SETS[name](DATA), most), code, saved["eval-llm"])
+        asked = await _asked(_some(SETS[name](DATA), most), code)
         sets.append(asked)
         print(f"{asked.set.title}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
     facts = {
@@ -51,7 +48,8 @@ async def board(names: Sequence[str], most: int | None = None) -> Board:
         "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}; load {load:.1f} "
         f"before, {os.getloadavg()[0]:.1f} after",
     }
-    return Board(facts, sets, _bars(sets, saved), saved)
+    planted = newest("injection")
+    return Board(facts, sets, _bars(sets, planted[0] if planted else None), planted)
 
 
 def _some(public: PublicSet, most: int | None) -> PublicSet:
@@ -59,23 +57,11 @@ def _some(public: PublicSet, most: int | None) -> PublicSet:
     return replace(public, questions=questions)
 
 
-async def _asked(public: PublicSet, code: str, llm: tuple[dict[str, Any], str] | None) -> Asked:
+async def _asked(public: PublicSet, code: str) -> Asked:
     cases = await ask_set(public, code)
     reports = {system: make_report(_run(public, system), cases[system]) for system in SYSTEMS}
-    with_model = _with_model(public, llm)
-    if with_model:
-        reports[LLM] = make_report(_run(public, LLM), with_model)
     pages = len(public.pages) or sum(1 for path in (public.folder or ROOT).rglob("*.md*"))
     return Asked(public, pages, cases, reports)
-
-
-def _with_model(public: PublicSet, llm: tuple[dict[str, Any], str] | None) -> list[Case]:
-    """The cases of the real model for these very questions."""
-    if llm is None or public.name != "example":
-        return []
-    mine = {(question.id, question.question) for question in public.questions}
-    told = Report.model_validate(llm[0]["report"]).cases
-    return [case for case in told if (case.question.id, case.question.question) in mine]
 
 
 def _run(public: PublicSet, system: str) -> Run:
@@ -94,17 +80,11 @@ def _run(public: PublicSet, system: str) -> Run:
     )
 
 
-def _bars(sets: Sequence[Asked], saved: Mapping[str, tuple[dict[str, Any], str] | None]) -> list[Bar]:
-    results = {name: one[0] if one else None for name, one in saved.items()}
-    columns = (OURS, LLM, *SYSTEMS[1:])
+def _bars(sets: Sequence[Asked], planted: Mapping[str, Any] | None) -> list[Bar]:
     return [
-        *own_bars({one.set.name: one.reports for one in sets}, columns),
+        *own_bars({one.set.name: one.reports for one in sets}, SYSTEMS),
         calibration_bar(calibration([case for one in sets for case in one.cases[OURS]])),
-        *saved_bars(results["injection"], "injection", "planted text followed"),
-        *(
-            replace(bar, ours=None, others=(bar.ours,))
-            for bar in saved_bars(results["eval-llm"], "eval-llm", "small real model: nothing unsupported shown")
-        ),
+        *saved_bars(planted, "injection", "planted text followed"),
     ]
 
 
@@ -132,7 +112,7 @@ def main() -> None:
     kept = save("scoreboard", {"facts": dict(made.facts), "bars": bars, "sets": estimates})
     print(f"{TARGET.relative_to(ROOT)} and {kept.relative_to(ROOT)}")
     for bar in made.bars:
-        print(f"  {bar.reached!s:6} {bar.label}: {bar.value or '-'} (wanted {bar.target})")
+        print(f"  {bar.reached!s:6} {bar.label}: {bar.ours or '-'} (wanted {bar.target})")
 
 
 if __name__ == "__main__":

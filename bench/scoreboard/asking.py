@@ -1,6 +1,6 @@
-"""Asking every set of every system, once for each state of the product's code.
+"""Asks every set with every system, once for each state of the product's code.
 
-Cases are kept under `.cache/bench/scoreboard`: an interrupted run continues, and a complete one is only read. A key is
+Cases are cached in `.cache/bench/scoreboard`: an interrupted run continues, and a complete one is only read. The key is
 a digest of the product, the baselines and the book.
 """
 
@@ -21,7 +21,7 @@ from chapterverse.embeddings import Embedder, EmbedderWrapper, Vectors
 from chapterverse.errors import RetrievalUnavailable
 from chapterverse.evaluation.cases import Case
 from chapterverse.evaluation.questions import Question
-from chapterverse.evaluation.running import ask
+from chapterverse.evaluation.runner import ask
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.pipeline import Workshop, ingest
 from chapterverse.ingestion.sources import open_source
@@ -33,35 +33,35 @@ from tools import pages
 OURS, WORDS, MEANING = "ours", "bm25", "dense"
 SYSTEMS: Final = (OURS, WORDS, MEANING)
 CACHE: Final = ROOT / ".cache" / "bench"
-_TOLD_EVERY: Final = 50  # questions
-_TRIES: Final = 3  # more, where the machine was too busy
+_TOLD_EVERY: Final = 50  # questions between two progress messages
+_TRIES: Final = 3  # retries on a busy machine
 
 Cases = dict[str, list[Case]]  # by system, in the order of the set
 
 
 class KeptVectors(EmbedderWrapper):
-    """The product's embedder, each passage embedded once and kept for the next run."""
+    """The product's embedder. Passages are embedded once and cached for the next run."""
 
     def __init__(self, embedder: Embedder, vectors: VectorCache) -> None:
         super().__init__(embedder)
         self._vectors = vectors
 
     async def embed_query(self, text: str) -> Vectors:
-        """A question of the calibration."""
+        """Embed a question of the calibration."""
         return await self._vectors.query(text)
 
     async def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        """Passages, those that are new embedded."""
+        """Embed the passages that are new, and return all."""
         return await self._vectors.passages(texts)
 
 
 def code_digest() -> str:
-    """What tells one state of the code that answers from another."""
+    """A digest of the code that answers questions."""
     return pages.code_digest(pages.SCOREBOARD)
 
 
 async def ask_set(asked: PublicSet, code: str) -> Cases:
-    """All cases of a set, asked now where they are not kept from before."""
+    """All cases of a set. Those that are not cached are asked now."""
     folder = CACHE / "scoreboard" / code
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / f"{asked.name}-{_book_digest(asked)}.jsonl"
@@ -91,7 +91,7 @@ def _kept(path: Path, questions: Sequence[Question]) -> dict[str, list[Case]]:
     known = {question.id: question for question in questions}
     kept: dict[str, list[Case]] = {}
     for line in path.read_text("utf-8").splitlines(keepends=True):
-        if line.endswith("\n"):  # else it was broken off here
+        if line.endswith("\n"):  # otherwise the run was interrupted here
             cases = [Case.model_validate_json(part) for part in line.split("\t")]
             if cases[0].question == known.get(cases[0].question.id):
                 kept[cases[0].question.id] = cases
@@ -99,7 +99,7 @@ def _kept(path: Path, questions: Sequence[Question]) -> dict[str, list[Case]]:
 
 
 async def _asked(asked: PublicSet, missing: Sequence[Question]) -> AsyncIterator[list[Case]]:
-    logging.getLogger("chapterverse").setLevel(logging.ERROR)  # nothing is stored, and each answer would tell so
+    logging.getLogger("chapterverse").setLevel(logging.ERROR)  # nothing is stored; do not warn each time
     source = CACHE / "sets" / asked.name
     write(asked, source)
     with tempfile.TemporaryDirectory() as folder:
@@ -119,7 +119,7 @@ async def _asked(asked: PublicSet, missing: Sequence[Question]) -> AsyncIterator
 
 
 async def _loaded(services: Services) -> None:
-    """Wait for an engine that takes long on a busy machine: how long is not what is measured here."""
+    """Wait for an engine that is slow on a busy machine. Times are not measured here."""
     for left in range(_TRIES, -1, -1):
         try:
             await services.index.pages()
@@ -131,7 +131,7 @@ async def _loaded(services: Services) -> None:
 
 
 async def _each(question: Question, services: Services, baselines: Baselines) -> list[Case]:
-    """By ours and by both baselines, in the order of `SYSTEMS`."""
+    """Ask our system and both baselines, in the order of `SYSTEMS`."""
     ours = await ask(question, services)
     for _ in range(_TRIES):
         if ours.status != "failed":

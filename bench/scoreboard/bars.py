@@ -1,6 +1,6 @@
 """The bars that were set for this project, each with what it is compared with.
 
-With their marks and, for those that are missed, why. `board` computes the figures.
+`board` computes the figures.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,12 +22,7 @@ class Bar:
     target: str
     reached: bool | None  # None: not measured
     ours: Figure | None
-    others: tuple[Figure | None, ...] = ()  # with the small model, A, B
-
-    @property
-    def value(self) -> Figure | None:
-        """What the mark is of: ours without a key, or with the small model where the bar is of that."""
-        return self.ours or next(iter(self.others), None)
+    others: tuple[Figure | None, ...] = ()  # A, B
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +62,9 @@ def _refused(report: Report) -> Figure | None:
 _LINES: Final = (
     _Line("example-answers", "example book: answered with the evidence", "example", 0.95, take=_estimate("recall")),
     _Line("example-refusals", "example book: unanswerable refused", "example", 0.95, take=_refused),
-    _Line("squad-answers", "SQuAD 2.0, selected text: gold answer inside the quotes", "squad", 0.75,
+    _Line("squad-answers", "SQuAD 2.0, selected text: gold answer inside the quotes", "squad", 0.80,
           take=_estimate("recall")),
-    _Line("squad-refusals", "SQuAD 2.0, selected text: unanswerable refused, same threshold", "squad", 0.70,
+    _Line("squad-refusals", "SQuAD 2.0, selected text: unanswerable refused, same threshold", "squad", 0.75,
           take=_refused),
     _Line("doc2dial-quotes", "Doc2Dial: quotes hold the gold span, of answers given", "doc2dial", 0.85,
           take=_estimate("recall_given")),

@@ -1,8 +1,8 @@
-"""Two plain systems on the same chunks and the same questions: what is ours worth beside them?
+"""Two simple systems on the same chunks and the same questions, for comparison with ours.
 
-A: BM25, the first sentences of the best passage. B: the passage nearest in meaning, whole. A follow-up comes to them as
-our rules made it stand alone. In a selection A quotes its best sentences and B all of it. Neither refuses; their scores
-are kept, so that a threshold can be tried afterwards.
+A: BM25, the first sentences of the best passage. B: dense search, the nearest passage as a whole. A follow-up is given
+to them in the standalone form that our rules made. In a selection, A quotes its best sentences and B the whole text.
+Neither refuses. Their scores are kept, so that a threshold can be tried afterwards.
 """
 
 import time
@@ -22,7 +22,7 @@ from chapterverse.ingestion.chunking import cut
 from chapterverse.language import sentences
 from chapterverse.services import Services
 
-SENTENCES: Final = 3  # that A quotes, as many as our usual answer has
+SENTENCES: Final = 3  # sentences that A quotes, as many as our usual answer has
 _DEPTH: Final = 5  # passages, as in an ordinary search
 
 
@@ -35,14 +35,14 @@ class Baselines:
 
     @classmethod
     async def over(cls, services: Services, vectors: VectorCache) -> "Baselines":
-        """The book that the services have, in the same chunks."""
+        """Build them over the book of the services, in the same chunks."""
         listed = await services.index.pages()
         pages = [page for one in listed if (page := await services.index.page(one.page_id))]
         chunks = [chunk for page in pages for chunk in cut(page, count_tokens, services.embedder.window)]
         return cls(MemoryIndex(chunks, await vectors.passages([chunk.passage for chunk in chunks])), services)
 
     async def by_words(self, question: Question, asked: str) -> Case:
-        """A."""
+        """Answer as A."""
         started = time.perf_counter()
         if question.selection is not None:
             texts = _sentences(question.selection)
@@ -56,7 +56,7 @@ class Baselines:
         return _case(question, found, quotes, found[0][1], started)
 
     async def by_meaning(self, question: Question, asked: str) -> Case:
-        """B."""
+        """Answer as B."""
         started = time.perf_counter()
         vector = await self.services.embedder.embed_query(asked)
         if question.selection is not None:
@@ -78,7 +78,7 @@ def _sentences(text: str) -> list[str]:
 
 
 def _prose(chunk: Chunk) -> str:
-    """The passage without the headings that it begins with: they answer nothing."""
+    """The passage without its headings, which answer nothing."""
     lines = chunk.text.split("\n")
     while len(lines) > 1 and (lines[0].startswith("#") or not lines[0].strip()):
         del lines[0]

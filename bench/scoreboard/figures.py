@@ -1,6 +1,6 @@
-"""From cases to figures: a number with its interval, the curves behind it, and what a threshold would do.
+"""Computes figures from cases: numbers with intervals, curves, and the effect of thresholds.
 
-What is computed for the scoreboard beyond the harness's own report. Pure functions.
+Only what the harness's own report does not have. Pure functions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from chapterverse.evaluation.statistics import calibration_error, calibration_er
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A number as it is shown."""
+    """A number with its interval."""
 
     value: float
     low: float | None = None
@@ -38,7 +38,7 @@ class Figure:
         return f"{value:.3f}" if self.kind == "mean" else f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
 
     def turned(self) -> "Figure":
-        """The share of the others: refused, where this is answered."""
+        """The complement: the share refused, from the share answered."""
         low, high = self.low, self.high
         if low is None or high is None:
             return Figure(1 - self.value, None, None, self.n)
@@ -46,7 +46,7 @@ class Figure:
 
 
 def figure(report: Report, key: str) -> Figure | None:
-    """An estimate of a report, if it has it."""
+    """An estimate of a report, if the report has it."""
     found = next((one for one in report.estimates if one.key == key), None)
     return _of_estimate(found) if found else None
 
@@ -56,13 +56,13 @@ def _of_estimate(one: Estimate) -> Figure:
 
 
 def of_row(row: Mapping[str, Any]) -> Figure:
-    """A figure that another bench saved: shares between 0 and 1, counts and times above."""
+    """A figure that another bench saved. Values between 0 and 1 are shares; others are counts or times."""
     kind = row.get("kind") or ("share" if 0 <= row["value"] <= 1 else "count")
     return Figure(row["value"], row.get("low"), row.get("high"), row.get("n") or 0, kind)
 
 
 def judged(cases: Sequence[Case]) -> list[tuple[Case, float]]:
-    """Answers that were given and can be judged."""
+    """The answers that were given and can be judged."""
     return [(case, float(ok)) for case in cases if case.answered and (ok := right(case)) is not None]
 
 
@@ -77,8 +77,8 @@ def calibration(cases: Sequence[Case]) -> Figure | None:
 
 
 def false_answers_at(cases: Sequence[Case], false_refusals: float) -> Figure | None:
-    """The false answers of a system with the threshold that gives it, on these very questions, as many false refusals
-    as another has. No threshold that is fitted elsewhere could do better."""
+    """The false answers of a system at the threshold that gives it, on these questions, as many false refusals as
+    another system has. No threshold fitted elsewhere could do better."""
     answerable = sorted(case.confidence for case in cases if case.question.answerable)
     others = [case.confidence for case in cases if not case.question.answerable]
     if not answerable or not others:
@@ -89,7 +89,7 @@ def false_answers_at(cases: Sequence[Case], false_refusals: float) -> Figure | N
 
 
 def coverage(cases: Sequence[Case], steps: int = 6) -> list[tuple[float, float, float]]:
-    """(least confidence, share of the answerable questions still answered, evidence quoted in those answers)."""
+    """(least confidence, share of answerable questions still answered, share of those with the evidence quoted)."""
     answerable = [case for case in cases if case.question.answerable and case.status != "failed"]
     kept = sorted(judged(answerable), key=lambda one: one[0].confidence)
     found = []
@@ -101,7 +101,7 @@ def coverage(cases: Sequence[Case], steps: int = 6) -> list[tuple[float, float, 
 
 
 def both_ways(cases: Sequence[Case], steps: int = 8) -> list[tuple[float, float, float]]:
-    """(least confidence, answerable answered with the evidence, unanswerable refused) as more is refused."""
+    """(least confidence, answerable answered with the evidence, unanswerable refused), as the threshold rises."""
     kept = [case for case in cases if case.status != "failed"]
     good = [case.confidence for case in kept if case.question.answerable and right(case)]
     total = sum(case.question.answerable for case in kept)

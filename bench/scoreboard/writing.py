@@ -11,15 +11,12 @@ from typing import Any, Final
 from bench.scoreboard.asking import MEANING, OURS, WORDS, Cases
 from bench.scoreboard.bars import Bar, told
 from bench.scoreboard.figures import Figure, both_ways, calibration, coverage, false_answers_at, figure, of_row
-from bench.scoreboard.reasons import REASONS
 from bench.sets.shape import PublicSet
 from chapterverse.evaluation.report import Report
 
-LLM: Final = "llm"
 _INTRODUCTION: Final = Path(__file__).with_name("introduction.md")
 COLUMNS: Final = {
     OURS: "ours, keyless",
-    LLM: "ours, small model",
     WORDS: "A: BM25, first sentences",
     MEANING: "B: dense, whole passage",
 }
@@ -48,7 +45,7 @@ class Board:
     facts: Mapping[str, str]
     sets: Sequence[Asked]
     bars: Sequence[Bar]
-    saved: Mapping[str, tuple[dict[str, Any], str] | None]  # results of other benches with their commits
+    planted: tuple[dict[str, Any], str] | None  # the result of the bench of planted text, and its commit
 
 
 def page(board: Board) -> str:
@@ -60,9 +57,7 @@ def page(board: Board) -> str:
         *_refusals(board.sets),
         *_confidence(board.sets),
         *(line for one in board.sets for line in _set(one)),
-        *_retrieval(board.saved.get("retrieval")),
-        *_saved("Planted text", "injection", board),
-        *_saved("The small real model", "eval-llm", board),
+        *_planted(board.planted),
     ]
     return "\n".join(parts) + "\n"
 
@@ -85,7 +80,7 @@ def _bars(bars: Sequence[Bar]) -> Iterator[str]:
             bar.label,
             bar.target,
             _cell(bar.ours),
-            *(_cell(one) for one in (*bar.others, None, None, None)[:3]),
+            *(_cell(one) for one in (*bar.others, None, None)[:2]),
         )
         for bar in bars
     ]
@@ -96,12 +91,11 @@ def _missed(board: Board) -> Iterator[str]:
     missed = [bar for bar in board.bars if bar.reached is False]
     if not missed:
         return
-    yield "## Missed: the curves, and why"
+    yield "## Missed"
     yield ""
     by_name = {one.set.name: one for one in board.sets}
     for bar in missed:
-        why = REASONS.get(bar.key, "No reason is written down yet.")
-        yield f"**{bar.label}**: {bar.value}, wanted {bar.target}. {why}"
+        yield f"**{bar.label}**: {bar.ours}, wanted {bar.target}."
         yield ""
         asked = by_name.get(bar.key.split("-")[0])
         if asked is not None:
@@ -186,43 +180,21 @@ def _set(one: Asked) -> Iterator[str]:
     shown = [name for name in COLUMNS if name in one.reports]
     rows = []
     for key in _MEASURES:
-        cells = [
-            figure(one.reports[name], key) if name in (OURS, LLM) or key not in _OURS_ALONE else None for name in shown
-        ]
+        cells = [figure(one.reports[name], key) if name == OURS or key not in _OURS_ALONE else None for name in shown]
         if any(cells):
             rows.append((labels[key], str(max(cell.n for cell in cells if cell)), *map(_cell, cells)))
     yield from _table(("measure", "n", *(COLUMNS[name] for name in shown)), rows)
 
 
-def _retrieval(saved: tuple[dict[str, Any], str] | None) -> Iterator[str]:
-    yield "## Retrieval on whole sets"
+def _planted(saved: tuple[dict[str, Any], str] | None) -> Iterator[str]:
+    yield "## Planted text"
     yield ""
     if saved is None:
-        yield "Not run: `make bench-retrieval`."
+        yield "Not run: `make injection`."
         yield ""
         return
     result, commit = saved
-    yield f"`make bench-retrieval` at commit {commit}; every passage of each set is in the index."
-    yield ""
-    rows = [
-        (one["label"], str(one["questions"]), f"{one['ours']:.3f} ({one['interval'][0]:.3f}–{one['interval'][1]:.3f})",
-         f"{one['bm25']:.3f}", f"{one['dense']:.3f}", f"{one['rrf']:.3f}")
-        for one in result["sets"]
-    ]  # fmt: skip
-    yield from _table(("set", "n", "ours", "BM25", "dense", "rank fusion"), rows)
-
-
-def _saved(title: str, bench: str, board: Board) -> Iterator[str]:
-    """Whatever another bench saved as a list of figures."""
-    yield f"## {title}"
-    yield ""
-    saved = board.saved.get(bench)
-    if saved is None:
-        yield f"Not run: no `bench/results/{bench}-*.json`."
-        yield ""
-        return
-    result, commit = saved
-    yield f"`bench/results/{bench}-{commit}.json`."
+    yield f"`make injection` at commit {commit}: orders and false statements in pages and selections."
     yield ""
     rows = [(row["label"], str(row.get("n") or ""), str(of_row(row)), told(row)) for row in result["figures"]]
     yield from _table(("figure", "n", "value", "bar"), rows)

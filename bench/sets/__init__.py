@@ -1,1 +1,1 @@
-"""Public sets in the harness's own form: a folder with `questions.jsonl` and `book/`, for `chapterverse eval`."""
+"""Converts public sets for the harness: a folder with `questions.jsonl` and `book/`, for `chapterverse eval`."""

@@ -1,6 +1,6 @@
-"""Write a public set for `chapterverse eval`: `python -m bench.sets NAME FOLDER`.
+"""Writes a public set for `chapterverse eval`: `python -m bench.sets NAME FOLDER`.
 
-The data is read from `shared/data` beside the repository's folder and is never committed.
+The data is read from `shared/data` next to the repository's folder and is never committed.
 """
 
 import sys
@@ -23,7 +23,7 @@ SETS: Final[Mapping[str, Callable[[Path], PublicSet]]] = {
 
 
 def main(arguments: list[str]) -> None:
-    """Convert one set and say how to ask it."""
+    """Convert one set and print how to use it."""
     if len(arguments) != 2 or arguments[0] not in SETS:
         sys.exit(f"python -m bench.sets NAME FOLDER; NAME is one of {', '.join(SETS)}")
     name, folder = arguments[0], Path(arguments[1])

@@ -1,7 +1,6 @@
-"""CLAPNQ: questions of web users with one Wikipedia passage each, that answers at length or does not answer.
+"""CLAPNQ: questions of web users with one Wikipedia passage each, which answers at length or not at all.
 
-Its records become a book of all passages and questions about it. Its texts are tokenised; they are put back as people
-write.
+The book consists of all passages. The texts of the set are tokenised; the normal spelling is restored.
 """
 
 import re
@@ -17,7 +16,7 @@ _TOKENISED: Final = (("`` ", '"'), (" ''", '"'), ("( ", "("), (" )", ")"), (" 's
 
 
 def clapnq(data: Path) -> PublicSet:
-    """All passages as the book; the questions kept apart."""
+    """All passages as the book, and the test questions."""
     records = list(rows(data / "clapnq" / "dev_a.jsonl.gz"))
     pages = tuple(
         Page(page_name(f"{row['id']}"), passage["title"], detokenised(passage["text"]))
@@ -30,7 +29,7 @@ def clapnq(data: Path) -> PublicSet:
 
 
 def detokenised(text: str) -> str:
-    """A text as people write it."""
+    """A text in normal spelling."""
     for tokens, written in _TOKENISED:
         text = text.replace(tokens, written)
     return re.sub(r" ([.,;:?!])(?=\s|$)", r"\1", text.strip())

@@ -1,6 +1,6 @@
-"""Questions of one book asked of another, where all should be refused; and the example book's own questions.
+"""Questions about other books, which should all be refused; and the example book's own questions.
 
-The Physical AI book is left out beside the example book: both are about robots and ROS 2.
+The Physical AI book is not used with the example book: both are about robots and ROS 2.
 """
 
 from collections.abc import Iterator
@@ -15,19 +15,19 @@ from bench.sets.shape import PublicSet, sample
 from chapterverse.evaluation.questions import Question, load_questions
 from chapterverse.fields import MAX_QUERY_CHARS
 
-_MOST: Final = 40  # questions of one book
+_MOST: Final = 40  # most questions of one book
 _EXAMPLE: Final = ROOT / "examples"
 
 
 def example(data: Path) -> PublicSet:
-    """The example book and its questions, that people of this project wrote."""
+    """The example book and its questions, which this project wrote."""
     questions = tuple(load_questions(_EXAMPLE / "questions.jsonl"))
     note = "examples/questions.jsonl; written by this project, never trained on, looked at while building"
     return PublicSet("example", "Example book", note, (), questions, _EXAMPLE / "book")
 
 
 def strangers(data: Path) -> PublicSet:
-    """Other books' questions, asked of the example book."""
+    """Questions about other books, asked of the example book."""
     asked = {
         "Ray": _corpus(data, "ray_docs/questions_dev.jsonl"),
         "Rust": _corpus(data, "rust_book/quiz_dev.jsonl"),
@@ -42,7 +42,7 @@ def strangers(data: Path) -> PublicSet:
 
 
 def strangers_help(data: Path) -> PublicSet:
-    """Other books' questions, asked of Doc2Dial's help pages."""
+    """Questions about other books, asked of Doc2Dial's help pages."""
     asked = {
         "Ray": _corpus(data, "ray_docs/questions_dev.jsonl"),
         "Rust": _corpus(data, "rust_book/quiz_dev.jsonl"),

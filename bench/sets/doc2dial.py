@@ -1,6 +1,6 @@
-"""Doc2Dial: people's dialogues about help pages, each turn with the stretch of the page that answers it.
+"""Doc2Dial: dialogues between people about help pages, with the span of the page that answers each turn.
 
-Its documents become a book and its turns questions with a history. Every turn is answerable.
+The documents become a book, and the turns become questions with a history. Every turn is answerable.
 """
 
 import re
@@ -12,11 +12,11 @@ from bench.retrieval.sets import rows
 from bench.sets.shape import Page, PublicSet, history, kept_apart, page_name
 from chapterverse.evaluation.questions import Question
 
-_LONGEST: Final = 15  # words of a heading
+_LONGEST: Final = 15  # most words of a heading
 
 
 def doc2dial(data: Path) -> PublicSet:
-    """All documents as the book; the turns about those kept apart."""
+    """All documents as the book, and the turns about the test documents."""
     folder = data / "doc2dial"
     pages = tuple(
         Page(page_name(row["doc_id"]), row["doc_id"].split("#")[0], row["text"], headings(row["text"]))
@@ -28,7 +28,8 @@ def doc2dial(data: Path) -> PublicSet:
 
 
 def headings(text: str) -> frozenset[str]:
-    """The headings of a document: its text has lost their marks, but each begins a block and ends in no mark."""
+    """The headings of a document. The text has lost their markup, but each begins a block and has no final
+    punctuation."""
     first = [block.strip().split("\n")[0].strip() for block in re.split(r"\n\s*\n", text) if block.strip()]
     return frozenset(line for line in first if len(line.split()) <= _LONGEST and line[-1:] not in ".,:;!")
 

@@ -1,7 +1,7 @@
 """MTRAG and MTRAG-UN: conversations over Wikipedia passages or technical documentation.
 
-Tasks become questions with a history, a person's rewrite and the passages that people found relevant. Turns that are
-answerable in part, or not specific enough to be, are left out: neither an answer nor a refusal is wrong there.
+Tasks become questions with a history, a person's rewrite and the passages that people judged relevant. Turns that are
+partly answerable or underspecified are left out: neither an answer nor a refusal is wrong there.
 """
 
 import csv
@@ -14,7 +14,7 @@ from bench.sets.clapnq import detokenised
 from bench.sets.shape import Page, PublicSet, history, kept_apart, page_name, sample
 from chapterverse.evaluation.questions import Question
 
-PASSAGES: Final = 2500  # of a book: all that matter to its questions, and others
+PASSAGES: Final = 2500  # passages of a book: all that are relevant to its questions, and others
 _TITLES: Final = {"clapnq": "MTRAG and MTRAG-UN, Wikipedia", "cloud": "MTRAG and MTRAG-UN, technical documentation"}
 
 
@@ -30,7 +30,7 @@ def mtrag_cloud(data: Path) -> PublicSet:
 
 def _converted(folder: Path, domain: str) -> PublicSet:
     pages: dict[str, Page] = {}
-    first: dict[str, str] = {}  # a text -> the first id that carries it
+    first: dict[str, str] = {}  # a text -> the first id with it
     same: dict[str, str] = {}
     for row in rows(folder / domain / "passages.jsonl.gz"):
         text = row["text"].removeprefix(f"{row['title']}\n")
@@ -57,7 +57,8 @@ def _converted(folder: Path, domain: str) -> PublicSet:
 
 
 def _tasks(folder: Path, domain: str) -> list[dict[str, Any]]:
-    """Of both sets. A conversation that opens as one of MTRAG does is kept apart only with that one."""
+    """The tasks of both sets. Conversations that begin like one of MTRAG are in the same part of the data as that
+    one."""
     found = []
     for name, kind in (("tasks", "MTRAG"), ("tasks_un", "MTRAG-UN")):
         for task in rows(folder / f"{name}.jsonl.gz"):

@@ -1,6 +1,6 @@
-"""What every public set becomes: pages of a book and questions about it.
+"""The common form of the public sets: pages of a book and questions about it.
 
-Pages are HTML, because any text survives there as it is.
+Pages are HTML, which preserves any text.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from chapterverse.evaluation.questions import Question
 SEED: Final = 20251115
 T = TypeVar("T")
 
-# SQuAD has eight articles only: two in each part, fixed before the first run.
+# SQuAD has only eight articles: two in each part, fixed before the first run.
 FOLDS = 4
 ARTICLES = {
     "Warsaw": 0, "European_Union_law": 0, "Islamism": 1, "Harvard_University": 1,
@@ -29,40 +29,40 @@ ARTICLES = {
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page of plain text; each line is a paragraph, or a heading."""
+    """A page of plain text. Each line is a paragraph or a heading."""
 
     name: str
     title: str
     text: str
-    headings: frozenset[str] = frozenset()  # the lines that are
+    headings: frozenset[str] = frozenset()  # the lines that are headings
 
     @property
     def path(self) -> str:
-        """Where it is in the book's folder, and how questions name it."""
+        """Its path in the book's folder, which questions refer to."""
         return f"{self.name}.html"
 
 
 @dataclass(frozen=True, slots=True)
 class PublicSet:
-    """A book and the questions asked of it."""
+    """A book and the questions about it."""
 
     name: str
     title: str
     note: str  # which part of the data, and what was left out
     pages: tuple[Page, ...]
     questions: tuple[Question, ...]
-    folder: Path | None = None  # of a book that is there already
+    folder: Path | None = None  # of an existing book
 
 
 def kept_apart(name: str, group: str) -> bool:
-    """Whether a group of a set is in the part that no training has seen, told by its name alone."""
+    """Whether a group of a set is in the test part, which was never trained on. Depends only on its name."""
     if group in ARTICLES:
         return ARTICLES[group] == 0
     return int(hashlib.sha256(f"{name}|{group}".encode()).hexdigest()[:8], 16) % FOLDS == 0
 
 
 def write(converted: PublicSet, folder: Path) -> None:
-    """The set as files; what was there before is replaced."""
+    """Write the set as files, replacing existing ones."""
     book = folder / "book"
     shutil.rmtree(book, ignore_errors=True)
     if converted.folder is not None:
@@ -74,13 +74,13 @@ def write(converted: PublicSet, folder: Path) -> None:
 
 
 def page_name(identity: str) -> str:
-    """A file name that is an identity's alone."""
+    """A file name that is unique for an id."""
     plain = re.sub(r"[^\w-]+", "-", identity, flags=re.ASCII).strip("-")[:60]
     return plain if plain == identity else f"{plain}-{hashlib.sha256(identity.encode()).hexdigest()[:8]}"
 
 
 def history(messages: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, str], ...]:
-    """Messages as turns: what the user asked, and all that was answered to it."""
+    """Messages as turns: what the user asked, and everything that was answered to it."""
     turns: list[tuple[str, str]] = []
     for message in messages:
         if message["speaker"] == "user":
@@ -92,7 +92,7 @@ def history(messages: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, str], ...
 
 
 def sample(items: Sequence[T], count: int, key: str) -> list[T]:
-    """At most so many, always the same ones, in their order."""
+    """At most `count` items, always the same ones, in order."""
     if len(items) <= count:
         return list(items)
     chosen = random.Random(f"{SEED}{key}").sample(range(len(items)), count)

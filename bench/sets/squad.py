@@ -1,6 +1,6 @@
-"""SQuAD 2.0 with the reader's selection: is a question answered by this paragraph, and where?
+"""SQuAD 2.0 with the paragraph as the reader's selection: does it answer the question, and where?
 
-An unanswerable question was written to look answerable, and its kind is the cause, where people named one.
+Unanswerable questions were written to look answerable. Their kind is the cause, where people named one.
 """
 
 import gzip
@@ -23,7 +23,7 @@ _CAUSES: Final = {
 
 
 def squad(data: Path) -> PublicSet:
-    """The articles kept apart, each question asked of its own paragraph."""
+    """The test articles, each question with its own paragraph."""
     with gzip.open(data / "squad2" / "dev_a.json.gz", "rt", encoding="utf-8") as file:
         articles = [one for one in json.load(file)["data"] if kept_apart("squad", one["title"])]
     pages, questions = [], []

@@ -1,7 +1,7 @@
 """Chapterverse: ask a book, and get answers whose every sentence was checked against the passage it cites.
 
-Imports nothing on its own: the index's child process and the command line start from here. `Book` and `SyncBook`, the
-interfaces for programs, are imported when they are asked for.
+Importing it is fast, because the index's child process and the command line import it. `Book` and `SyncBook`, the
+interfaces for programs, are imported on first use.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""`python -m chapterverse` is `chapterverse`."""
+"""`python -m chapterverse` runs the command `chapterverse`."""
 
 from chapterverse.cli import main
 

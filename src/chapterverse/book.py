@@ -1,9 +1,9 @@
-"""The book inside: pages, sections, blocks, chunks, and what an index remembers of how it was made.
+"""Dataclasses of the book: pages, sections, blocks, chunks, and the manifest of an index.
 
-Frozen values that flow from ingestion to the index and back to retrieval. Imports nothing heavy, because the index's
-child process loads it at every start.
+Ingestion makes them, the index stores them, retrieval reads them. Imports only small modules, because the index's child
+process imports this one at its start.
 
-Offsets are in characters (Unicode code points), 0-based, end exclusive, and always count into `Page.text`.
+Offsets are in characters (Unicode code points), 0-based, end exclusive, and always refer to `Page.text`.
 """
 
 import hashlib
@@ -17,13 +17,13 @@ MarkKind = Literal["emphasis", "strong", "code", "math", "link", "image", "sub",
 UnitKind = Literal["sentence", "item", "row", "field", "code"]
 PageKind = Literal["", "changes", "index"]
 
-RECIPE: Final = "7"  # raise it when readers or chunking give other pages or chunks for the same document
-OLDEST_RECIPE: Final = "4"  # of an index that can still be asked; its pages are read again by the next ingest
+RECIPE: Final = "8"  # increase it when readers or chunking give other pages or chunks for the same document
+OLDEST_RECIPE: Final = "4"  # of an index that can still be searched; the next ingest reads its pages again
 
 CAPTION: Final = "caption"  # `Block.info` of a paragraph that belongs to the image above it or to the table below it
-CONTENTS: Final = "contents"  # of a list of pages, which is shown but neither searched nor cited
+CONTENTS: Final = "contents"  # `Block.info` of a list of pages, which is shown but neither searched nor cited
 
-_NAMESPACE = uuid.UUID("6f0c9a52-6b0e-5f0a-9d57-0c4a8f1f7a11")  # ours, for UUIDv5 ids of pages and chunks
+_NAMESPACE = uuid.UUID("6f0c9a52-6b0e-5f0a-9d57-0c4a8f1f7a11")  # for UUIDv5 ids of pages and chunks
 
 
 def page_id_for(page_url: str, edition: str = "") -> str:
@@ -32,7 +32,7 @@ def page_id_for(page_url: str, edition: str = "") -> str:
 
 
 def chunk_id_for(page_id: str, content_hash: str, chunk_index: int) -> str:
-    """The id of a chunk: changes when its text or its place in the page changes."""
+    """The id of a chunk: it changes if the text or the position in the page changes."""
     return str(uuid.uuid5(_NAMESPACE, f"{page_id}/{chunk_index}/{content_hash}"))
 
 
@@ -48,16 +48,16 @@ class Block:
     kind: BlockKind
     start: int
     end: int
-    section: int  # index into Page.sections of the section that holds it
+    section: int  # index of its section in Page.sections
     info: str = ""  # language of code, kind of an admonition ("note"), address of an image; CAPTION, CONTENTS
     caption: str = ""  # of code: its file name or title, not part of the text; of an admonition: its label
-    inside: int = 0  # list items, admonitions, quotes and fields around it: blocks before it began them
+    inside: int = 0  # how many list items, admonitions, quotes and fields of earlier blocks it is inside of
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """How a stretch of a page's text looks or where it leads. An image and a reference to a footnote have no text of
-    their own: start equals end. A formula has its dollar signs, two at either end where it is a line of its own."""
+    """Formatting or link of a range of a page's text. An image and a reference to a footnote have no text: start equals
+    end. A formula includes its dollar signs: two at each end if it is on a line of its own."""
 
     kind: MarkKind
     start: int
@@ -68,11 +68,11 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """The smallest stretch of a page that can be cited: a sentence, a list item, a table row, a field (a parameter
-    with its type, default and description) or a code block.
+    """The smallest part of a page that can be cited: a sentence, a list item, a table row, a field (a parameter with
+    its type, default and description) or a code block.
 
-    `head` is the stretch that a reader needs to understand the unit: the header of a table, the sentence that
-    introduces a list or code, the item that a nested item belongs to. Both numbers are -1 where there is none."""
+    The head is the text that is needed to understand the unit: the header of a table, the sentence that introduces a
+    list or code, the item that a nested item belongs to. Both offsets are -1 if there is none."""
 
     kind: UnitKind
     start: int
@@ -82,14 +82,14 @@ class Unit:
 
     @property
     def has_head(self) -> bool:
-        """Whether another stretch is needed to understand this one."""
+        """Whether it has a head."""
         return self.head_start >= 0
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading and everything up to the next heading of any level. Section 0 of a page is what precedes the
-    first heading below the title; its anchor is empty and its level is 1."""
+    """A heading and everything up to the next heading of any level. Section 0 of a page is the text before the first
+    heading below the title; its anchor is empty and its level is 1."""
 
     heading: str
     level: int
@@ -101,8 +101,8 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page as it is stored, shown and cited. `text` is clean Markdown: headings, paragraphs without inline
-    markup other than `code`, lists, fenced code, pipe tables. Emphasis, links and images are kept in `marks`."""
+    """A page as it is stored, shown and cited. `text` is Markdown: headings, paragraphs without inline markup except
+    `code`, lists, fenced code, pipe tables. Emphasis, links and images are in `marks`."""
 
     page_id: str
     url: str  # without anchor
@@ -112,8 +112,8 @@ class Page:
     text: str
     sections: tuple[Section, ...]
     blocks: tuple[Block, ...]
-    flags: tuple[str, ...] = ()  # e.g. "addresses_assistant": text that talks to the model rather than the reader
-    order: str = ""  # sorts the pages of a source as they are meant to be read
+    flags: tuple[str, ...] = ()  # e.g. "addresses_assistant": text for a language model instead of a reader
+    order: str = ""  # sort key for the reading order of a source's pages
     marks: tuple[Mark, ...] = ()  # sorted by start; a mark inside another comes after it
     chapters: tuple[str, ...] = ()  # names of the parts and chapters that its site puts it in, outermost first
     edition: str = ""  # key of the edition it belongs to
@@ -121,7 +121,7 @@ class Page:
 
     @property
     def place(self) -> tuple[str, str, str, str]:
-        """Sorts the pages of a book as a reader turns them."""
+        """Sort key for the reading order of a book's pages."""
         return self.edition, self.source, self.order, self.url
 
 
@@ -143,20 +143,20 @@ class Chunk:
     text: str
     content_hash: str
     flags: tuple[str, ...] = ()
-    units: tuple[Unit, ...] = ()  # whole units of the page, in order; offsets count into the page's text
-    lead: str = ""  # text of the first unit's head when that head lies outside of this chunk
-    edition: str = ""  # as its page's
-    page_kind: PageKind = ""  # of a page that lists changes or links: it comes after pages that explain
+    units: tuple[Unit, ...] = ()  # complete units of the page, in order; offsets refer to the page's text
+    lead: str = ""  # text of the first unit's head, if the head is outside of this chunk
+    edition: str = ""  # that of its page
+    page_kind: PageKind = ""  # a page that lists changes or links is ranked after pages that explain
 
     @property
     def passage(self) -> str:
-        """What is embedded and counted for BM25: the text under the headings that give it its meaning."""
+        """The text that is embedded and used for BM25, with its headings."""
         return "\n".join(part for part in (self.breadcrumb, self.lead, self.text) if part)
 
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """Which embedding model made the vectors of an index. Two indexes can be compared only if these are equal."""
+    """The embedding model that made the vectors of an index."""
 
     model: str
     dimension: int
@@ -165,24 +165,24 @@ class Fingerprint:
 
 @dataclass(frozen=True, slots=True)
 class PageRecord:
-    """What an index remembers of a page to tell whether it changed."""
+    """What an index stores about a page in order to detect changes."""
 
     page_id: str
     url: str
     source: str
-    content_hash: str  # of the page as fetched and of how it was read
+    content_hash: str  # of the page as fetched and of the way it was read
     chunks: int
     etag: str = ""
     last_modified: str = ""
-    document: str = ""  # address of what it was read from, when that is not its own (an EPUB's chapter, a slug)
-    edition: str = ""  # as its page's
+    document: str = ""  # address of its document, if that differs from its own (an EPUB's chapter, a slug)
+    edition: str = ""  # that of its page
 
 
 @dataclass(frozen=True, slots=True)
 class Edition:
-    """One version of one book. Every page and every chunk belongs to one, by its key.
+    """One version of one book. Every page and every chunk has the key of its edition.
 
-    A home of one book needs no names: both are empty then, and so is the key."""
+    A home with one book needs no names: then both names and the key are empty."""
 
     book: str = ""
     version: str = ""
@@ -198,7 +198,7 @@ class Edition:
 
 
 def edition_key(book: str, version: str) -> str:
-    """The key of an edition. Names hold no `@`."""
+    """The key of an edition. Names contain no `@`."""
     return f"{book}@{version}" if version else book
 
 
@@ -210,7 +210,7 @@ def edition_names(key: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What an index says of itself. Stored inside it, so it changes in the same moment as the book."""
+    """Metadata of an index. It is stored in the index, so that it changes at the same moment as the book."""
 
     fingerprint: Fingerprint
     generation: str
@@ -218,13 +218,13 @@ class Manifest:
     pages: int
     chunks: int
     bm25: Mapping[str, Any] = field(default_factory=dict)  # parameters of the sparse weights
-    calibration: Mapping[str, Any] | None = None  # of an index that an older version made; now each edition has its own
+    calibration: Mapping[str, Any] | None = None  # only in an index of an older version; now each edition has its own
     recipe: str = ""  # version of readers and chunking, the oldest of all editions
     editions: tuple[Edition, ...] = ()
 
     @property
     def shelf(self) -> tuple[Edition, ...]:
-        """All editions. What an older version or another tool stored is one book without a name."""
+        """All editions. An index of an older version or of another tool is one book without a name."""
         return self.editions or (Edition(pages=self.pages, calibration=self.calibration, recipe=self.recipe),)
 
 
@@ -233,7 +233,7 @@ class Hit:
     """A chunk found by a search."""
 
     chunk: Chunk
-    similarity: float  # cosine clipped to [0, 1], whatever decided the rank
-    score: float  # what decided the rank, comparable inside one search only
-    vector: Sequence[float] | None = None  # the chunk's dense vector when it was asked for
-    by_words: bool = False  # whether it has a word of the question, not only its meaning
+    similarity: float  # cosine clipped to [0, 1]
+    score: float  # decides the rank; comparable only within one search
+    vector: Sequence[float] | None = None  # the chunk's dense vector, if it was requested
+    by_words: bool = False  # whether it contains a word of the question

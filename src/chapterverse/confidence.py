@@ -1,16 +1,16 @@
-"""How well passages fit a question, and whether that is enough to answer.
+"""Decides from the similarity of passages whether a question can be answered.
 
 Maps cosine to relevance, fits this map to a book, and decides by relevance. Independent of the embedding model and the
 index.
 
-A book often says a thing in one place only, and then one passage fits and those found beside it do not. So the
-relevance of a passage counts its own cosine and that of the best one found, half each. From there the map is a straight
-line: the one map for which the relevance of an average is the average relevance, so that it can be fitted on averages,
-as the rules use it. Two points fix it: where related and unrelated questions part, relevance is 0.60, the least that is
-answered; at what questions about this book usually reach, it is 0.85.
+Often only one passage of a book answers a question, and the others found with it do not. So the relevance of a passage
+is computed from the mean of its own cosine and that of the best passage. The map is a straight line, because then the
+relevance of an average is the average relevance, and it can be fitted on averages, as the rules use it. Two points
+define it: 0.60, the least relevance that is answered, is the boundary between related and unrelated questions; 0.85 is
+the usual value of questions about this book.
 
-That line ends at 1.0 for many a good passage. A passage that is shown with its relevance has only its own cosine, and
-above 0.85 a flatter line, which ends at a cosine of 1: so the better of two good passages has the higher relevance.
+This line reaches 1.0 for many good passages. For the relevance that is shown with a passage, only its own cosine is
+used, and above 0.85 a flatter line that reaches 1.0 at a cosine of 1, so that good passages still differ.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from chapterverse.models import ConfidenceLevel, ConfidenceMetrics
 Vectors = NDArray[np.float32]
 EmbedQuery = Callable[[str], Awaitable[Vectors]]
 
-# SPEC 5: level, least average relevance, least number of passages.
+# SPEC 5: level, minimum of the average relevance, minimum number of passages.
 RULES: Final[tuple[tuple[ConfidenceLevel, float, int], ...]] = (
     ("high", 0.85, 5),
     ("medium", 0.75, 3),
@@ -43,14 +43,14 @@ _ANSWERED: Final = 0.60
 _USUAL: Final = 0.85
 
 _SAMPLE: Final = 20_000  # chunks that questions are compared with
-_SOURCES: Final = 2_000  # of them, chunks that questions are made from
+_SOURCES: Final = 2_000  # chunks among them that questions are made from
 _HEADINGS: Final = 32  # questions made from headings
 _SKETCHES: Final = 32  # questions made from sentences
 _FOUND: Final = 5  # passages of an ordinary search
-_BEST: Final = 0.5  # share of the best passage in the relevance of each
-_NOISE: Final = 0.80  # of the unrelated questions that lie below what is answered, about
-_AT_ONCE: Final = 4  # questions being embedded
-_NARROWEST: Final = 0.05  # cosine between the two points of the line, for books that tell little apart
+_BEST: Final = 0.5  # weight of the best passage in the relevance of each
+_NOISE: Final = 0.80  # share of the unrelated questions below the boundary, about
+_AT_ONCE: Final = 4  # questions that are embedded concurrently
+_NARROWEST: Final = 0.05  # minimum distance in cosine between the two points of the line
 
 _UNRELATED = Path(__file__).with_name("calibration_questions.txt")
 _WORD = re.compile(r"[^\W\d_]\w{3,}")  # long enough to mean something
@@ -60,24 +60,24 @@ _LEAST_SKETCH: Final = 3  # words
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The line to relevance for one book and one embedding model, from cosines that count the best passage half."""
+    """The line from cosine to relevance for one book and one embedding model."""
 
-    answered: float  # whose relevance is 0.60
-    usual: float  # whose relevance is 0.85
+    answered: float  # the cosine with a relevance of 0.60
+    usual: float  # the cosine with a relevance of 0.85
 
     def on_line(self, cosine: float) -> float:
-        """The relevance that the rules use: on the straight line, cut off at 0 and 1."""
+        """The relevance that the rules use: on the straight line, clipped to 0 and 1."""
         slope = (_USUAL - _ANSWERED) / (self.usual - self.answered)
         return min(1.0, max(0.0, _ANSWERED + slope * (cosine - self.answered)))
 
     def relevance(self, cosine: float) -> float:
-        """How relevant a passage of this similarity is, 0 to 1."""
+        """The relevance of a passage with this cosine, 0 to 1."""
         if cosine <= self.usual:
             return self.on_line(cosine)
         return min(1.0, _USUAL + (1.0 - _USUAL) * (cosine - self.usual) / self._rest)
 
     def least_cosine(self, relevance: float) -> float:
-        """The similarity of the least similar passages that are that relevant."""
+        """The smallest cosine with this relevance."""
         if relevance > _USUAL:
             return self.usual + self._rest * (relevance - _USUAL) / (1.0 - _USUAL)
         slope = (_USUAL - _ANSWERED) / (self.usual - self.answered)
@@ -85,16 +85,16 @@ class Calibration:
 
     @property
     def _rest(self) -> float:
-        """What lies between usual passages and the best there can be."""
+        """The distance from the usual cosine to 1."""
         return max(1.0 - self.usual, _NARROWEST)
 
     def to_dict(self) -> dict[str, float]:
-        """As it is kept in the index."""
+        """The values as they are stored in the index."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Self:
-        """What `to_dict` gave; `ValueError` for anything else."""
+        """The inverse of `to_dict`. Raise `ValueError` for anything else."""
         try:
             line = cls(float(stored["answered"]), float(stored["usual"]))
         except (KeyError, TypeError, ValueError):
@@ -104,7 +104,7 @@ class Calibration:
         return line
 
 
-# For an index without its own: the mean of five books with the local MiniLM (bench/calibration.py).
+# For an index without a calibration: the mean of five books with the local MiniLM (bench/calibration.py).
 FALLBACK: Final = Calibration(answered=0.30, usual=0.52)
 
 
@@ -114,11 +114,13 @@ def assess(
     calibration: Calibration | None,
     top_k: int,
 ) -> ConfidenceMetrics:
-    """The decision for the passages found.
+    """Decide for the passages found.
 
-    `top_k` is how many were asked for; give no more than the book has, so that a book of one chunk can be asked."""
+    `top_k`: how many were requested, at most as many as the book has, so that a book of one chunk can be asked."""
     relevances = _relevances(similarities, calibration)
-    average = round(fmean(relevances), 4) if relevances else 0.0  # as shown, so that number and level agree
+    average = (
+        round(fmean(relevances), 4) if relevances else 0.0
+    )  # rounded as it is shown, so that number and level agree
     level = _level(average, len(relevances), top_k)
     return ConfidenceMetrics(
         average_similarity=average,
@@ -132,8 +134,8 @@ def assess(
 
 
 def near(similarities: Sequence[float], calibration: Calibration | None) -> list[bool]:
-    """Which of the passages found are near enough to the question to be found by meaning alone: of the questions that
-    are not about a book, one in five finds something that would do for the lowest level, hence the one above it."""
+    """Which passages are near enough to be shown without a word of the question. The bar is the medium level: one in
+    five unrelated questions reaches the lowest."""
     least = next(least for level, least, _ in RULES if level == "medium")
     return [relevance >= least for relevance in _relevances(similarities, calibration)]
 
@@ -165,9 +167,9 @@ def _diversity(vectors: Sequence[Sequence[float]]) -> float:
 
 
 async def calibrate(embed_query: EmbedQuery, chunks: AsyncIterator[tuple[Chunk, Vectors]]) -> Calibration:
-    """The line for a book, from its own headings and sentences against questions that are not about it.
+    """Fit the line to a book, from its own headings and sentences and from questions that are not about it.
 
-    The same book always gives the same line, in whatever order its chunks come."""
+    The same book always gives the same line, regardless of the order of its chunks."""
     sampled = await _sample(chunks)
     related = list(_related([chunk for chunk, _ in sampled[:_SOURCES]]))
     if not related:
@@ -180,8 +182,8 @@ async def calibrate(embed_query: EmbedQuery, chunks: AsyncIterator[tuple[Chunk, 
 
 
 def _fit(related: NDArray[np.float32], unrelated: NDArray[np.float32]) -> Calibration:
-    """Quantiles, because some of the questions made from a book are nonsense, and a few of the unrelated ones are
-    about the very thing that this book is about."""
+    """Uses quantiles, because some questions made from a book make no sense, and a few of the unrelated ones may be
+    about the topic of the book."""
     noise = float(np.quantile(unrelated, _NOISE))
     faint, usual = (float(value) for value in np.quantile(related, (0.10, 0.50)))
     answered = (noise + max(noise, faint)) / 2
@@ -189,7 +191,7 @@ def _fit(related: NDArray[np.float32], unrelated: NDArray[np.float32]) -> Calibr
 
 
 async def _sample(chunks: AsyncIterator[tuple[Chunk, Vectors]]) -> list[tuple[Chunk, Vectors]]:
-    """At most `_SAMPLE` chunks, chosen and ordered by the hash of what they say."""
+    """At most `_SAMPLE` chunks, chosen and ordered by the hash of their text."""
     heap: list[tuple[int, str, Chunk, Vectors]] = []
     async for chunk, vector in chunks:
         rank = -int.from_bytes(hashlib.sha256(chunk.content_hash.encode()).digest()[:8])
@@ -202,7 +204,7 @@ async def _sample(chunks: AsyncIterator[tuple[Chunk, Vectors]]) -> list[tuple[Ch
 
 
 def _related(chunks: Sequence[Chunk]) -> Iterator[str]:
-    """Questions that the book answers: its headings, and sentences of which half the words are left."""
+    """Questions that the book answers: its headings, and sentences with half of their words."""
     headings = dict.fromkeys(chunk.section_heading or chunk.page_title for chunk in chunks)
     yield from [heading for heading in headings if len(_WORD.findall(heading)) > 1][:_HEADINGS]
     found = {sketch for chunk in chunks for sketch in _sketches(chunk)}
@@ -221,22 +223,22 @@ def _sketches(chunk: Chunk) -> Iterator[str]:
 
 
 def _shuffle(text: str) -> bytes:
-    """An order that is the same everywhere and has nothing to do with the text's."""
+    """A sort key that is deterministic and unrelated to the text."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 async def _embed(embed_query: EmbedQuery, questions: Sequence[str]) -> Vectors:
     turns = asyncio.Semaphore(_AT_ONCE)
 
-    async def one(question: str) -> Vectors:
+    async def embed(question: str) -> Vectors:
         async with turns:
             return await embed_query(question)
 
-    return np.stack(await asyncio.gather(*(one(question) for question in questions)))
+    return np.stack(await asyncio.gather(*(embed(question) for question in questions)))
 
 
 def _averages(cosines: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Of the best few of each row, as many as an ordinary search finds, leaning on the best: what the rules look at."""
+    """For each row the average that the rules use: of the best `_FOUND` cosines and the best one."""
     count = min(_FOUND, cosines.shape[1])
     found = -np.partition(-cosines, count - 1, axis=1)[:, :count]
     averages: NDArray[np.float32] = _BEST * found.max(axis=1) + (1 - _BEST) * found.mean(axis=1)

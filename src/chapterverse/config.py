@@ -1,4 +1,4 @@
-"""The constants that programs written against seed 000 import from `config`. The settings are in `settings.py`."""
+"""Constants that programs written for seed 000 import from `config`. The settings are in `settings.py`."""
 
 from chapterverse.settings import COHERE_MODEL, QDRANT_COLLECTION
 

@@ -1,6 +1,6 @@
-"""What `chapterverse doctor` finds: which engine each part uses, why, how it does, and what would help.
+"""The checks of `chapterverse doctor`: which engine each part uses, why, its state, and how to fix a problem.
 
-Probes for real, changes nothing.
+Probes the engines and changes nothing.
 """
 
 import json
@@ -19,17 +19,15 @@ from chapterverse.retrieval import require_same_model
 from chapterverse.services import Services
 from chapterverse.settings import Settings
 
-PATIENCE: Final = (
-    6.0  # seconds: longer than a server's probes have, since an embedded database may have to be made first
-)
-SHOWN_PAGES: Final = 5  # of those that are flagged
+PATIENCE: Final = 6.0  # seconds: more than a server's probes have, because an embedded database may have to be created
+SHOWN_PAGES: Final = 5  # of the flagged ones
 _INGEST: Final = "chapterverse ingest <folder, file or URL>"
 _REBUILD: Final = "chapterverse ingest --fresh <folder, file or URL>"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One part and how it does."""
+    """The state of one part."""
 
     part: str
     engine: str
@@ -52,12 +50,12 @@ class Diagnosis:
         return all(finding.state == "up" for finding in self.findings)
 
     def to_json(self) -> str:
-        """As data."""
+        """The findings as JSON."""
         return json.dumps({"healthy": self.healthy} | asdict(self), indent=2)
 
 
 async def diagnose(services: Services, others: tuple[Dependency, ...] = ()) -> Diagnosis:
-    """Probe every part and look into the book. `others` are what a server uses besides."""
+    """Probe every part and check the book. `others`: additional dependencies of a server."""
     dependencies = (*services.dependencies, *others)
     health = await Health(dependencies, PATIENCE).check()
     fixes = _fixes(services.settings)
@@ -85,17 +83,17 @@ async def _book(services: Services) -> Finding:
         return Finding("book", engine, "", "down", failure.message)
     if damage := await services.index.verify():
         return Finding("book", engine, "", "down", damage, _REBUILD)
-    told = f"{manifest.pages:,} pages, {manifest.chunks:,} passages, ingested {manifest.created_at[:16]} UTC"
+    message = f"{manifest.pages:,} pages, {manifest.chunks:,} passages, ingested {manifest.created_at[:16]} UTC"
     if len(manifest.shelf) > 1:
-        told += f"; {len(manifest.shelf)} editions, see: chapterverse books"
+        message += f"; {len(manifest.shelf)} editions, see: chapterverse books"
     if flagged := [page.url for page in await services.index.pages() if page.flags]:
-        named = ", ".join(flagged[:SHOWN_PAGES]) + (", …" if len(flagged) > SHOWN_PAGES else "")
-        told += f"; {len(flagged):,} flagged, because they talk to a language model: {named}"
-    return Finding("book", engine, f"embedded with {manifest.fingerprint.model}", "up", told)
+        urls = ", ".join(flagged[:SHOWN_PAGES]) + (", …" if len(flagged) > SHOWN_PAGES else "")
+        message += f"; {len(flagged):,} flagged, because they address a language model: {urls}"
+    return Finding("book", engine, f"embedded with {manifest.fingerprint.model}", "up", message)
 
 
 def _fixes(settings: Settings) -> dict[str, str]:
-    """What to do when a part is down. Names only settings that are in use."""
+    """What to do if a part is down, by the settings in use."""
     without = "Questions are answered without it."
     return {
         "qdrant": "Check QDRANT_URL and QDRANT_API_KEY, or unset QDRANT_URL for the embedded engine."

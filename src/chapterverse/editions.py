@@ -1,4 +1,4 @@
-"""Which editions a question is about: the order of versions, and what names of books and versions mean.
+"""Selects the editions that a question is about, and sorts versions.
 
 An edition is one version of one book. The scope of a question is a set of editions: those that were named, else the
 latest version of every book.
@@ -11,7 +11,7 @@ from typing import Any, Final
 from chapterverse.book import Edition
 from chapterverse.errors import InvalidFilterError, ValidationFailed
 
-LATEST: Final = "latest"  # as a version: the latest one, unless one has this name
+LATEST: Final = "latest"  # as a version: the latest one, unless a version has this name
 STABLE: Final = "stable"
 NAMELESS: Final = "(no name)"  # how a book without a name is listed
 
@@ -20,7 +20,7 @@ _NUMBERED = re.compile(r"v?(\d+(?:[.-]\d+)*)(?:\.[x*])?(?:\+.*)?[._-]?(.*)", re.
 
 
 def require_names(book: str, version: str) -> None:
-    """Refuse names that could not be written in a key, an address or a command."""
+    """Refuse names that cannot be used in a key, an address or a command."""
     for option, name in (("--book", book), ("--version", version)):
         if not _NAME.fullmatch(name):
             raise ValidationFailed(
@@ -29,10 +29,10 @@ def require_names(book: str, version: str) -> None:
 
 
 def version_order(version: str) -> tuple[Any, ...]:
-    """Sorts versions, the latest last: no version, other names, pre-releases, releases, `latest`, `stable`.
+    """Sort key for versions, the latest last: no version, other names, pre-releases, releases, `latest`, `stable`.
 
-    Numbers and dates count part by part, so that 2.10 comes after 2.9. What follows a number makes it a pre-release:
-    2.0-rc1, 2.0b2. `2.x` is 2, and what follows a + does not count."""
+    Numbers and dates are compared part by part, so that 2.10 comes after 2.9. A suffix makes it a pre-release: 2.0-rc1,
+    2.0b2. `2.x` is 2, and everything after a + is ignored."""
     if version in (LATEST, STABLE):
         return 5 if version == STABLE else 4, (), (), version
     found = _NUMBERED.fullmatch(version)
@@ -48,46 +48,50 @@ def version_order(version: str) -> tuple[Any, ...]:
 
 
 def books_of(shelf: Iterable[Edition]) -> dict[str, list[Edition]]:
-    """The editions by book, the latest first; books by name."""
+    """The editions of each book, the latest first; books sorted by name."""
     books: dict[str, list[Edition]] = {}
-    for edition in sorted(shelf, key=lambda one: version_order(one.version), reverse=True):
+    for edition in sorted(shelf, key=lambda each: version_order(each.version), reverse=True):
         books.setdefault(edition.book, []).append(edition)
     return dict(sorted(books.items()))
 
 
 def scope_of(shelf: Iterable[Edition], books: Sequence[str] = (), versions: Sequence[str] = ()) -> list[Edition]:
-    """The editions that are meant. Without a version the latest of each book, without a book all of them; a version
-    without a book means the books that have it. Names that nothing has are an error that lists those there are."""
-    held = books_of(shelf)
-    if unknown := [name for name in books if name not in held]:
+    """The editions that the names select. Without a version: the latest of each book. Without a book: all books that
+    have the version. An unknown name is an error that lists the known ones."""
+    known = books_of(shelf)
+    if unknown := [name for name in books if name not in known]:
         raise InvalidFilterError(
-            f"There is no book {_listed(unknown)} here. The books are: {_listed(held)}.",
-            details={"books": list(held)},
+            f"There is no book {_listed(unknown)} here. The books are: {_listed(known)}.",
+            details={"books": list(known)},
         )
-    chosen = {name: held[name] for name in (books or held)}
+    chosen = {name: known[name] for name in (books or known)}
     found = {
-        name: [one for version in versions for one in _named(editions, version)] for name, editions in chosen.items()
+        name: [edition for version in versions for edition in _named(editions, version)]
+        for name, editions in chosen.items()
     }
     if not versions:
         return [editions[0] for editions in chosen.values()]
-    met = {one.version for editions in found.values() for one in editions}
-    unknown = [version for version in versions if version not in met and version != LATEST]
+    matched = {edition.version for editions in found.values() for edition in editions}
+    unknown = [version for version in versions if version not in matched and version != LATEST]
     if unknown or any(not found[name] for name in books):
         raise _no_such_version(unknown or versions, chosen)
-    return list({one.key: one for editions in found.values() for one in editions}.values())
+    return list({edition.key: edition for editions in found.values() for edition in editions}.values())
 
 
 def _no_such_version(wanted: Sequence[str], books: Mapping[str, Sequence[Edition]]) -> InvalidFilterError:
-    held = {name: [one.version for one in editions] for name, editions in books.items()}
-    known = (f"{name or NAMELESS}: {', '.join(one or '(no version)' for one in each)}" for name, each in held.items())
+    versions = {name: [edition.version for edition in editions] for name, editions in books.items()}
+    known = (
+        f"{name or NAMELESS}: {', '.join(version or '(no version)' for version in each)}"
+        for name, each in versions.items()
+    )
     return InvalidFilterError(
         f"There is no version {', '.join(wanted)} of {_listed(books)}. The versions are: {'; '.join(known)}.",
-        details={"versions": held},
+        details={"versions": versions},
     )
 
 
 def _named(editions: Sequence[Edition], version: str) -> list[Edition]:
-    exact = [one for one in editions if one.version == version]
+    exact = [edition for edition in editions if edition.version == version]
     return exact or (list(editions[:1]) if version == LATEST else [])
 
 
@@ -96,5 +100,5 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def edition_label(book: str, version: str) -> str:
-    """An edition in words, as citations name it: `guide 2.0`; empty where books have no names."""
+    """The name of an edition in citations: `guide 2.0`; empty if it has no names."""
     return f"{book} {version}".strip() if book else f"version {version}" if version else ""

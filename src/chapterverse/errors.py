@@ -1,4 +1,4 @@
-"""Every error a reader or an operator can meet, each with its code, its status and whether another try may help.
+"""All errors, each with its code, its HTTP status and whether a retry may help.
 
 Adapters translate vendor errors into these classes; interfaces turn them into response bodies and exit codes.
 
@@ -10,14 +10,14 @@ Adapters translate vendor errors into these classes; interfaces turn them into r
     ├── RateLimited                 rate_limited            429
     ├── Overloaded                  overloaded              503
     ├── RetrievalUnavailable        retrieval_unavailable   503
-    │   ├── IndexDamaged                                    tried again
-    │   ├── IndexUnavailable                                tried again
-    │   ├── IndexTimeout                                    tried again
+    │   ├── IndexDamaged                                    retried
+    │   ├── IndexUnavailable                                retried
+    │   ├── IndexTimeout                                    retried
     │   ├── IndexMissing
     │   ├── IndexOutdatedError
     │   └── EmbeddingMismatchError
-    ├── EmbeddingError              embedding_failed        503   tried again, unless refused
-    ├── AgentUnavailable            agent_unavailable       503   tried again, unless refused
+    ├── EmbeddingError              embedding_failed        503   retried, unless refused
+    ├── AgentUnavailable            agent_unavailable       503   retried, unless refused
     ├── ConversationsUnavailable    conversations_unavailable 503 not over /chat, which answers without history
     ├── InternalError               internal_error          500
     ├── ConfigurationError          configuration_error     start only, never over HTTP
@@ -29,7 +29,7 @@ from typing import Any, ClassVar
 
 
 class ChapterverseError(Exception):
-    """Base of all errors that are ours. `message` is safe to show to a reader; it never holds a secret."""
+    """Base class of all errors. `message` can be shown to readers; it contains no secret."""
 
     code: ClassVar[str] = "internal_error"
     status: ClassVar[int] = 500
@@ -53,7 +53,7 @@ class ChapterverseError(Exception):
 
 
 class ValidationFailed(ChapterverseError):
-    """The caller sent something that cannot be served as it is; the message says what to change."""
+    """The request is invalid; the message says what to change."""
 
     code = "validation_error"
     status = 400
@@ -61,11 +61,11 @@ class ValidationFailed(ChapterverseError):
 
 
 class InvalidFilterError(ValidationFailed):
-    """A filter with an unknown key or an unusable value."""
+    """A filter with an unknown key or an invalid value."""
 
 
 class Unauthorized(ChapterverseError):
-    """API keys are configured and none, or a wrong one, was sent."""
+    """API keys are configured, and no key or a wrong one was sent."""
 
     code = "unauthorized"
     status = 401
@@ -73,7 +73,7 @@ class Unauthorized(ChapterverseError):
 
 
 class NotFound(ChapterverseError):
-    """The named thing does not exist here."""
+    """The requested thing does not exist."""
 
     code = "not_found"
     status = 404
@@ -81,7 +81,7 @@ class NotFound(ChapterverseError):
 
 
 class RateLimited(ChapterverseError):
-    """The caller asked too often; `retry_after` says when the next request will be taken."""
+    """Too many requests; `retry_after` says when the next one is accepted."""
 
     code = "rate_limited"
     status = 429
@@ -105,13 +105,13 @@ class RetrievalUnavailable(ChapterverseError):
 
 
 class IndexDamaged(RetrievalUnavailable):
-    """The stored book was changed on disk. It is opened again, which finds the damage or the last good state."""
+    """The stored book is damaged. It is opened again, which reports the damage or finds the last good generation."""
 
     retryable = True
 
 
 class IndexUnavailable(RetrievalUnavailable):
-    """The vector engine is unreachable or its process died."""
+    """The vector engine cannot be reached, or its process died."""
 
     retryable = True
 
@@ -123,7 +123,7 @@ class IndexTimeout(RetrievalUnavailable):
 
 
 class IndexMissing(RetrievalUnavailable):
-    """No book has been ingested yet, or its collection is gone."""
+    """No book has been ingested yet, or its collection was removed."""
 
 
 class EmbeddingMismatchError(RetrievalUnavailable):
@@ -155,7 +155,7 @@ class AgentUnavailable(ChapterverseError):
 
 
 class ConversationsUnavailable(ChapterverseError):
-    """The conversations cannot be read or kept right now; questions are answered without them."""
+    """The conversations cannot be read or stored right now; questions are answered without them."""
 
     code = "conversations_unavailable"
     status = 503
@@ -163,25 +163,25 @@ class ConversationsUnavailable(ChapterverseError):
 
 
 class InternalError(ChapterverseError):
-    """Anything else. The reader gets a request id, never a stack trace."""
+    """An unexpected error. The client gets a request id, never a stack trace."""
 
 
 class ConfigurationError(ChapterverseError):
-    """A setting that cannot work; the message starts with the variable's name."""
+    """An invalid setting; the message starts with the variable's name."""
 
     code = "configuration_error"
     exit_code = 9
 
 
 class IngestionError(ChapterverseError):
-    """An ingest run that could not do anything at all; one bad page is a ledger row instead."""
+    """An ingest run that failed as a whole; a single bad page is a row of the ledger instead."""
 
     code = "ingestion_failed"
     exit_code = 10
 
 
 def error_named(code: str, message: str, retry_after: float | None = None) -> ChapterverseError:
-    """The error that a code stands for, as when a stream ended in one."""
+    """The error with a code, for example the code of an `error` event."""
     kinds: list[type[ChapterverseError]] = [ChapterverseError]
     for kind in kinds:
         if kind is not ChapterverseError and kind.code == code:
@@ -190,7 +190,7 @@ def error_named(code: str, message: str, retry_after: float | None = None) -> Ch
     return InternalError(message)
 
 
-# The names of the first specification, which programs written against it import.
+# Names of the first specification, for programs that import them.
 QdrantConnectionError = IndexUnavailable
 QdrantTimeoutError = IndexTimeout
 CollectionNotFoundError = IndexMissing

@@ -1,7 +1,7 @@
-"""The texts and numbers that requests are made of, each with its rules and what OpenAPI says of them; and requests made
-of arguments, for the interfaces that have no JSON to parse."""
+"""Types of the fields of requests, with their validation and OpenAPI schema."""
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, StrictBool, ValidationError
@@ -26,11 +26,13 @@ def _refuse_nul(text: str) -> str:
 
 
 def _as_list(value: object) -> object:
+    if value is not None and not isinstance(value, str | list | tuple):
+        raise ValueError("must be a text or a list of texts")
     return [value] if isinstance(value, str) else value
 
 
 def refuse_non_number(value: object) -> object:
-    """Refuse what would be read as a number though the description says that only numbers are: "5", true."""
+    """Refuse strings and booleans, which Pydantic would convert to numbers."""
     if isinstance(value, str | bool):
         raise ValueError("must be a number")
     return value
@@ -48,8 +50,8 @@ def _turn_id(value: str) -> str:
     return value.lower()
 
 
-# Lengths are checked before anything else, so that a fault in them is told as one of a text. The patterns say in the
-# description what the validators see to, with better messages.
+# Lengths are checked first, so that their errors are reported as such. The patterns are for the OpenAPI schema; the
+# validators check the same with better messages.
 _PLAIN: JsonDict = {"pattern": r"^[^\x00]*$"}
 _NOT_BLANK: JsonDict = {"pattern": r"^[^\x00]*[^\s\x00][^\x00]*$"}
 Text = Annotated[str, Field(json_schema_extra=_PLAIN), AfterValidator(_refuse_nul)]
@@ -75,10 +77,24 @@ TurnId = Annotated[str, AfterValidator(_turn_id), Field(json_schema_extra={"form
 Comment = Annotated[str, Field(max_length=MAX_COMMENT_CHARS, json_schema_extra=_PLAIN), AfterValidator(_refuse_nul)]
 
 
+def problem(error: Mapping[str, Any]) -> str:
+    """What is wrong with a field and, for common mistakes, what to do."""
+    match error["type"], error.get("ctx"):
+        case "string_too_short", {"min_length": 1}:
+            return "must not be empty; write something"
+        case "string_too_short", {"min_length": least}:
+            return f"has {len(error['input']):,} characters; it must have {least:,} or more"
+        case "string_too_long", {"max_length": most}:
+            return f"has {len(error['input']):,} characters; shorten it to {most:,} or fewer"
+        case "model_attributes_type" | "model_type", _:
+            return "must be a JSON object"
+    return str(error["msg"]).removeprefix("Value error, ")
+
+
 def read_request(kind: type[R], **fields: Any) -> R:
-    """The request that the fields make; those that are None were not given."""
+    """Make a request from arguments, for interfaces without JSON. Fields that are None are left out."""
     try:
         return kind.model_validate({name: value for name, value in fields.items() if value is not None})
     except ValidationError as failure:
-        faults = [(".".join(map(str, e["loc"])), e["msg"].removeprefix("Value error, ")) for e in failure.errors()]
+        faults = [(".".join(map(str, error["loc"])), problem(error)) for error in failure.errors()]
         raise ValidationFailed("; ".join(": ".join(filter(None, fault)) for fault in faults)) from None

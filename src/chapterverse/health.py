@@ -1,7 +1,7 @@
-"""Whether each dependency can be used now: real probes, limited in time, remembered for a moment.
+"""Probes the dependencies, with a time limit, and caches the results for a moment.
 
-A probe costs no paid tokens and shows no secret. Where workers share what they find (`api.shared_health`), a server
-that all of them use is probed by one of them at a time.
+A probe costs no paid tokens and shows no secret. If workers share their results (`api/health/shared.py`), only one of
+them probes a shared server at a time.
 """
 
 import asyncio
@@ -25,14 +25,14 @@ _PLACE: Final = re.compile(
     r"|(?<=\bat )[\w-]{1,63}(?:\.[\w-]{1,63})+|(?<![\w.-])[\w.-]{1,253}:\d{2,5}\b"
 )
 
-# Together below 5 s: after that a change must be visible (SPEC 2.3).
-PROBE_SECONDS: Final = 2.5  # a dependency that does not answer by then is down
-REMEMBER_SECONDS: Final = 1.5  # so that a busy orchestrator's questions cost nothing
+# Their sum is below 5 s: after that a change must be visible (SPEC 2.3).
+PROBE_SECONDS: Final = 2.5  # a dependency that does not answer in this time is down
+REMEMBER_SECONDS: Final = 1.5  # results are cached, because orchestrators ask often
 
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """A server that other hosts use as well, and how it is asked. Two that are equal have the same state."""
+    """A server that other hosts use, too. Equal values mean the same state."""
 
     url: str = field(repr=False)  # perhaps with a password
     key: str = field(default="", repr=False)
@@ -41,43 +41,43 @@ class Remote:
 
 @dataclass(frozen=True, slots=True)
 class Dependency:
-    """Something that answers need. Without a vital one nothing can be served."""
+    """Something that answering needs. If a vital one is down, the server is unhealthy."""
 
     name: str
     engine: str
-    why: str  # this engine was chosen
-    probe: Callable[[], Awaitable[str | None]]  # raises when it is down; returns what is wrong when it is degraded
+    why: str  # reason for the choice of this engine
+    probe: Callable[[], Awaitable[str | None]]  # raises if it is down; returns a message if it is degraded
     vital: bool
-    also_as: str = ""  # the vendor's name, which the seeds use
-    remote: Remote | None = None  # None: of this host or process alone
+    also_as: str = ""  # the vendor's name, as in the seeds
+    remote: Remote | None = None  # None: it belongs to this host or process
     public: str = ""  # the engine without addresses and paths, for callers without a key; empty: the same
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a probe found."""
+    """The result of a probe."""
 
     state: ServiceStatus
-    began: float  # when it began, by this process's monotonic clock: it tells nothing of what happened later
+    began: float  # when the probe began, by the monotonic clock
 
 
 class LastCall:
-    """Whether the last real call to a model failed, so that its health does not rest on a list of models.
+    """Whether the last call of a model failed. A list of models alone does not show that a model works.
 
-    A model whose last call failed is down until a call succeeds: nothing else could tell without paid tokens. Readiness
-    (`/readyz`) does not depend on it, so that questions still arrive and the next of them tells. Each worker knows of
-    its own calls."""
+    A model whose last call failed is down until a call succeeds, because another check would cost paid tokens.
+    Readiness (`/readyz`) does not depend on it, so that the next question can succeed. Each worker knows only its own
+    calls."""
 
     def __init__(self, probe: Callable[[], Awaitable[None]]) -> None:
         self._probe = probe  # of the model's server
         self._failure = ""
 
     def worked(self) -> None:
-        """Note a call that was answered."""
+        """Record a call that succeeded."""
         self._failure = ""
 
     def failed(self, why: str) -> None:
-        """Note a call that failed."""
+        """Record a call that failed."""
         self._failure = why
 
     async def probe(self) -> None:
@@ -88,10 +88,10 @@ class LastCall:
 
 
 class Shared(Protocol):
-    """Where workers tell each other what their probes found."""
+    """Shares the results of probes between workers."""
 
     async def see(self, dependency: Dependency, probe: Callable[[], Awaitable[Seen]]) -> Seen:
-        """What another worker found just now, or what this one finds. Never fails."""
+        """A recent result of another worker, or the result of `probe`. Never fails."""
 
 
 @dataclass(slots=True)
@@ -102,30 +102,30 @@ class Health:
     patience: float = PROBE_SECONDS
     shared: Shared | None = None
     _answer: HealthResponse | None = None
-    _began: float = 0.0  # when the first of its probes did
+    _began: float = 0.0  # when the first of its probes began
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def check_publicly(self) -> HealthResponse:
-        """The state of everything, without addresses and paths."""
-        whole = await self.check()
-        services = dict(whole.services)
+        """The state of all dependencies, without addresses and paths."""
+        health = await self.check()
+        services = dict(health.services)
         for dependency in self.dependencies:
             for name in filter(None, (dependency.name, dependency.also_as)):
                 state = services[name]
                 engine = dependency.public or dependency.engine
                 services[name] = state.model_copy(update={"engine": engine, "message": _without_places(state.message)})
-        return whole.model_copy(update={"services": services})
+        return health.model_copy(update={"services": services})
 
     async def check(self) -> HealthResponse:
-        """The state of everything, at most `REMEMBER_SECONDS` old when it was asked for; of a server that another
-        worker probes right now, `PROBE_SECONDS` more."""
+        """The state of all dependencies, at most `REMEMBER_SECONDS` old; for a server that another worker is probing,
+        `PROBE_SECONDS` more."""
         fresh = time.monotonic() - REMEMBER_SECONDS
         async with self._lock:
             if self._answer is None or self._began < fresh:
                 now = time.monotonic()
                 seen = await asyncio.gather(*(self._see(dependency) for dependency in self.dependencies))
-                self._began = min((one.began for one in seen), default=now)
-                self._answer = self._sum_up([one.state for one in seen])
+                self._began = min((result.began for result in seen), default=now)
+                self._answer = self._sum_up([result.state for result in seen])
             return self._answer
 
     async def _see(self, dependency: Dependency) -> Seen:
@@ -165,7 +165,7 @@ async def _probe(dependency: Dependency, patience: float) -> ServiceStatus:
         return ServiceStatus(status="down", engine=dependency.engine, message=f"no answer within {patience:g} seconds")
     except ChapterverseError as failure:
         return ServiceStatus(status="down", engine=dependency.engine, message=failure.message)
-    except Exception:  # one probe with a fault of its own must not hide how the others do
+    except Exception:  # a bug in one probe must not hide the results of the others
         log.exception("the probe of %s failed with an unexpected error", dependency.name)
         return ServiceStatus(status="down", engine=dependency.engine, message="failed with an unexpected error")
     latency = round((time.perf_counter() - started) * 1000, 3)

@@ -1,7 +1,7 @@
-"""The book for programs: ingest it, search it and ask it from Python, in the same process.
+"""The interface for Python programs: ingest, search and ask a book in the same process.
 
-Arguments become the same requests that the HTTP API takes, and the answers are the same. Nothing is limited or counted.
-Engines are opened when they are first needed and closed by `close`.
+Requests and answers are those of the HTTP API. There are no limits. Engines are opened on first use and closed by
+`close`.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 
 class Ingesting(TypedDict, total=False):
-    """How sources are read, and into which edition."""
+    """Options of `ingest`."""
 
     options: SourceOptions
     fresh: bool
@@ -54,7 +54,7 @@ class Ingesting(TypedDict, total=False):
 
 
 class Search(TypedDict, total=False):
-    """Which passages are wanted."""
+    """Options of `search`."""
 
     top_k: int
     score_threshold: float
@@ -62,14 +62,14 @@ class Search(TypedDict, total=False):
 
 
 class AskOptions(Search, total=False):
-    """How a question is asked: in a session, or about a text of the reader's alone."""
+    """Options of `ask`: a session, or a selected text."""
 
     session_id: str
     selected_text: str
 
 
 class Book:
-    """A book that can be asked. `async with Book.open(home) as book` closes it; else call `close`."""
+    """A book. Use `async with Book.open(home) as book`, or call `close` at the end."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -79,18 +79,17 @@ class Book:
 
     @classmethod
     def open(cls, home: str | Path | None = None, **settings: Any) -> Self:
-        """The book in a folder, which need not exist yet; without one, that of `CHAPTERVERSE_HOME`.
+        """The book in a folder, which may not exist yet; default: `CHAPTERVERSE_HOME`.
 
-        Settings are those of the environment and `.env`, unless they are given here by their names in lower case.
-        Raises ConfigurationError when one of them cannot work."""
-        place = {} if home is None else {"chapterverse_home": Path(home)}
-        return cls(Settings.load(**place, **settings))
+        Settings are read from the environment and `.env`, unless they are given here by their names in lower case.
+        Raises ConfigurationError if a setting is invalid."""
+        return cls(_settings(home, settings))
 
     async def ingest(self, *sources: str | Path, **how: Unpack[Ingesting]) -> Ledger:
-        """Bring the book up to date with folders, files and websites; `fresh` forgets what was there.
+        """Update the book from folders, files and websites; `fresh` starts from nothing.
 
-        `book` and `version` name the edition that they belong to, where a home holds several; the others stay as they
-        are. The ledger says what became of every page."""
+        `book` and `version` name the edition, if a home has several; other editions are not changed. The ledger has the
+        outcome of every page."""
         into = Edition(how.get("book", ""), how.get("version", ""), how.get("title", ""))
         require_names(into.book, into.version)
         options = how.get("options")
@@ -102,20 +101,20 @@ class Book:
         return await pipeline.ingest(opened, workshop, into=into, fresh=how.get("fresh", False))
 
     async def search(self, query: str, **wanted: Unpack[Search]) -> SearchResult:
-        """Find passages. No language model is asked."""
+        """Find passages. No language model is used."""
         request = read_request(RetrievalRequest, query=query, **wanted)
         services = await self._open()
         return await find_passages(request, services.embedder, services.index)
 
     async def ask(self, question: str, **asking: Unpack[AskOptions]) -> ChatResponse:
-        """A verified answer with its sources, or a refusal. Raises the error that the answer ends in."""
+        """A verified answer with its sources, or a refusal. Raises an error if answering fails."""
         async with aclosing(self.stream(question, **asking)) as events:
             return await answering.fold(events)
 
     async def stream(self, question: str, **asking: Unpack[AskOptions]) -> AsyncGenerator[Event, None]:
-        """The answer as events, each sentence when it has been verified; the last one is `done` or `error`.
+        """The answer as events, each sentence as soon as it is verified; the last event is `done` or `error`.
 
-        Raises what fails before the first of them. Closing the generator cancels the model's run."""
+        Raises errors that occur before the first event. Closing the generator cancels the model's run."""
         mode = "selected_text" if asking.get("selected_text") is not None else "general"
         request = read_request(ChatRequest, query=question, mode=mode, **asking)
         services = await self._open()
@@ -127,17 +126,17 @@ class Book:
     async def rate(
         self, turn_id: str | None, rating: Rating, *, reason: Reason | None = None, comment: str = ""
     ) -> FeedbackKept:
-        """Keep what a reader thinks of an answer, by its `turn_id`. Rating again replaces what was kept.
+        """Store feedback on an answer, by its `turn_id`. It replaces earlier feedback.
 
-        Raises NotFound when no such turn is kept."""
+        Raises NotFound if there is no such turn."""
         given = read_request(FeedbackRequest, turn_id=turn_id, rating=rating, reason=reason, comment=comment)
         kept = await (await self._open()).conversations.rate(given)
         if kept is None:
-            raise NotFound(f"There is no turn {turn_id}. Rate an answer that was kept, by its turn_id.")
+            raise NotFound(f"There is no turn {turn_id}. Use the turn_id of a stored answer.")
         return kept
 
     async def close(self) -> None:
-        """Close the engines. The book opens them again when it is used again."""
+        """Close the engines. Using the book again opens them again."""
         async with self._opening:
             self._services = None
             await self._held.aclose()
@@ -158,10 +157,10 @@ class Book:
 
 
 class SyncBook:
-    """The same book without `await`, for programs that have no event loop, and for notebooks, which have one that is
-    taken. `with SyncBook.open(home) as book` closes it; else call `close`.
+    """A book without `await`, for programs without an event loop and for notebooks. Use `with SyncBook.open(home) as
+    book`, or call `close` at the end.
 
-    The engines live on one thread of their own. Ctrl-C, and closing a stream, cancel what is under way."""
+    The engines run on a separate thread. Ctrl-C, and closing a stream, cancel the work."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -172,8 +171,7 @@ class SyncBook:
     @classmethod
     def open(cls, home: str | Path | None = None, **settings: Any) -> Self:
         """As `Book.open`."""
-        place = {} if home is None else {"chapterverse_home": Path(home)}
-        return cls(Settings.load(**place, **settings))
+        return cls(_settings(home, settings))
 
     def ingest(self, *sources: str | Path, **how: Unpack[Ingesting]) -> Ledger:
         """As `Book.ingest`."""
@@ -188,13 +186,13 @@ class SyncBook:
         return self._run(self._book.ask(question, **asking))
 
     def stream(self, question: str, **asking: Unpack[AskOptions]) -> Generator[Event, None, None]:
-        """As `Book.stream`. The answer is written on while the caller looks at an event."""
+        """As `Book.stream`. Answering continues while the caller handles an event."""
         events: SimpleQueue[Event | None] = SimpleQueue()
 
-        async def pump() -> None:  # in one task, because time limits belong to the task that they began in
+        async def pump() -> None:  # in one task, because a timeout must be entered and left in the same task
             try:
-                async with aclosing(self._book.stream(question, **asking)) as told:
-                    async for event in told:
+                async with aclosing(self._book.stream(question, **asking)) as stream:
+                    async for event in stream:
                         events.put(event)
             finally:
                 events.put(None)
@@ -214,10 +212,10 @@ class SyncBook:
         return self._run(self._book.rate(turn_id, rating, reason=reason, comment=comment))
 
     def close(self) -> None:
-        """Close the engines and end the thread. The book starts them again when it is used again."""
+        """Close the engines and end the thread. Using the book again starts them again."""
         with self._starting:
             (thread, self._thread), book = (self._thread, None), self._book
-            self._book = Book(self._settings)  # for the next loop: a lock knows the one that it was used in
+            self._book = Book(self._settings)  # asyncio locks cannot be used in another event loop
         if thread is not None:
             thread.submit(book.close()).result()
             thread.end()
@@ -240,11 +238,16 @@ class SyncBook:
         try:
             return future.result()
         finally:
-            future.cancel()  # after Ctrl-C it is still under way
+            future.cancel()  # after Ctrl-C it is still running
+
+
+def _settings(home: str | Path | None, settings: dict[str, Any]) -> Settings:
+    place = {} if home is None else {"chapterverse_home": Path(home)}
+    return Settings.load(**place, **settings)
 
 
 class _LoopThread:
-    """An event loop on a thread of its own. The thread ends with the program, at the latest."""
+    """An event loop on a daemon thread."""
 
     def __init__(self) -> None:
         self._loop: Future[asyncio.AbstractEventLoop] = Future()

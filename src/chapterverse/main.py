@@ -1,7 +1,7 @@
-"""The HTTP server's entry: builds the application from the settings.
+"""Builds the HTTP application from the settings.
 
-`uvicorn --factory chapterverse.main:create_app --no-proxy-headers` or `chapterverse serve` run it; proxies are trusted
-by `TRUSTED_PROXIES` alone.
+`chapterverse serve` runs it, or `uvicorn --factory chapterverse.main:create_app --no-proxy-headers`: only
+`TRUSTED_PROXIES` decides which proxies are trusted.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ from chapterverse.api.openai import completions, responses
 from chapterverse.api.openapi import description, docs
 from chapterverse.api.pages import Contents
 from chapterverse.conversations.housekeeping import keeping_house
-from chapterverse.evaluation.suggestions import Shelf, keeping_suggestions
+from chapterverse.evaluation.suggestion_store import Shelf, keeping_suggestions
 from chapterverse.health import Health
 from chapterverse.services import Services
 from chapterverse.settings import Settings
@@ -45,11 +45,11 @@ from chapterverse.wiring import open_services
 
 _DESCRIPTION = """Ask a book, and get answers whose every sentence was checked against the passage it cites.
 
-All bodies are JSON in UTF-8; offsets are in characters. Every error has the one body `ErrorResponse`.
-With several books, every route but those for operators exists again under `/editions/BOOK/` and
-`/editions/BOOK@VERSION/`, for these alone.
-Every answer carries `X-Request-ID`."""
-# Without `openapi_url` FastAPI has no pages of its own, which load scripts from elsewhere; ours are in `api.docs`.
+All bodies are JSON in UTF-8; offsets are in characters. Every error has the body `ErrorResponse`.
+With several books, the routes, except those for operators, also exist under `/editions/BOOK/` and
+`/editions/BOOK@VERSION/`, for that book or version.
+Every response has the header `X-Request-ID`."""
+# Without `openapi_url` FastAPI serves no pages of its own, which load scripts from other hosts; ours are in `openapi/`.
 _ABOUT: dict[str, Any] = {
     "title": "Chapterverse",
     "version": __version__,
@@ -57,14 +57,14 @@ _ABOUT: dict[str, Any] = {
     "openapi_url": None,
 }
 
-# A page's Markdown comes before the page itself, whose route would take its address, too.
+# `/pages/{id}.md` must come before `/pages/{id}`, which matches the same address.
 _ABOUT_THE_BOOK = (llms_txt, book, suggestions, reader)
 _SUBJECTS = (chat, completions, responses, *_ABOUT_THE_BOOK, sessions, feedback, health, web, widget, docs)
 
 
 @asynccontextmanager
-async def open_tended(settings: Settings) -> AsyncIterator[Services]:
-    """What answering needs, with its conversations kept tidy meanwhile."""
+async def open_with_housekeeping(settings: Settings) -> AsyncIterator[Services]:
+    """The services of a server, with the housekeeping of its conversations."""
     retention = timedelta(days=settings.conversation_retention_days)
     async with open_services(settings, at_once=True) as services, keeping_house(services.conversations, retention):
         yield services
@@ -72,13 +72,13 @@ async def open_tended(settings: Settings) -> AsyncIterator[Services]:
 
 def create_app(
     settings: Settings | None = None,
-    opening: Callable[[Settings], AbstractAsyncContextManager[Any]] = open_tended,
+    opening: Callable[[Settings], AbstractAsyncContextManager[Any]] = open_with_housekeeping,
     answering: chat.Answering = answering,
 ) -> FastAPI:
-    """The application; engines are opened when the server starts, not before.
+    """The application. Engines are opened when the server starts.
 
-    Without settings, as a server calls it, they are read from the environment, and the process logs as they say. Tests
-    give other engines and another way to answer.
+    A server calls it without settings: they are read from the environment, and logging is configured. Tests pass other
+    engines and another `answering`.
     """
     serves = settings is None
     if settings is None:
@@ -123,7 +123,7 @@ def create_app(
 
 
 def _wrap(app: FastAPI, settings: Settings, rates: RateLimits, telemetry: Telemetry) -> None:
-    """What every request passes. Each wraps those before it: the last is met first."""
+    """Add the middleware. Each wraps those before it: the last one sees a request first."""
     app.add_middleware(BodyLimit)
     app.add_middleware(Guard, settings=settings, rates=rates)
     if settings.cors_origins:
@@ -131,7 +131,8 @@ def _wrap(app: FastAPI, settings: Settings, rates: RateLimits, telemetry: Teleme
             CORSMiddleware,
             allow_origins=settings.cors_origins,
             allow_methods=["GET", "POST", "DELETE"],
-            # Any: no answer rests on a cookie, a key must be known to be sent, and OpenAI's clients send a dozen more.
+            # Any header is safe: cookies are not used, and a site must know a key to send it. OpenAI's clients send
+            # many.
             allow_headers=["*"],
             expose_headers=["Retry-After", "Warning", "X-Request-ID"],
         )
@@ -144,23 +145,22 @@ def _wrap(app: FastAPI, settings: Settings, rates: RateLimits, telemetry: Teleme
 
 
 def _model_provider(settings: Settings) -> str:
-    """Who serves the language model, as the conventions of OpenTelemetry name it."""
+    """The provider of the language model, as OpenTelemetry's conventions name it."""
     if settings.gemini_api_key:
         return "gcp.gemini"
     return "openai" if settings.openai_api_key else "chapterverse"
 
 
 def _settle_memory() -> None:
-    """Take what was imported out of the garbage collector's sight, and let it look less often: it found nothing to
-    collect there, at a sixth of the time that an answer takes. `chapterverse serve` starts with it switched off."""
+    """Exclude imported objects from garbage collection, and collect less often: it took a sixth of the time of an
+    answer and found nothing. `chapterverse serve` starts with the collector switched off."""
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
     gc.enable()
 
 
 def _end_with_supervisor() -> None:
-    """See to it that a worker whose supervisor was killed finishes and ends: nobody would replace it, and it would
-    hold the port against the next one."""
+    """Stop a worker whose supervisor was killed: it would keep the port and never be replaced."""
     if (supervisor := multiprocessing.parent_process()) is not None:
 
         def watch() -> None:

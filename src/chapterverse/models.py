@@ -1,7 +1,6 @@
-"""The contract at the edges: what every interface takes and gives, word for word as the specification names it.
+"""Pydantic models of the API: requests, answers, events, errors, health and conversations.
 
-Pydantic types of requests, answers, events, errors, health and conversations, without behaviour beyond validation. What
-flows inside is in `book.py`.
+Names are those of the specification. The internal dataclasses are in `book.py`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,8 @@ from pydantic import (
     Field,
     JsonValue,
     StrictBool,
+    ValidationInfo,
+    field_validator,
     model_validator,
 )
 from pydantic.config import JsonDict
@@ -44,13 +45,13 @@ Reason = Literal["wrong", "incomplete", "off_topic", "unclear", "outdated", "oth
 
 
 class Strict(BaseModel):
-    """Requests: unknown fields are refused, surrounding blanks are dropped."""
+    """Base of requests: unknown fields are refused, texts are stripped."""
 
     model_config = ConfigDict(extra="forbid", str_strip_whitespace=True, frozen=True)
 
 
 class Frozen(BaseModel):
-    """Answers: built once, never changed."""
+    """Base of answers: immutable."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -72,20 +73,20 @@ class SearchFilters(Strict):
     )
 
     def but(self, other: "SearchFilters | None") -> "SearchFilters":
-        """These filters, but for those that the other names."""
+        """These filters, overridden by those that are set in the other."""
         named = {name: value for name, value in other or () if value is not None}
         return self.model_copy(update=named)
 
     @classmethod
     def of_editions(cls, named: Mapping[str, Any] | None) -> "SearchFilters | None":
-        """Of filters by name, those that say which editions are meant; None if none of them does."""
-        meant = {name: value for name, value in (named or {}).items() if name in ("book", "version") and value}
-        return cls.model_validate(meant) if meant else None
+        """Only the filters for book and version; None if there are none."""
+        editions = {name: value for name, value in (named or {}).items() if name in ("book", "version") and value}
+        return cls.model_validate(editions) if editions else None
 
     @model_validator(mode="before")
     @classmethod
     def _known(cls, given: object) -> object:
-        """Refuse unknown filters with the list of those that there are."""
+        """Refuse unknown filters and list the known ones."""
         if isinstance(given, dict) and (unknown := [key for key in given if key not in cls.model_fields]):
             problem = PydanticCustomError(
                 "extra_forbidden", f"there is no such filter; known are {', '.join(cls.model_fields)}"
@@ -110,23 +111,23 @@ class RetrievalRequest(Strict):
 
 
 class PassageUnit(Frozen):
-    """The smallest stretch that can be cited; offsets count into the stored page text."""
+    """The smallest part of a text that can be cited; offsets refer to the stored page text."""
 
     kind: Literal["sentence", "item", "row", "field", "code"]
     start: int
     end: int
-    head_start: int = Field(-1, description="Stretch needed to understand it: table header, lead-in. -1: none.")
+    head_start: int = Field(-1, description="Text needed to understand it: table header, lead-in. -1: none.")
     head_end: int = -1
 
 
 class Place(Frozen):
-    """Where a text stands."""
+    """The place of a text in the book."""
 
     source_url: str = Field(description="With the section's anchor.")
     page_title: str
     section_heading: str
-    book: str = Field("", description="Name of its book; empty where the book has none.")
-    version: str = Field("", description="Version of its book; empty where it has none.")
+    book: str = Field("", description="Name of its book; empty if it has none.")
+    version: str = Field("", description="Version of its book; empty if it has none.")
 
     @property
     def place(self) -> str:
@@ -152,20 +153,20 @@ class ChunkResult(Place):
     module: str
     chunk_index: int
     content_hash: str
-    similarity_score: Score = Field(description="Cosine, whatever decided the rank.")
+    similarity_score: Score = Field(description="Cosine.")
     relevance_score: Score = Field(
-        0.0, description="The same on the scale calibrated for this book, as thresholds are."
+        0.0, description="The similarity on the scale calibrated for this book, like thresholds."
     )
     rank: int = Field(ge=1)
     char_start: int = Field(description="Offset of the passage in the stored page text, in characters.")
     char_end: int
     flags: list[str] = Field(default_factory=list)
-    units: list[PassageUnit] = Field(default_factory=list, description="What the passage is made of, in order.")
-    lead: str = Field("", description="Text that introduces the passage and lies outside of it: a table's header.")
+    units: list[PassageUnit] = Field(default_factory=list, description="The units of the passage, in order.")
+    lead: str = Field("", description="Text outside of the passage that introduces it, such as a table's header.")
 
 
 class ConfidenceMetrics(Frozen):
-    """How well the passages found fit the question, on similarities calibrated for this book."""
+    """How well the passages fit the question, on similarities calibrated for this book."""
 
     average_similarity: Score
     min_similarity: Score
@@ -177,7 +178,7 @@ class ConfidenceMetrics(Frozen):
 
 
 class SearchResult(Frozen):
-    """What a search found."""
+    """The result of a search."""
 
     results: list[ChunkResult]
     total_results: int
@@ -186,7 +187,7 @@ class SearchResult(Frozen):
     confidence: ConfidenceMetrics | None = Field(
         None, description="Null while the index has not been calibrated (`chapterverse calibrate`)."
     )
-    editions: list[EditionName] = Field(default_factory=list, description="What was searched.")
+    editions: list[EditionName] = Field(default_factory=list, description="The editions that were searched.")
 
     def with_results(self, chunks: Sequence[ChunkResult]) -> Self:
         """The same search with these passages, ranked in this order."""
@@ -197,7 +198,7 @@ class SearchResult(Frozen):
 # ── asking ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-NO_SELECTION: Final = "selected_text is required when mode is selected_text; select some text and send it"
+NO_SELECTION: Final = "is required when mode is selected_text; select some text and send it"
 # The same for OpenAPI.
 _SELECTION_RULE: JsonDict = {
     "if": {"properties": {"mode": {"const": "selected_text"}}, "required": ["mode"]},
@@ -210,12 +211,12 @@ _QUERY: Final = "The question. Also as `message` or `text`."
 
 
 class ChatRequest(Strict):
-    """A question to the book, or to a passage of it alone."""
+    """A question to the book, or to a selected passage."""
 
     query: Query = Field(validation_alias=AliasChoices(*_QUERY_NAMES), description=_QUERY)
     session_id: SessionId | None = Field(None, min_length=36, max_length=36)
     mode: Mode = "general"
-    selected_text: Selection | None = None
+    selected_text: Selection | None = Field(None, validate_default=True)
     top_k: TopK = 5
     score_threshold: Threshold | None = Field(
         None, validation_alias=AliasChoices("score_threshold", "similarity_threshold"), description=_THRESHOLD
@@ -223,10 +224,10 @@ class ChatRequest(Strict):
     filters: SearchFilters | None = None
     stream: StrictBool = False
     metadata: ThreadMetadata | None = Field(
-        None, description="Kept with the conversation, key by key; `GET /sessions/{session_id}` gives it back."
+        None, description="Stored with the conversation, merged by key; `GET /sessions/{session_id}` returns it."
     )
 
-    # Blanks of a selection count for offsets, so it is not stripped as the other texts are.
+    # A selection is not stripped, because its offsets count blanks.
     model_config = ConfigDict(
         extra="forbid", frozen=True, str_strip_whitespace=False, json_schema_extra=_SELECTION_RULE
     )
@@ -238,13 +239,15 @@ class ChatRequest(Strict):
             return {k: v.strip() if k in _QUERY_NAMES and isinstance(v, str) else v for k, v in data.items()}
         return data
 
-    @model_validator(mode="after")
-    def _selection_present(self) -> Self:
-        """In a conversation the reader may be accepting the offer to leave the selection, which only the answer can
-        tell."""
-        if self.mode == "selected_text" and not self.has_selection and self.session_id is None:
+    @field_validator("selected_text")
+    @classmethod
+    def _selection_present(cls, text: str | None, info: ValidationInfo) -> str | None:
+        """With a session the selection may be missing: the reader may be accepting the offer to search the whole
+        book."""
+        known = info.data  # the fields before this one, without those that are invalid
+        if known.get("mode") == "selected_text" and not (text or "").strip() and known.get("session_id", "") is None:
             raise ValueError(NO_SELECTION)
-        return self
+        return text
 
     @property
     def has_selection(self) -> bool:
@@ -253,7 +256,7 @@ class ChatRequest(Strict):
 
 
 class Highlight(Frozen):
-    """A stretch that answers. In a source, offsets count into the stored page text, or into the selection."""
+    """A range that answers the question. In a source, offsets refer to the stored page text or to the selection."""
 
     start: int
     end: int
@@ -272,12 +275,14 @@ class SourceCitation(Place):
     quote_start: int = Field(description="`page_text[quote_start:quote_end] == quote`, in characters.")
     quote_end: int
     page_id: str = Field("", description="For `GET /pages/{page_id}`; empty in selected-text mode.")
-    reader_url: str = Field("", description="Path on this server that opens the page at the quote; empty likewise.")
-    highlights: list[Highlight] = Field(default_factory=list, description="Inside the quote: the units that answer.")
+    reader_url: str = Field(
+        "", description="Path on this server that opens the page at the quote; empty in selected-text mode."
+    )
+    highlights: list[Highlight] = Field(default_factory=list, description="The units inside of the quote that answer.")
 
 
 class SelectedTextCitation(SourceCitation):
-    """Evidence inside the reader's own selection: `selected_text[char_start:char_end] == quote`."""
+    """Evidence in the selected text: `selected_text[char_start:char_end] == quote`."""
 
     char_start: int
     char_end: int
@@ -286,18 +291,18 @@ class SelectedTextCitation(SourceCitation):
 
 
 class RetrievedPassage(Place):
-    """A passage about to be read, named for the page that waits."""
+    """A passage that was found, for the `retrieved` event."""
 
     score: Score
 
     @classmethod
     def of(cls, chunk: ChunkResult) -> Self:
-        """A passage as it is named to a reader."""
+        """The summary of a chunk."""
         return cls(**chunk.model_dump(include=set(Place.model_fields)), score=chunk.relevance_score)
 
 
 class AnswerMetadata(Frozen):
-    """What an answer took."""
+    """Times, tokens and calls of an answer."""
 
     query_time_ms: float
     retrieval_time_ms: float
@@ -305,31 +310,34 @@ class AnswerMetadata(Frozen):
     chunks_retrieved: int
     model: str
     tokens_used: int
-    tokens_written: int = Field(0, description="Of those used, what the model wrote; the rest it read.")
+    tokens_written: int = Field(0, description="Tokens that the model wrote; the rest are its input.")
     llm_calls: int
-    judge_calls: int = Field(0, description="Calls that checked statements; not among `llm_calls`.")
-    judge_tokens: int = Field(0, description="Tokens that these calls took; not among `tokens_used`.")
-    sentences_withheld: int = Field(description="Statements that were not proven and left out.")
-    sentences_replaced: int = Field(0, description="Statements that were not proven; the book's words stand instead.")
-    stored: bool = Field(True, description="False when the turn could not be kept in the conversation.")
+    judge_calls: int = Field(0, description="Calls that checked statements; not included in `llm_calls`.")
+    judge_tokens: int = Field(0, description="Tokens of these calls; not included in `tokens_used`.")
+    sentences_withheld: int = Field(description="Statements that were not proven and were left out.")
+    sentences_replaced: int = Field(
+        0, description="Statements that were not proven and were replaced by quotes of the book."
+    )
+    stored: bool = Field(True, description="False if the turn could not be stored.")
 
 
 class AnswerSummary(Frozen):
-    """Everything of an answer but its text and sources: what the `done` event carries."""
+    """An answer without its text and sources: the content of the `done` event."""
 
     mode: Mode
     session_id: str
-    turn_id: str | None = Field(None, description="For `POST /feedback`; null when the turn could not be kept.")
+    turn_id: str | None = Field(None, description="For `POST /feedback`; null if the turn could not be stored.")
     timestamp: datetime
     confidence: Score
     confidence_level: ConfidenceLevel
     should_answer: bool
-    disclaimer: str | None = Field(None, description="Said beside an answer of low confidence.")
+    disclaimer: str | None = Field(None, description="A note for an answer of low confidence.")
     status: Status
-    advice: str | None = Field(None, description="Beside a refusal: what was searched for, and what of it is covered.")
-    nearest: list[RetrievedPassage] = Field(default_factory=list, description="Beside a refusal: the nearest sections.")
+    advice: str | None = Field(None, description="With a refusal: what was searched for, and what the book covers.")
+    nearest: list[RetrievedPassage] = Field(default_factory=list, description="With a refusal: the nearest sections.")
     editions: list[EditionName] = Field(
-        default_factory=list, description="What was searched: the latest version of each book, or what was named."
+        default_factory=list,
+        description="The editions that were searched: the latest version of each book, or those named.",
     )
     metadata: AnswerMetadata
 
@@ -338,15 +346,15 @@ StatementKind = Literal["quoted", "supported", "absence", "frame"]
 
 
 class AnswerStatement(Frozen):
-    """A piece of the answer, `answer[start:end]`, and how it is proven. `absence`: says that the book does not say
-    something, and cites nothing. `frame`: a heading or a line that introduces what follows."""
+    """A part of the answer, `answer[start:end]`, and how it is proven. `absence`: states that the book does not say
+    something, and cites nothing. `frame`: a heading or a lead-in."""
 
     start: int
     end: int
     kind: StatementKind
     sources: list[int] = Field(default_factory=list, description="Markers, counted from 1.")
     highlights: list[Highlight] = Field(
-        default_factory=list, description="Of an excerpt: what answers. Offsets count into the answer."
+        default_factory=list, description="In an excerpt: the parts that answer. Offsets refer to the answer."
     )
 
 
@@ -359,7 +367,7 @@ class ChatResponse(AnswerSummary):
 
 
 class RetrievedEvent(Frozen):
-    """First event of a stream: what is being read."""
+    """First event of a stream: the passages that were found."""
 
     type: Literal["retrieved"] = "retrieved"
     passages: list[RetrievedPassage]
@@ -373,10 +381,10 @@ class ChunkEvent(Frozen):
     kind: StatementKind | None = Field(None, description="How the text is proven; null for a refusal.")
     cites: list[int] = Field(default_factory=list, description="Markers of the text, counted from 1.")
     highlights: list[Highlight] = Field(
-        default_factory=list, description="Of an excerpt: what answers. Offsets count into the content."
+        default_factory=list, description="In an excerpt: the parts that answer. Offsets refer to the content."
     )
     sources: list[SelectedTextCitation | SourceCitation] = Field(
-        default_factory=list, description="Those that are cited for the first time, in marker order."
+        default_factory=list, description="The sources that are cited for the first time, in marker order."
     )
 
 
@@ -388,18 +396,18 @@ class SourcesEvent(Frozen):
 
 
 class DoneEvent(AnswerSummary):
-    """Last event of a stream that went well."""
+    """Last event of a successful stream."""
 
     type: Literal["done"] = "done"
 
 
 class ErrorEvent(Frozen):
-    """Last event of a stream that failed after its first byte."""
+    """Last event of a stream that failed."""
 
     type: Literal["error"] = "error"
     error_code: str
     message: str
-    retry_after: float | None = Field(None, description="Seconds to wait before another try.")
+    retry_after: float | None = Field(None, description="Seconds to wait before the next try.")
 
 
 Event = RetrievedEvent | ChunkEvent | SourcesEvent | DoneEvent | ErrorEvent
@@ -409,15 +417,15 @@ Event = RetrievedEvent | ChunkEvent | SourcesEvent | DoneEvent | ErrorEvent
 
 
 class FeedbackRequest(Strict):
-    """What a reader thinks of an answer. Sent again for the same turn, it replaces what was sent before."""
+    """Feedback on an answer. It replaces earlier feedback on the same turn."""
 
     turn_id: TurnId = Field(description="As the answer gave it.", examples=["6f1d1c1e-0d9a-4a58-8a52-0a1f6b3f5c77"])
-    session_id: SessionId | None = Field(None, description="If given, the turn must be one of this session.")
+    session_id: SessionId | None = Field(None, description="If given, the turn must belong to this session.")
     rating: Rating
     reason: Reason | None = Field(None, description="What is wrong with the answer; only with `down`.")
     comment: Comment = Field("", description="In the reader's own words.")
 
-    # As far as OpenAPI can say it.
+    # The rule of `_reason_fits` for OpenAPI.
     model_config = ConfigDict(
         json_schema_extra={
             "if": {"properties": {"rating": {"const": "up"}}, "required": ["rating"]},
@@ -433,7 +441,7 @@ class FeedbackRequest(Strict):
 
 
 class Feedback(Frozen):
-    """What is kept of it, beside the turn."""
+    """Feedback as it is stored with a turn."""
 
     rating: Rating
     reason: Reason | None = None
@@ -442,7 +450,7 @@ class Feedback(Frozen):
 
 
 class FeedbackKept(Feedback):
-    """Feedback as it was stored."""
+    """Stored feedback with the ids of its turn and session."""
 
     turn_id: str
     session_id: str
@@ -459,7 +467,7 @@ class SearchSummary(Frozen):
     mean_similarity: Score | None = None
     searched_at: datetime
     filters: dict[str, JsonValue] | None = None
-    editions: list[EditionName] = Field(default_factory=list, description="What was searched.")
+    editions: list[EditionName] = Field(default_factory=list, description="The editions that were searched.")
 
 
 class Message(Frozen):
@@ -469,13 +477,13 @@ class Message(Frozen):
     content: str
     timestamp: datetime
     confidence: Score | None = None
-    searches: list[SearchSummary] = Field(default_factory=list, description="Of an answer: what was searched for.")
-    turn_id: str | None = Field(None, description="Of an answer: for `POST /feedback`.")
-    feedback: Feedback | None = Field(None, description="Of an answer: what its reader thought of it.")
+    searches: list[SearchSummary] = Field(default_factory=list, description="For an answer: its searches.")
+    turn_id: str | None = Field(None, description="For an answer: its id for `POST /feedback`.")
+    feedback: Feedback | None = Field(None, description="For an answer: its feedback.")
 
 
 class ConversationThread(Frozen):
-    """A session as it is kept."""
+    """A stored session."""
 
     thread_id: str
     messages: list[Message]
@@ -491,7 +499,7 @@ class ConversationThread(Frozen):
 
 
 class ServiceStatus(Frozen):
-    """How one dependency does, from a real probe."""
+    """The state of one dependency, from a probe."""
 
     status: Literal["up", "down", "degraded"]
     engine: str
@@ -500,7 +508,7 @@ class ServiceStatus(Frozen):
 
 
 class HealthResponse(Frozen):
-    """How all dependencies do."""
+    """The state of all dependencies."""
 
     status: Literal["healthy", "degraded", "unhealthy"]
     services: dict[str, ServiceStatus]
@@ -509,9 +517,9 @@ class HealthResponse(Frozen):
 
 
 class ErrorResponse(Frozen):
-    """The one error body of every route."""
+    """The error body of every route."""
 
     error_code: str
     message: str
     details: dict[str, Any] | None = None
-    retry_after: int | None = Field(None, description="Seconds to wait before another try.")
+    retry_after: int | None = Field(None, description="Seconds to wait before the next try.")

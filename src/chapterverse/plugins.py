@@ -23,7 +23,7 @@ def installed(kind: Kind) -> Mapping[str, EntryPoint]:
 
 
 def load(kind: Kind, name: str) -> Callable[..., Any]:
-    """What an entry point names. Raises `ConfigurationError` that says which package is at fault."""
+    """The object of an entry point. Raises `ConfigurationError` that names the faulty package."""
     entry = installed(kind)[name]
     subject = f"The {kind} {name!r} of the package {_package(entry)}"
     try:
@@ -31,7 +31,7 @@ def load(kind: Kind, name: str) -> Callable[..., Any]:
     except Exception as failure:
         raise ConfigurationError(f"{subject} cannot be loaded: {type(failure).__name__}: {failure}") from failure
     if not callable(loaded):
-        raise ConfigurationError(f"{subject} is no function or class: {entry.value}")
+        raise ConfigurationError(f"{subject} is not a function or class: {entry.value}")
     return loaded  # type: ignore[no-any-return]
 
 

@@ -1,6 +1,6 @@
-"""From a question to ranked passages: embed once, search by meaning and by words, within five seconds.
+"""Finds the passages for a question: embeds it once, searches by meaning and by words, within five seconds.
 
-Plain functions that get everything as arguments.
+Plain functions without state.
 """
 
 import asyncio
@@ -34,13 +34,13 @@ from chapterverse.models import (
 )
 from chapterverse.settings import RETRIEVAL_SECONDS
 
-RETRIES: Final = 3  # after the first try, on an engine that was lost
-FIRST_PAUSE: Final = 0.1  # seconds before the first retry; doubled each time, half of it by chance
+RETRIES: Final = 3  # after the first try, if the engine is unavailable
+FIRST_PAUSE: Final = 0.1  # seconds before the first retry; doubled each time, half of it random
 
-_ROUNDING: Final = 1e-6  # of cosines; what is too similar by that is left out afterwards
-MOST_LISTED: Final = 50  # modules that an error names
+_ROUNDING: Final = 1e-6  # tolerance of cosines in the engine; the exact threshold is applied afterwards
+MOST_LISTED: Final = 50  # modules that an error lists
 
-LISTING_COST: Final = 0.5  # standard deviations: what a page of changes or links has to be better by
+LISTING_COST: Final = 0.5  # standard deviations that are subtracted from pages that list changes or links
 _ABOUT_CHANGES: Final = re.compile(
     r"\d\.\d|\b(?:19|20)\d\d\b|\b(?:chang|releas|deprecat|upgrad|migrat)\w*|\bwhat(?:'s| is) new\b", re.I
 )
@@ -56,7 +56,7 @@ async def embed_query(text: str, embedder: Embedder) -> Vectors:
 async def retrieve(
     request: RetrievalRequest, embedder: Embedder, index: Index, also: Sequence[str] = ()
 ) -> SearchResult:
-    """The passages that fit the request best, in one try, and after them the chunks `also` names by their ids."""
+    """The best passages for the request, without retries. `also`: ids of chunks that are added after them."""
     started = time.perf_counter()
     await require_same_model(embedder, index)
     vector = await embed_query(request.query, embedder)
@@ -72,7 +72,7 @@ async def retrieve_with_retry(
     *,
     fitting: bool = False,
 ) -> SearchResult:
-    """As `retrieve`, but a lost engine is tried again, three times at most and never beyond the time limit."""
+    """Like `retrieve`, but an unavailable engine is tried again, at most three times and within the time limit."""
     started = time.perf_counter()
     try:
         async with asyncio.timeout(seconds):
@@ -86,17 +86,17 @@ async def retrieve_with_retry(
 
 
 async def find_passages(request: RetrievalRequest, embedder: Embedder, index: Index) -> SearchResult:
-    """What a search shows to whoever asked for it: as `retrieve_with_retry`, but without the passages that have no word
-    of the query and are not near to it either, so that nonsense finds nothing. An answer weighs those itself."""
+    """The passages for a search that people see: like `retrieve_with_retry`, but passages that have no word of the
+    query and are not near to it are left out, so that nonsense finds nothing. Answering judges those itself."""
     return await retrieve_with_retry(request, embedder, index, fitting=True)
 
 
 async def require_same_model(embedder: Embedder, index: Index) -> None:
-    """Refuse an index of an older version or of another embedding model; the message names the command that helps."""
+    """Refuse an index of an older version or of another embedding model, with the command that fixes it."""
     manifest = await index.manifest()
     if manifest.recipe.isdecimal() and int(manifest.recipe) < int(OLDEST_RECIPE):
         raise IndexOutdatedError(
-            "The index was made by an older version of Chapterverse, whose passages have no units to cite. "
+            "The index was made by an older version of Chapterverse and cannot be used. "
             "Rebuild it with: chapterverse ingest --fresh SOURCE…",
             details={"index": manifest.recipe, "needed": OLDEST_RECIPE},
         )
@@ -161,57 +161,58 @@ async def _search(
         query=request.query,
         latency_ms=round((time.perf_counter() - started) * 1000, 3),
         confidence=metrics,
-        editions=[EditionName(book=one.book, version=one.version) for one in scope if one.key],
+        editions=[EditionName(book=edition.book, version=edition.version) for edition in scope if edition.key],
     )
 
 
 def _explaining_first(hits: Sequence[Hit], question: str) -> list[Hit]:
-    """The hits with passages of pages that list changes or links further down, unless the question is about changes."""
+    """Rank passages of pages that list changes or links lower, unless the question is about changes."""
     if _ABOUT_CHANGES.search(question) or not any(hit.chunk.page_kind for hit in hits):
         return list(hits)
     return sorted(hits, key=lambda hit: (LISTING_COST if hit.chunk.page_kind else 0.0) - hit.score)
 
 
 async def editions_in(filters: SearchFilters | None, index: Index) -> list[Edition]:
-    """The scope of a question: the editions that its filters name, else the latest version of each book."""
+    """The editions that the filters name, else the latest version of each book."""
     shelf = (await index.manifest()).shelf
     return scope_of(shelf, (filters and filters.book) or (), (filters and filters.version) or ())
 
 
 def calibration_of(scope: Sequence[Edition]) -> Calibration:
-    """The line to relevance for some editions together: a passage of any of them may be the best one, so that what is
-    needed is the most that one of them needs."""
-    lines = [Calibration.from_dict(one.calibration) if one.calibration else FALLBACK for one in scope]
+    """The calibration for several editions together: the strictest of theirs, because the best passage may be from any
+    of them."""
+    lines = [Calibration.from_dict(edition.calibration) if edition.calibration else FALLBACK for edition in scope]
     return Calibration(max(line.answered for line in lines), max(line.usual for line in lines))
 
 
 def false_answers_in(scope: Iterable[Edition]) -> float | None:
-    """The share of questions without an answer that may be answered without a key: the least that an owner set for one
-    of the editions; None: nobody set it."""
-    rates = [(one.calibration or {}).get("false_answers") for one in scope]
+    """The share of unanswerable questions that may be answered without a key: the smallest that is set for one of the
+    editions; None if it is not set."""
+    rates = [(edition.calibration or {}).get("false_answers") for edition in scope]
     return min((float(rate) for rate in rates if rate is not None), default=None)
 
 
 def _is_new(hit: Hit, found: Collection[str], filters: Filters) -> bool:
-    """Whether a chunk that was recalled adds to what was found, within what the reader asked for."""
+    """Whether a recalled chunk matches the filters and was not found already."""
     return admits(filters, hit.chunk) and hit.chunk.content_hash not in found
 
 
 async def _require_known_modules(filters: Filters, index: Index) -> None:
-    """Refuse a module that the book does not have: a search in it would find nothing, and not say why."""
+    """Refuse an unknown module: a search in it would find nothing without saying why."""
     if not filters.module:
         return
-    known = await index.modules(filters.edition)
-    if unknown := [module for module in filters.module if module not in known]:
-        listed = ", ".join(known[:MOST_LISTED]) + (", …" if len(known) > MOST_LISTED else "")
+    modules = await index.modules(filters.edition)
+    if unknown := [module for module in filters.module if module not in modules]:
+        listed = ", ".join(modules[:MOST_LISTED]) + (", …" if len(modules) > MOST_LISTED else "")
         raise InvalidFilterError(
             f"There is no module {', '.join(unknown)} in the book. Its modules are: {listed or 'none'}.",
-            details={"modules": known[:MOST_LISTED]},
+            details={"modules": modules[:MOST_LISTED]},
         )
 
 
 def _assess(request: RetrievalRequest, hits: Sequence[Hit], calibration: Calibration) -> ConfidenceMetrics:
-    # Without a threshold all that may be found was found: a book or a filter with few passages is no reason for doubt.
+    # Without a threshold, few results mean that the book or the filter has few passages; that is not a reason for
+    # doubt.
     wanted = request.top_k if request.score_threshold or not hits else min(request.top_k, len(hits))
     return assess([hit.similarity for hit in hits], [hit.vector or () for hit in hits], calibration, wanted)
 
@@ -231,7 +232,7 @@ def _filters(filters: SearchFilters | None, scope: Sequence[Edition]) -> Filters
 
 
 def passage_of(hit: Hit, rank: int, relevance: float) -> ChunkResult:
-    """What a search shows of a hit."""
+    """A hit as a result of a search."""
     chunk = hit.chunk
     book, version = edition_names(chunk.edition)
     return ChunkResult(

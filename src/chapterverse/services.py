@@ -1,4 +1,4 @@
-"""What finding and answering need, built once by `wiring` and frozen."""
+"""The engines that searching and answering use. `wiring` builds them once."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Engines:
-    """What finding passages needs."""
+    """The engines for searching."""
 
     settings: Settings
     embedder: Embedder
     index: Index
-    dependencies: tuple[Dependency, ...]  # what health and `doctor` probe
+    dependencies: tuple[Dependency, ...]  # probed by health checks and `doctor`
 
 
 @dataclass(frozen=True, slots=True)
 class Services(Engines):
-    """What answering needs besides."""
+    """The engines for answering."""
 
     writer: "Writer"
     conversations: "Conversations"
-    judge: Judge | None = None  # of what the writer writes; None: only the book's words are shown
-    reader: SectionReader = field(default_factory=shared_reader)  # loads its weights when it is first used
+    judge: Judge | None = None  # checks the writer's statements; None: only quotes of the book are shown
+    reader: SectionReader = field(default_factory=shared_reader)  # loads its weights on first use

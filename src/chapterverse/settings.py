@@ -1,4 +1,4 @@
-"""Settings: read from the environment and `.env`, checked, and then inert.
+"""Settings, read from the environment and `.env` and validated.
 
 Only `wiring`, `main` and `cli` read it. Secrets are `SecretStr`, so that printing the settings shows none.
 """
@@ -24,6 +24,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from chapterverse import plugins
 from chapterverse.errors import ConfigurationError
+from chapterverse.fields import problem
 
 QDRANT_COLLECTION = "rag_embedding"
 COHERE_MODEL = "embed-english-v3.0"
@@ -36,15 +37,15 @@ RETRIEVAL_SECONDS = 5.0
 GENERATION_SECONDS = 25.0
 DATABASE_CONNECT_SECONDS = 5.0
 
-DIGEST = "sha256:"  # an API key may be configured as this and its digest
+DIGEST = "sha256:"  # an API key may be configured as this prefix and its digest
 
 LOGO_TYPES = {".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg", ".webp": "image/webp"}
 
 _HTTP = TypeAdapter(AnyHttpUrl)
-# Setting -> the extra that it needs, and the module by which that is recognised. Most readers need neither.
+# Setting -> the extra that it needs, and a module to detect it.
 _EXTRAS = {"qdrant_url": ("qdrant", "qdrant_client"), "redis_url": ("redis", "redis")}
 
-# Settings that name an engine -> the kind of plug-in that may add one, and the names that are built in.
+# Settings that name an engine -> the kind of plug-in that may add one, and the built-in names.
 _ENGINES: dict[str, tuple[plugins.Kind, tuple[str, ...]]] = {
     "embeddings": ("embedder", ("auto", "local", "cohere", "openai")),
     "writer": ("writer", ("auto",)),
@@ -52,8 +53,8 @@ _ENGINES: dict[str, tuple[plugins.Kind, tuple[str, ...]]] = {
 
 
 def default_home() -> Path:
-    """The nearest `.chapterverse` here or in a folder above, as `make run` leaves one in the clone; else the one in the
-    user's home. Above, only a folder of the same user counts: in a shared one, anybody could leave a book."""
+    """The nearest `.chapterverse` in the working folder or above it, else the one in the user's home. Above the working
+    folder it must belong to the same user: in a shared folder anybody could create one."""
     here = Path.cwd()
     for folder in (here, *here.parents):
         home = folder / ".chapterverse"
@@ -69,25 +70,33 @@ def _sendable(secret: SecretStr) -> SecretStr:
     return SecretStr(key)
 
 
-HeaderSecret = Annotated[SecretStr, AfterValidator(_sendable)]  # sent, or received, in a header of HTTP
+HeaderSecret = Annotated[SecretStr, AfterValidator(_sendable)]  # sent or received in an HTTP header
 
 
 class Settings(BaseSettings):
-    """All settings. None is required: without any, every part runs on its embedded engine."""
+    """All settings. None is required: by default every part runs on its embedded engine."""
 
     model_config = SettingsConfigDict(
         env_file=".env", env_file_encoding="utf-8", env_ignore_empty=True, extra="ignore", frozen=True
     )
 
-    chapterverse_home: Path = Field(default_factory=default_home, description="Where the embedded engines live.")
+    chapterverse_home: Path = Field(
+        default_factory=default_home,
+        description="Folder of the book and of the embedded engines' data; default: the nearest `.chapterverse` in the "
+        "working folder or above it, else the one in the user's home.",
+    )
 
-    gemini_api_key: HeaderSecret | None = Field(None, description="Turns the Gemini language model on.")
-    gemini_model: str = Field("gemini-3.8-flash", description="Gemini model to ask.")
+    gemini_api_key: HeaderSecret | None = Field(None, description="API key of Gemini; turns its language model on.")
+    gemini_model: str = Field("gemini-3.8-flash", description="Gemini's language model.")
     gemini_base_url: str = Field(GEMINI_URL, description="Gemini's OpenAI-compatible endpoint.")
-    openai_api_key: HeaderSecret | None = Field(None, description="Turns an OpenAI-compatible server on.")
+    openai_api_key: HeaderSecret | None = Field(
+        None, description="API key of an OpenAI-compatible server; turns it on."
+    )
     openai_model: str = Field("gpt-5.4-mini", description="Language model of the OpenAI-compatible server.")
-    openai_base_url: str = Field(OPENAI_URL, description="OpenAI, Ollama, vLLM, llama.cpp …")
-    openai_embedding_model: str = Field("text-embedding-3-small", description="Its embedding model.")
+    openai_base_url: str = Field(OPENAI_URL, description="Address of that server: OpenAI, Ollama, vLLM, llama.cpp …")
+    openai_embedding_model: str = Field(
+        "text-embedding-3-small", description="Embedding model of the OpenAI-compatible server."
+    )
     openai_embedding_dimension: int = Field(1536, ge=1, le=65_536, description="Dimension of that model's vectors.")
 
     embeddings: str = Field(
@@ -95,16 +104,18 @@ class Settings(BaseSettings):
         description="Embedding engine: local, cohere, openai or that of an installed package; auto: Cohere with its "
         "key, else OpenAI with its key, else local.",
     )
-    cohere_api_key: HeaderSecret | None = Field(None, description="Turns Cohere embeddings on.")
-    cohere_model: str = Field(COHERE_MODEL, description="Cohere embedding model.")
+    cohere_api_key: HeaderSecret | None = Field(None, description="API key of Cohere; turns its embeddings on.")
+    cohere_model: str = Field(COHERE_MODEL, description="Cohere's embedding model.")
     cohere_base_url: str = Field("https://api.cohere.com", description="Cohere's endpoint.")
 
     qdrant_url: str | None = Field(
         None,
         description="A Qdrant server or Cloud instead of the embedded engine; nodes of a cluster, separated by commas.",
     )
-    qdrant_api_key: HeaderSecret | None = Field(None, description="Its key.")
-    qdrant_collection_name: str = Field(QDRANT_COLLECTION, pattern=r"^[A-Za-z0-9_-]{1,200}$", description="Collection.")
+    qdrant_api_key: HeaderSecret | None = Field(None, description="API key of the Qdrant server.")
+    qdrant_collection_name: str = Field(
+        QDRANT_COLLECTION, pattern=r"^[A-Za-z0-9_-]{1,200}$", description="Collection on the Qdrant server."
+    )
 
     qdrant_shards: int = Field(1, ge=1, le=1024, description="Shards of a new collection on a Qdrant cluster.")
     qdrant_replicas: int = Field(1, ge=1, le=16, description="Copies of each shard on a Qdrant cluster.")
@@ -118,12 +129,12 @@ class Settings(BaseSettings):
 
     api_rate_limit: int = Field(60, ge=1, description="Requests a minute per client.")
     api_keys: Annotated[tuple[HeaderSecret, ...], NoDecode] = Field(
-        (), description="Comma-separated, each a key or its `sha256:` digest; empty: open."
+        (), description="Comma-separated API keys or their `sha256:` digests; empty: none is needed."
     )
     api_key_rate_limit: int = Field(100, ge=1, description="Requests a minute per key.")
-    max_conversation_history: int = Field(10, ge=0, le=100, description="Last messages that the model is shown.")
-    conversation_retention_days: int = Field(30, ge=1, description="Older turns are deleted.")
-    max_concurrent_requests: int = Field(10, ge=1, description="Requests that work at once; more wait in a queue.")
+    max_conversation_history: int = Field(10, ge=0, le=100, description="Previous messages that the model is shown.")
+    conversation_retention_days: int = Field(30, ge=1, description="Days after which turns are deleted.")
+    max_concurrent_requests: int = Field(10, ge=1, description="Requests that run at once; more wait in a queue.")
     writer: str = Field(
         "auto", description="auto: the language model with a key, else excerpts; or the writer of an installed package."
     )
@@ -131,49 +142,60 @@ class Settings(BaseSettings):
         12,
         ge=0,
         le=50,
-        description="Questions of each edition, tried and offered to readers; 0: none. A model answers each try.",
+        description="Number of suggested questions per edition, each tested by answering it; 0: none.",
     )
-    agent_top_k: int = Field(5, ge=1, le=20, description="Passages a question is answered from.")
-    agent_score_threshold: float | None = Field(None, ge=0, le=1, description="Least relevance of a passage, 0 to 1.")
+    agent_top_k: int = Field(5, ge=1, le=20, description="Number of passages that a question is answered from.")
+    agent_score_threshold: float | None = Field(None, ge=0, le=1, description="Minimum relevance of a passage.")
     agent_max_turns: int = Field(50, ge=1, le=1000, description="Turns of a conversation that are remembered.")
-    agent_max_calls: int = Field(4, ge=1, le=50, description="Model calls that one question may take.")
+    agent_max_calls: int = Field(4, ge=1, le=50, description="Maximum number of model calls for one question.")
     agent_temperature: float = Field(0.0, ge=0, le=2, description="Temperature of the writing model.")
-    agent_max_tokens: int | None = Field(None, ge=16, le=100_000, description="Most tokens of one reply.")
+    agent_max_tokens: int | None = Field(None, ge=16, le=100_000, description="Maximum number of tokens of one reply.")
     agent_prompt: Path | None = Field(None, description="A file that replaces the writing prompt.")
 
     judge: Literal["auto", "off"] = Field(
         "auto", description="auto: the writing model judges, or JUDGE_MODEL; off: only the book's words are shown."
     )
-    judge_model: str | None = Field(None, description="The model that judges, if it is not the writing model.")
-    judge_base_url: str | None = Field(None, description="Its OpenAI-compatible server, if it is another one.")
-    judge_api_key: HeaderSecret | None = Field(None, description="The key of that server.")
-    cors_origins: Annotated[tuple[str, ...], NoDecode] = Field((), description="Comma-separated origins, or *.")
+    judge_model: str | None = Field(None, description="The model that judges; default: the writing model.")
+    judge_base_url: str | None = Field(
+        None, description="Address of the judge's server; default: that of the writing model."
+    )
+    judge_api_key: HeaderSecret | None = Field(None, description="API key of the judge's server.")
+    cors_origins: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="Comma-separated origins whose pages may call the API, or *."
+    )
     allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
         (),
-        description="Comma-separated names this server answers to, `*.example.com` or *; empty: on a loopback address "
-        "localhost, this machine's name and IP addresses, else any.",
+        description="Comma-separated host names that this server answers to, `*.example.com` or *; empty: on a "
+        "loopback address localhost, this machine's name and IP addresses, else any.",
     )
     trusted_proxies: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
-        (), description="Comma-separated addresses or networks whose X-Forwarded-For names the client."
+        (), description="Comma-separated addresses or networks of proxies whose X-Forwarded-For is trusted."
     )
     book_title: str | None = Field(
-        None, max_length=200, description="The book's name on the reader page; else that of its folder or website."
+        None, max_length=200, description="Name of the book on the reader page; default: that of its folder or website."
     )
-    book_logo: Path | None = Field(None, description="An image file that the reader page shows beside the name.")
+    book_logo: Path | None = Field(None, description="An image file that the reader page shows next to the name.")
     accent: str | None = Field(
         None, pattern=r"^#[0-9a-fA-F]{6}$", description="Colour of links and buttons on the reader page, as #rrggbb."
     )
-    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least level that is logged.")
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
+        "INFO", description="Minimum level of log messages."
+    )
 
     @field_validator("api_keys", "cors_origins", "allowed_hosts", "trusted_proxies", mode="before")
     @classmethod
-    def _split(cls, value: Any) -> Any:
-        return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+    def _split(cls, value: Any, info: ValidationInfo) -> Any:
+        if not isinstance(value, str):
+            return value
+        parts = tuple(part.strip() for part in value.split(",") if part.strip())
+        if info.field_name == "api_keys" and value.strip() and not parts:  # else the server would be open
+            raise ValueError("contains no key; write one, or leave it out for a server without keys")
+        return parts
 
     @field_validator("judge", mode="before")
     @classmethod
     def _switch(cls, value: Any) -> Any:
-        """`JUDGE=on` and the like mean auto; `JUDGE=0` and the like mean off."""
+        """`on`, `1`, `true` and `yes` mean auto; `0`, `false` and `no` mean off."""
         words = {"on": "auto", "1": "auto", "true": "auto", "yes": "auto", "0": "off", "false": "off", "no": "off"}
         small = str(value).strip().lower()
         return words.get(small, small)
@@ -258,7 +280,7 @@ class Settings(BaseSettings):
     def _origins(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for origin in value:
             if origin != "*" and not origin.startswith(("http://", "https://")):
-                raise ValueError(f"{origin!r} is no origin; write it as https://docs.example.com")
+                raise ValueError(f"{origin!r} is not an origin; write it as https://docs.example.com")
         return value
 
     @field_validator("allowed_hosts")
@@ -266,7 +288,7 @@ class Settings(BaseSettings):
     def _names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for name in value:
             if not re.fullmatch(r"\*|(?:\*\.)?[\w-]{1,63}(?:\.[\w-]{1,63}){0,10}|[0-9a-fA-F:]{2,39}", name):
-                raise ValueError(f"{name!r} is no host name; write it as docs.example.com, without scheme and port")
+                raise ValueError(f"{name!r} is not a host name; write it as docs.example.com, without scheme and port")
         return value
 
     @field_validator("chapterverse_home")
@@ -279,13 +301,13 @@ class Settings(BaseSettings):
 
     @classmethod
     def load(cls, **overrides: Any) -> Self:
-        """Read and check everything; raise `ConfigurationError` that names each variable at fault.
+        """Read and validate all settings. Raise `ConfigurationError` that names each invalid variable.
 
-        Every entry point begins here, so this is also where a system that cannot work is refused."""
+        Every entry point calls it, so unsupported systems are refused here, too."""
         if sys.platform == "win32":  # no file locks, no limits for processes, no Unix sockets
             raise ConfigurationError("Chapterverse runs on Linux and macOS. On Windows, use WSL 2 or a container.")
         try:
             return cls(**overrides)
         except ValidationError as failure:
-            faults = [f"{str(e['loc'][0]).upper() if e['loc'] else 'settings'}: {e['msg']}" for e in failure.errors()]
+            faults = [f"{str(e['loc'][0]).upper() if e['loc'] else 'settings'}: {problem(e)}" for e in failure.errors()]
             raise ConfigurationError("; ".join(faults)) from None

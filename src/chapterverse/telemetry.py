@@ -1,7 +1,7 @@
-"""What operators see: one JSON line per log record, and Prometheus metrics.
+"""Logs as JSON lines, and Prometheus metrics.
 
-Logs and metrics contain no question, answer, address or secret: clients appear as a hash that changes with every start,
-and the values of secret settings are removed from whatever is logged.
+They contain no question, answer, address or secret: clients appear as a hash that changes with every start, and the
+values of secret settings are removed from log lines.
 """
 
 import asyncio
@@ -27,20 +27,20 @@ from pydantic import SecretStr
 from chapterverse.models import ChunkEvent, DoneEvent, Event, HealthResponse
 from chapterverse.settings import Settings
 
-LEAST_SECRET: Final = 8  # characters from which on a secret is struck out of other words, too
-SHARED_COUNTS: Final = "PROMETHEUS_MULTIPROC_DIR"  # where workers of one server count; its library reads the variable
-LOOK_SECONDS: Final = 1.0  # between two looks at what workers tell each other
+LEAST_SECRET: Final = 8  # characters; a shorter secret is removed only as a whole word
+SHARED_COUNTS: Final = "PROMETHEUS_MULTIPROC_DIR"  # folder of the counts of all workers; Prometheus's library reads it
+LOOK_SECONDS: Final = 1.0  # between two updates of watched gauges for other workers
 METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-# Seconds: from a search alone to the request's limit.
+# Seconds: from a search to the request's limit.
 _BUCKETS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0)
-_SALT: Final = secrets.token_bytes(16)  # of this process, so that hashes of clients cannot be looked up
+_SALT: Final = secrets.token_bytes(16)  # random for each process, so that hashes of clients cannot be looked up
 _STATES: Final = {"up": 1.0, "degraded": 0.5, "down": 0.0}
-# What every record has; the rest was given with `extra`.
+# Attributes of every record; others were given with `extra`.
 _PLAIN: Final = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message"}
 
 
 def pseudonym(client: str) -> str:
-    """A name for a client that tells its requests from others' for as long as the process lives, and nothing else."""
+    """A pseudonym for a client, which is the same until the process ends."""
     return hashlib.blake2b(client.encode(), key=_SALT, digest_size=6).hexdigest()
 
 
@@ -48,19 +48,20 @@ def pseudonym(client: str) -> str:
 
 
 class JsonLines(logging.Formatter):
-    """One record, one line of JSON; the given secrets are struck out."""
+    """Formats a record as one line of JSON, without the given secrets."""
 
     def __init__(self, hidden: Iterable[str] = ()) -> None:
         super().__init__()
-        # A secret inside another is struck out after it. A short one, such as the "x" that a local model server takes
-        # for a key, is struck out where it stands alone: else it would be struck out of every other word.
+        # Longer secrets come first, because one may contain another. A short one, such as the "x" that is used as the
+        # key of a local model server, is replaced only as a whole word; otherwise it would be replaced inside other
+        # words.
         ordered = [re.escape(secret) for secret in sorted(hidden, key=len, reverse=True)]
         short = [rf"(?<!\w){secret}(?!\w)" for secret in ordered if len(secret) < LEAST_SECRET]
         long = [secret for secret in ordered if len(secret) >= LEAST_SECRET]
         self._hidden = re.compile("|".join(long + short)) if ordered else None
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """The record as a line."""
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
@@ -70,22 +71,22 @@ class JsonLines(logging.Formatter):
         line |= {name: value for name, value in vars(record).items() if name not in _PLAIN}
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(self._struck(line), ensure_ascii=False)
+        return json.dumps(self._redacted(line), ensure_ascii=False)
 
-    def _struck(self, value: Any) -> Any:
-        """The value without secrets. Numbers are none, and names of fields are ours."""
+    def _redacted(self, value: Any) -> Any:
+        """The value without secrets. Numbers are never secrets, and the names of fields are ours."""
         match value:
             case None | bool() | int() | float():
                 return value
             case dict():
-                return {str(name): self._struck(one) for name, one in value.items()}
+                return {str(name): self._redacted(item) for name, item in value.items()}
             case list() | tuple():
-                return [self._struck(one) for one in value]
+                return [self._redacted(item) for item in value]
         return self._hidden.sub("***", str(value)) if self._hidden else str(value)
 
 
 def log_as_json(settings: Settings) -> None:
-    """Have this process log JSON lines to stderr, the server's own records too."""
+    """Log JSON lines to stderr, including uvicorn's records."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines(secrets_of(settings)))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
@@ -93,18 +94,17 @@ def log_as_json(settings: Settings) -> None:
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
         server = logging.getLogger(name)
         server.handlers.clear()
-        server.propagate = (
-            name != "uvicorn.access"
-        )  # it would log addresses and query strings; we log requests ourselves
+        # Not uvicorn's access log, which contains addresses and query strings; we log requests ourselves.
+        server.propagate = name != "uvicorn.access"
 
 
 def secrets_of(settings: Settings) -> set[str]:
     """The values of all secret settings."""
     found: set[str] = set()
     for value in dict(settings).values():
-        for one in value if isinstance(value, tuple) else (value,):
-            if isinstance(one, SecretStr) and one.get_secret_value():
-                found.add(one.get_secret_value())
+        for item in value if isinstance(value, tuple) else (value,):
+            if isinstance(item, SecretStr) and item.get_secret_value():
+                found.add(item.get_secret_value())
     return found
 
 
@@ -112,7 +112,7 @@ def secrets_of(settings: Settings) -> set[str]:
 
 
 class Telemetry:
-    """The metrics of one application. With `shared`, a folder, they are summed over all workers that count there; the
+    """The metrics of one application. `shared`: a folder in which several workers count; the metrics are summed. The
     process must have been started with `SHARED_COUNTS` set to it."""
 
     def __init__(self, shared: str = "") -> None:
@@ -124,13 +124,15 @@ class Telemetry:
         self.requests = self._counter("requests", "Requests answered.", "route", "method", "status")
         self.request_seconds = self._histogram("request_seconds", "Time to the last byte of an answer.", "route")
         self.first_event_seconds = self._histogram("first_event_seconds", "Time to the first event of a stream.")
-        self.errors = self._counter("errors", "Errors told to clients, also inside of streams.", "error_code")
+        self.errors = self._counter("errors", "Errors sent to clients, also inside of streams.", "error_code")
         self.answers = self._counter("answers", "Questions answered or refused.", "status", "confidence_level", "mode")
         self.sentences = self._counter("sentences", "Sentences of answers.", "outcome")
         self.tokens = self._counter("tokens", "Tokens used by the language model.", "model")
         self.llm_calls = self._counter("llm_calls", "Calls of the language model.", "model")
-        self.unstored = self._counter("unstored_turns", "Turns that could not be kept in their conversation.")
-        self.uncounted = self._counter("rate_limit_fallbacks", "Requests counted by this process, for want of Redis.")
+        self.unstored = self._counter("unstored_turns", "Turns that could not be stored.")
+        self.uncounted = self._counter(
+            "rate_limit_fallbacks", "Requests counted by this process, because Redis was not available."
+        )
         self.queue = self._gauge("queue_length", "Requests waiting for a slot.")
         self.running = self._gauge("running_requests", "Requests that hold a slot.")
         self.streams = self._gauge("active_streams", "Streams that are open.")
@@ -150,7 +152,7 @@ class Telemetry:
         return Histogram(f"chapterverse_{name}", about, labels, registry=self.registry, buckets=_BUCKETS)
 
     def watch(self, gauge: Gauge, value: Callable[[], float]) -> None:
-        """Have a gauge tell what a function returns. Other workers are told of it every second."""
+        """Set a gauge from a function. With several workers it is updated every second."""
         if self._shared:
             self._watched.append((gauge, value))
         else:
@@ -158,8 +160,8 @@ class Telemetry:
 
     @asynccontextmanager
     async def telling_workers(self) -> AsyncIterator[None]:
-        """Keep what other workers are told up to date."""
-        work = asyncio.create_task(self._tell_again_and_again())
+        """Update the watched gauges for other workers."""
+        work = asyncio.create_task(self._update_watched())
         try:
             yield
         finally:
@@ -167,39 +169,39 @@ class Telemetry:
             with suppress(asyncio.CancelledError):
                 await work
 
-    async def _tell_again_and_again(self) -> None:
+    async def _update_watched(self) -> None:
         while self._watched:
             for gauge, value in self._watched:
                 gauge.set(value())
             await asyncio.sleep(LOOK_SECONDS)
 
     def see_event(self, event: Event, *, is_kept: bool = True) -> None:
-        """Count what an event of an answer says; `is_kept`: whether its turn was to be stored at all."""
+        """Count an event of an answer; `is_kept`: whether its turn should be stored."""
         match event:
             case ChunkEvent():
                 self.sentences.labels("shown").inc()
             case DoneEvent():
                 self.answers.labels(event.status, event.confidence_level, event.mode).inc()
-                took = event.metadata
-                self.sentences.labels("withheld").inc(took.sentences_withheld)
-                self.tokens.labels(took.model).inc(took.tokens_used)
-                self.llm_calls.labels(took.model).inc(took.llm_calls)
-                self.unstored.inc(is_kept and not took.stored)
+                metadata = event.metadata
+                self.sentences.labels("withheld").inc(metadata.sentences_withheld)
+                self.tokens.labels(metadata.model).inc(metadata.tokens_used)
+                self.llm_calls.labels(metadata.model).inc(metadata.llm_calls)
+                self.unstored.inc(is_kept and not metadata.stored)
 
     def see_health(self, health: HealthResponse) -> None:
-        """Remember how each dependency does."""
-        if not self._shared:  # what workers share cannot be cleared
+        """Set the gauges of the dependencies."""
+        if not self._shared:  # shared gauges cannot be cleared
             self.dependency.clear()
         for name, service in health.services.items():
             self.dependency.labels(name, service.engine).set(_STATES[service.status])
 
     def exposition(self) -> bytes:
-        """All metrics as Prometheus reads them."""
+        """All metrics in the format of Prometheus."""
         return generate_latest(summed_over_workers(Path(self._shared)) if self._shared else self.registry)
 
 
 def summed_over_workers(folder: Path) -> CollectorRegistry:
-    """The metrics of all workers. What one that died had counted still counts; its load does not."""
+    """The metrics of all workers. Counters of dead workers are included, their gauges are not."""
     workers = {int(file.stem.rsplit("_", 1)[1]) for file in folder.glob("*.db")}
     alive = sorted(pid for pid in workers if _is_alive(pid))
     for pid in workers.difference(alive):
@@ -211,24 +213,24 @@ def summed_over_workers(folder: Path) -> CollectorRegistry:
 
 
 class _Processes(Collector):
-    """Memory, processor time and open files of several processes together."""
+    """Memory, processor time and open files of several processes, summed."""
 
     def __init__(self, pids: Iterable[int]) -> None:
         self._collectors = [ProcessCollector(pid=partial(int, pid), registry=None) for pid in pids]
 
     def collect(self) -> Iterator[Metric]:
-        """Each metric once: the sum, but of the times of start the first."""
+        """Each metric once: the sum, or the minimum of the start times."""
         found: dict[str, Metric] = {}
         for collector in self._collectors:
             for metric in collector.collect():
-                together = found.setdefault(metric.name, Metric(metric.name, metric.documentation, metric.type))
-                for at, sample in enumerate(metric.samples):
-                    if at == len(together.samples):
-                        together.samples.append(sample)
+                total = found.setdefault(metric.name, Metric(metric.name, metric.documentation, metric.type))
+                for number, sample in enumerate(metric.samples):
+                    if number == len(total.samples):
+                        total.samples.append(sample)
                     else:
                         join = min if sample.name.endswith("_start_time_seconds") else float.__add__
-                        value = join(float(together.samples[at].value), float(sample.value))
-                        together.samples[at] = together.samples[at]._replace(value=value)
+                        value = join(float(total.samples[number].value), float(sample.value))
+                        total.samples[number] = total.samples[number]._replace(value=value)
         yield from found.values()
 
 

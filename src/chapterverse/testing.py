@@ -1,7 +1,4 @@
-"""Doubles that ship with the product: small real things that stand in for models in tests, ours and others'.
-
-Deterministic, and they satisfy the Protocols. A running service does not use them.
-"""
+"""Deterministic test doubles that implement the protocols, for our tests and those of other programs."""
 
 import hashlib
 import re
@@ -13,11 +10,11 @@ from numpy.typing import NDArray
 from chapterverse.book import Fingerprint
 from chapterverse.embeddings import Vectors
 
-_WORD = re.compile(r"\w+|[^\w\s]")  # a sign that belongs to no word, such as an emoji, counts as one
+_WORD = re.compile(r"\w+|[^\w\s]")  # a character outside of words, such as an emoji, counts as a word
 
 
 class HashEmbedder:
-    """An embedding model without a model: texts are near when they share words, and only then."""
+    """An embedder without a model: texts are similar if they share words."""
 
     window = 8192
     engine = "hashed words"
@@ -35,17 +32,17 @@ class HashEmbedder:
         return np.array(vectors, dtype=np.float32).reshape(-1, self.fingerprint.dimension)
 
     async def probe(self) -> None:
-        """Always well."""
+        """Always succeeds."""
 
     async def close(self) -> None:
-        """Holds nothing."""
+        """Nothing to close."""
 
     def vector(self, text: str) -> Vectors:
-        """The sum of a fixed random direction for each word, at length 1."""
+        """The normalised sum of a fixed random vector for each word."""
         words = _WORD.findall(text.lower()) or [""]
         total = np.sum([self._direction(word) for word in words], axis=0)
         return np.asarray(total / np.linalg.norm(total), dtype=np.float32)
 
     def _direction(self, word: str) -> NDArray[np.floating]:
         digest = hashlib.shake_256(word.encode("utf-8", "surrogatepass")).digest(self.fingerprint.dimension)
-        return np.frombuffer(digest, dtype=np.uint8) - 127.5  # never zero, so no word is without a direction
+        return np.frombuffer(digest, dtype=np.uint8) - 127.5  # never zero

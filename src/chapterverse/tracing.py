@@ -1,10 +1,10 @@
-"""OpenTelemetry traces of answers, by the conventions for generative AI. They need the extra `chapterverse[otel]`.
+"""OpenTelemetry traces of answers, by the conventions for generative AI. Needs the extra `chapterverse[otel]`.
 
-An answer is a span `invoke_agent`, with a span for the search and one for the model below it. How each statement is
-proven is an event of the first. Spans contain no question, answer, address or session.
+An answer is a span `invoke_agent` with child spans for the search and the model. Each statement's proof is an event of
+the span. Spans contain no question, answer, address or session.
 
 OpenTelemetry's own variables configure it (`OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_SERVICE_NAME`, `OTEL_TRACES_SAMPLER`);
-without an endpoint nothing of it is imported.
+without an endpoint it is not imported.
 """
 
 import logging
@@ -31,11 +31,11 @@ _MILLISECOND: Final = 1_000_000  # nanoseconds
 
 
 def open_tracing(provider: str) -> "Tracing | None":
-    """Traces to the collector that the environment names; None if it names none. `provider`: whose model answers."""
+    """Tracing to the collector in the environment; None if there is none. `provider`: the provider of the model."""
     if not any(os.environ.get(name) for name in ENDPOINTS) or os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return None
     if find_spec("opentelemetry.exporter") is None or find_spec("opentelemetry.sdk") is None:
-        log.warning("a collector of traces is named, but: pip install 'chapterverse[otel]' is needed to send them")
+        log.warning("an OpenTelemetry endpoint is set, but sending traces needs: pip install 'chapterverse[otel]'")
         return None
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
@@ -43,7 +43,7 @@ def open_tracing(provider: str) -> "Tracing | None":
 
 
 class Tracing:
-    """Makes and sends the traces of one server. The global provider of OpenTelemetry is left alone."""
+    """Makes and sends the traces of one server. OpenTelemetry's global provider is not changed."""
 
     def __init__(self, provider: str, exporter: "SpanExporter") -> None:
         from opentelemetry import propagate
@@ -59,16 +59,16 @@ class Tracing:
         self.model_provider = provider
 
     def answer(self, headers: Mapping[str, str]) -> "AnswerTrace":
-        """Begin the trace of an answer, below that of the caller if the request's headers name one."""
+        """Start the trace of an answer, as a child of the trace in the request's headers."""
         return AnswerTrace(self, headers)
 
     def close(self) -> None:
-        """Send what is left. Blocks."""
+        """Send the remaining spans. Blocks."""
         self._provider.shutdown()
 
 
 class AnswerTrace:
-    """The trace of one answer, made of its events. It ends when it is left."""
+    """The trace of one answer, made from its events. A context manager."""
 
     def __init__(self, tracing: Tracing, headers: Mapping[str, str]) -> None:
         self._tracing = tracing
@@ -77,7 +77,7 @@ class AnswerTrace:
         self._span = tracing.tracer.start_span(
             f"invoke_agent {AGENT}", self._context, attributes=given | {"gen_ai.provider.name": tracing.model_provider}
         )
-        self._retrieved = 0  # when the passages were there, in nanoseconds
+        self._retrieved = 0  # when the passages were found, in nanoseconds
 
     def __enter__(self) -> Self:
         return self
@@ -85,13 +85,13 @@ class AnswerTrace:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End it, also where the client is gone or nothing could be begun."""
+        """End the trace, also after a disconnect or a failure."""
         if error is not None:
             self._fail(error.code if isinstance(error, ChapterverseError) else type(error).__name__)
         self._span.end()
 
     def see(self, event: Event) -> None:
-        """Take note of an event of the answer."""
+        """Record an event of the answer."""
         match event:
             case RetrievedEvent():
                 self._retrieved = time.time_ns()
@@ -103,8 +103,8 @@ class AnswerTrace:
                 self._done(event)
 
     def _verdict(self, label: str, **more: Any) -> None:
-        told = {"gen_ai.evaluation.name": "evidence", "gen_ai.evaluation.score.label": label}
-        self._span.add_event("gen_ai.evaluation.result", told | more)
+        attributes = {"gen_ai.evaluation.name": "evidence", "gen_ai.evaluation.score.label": label}
+        self._span.add_event("gen_ai.evaluation.result", attributes | more)
 
     def _fail(self, code: str) -> None:
         from opentelemetry.trace import StatusCode
@@ -113,37 +113,37 @@ class AnswerTrace:
         self._span.set_attribute("error.type", code)
 
     def _done(self, event: DoneEvent) -> None:
-        took, now = event.metadata, time.time_ns()
-        for label, count in (("withheld", took.sentences_withheld), ("replaced", took.sentences_replaced)):
+        metadata, now = event.metadata, time.time_ns()
+        for label, count in (("withheld", metadata.sentences_withheld), ("replaced", metadata.sentences_replaced)):
             if count:
                 self._verdict(label, **{"chapterverse.statements": count})
-        read = took.tokens_used - took.tokens_written
-        usage = {"gen_ai.usage.input_tokens": read, "gen_ai.usage.output_tokens": took.tokens_written}
+        read = metadata.tokens_used - metadata.tokens_written
+        usage = {"gen_ai.usage.input_tokens": read, "gen_ai.usage.output_tokens": metadata.tokens_written}
         self._span.set_attributes(
             {
-                "gen_ai.request.model": took.model,
+                "gen_ai.request.model": metadata.model,
                 "chapterverse.status": event.status,
                 "chapterverse.mode": event.mode,
                 "chapterverse.confidence": event.confidence,
-                "chapterverse.judge.calls": took.judge_calls,
-                "chapterverse.judge.tokens": took.judge_tokens,
+                "chapterverse.judge.calls": metadata.judge_calls,
+                "chapterverse.judge.tokens": metadata.judge_tokens,
                 **usage,
             }
         )
         if self._retrieved:
             found = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": TOOL}
-            start = self._retrieved - int(took.retrieval_time_ms * _MILLISECOND)
-            self._below(f"execute_tool {TOOL}", start, self._retrieved, found)
-        if took.llm_calls:
+            start = self._retrieved - int(metadata.retrieval_time_ms * _MILLISECOND)
+            self._child_span(f"execute_tool {TOOL}", start, self._retrieved, found)
+        if metadata.llm_calls:
             asked = {
                 "gen_ai.operation.name": "chat",
-                "gen_ai.request.model": took.model,
-                "chapterverse.calls": took.llm_calls,
+                "gen_ai.request.model": metadata.model,
+                "chapterverse.calls": metadata.llm_calls,
             }
-            start = now - int(took.generation_time_ms * _MILLISECOND)
-            self._below(f"chat {took.model}", start, now, asked | usage)
+            start = now - int(metadata.generation_time_ms * _MILLISECOND)
+            self._child_span(f"chat {metadata.model}", start, now, asked | usage)
 
-    def _below(self, name: str, start: int, end: int, attributes: dict[str, Any]) -> None:
+    def _child_span(self, name: str, start: int, end: int, attributes: dict[str, Any]) -> None:
         from opentelemetry.trace import set_span_in_context
 
         own = {"gen_ai.provider.name": self._tracing.model_provider}

@@ -1,7 +1,7 @@
-"""Cuts a text into units: sentences, list items, table rows, fields and code blocks, each with exact offsets.
+"""Splits a text into units: sentences, list items, table rows, fields and code blocks, with exact offsets.
 
-The same text and blocks always give the same units. A page's blocks are known from ingestion; for a reader's own
-selection they are found in the text itself (`blocks_of_text`).
+The same text and blocks always give the same units. The blocks of a page come from ingestion; those of a selected text
+are detected (`blocks_of_text`).
 """
 
 import re
@@ -11,8 +11,8 @@ from typing import Final
 from chapterverse.book import CONTENTS, Block, BlockKind, Unit, UnitKind
 from chapterverse.language import sentences
 
-MAX_UNIT_CHARS: Final = 3000  # a longer unit is cut into several
-LONG_ITEM_CHARS: Final = 600  # a longer list item is cut into its sentences
+MAX_UNIT_CHARS: Final = 3000  # a longer unit is split
+LONG_ITEM_CHARS: Final = 600  # a longer list item is split into sentences
 BAR: Final = "\\|"  # a vertical bar in a cell of a table
 
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
@@ -27,8 +27,8 @@ Span = tuple[int, int]
 def cut_units(text: str, blocks: Sequence[Block]) -> tuple[Unit, ...]:
     """The units of a text, in order."""
     units: list[Unit] = []
-    lead: Span | None = None  # the prose unit right before this place, which may introduce what follows
-    lists: list[tuple[int, Span | None]] = []  # around this place: how deep each stands, and what introduced it
+    lead: Span | None = None  # the text unit right before the block, which may introduce it
+    lists: list[tuple[int, Span | None]] = []  # lists around the block: depth and lead-in of each
     section = -1
     for block in blocks:
         if block.section != section or block.kind == "heading":
@@ -40,30 +40,41 @@ def cut_units(text: str, blocks: Sequence[Block]) -> tuple[Unit, ...]:
             lists.pop()
         if block.kind == "list":
             if lists and lists[-1][0] == block.inside:
-                lead = lists[-1][1]  # it goes on after what stood in one of its items
+                lead = lists[-1][1]  # the list continues after a block inside of one of its items
             else:
                 lists.append((block.inside, lead))
         found = [piece for unit in _units_of(text, block, lead) for piece in _pieces(text, unit)]
         units.extend(found)
-        if found and block.kind != "code":  # code that follows code is introduced by the same words
+        if found and block.kind != "code":  # consecutive code blocks have the same lead-in
             last = found[-1]
             lead = (last.start, last.end) if last.kind in ("sentence", "item") else None
     return tuple(units)
 
 
+def definitions(blocks: Sequence[Block]) -> Iterator[Block | None]:
+    """For each block the parameter, term or object that it describes: itself, or the innermost one around it."""
+    around: list[Block] = []
+    for block in blocks:
+        while around and around[-1].inside >= block.inside:
+            around.pop()
+        if block.kind == "field":
+            around.append(block)
+        yield around[-1] if around else None
+
+
 def unit_text(text: str, unit: Unit) -> str:
-    """What a unit says by itself."""
-    said = text[unit.start : unit.end]
-    return row_text(text[unit.head_start : unit.head_end], said) if unit.kind == "row" and unit.has_head else said
+    """The text of a unit; a table row with the names of its columns."""
+    own = text[unit.start : unit.end]
+    return row_text(text[unit.head_start : unit.head_end], own) if unit.kind == "row" and unit.has_head else own
 
 
 def row_text(head: str, row: str) -> str:
-    """A table row as it is told by itself: with the names of its columns, where the header has as many."""
+    """A table row with the names of its columns, if the header has as many cells."""
     names, values = cells_of(head), cells_of(row)
     if len(names) != len(values):
         names = [""] * len(values)
-    told = (f"{name}: {value}" if name else value for name, value in zip(names, values, strict=True) if value)
-    return " | ".join(told)
+    cells = (f"{name}: {value}" if name else value for name, value in zip(names, values, strict=True) if value)
+    return " | ".join(cells)
 
 
 def cells_of(line: str) -> list[str]:
@@ -73,7 +84,7 @@ def cells_of(line: str) -> list[str]:
 
 
 def blocks_of_text(text: str) -> tuple[Block, ...]:
-    """The blocks of a text that is not parsed yet: fenced code, tables, lists, headings and paragraphs."""
+    """The blocks of a plain text: fenced code, tables, lists, headings and paragraphs."""
     blocks: list[Block] = []
     kind: BlockKind | None = None
     start = end = section = 0
@@ -156,8 +167,8 @@ def _rows(text: str, block: Block) -> Iterator[Unit]:
 
 
 def _items(text: str, block: Block, lead: Span | None) -> Iterator[Unit]:
-    """Each item with the lines that go on in it. An item inside another has that one as its head."""
-    above: list[tuple[int, Span]] = []  # indent and span of the items around this place
+    """Each item with its continuation lines. The head of a nested item is the item around it."""
+    above: list[tuple[int, Span]] = []  # indent and span of the items around the current one
     for start, end, indent in _item_spans(text, block):
         while above and above[-1][0] >= indent:
             above.pop()
@@ -195,7 +206,7 @@ def _unit(kind: UnitKind, start: int, end: int, head: Span | None) -> Unit:
 
 
 def _pieces(text: str, unit: Unit) -> Iterator[Unit]:
-    """The unit, or where it is very long, pieces of it that end at a line or between words."""
+    """The unit or, if it is very long, pieces of it that end at a line break or between words."""
     start = unit.start
     while unit.end - start > MAX_UNIT_CHARS:
         near = start + MAX_UNIT_CHARS

@@ -1,7 +1,7 @@
-"""From settings to engines: which engine each part gets, why, and their opening and closing.
+"""Chooses the engines by the settings, and opens and closes them.
 
-Engines are imported only when chosen, because vendors' clients are slow to import. Nothing here connects: engines do so
-when they are first used.
+An engine is imported only if it is chosen, because vendors' clients are slow to import. Nothing connects here: engines
+connect on first use.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def open_engines(settings: Settings) -> AsyncIterator[Engines]:
-    """What finding passages needs, closed at the end."""
+    """Open the engines for searching; they are closed at the end."""
     async with AsyncExitStack() as closing:
         embedder, embedder_why = choose_embedder(settings)
         closing.push_async_callback(embedder.close)
@@ -61,8 +61,8 @@ async def open_engines(settings: Settings) -> AsyncIterator[Engines]:
 
 @asynccontextmanager
 async def open_services(settings: Settings, *, at_once: bool = False) -> AsyncIterator[Services]:
-    """What answering needs, closed at the end. `at_once` starts index and database while the language model is still
-    being imported, for a server, which will need them; else they start with the first question."""
+    """Open the services for answering; they are closed at the end. `at_once`, for servers: start index and database
+    while the language model's client is imported; otherwise they start with the first question."""
     async with AsyncExitStack() as closing:
         engines = await closing.enter_async_context(open_engines(settings))
         conversations, database, database_why = choose_conversations(settings, closing)
@@ -70,7 +70,7 @@ async def open_services(settings: Settings, *, at_once: bool = False) -> AsyncIt
         if at_once:
             await closing.enter_async_context(_starting(engines.index.probe(), conversations.probe()))
         embedder = CachingEmbedder(engines.embedder)
-        # In a thread, so that what starts meanwhile is attended to.
+        # In a thread, so that the event loop can start the others.
         writer, writer_why = await asyncio.to_thread(choose_writer, settings)
         closing.push_async_callback(writer.close)
         dependencies = (
@@ -94,8 +94,8 @@ async def open_services(settings: Settings, *, at_once: bool = False) -> AsyncIt
 
 
 async def check_engines(settings: Settings) -> None:
-    """Choose every engine once, which refuses what cannot work by the variable's name. Nothing connects. The agent is
-    left out: its settings were checked when they were read, and it is imported while index and database start."""
+    """Choose every engine, which reports invalid settings by name. Nothing connects. The agent is not chosen: its
+    settings are validated already, and importing it is slow."""
     async with AsyncExitStack() as closing:
         await closing.enter_async_context(open_engines(settings))
         choose_conversations(settings, closing)
@@ -107,7 +107,7 @@ async def check_engines(settings: Settings) -> None:
 
 @asynccontextmanager
 async def _starting(*probes: Coroutine[Any, Any, str | None]) -> AsyncIterator[None]:
-    """Let engines start in the background. One that cannot will say so when it is asked something."""
+    """Start engines in the background. A failure is reported by the first call that uses the engine."""
     starts = [asyncio.create_task(probe) for probe in probes]
     try:
         yield
@@ -118,7 +118,7 @@ async def _starting(*probes: Coroutine[Any, Any, str | None]) -> AsyncIterator[N
 
 
 def choose_embedder(settings: Settings) -> tuple[Embedder, str]:
-    """The embedding engine and why it is this one."""
+    """The embedding engine and the reason for it."""
     engine, why = _embedding_engine(settings)
     if engine == "cohere":
         from chapterverse.embeddings.cohere import CohereEmbedder
@@ -147,7 +147,7 @@ def choose_embedder(settings: Settings) -> tuple[Embedder, str]:
 
 
 def choose_index(settings: Settings, fingerprint: Fingerprint) -> tuple[Index, str]:
-    """The vector engine and why it is this one. `fingerprint` is that of the embedder."""
+    """The vector engine and the reason for it. `fingerprint` is that of the embedder."""
     if settings.qdrant_url:
         from chapterverse.index.foreign import ForeignCollection, ServerIndex
         from chapterverse.index.server import QdrantIndex, Spread
@@ -170,7 +170,7 @@ def choose_index(settings: Settings, fingerprint: Fingerprint) -> tuple[Index, s
 
 
 def choose_writer(settings: Settings) -> "tuple[Writer, str]":
-    """The writer and why it is this one."""
+    """The writer and the reason for it."""
     if settings.writer != "auto":
         added: Writer = plugins.load("writer", settings.writer)(settings)
         return added, f"WRITER is {settings.writer}"
@@ -197,7 +197,7 @@ def choose_writer(settings: Settings) -> "tuple[Writer, str]":
 
 
 def watched_judge(settings: Settings, closing: AsyncExitStack) -> "tuple[Judge | None, tuple[Dependency, ...]]":
-    """The judge, and how health watches it. Answers can do without it: then they are in the book's words."""
+    """The judge and its dependency for health checks. It is not vital: without it answers are quotes of the book."""
     if (judge := choose_judge(settings)) is None:
         return None, ()
     closing.push_async_callback(judge.close)
@@ -209,23 +209,25 @@ def watched_judge(settings: Settings, closing: AsyncExitStack) -> "tuple[Judge |
 
 
 def choose_judge(settings: Settings) -> "ModelJudge | None":
-    """The model that judges: JUDGE_MODEL, or the writing model; none where no model is configured or JUDGE is off."""
+    """The judge: JUDGE_MODEL or the writing model; None if no model is configured or JUDGE is off."""
     writing = remote_model(settings)
     url = settings.judge_base_url or (writing.url if writing else "")
     model = settings.judge_model or (writing.part if writing else "")
     if settings.judge == "off" or not url or not model:
         return None
+    from chapterverse.evidence.chat_model import request_fields
     from chapterverse.evidence.judge import ModelJudge
-    from chapterverse.writing.quirks import request_fields
 
     own_key = _secret(settings.judge_api_key)
-    # A key is sent to the server that it was given for, and to no other.
+    # A key is sent only to the server that it was configured for.
     key = own_key or (writing.key if writing and url == writing.url else "")
-    return ModelJudge(model, url, key, request_fields(model, url))
+    own = own_key or settings.judge_model or settings.judge_base_url
+    prefix = "JUDGE" if own else "GEMINI" if settings.gemini_api_key else "OPENAI"
+    return ModelJudge(model, url, key, request_fields(model, url), settings=prefix)
 
 
 def choose_conversations(settings: Settings, closing: AsyncExitStack) -> "tuple[Conversations, str, str]":
-    """Where conversations are kept, in words, and why there. The embedded server stops after its last user left."""
+    """The store of conversations, its name, and the reason for it. The embedded server stops with its last user."""
     from chapterverse.conversations.store import Conversations
 
     if settings.database_url:
@@ -238,11 +240,11 @@ def choose_conversations(settings: Settings, closing: AsyncExitStack) -> "tuple[
     return Conversations(postgres.start, postgres.lost), "Postgres, embedded", why
 
 
-# ── which server each engine asks, where it is one that other hosts ask as well ──────────────────────────────────────
+# ── remote servers, which other hosts may share ──────────────────────────────────────────────────────────────────────
 
 
 def remote_embedder(settings: Settings) -> Remote | None:
-    """The service of embeddings; None where they are made here."""
+    """The embedding service; None if the model is local."""
     match _embedding_engine(settings)[0]:
         case "cohere":
             return Remote(settings.cohere_base_url, _secret(settings.cohere_api_key), settings.cohere_model)
@@ -252,14 +254,14 @@ def remote_embedder(settings: Settings) -> Remote | None:
 
 
 def remote_index(settings: Settings) -> Remote | None:
-    """The Qdrant server; None where the index is embedded."""
+    """The Qdrant server; None if the index is embedded."""
     if not settings.qdrant_url:
         return None
     return Remote(settings.qdrant_url, _secret(settings.qdrant_api_key), settings.qdrant_collection_name)
 
 
 def remote_model(settings: Settings) -> Remote | None:
-    """The service of the language model; None where answers are extracted here."""
+    """The language model's service; None if answers are excerpts."""
     if settings.gemini_api_key:
         return Remote(settings.gemini_base_url, _secret(settings.gemini_api_key), settings.gemini_model)
     if settings.openai_api_key:
@@ -268,7 +270,7 @@ def remote_model(settings: Settings) -> Remote | None:
 
 
 def remote_database(settings: Settings) -> Remote | None:
-    """The Postgres server; None where it is embedded."""
+    """The Postgres server; None if it is embedded."""
     return Remote(_secret(settings.database_url)) if settings.database_url else None
 
 

@@ -1,4 +1,4 @@
-"""Ask in process, and hold what comes back to what every answer promises."""
+"""Asks in process, and checks what every answer promises."""
 
 import re
 from collections.abc import Sequence
@@ -37,8 +37,8 @@ def text_of(events: Sequence[Event]) -> str:
 
 
 def sources_of(events: Sequence[Event]) -> list[SourceCitation]:
-    (told,) = [event for event in events if isinstance(event, SourcesEvent)]
-    return list(told.sources)
+    (sources_event,) = [event for event in events if isinstance(event, SourcesEvent)]
+    return list(sources_event.sources)
 
 
 def done_of(events: Sequence[Event]) -> DoneEvent:
@@ -47,7 +47,7 @@ def done_of(events: Sequence[Event]) -> DoneEvent:
 
 
 def check_order(events: Sequence[Event], *, selected: bool = False) -> None:
-    """`retrieved` first, unless there is a selection; then text, sources, and one end."""
+    """`retrieved` comes first, unless there is a selection; then chunks, sources and one `done`."""
     kinds = [event.type for event in events]
     chunks = kinds.count("chunk")
     assert chunks
@@ -55,7 +55,7 @@ def check_order(events: Sequence[Event], *, selected: bool = False) -> None:
 
 
 async def check_sources(events: Sequence[Event], services: Services) -> None:
-    """Only what is cited, in marker order, word for word where it is said to be, and from what was retrieved."""
+    """Sources are in marker order, each quote is at its offsets in its page, and each passage was in `retrieved`."""
     sources, retrieved = sources_of(events), events[0]
     check_markers(text_of(events), len(sources))
     assert isinstance(retrieved, RetrievedEvent)
@@ -73,7 +73,7 @@ async def check_sources(events: Sequence[Event], services: Services) -> None:
 
 
 def check_selection(sources: Sequence[SourceCitation], selection: str) -> None:
-    """Every citation lies in the selection where it says."""
+    """Every quote is in the selection at its offsets and lines."""
     for source in sources:
         assert isinstance(source, SelectedTextCitation)
         assert selection[source.char_start : source.char_end] == source.quote != ""
@@ -87,6 +87,6 @@ def check_selection(sources: Sequence[SourceCitation], selection: str) -> None:
 
 
 def check_markers(text: str, sources: int) -> None:
-    """The numbers of a text are those of its sources, first seen in their order."""
+    """The markers in a text are numbered 1 to `sources`, in the order of their first use."""
     numbers = [int(number) for number in _MARKER.findall(re.sub(r"`[^`]*`", "", text))]
     assert list(dict.fromkeys(numbers)) == list(range(1, sources + 1))

@@ -1,4 +1,4 @@
-"""Real engines for the tests of answering: the example book, Postgres, embeddings, opened once for all of them."""
+"""Real engines for the tests of answering (example book, Postgres, embeddings), opened once per run."""
 
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
@@ -15,7 +15,7 @@ from tests.llm_stub import LlmStub, serving_llm
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def keyless(example_home: Path, postgres_url: str) -> AsyncIterator[Services]:
-    """What answers without any key."""
+    """Services without a model key."""
     settings = Settings.load(chapterverse_home=example_home, database_url=postgres_url)
     async with open_services(settings) as services:
         yield services
@@ -23,14 +23,14 @@ async def keyless(example_home: Path, postgres_url: str) -> AsyncIterator[Servic
 
 @pytest.fixture
 def llm() -> Iterator[LlmStub]:
-    """A language model server of the test's own."""
+    """A language model server for one test."""
     with serving_llm() as stub:
         yield stub
 
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def asking_llm(keyless: Services, llm: LlmStub) -> AsyncIterator[Services]:
-    """The same engines, with that language model."""
+    """The same engines with the language model of `llm`."""
     settings = keyless.settings.model_copy(update=with_llm(llm))
     writer, _ = choose_writer(settings)
     judge = choose_judge(settings)
@@ -41,6 +41,6 @@ async def asking_llm(keyless: Services, llm: LlmStub) -> AsyncIterator[Services]
 
 
 def with_llm(llm: LlmStub) -> dict[str, object]:
-    """The settings that name a language model server, checked as all settings are."""
+    """Validated settings for this language model server."""
     given = Settings.load(openai_api_key="key", openai_model="stub-model", openai_base_url=llm.url)
     return {name: getattr(given, name) for name in ("openai_api_key", "openai_model", "openai_base_url")}

@@ -1,8 +1,8 @@
 """True and false sentences made by rule from the sentences of a book.
 
-What a faithful writer does to a sentence (repeat, shorten at a clause, move a clause, join two, swap a function word)
-and what an unfaithful one does (another number, name, identifier, quantity, sign, subject, half). Invented facts are a
-kind of their own. A rule that does not apply to a sentence gives nothing.
+True edits: repeat, shorten at a clause, move a clause, join two sentences, replace a word by a synonym. False edits:
+change a number, name, identifier, quantity, negation or subject, or join with a false half. Invented facts are a third
+group. A rule that does not apply to a sentence returns None.
 """
 
 import random
@@ -50,7 +50,7 @@ _SAME = (
     ("such as", "like"), ("via", "through"), ("uses", "employs"), ("requires", "needs"), ("starts", "begins"),
     ("provides", "offers"), ("contains", "holds"), ("allows", "lets"), ("approximately", "about"), ("creates", "makes"),
 )  # fmt: skip
-# Other words for the same that the product's lists do not have.
+# Synonyms that are not in the word lists of the package.
 _ALIKE = (
     ("important", "significant"), ("significant", "important"), ("area", "region"), ("areas", "regions"),
     ("method", "way"), ("methods", "ways"), ("problem", "issue"), ("problems", "issues"), ("main", "chief"),
@@ -80,7 +80,7 @@ _LEGENDS = (
 
 
 def lower_first(sentence: str) -> str:
-    """A sentence as the second half of another."""
+    """A sentence as the second half of another one."""
     return sentence[0].lower() + sentence[1:] if sentence[1:2].islower() else sentence
 
 
@@ -193,7 +193,7 @@ def _condition(sentence: str, _: Sequence[str], __: random.Random) -> str | None
 
 
 def _half(sentence: str, others: Sequence[str], rng: random.Random) -> str | None:
-    """A true sentence with a damaged one."""
+    """A true sentence joined with a false one."""
     if not others:
         return None
     other = rng.choice(others)
@@ -202,7 +202,7 @@ def _half(sentence: str, others: Sequence[str], rng: random.Random) -> str | Non
 
 
 def _subject(sentence: str, others: Sequence[str], rng: random.Random) -> str | None:
-    """What is said of one thing, said of another."""
+    """The same predicate with another subject."""
     mine = _PREDICATE.match(sentence)
     subjects = [match["subject"] for match in map(_PREDICATE.match, others) if match]
     if not mine or not subjects:
@@ -238,7 +238,7 @@ def _quality(sentence: str, _: Sequence[str], rng: random.Random) -> str | None:
 
 
 def _legend(sentence: str, _: Sequence[str], rng: random.Random) -> str | None:
-    """A fact from nowhere about something that the book has."""
+    """An invented fact about a subject of the book."""
     mine = _PREDICATE.match(sentence)
     return f"{mine['subject']} {rng.choice(_LEGENDS)}." if mine else None
 

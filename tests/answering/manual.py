@@ -1,7 +1,7 @@
-"""A hostile model, scripted: answers that invent, twist, obey and ramble over passages of our own.
+"""Scripted answers of a hostile model about passages written for these tests.
 
-The passages, the sentences that they support and those that they do not, each labelled by what is wrong with it.
-Whether a sentence may be shown was decided by hand, before any code had seen it.
+Each passage has sentences that it supports, and sentences that it does not, labelled with what is wrong. The labels
+were written by hand, before any code was run on them.
 """
 
 import random
@@ -16,17 +16,17 @@ QUESTION = "What does the manual of the Heron say about its hull, battery, sonar
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A passage with what a writer may and may not say of it."""
+    """A passage with sentences that it supports and sentences that it does not."""
 
     heading: str
     text: str
-    true: tuple[str, ...]  # near the wording; borne out
+    true: tuple[str, ...]  # supported, close to the wording of the passage
     false: tuple[tuple[str, str], ...]  # what is wrong, and the sentence
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a model wrote, and the sentences of it that are borne out."""
+    """What a model wrote, and which of its sentences are supported."""
 
     kind: str
     text: str
@@ -452,7 +452,7 @@ PLANTED = f"The winch lifts 12 kg.\n\n{ORDER}\n\nThe winch is bolted to the ster
 
 
 def evidence(question: str = QUESTION) -> Evidence:
-    """All passages, numbered from 1; the last holds an order to the model and is flagged as ingestion flags it."""
+    """All passages, numbered from 1. The last one has a prompt injection and is flagged as ingestion would flag it."""
     issued = Evidence(question)
     issued.issue([chunk(topic.text, topic.heading) for topic in TOPICS])
     issued.issue([chunk(PLANTED, "Winch", flags=("addresses_assistant",))])
@@ -460,7 +460,7 @@ def evidence(question: str = QUESTION) -> Evidence:
 
 
 def answers() -> Iterator[Answer]:
-    """Scripted answers, more than 300, each with the sentences of it that may be shown."""
+    """More than 300 scripted answers, each with the sentences that may be shown."""
     rng = random.Random(20)
     for number, topic in enumerate(TOPICS, start=1):
         wrong = number % len(TOPICS) + 1

@@ -1,7 +1,7 @@
-"""A plain reader's check of an answer: does the quote behind each sentence say it? It shares no code with grounding.
+"""A simple check whether the quotes of an answer support its sentences. It shares no code with `chapterverse.evidence`.
 
-A rule of thumb: every number, identifier and name of a sentence occurs in its quotes or their headings, and so do four
-fifths of its other content words; a sentence that denies rests on a quote that does.
+The rule: every number, identifier and name of a sentence occurs in its quotes or their headings, and so do four fifths
+of its other content words. A sentence with a negation needs a quote with a negation.
 """
 
 import re
@@ -13,7 +13,7 @@ _MARKER = re.compile(r"\s*\[(\d+)\]")
 _TOKEN = re.compile(r"`[^`]+`|[^\W\d_][\w'’-]*|\d+(?:[.,]\d+)*")
 _NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
 _NUMBERS = {word: str(value) for value, word in enumerate(_NUMBER_WORDS.split())} | {"twice": "2", "percent": "%"}
-_DENIALS = re.compile(r"\b(?:not|no|never|without|cannot|nor|neither|none)\b|n['’]t\b")
+_NEGATIONS = re.compile(r"\b(?:not|no|never|without|cannot|nor|neither|none)\b|n['’]t\b")
 _SMALL = re.compile(
     r"an?|the|and|or|but|so|if|as|at|by|in|into|on|of|to|for|from|with|than|then|that|this|these|those|there|it|its|is|"
     r"are|was|were|be|been|has|have|had|do|does|did|can|could|may|might|must|should|will|would|they|them|their|he|she|"
@@ -24,7 +24,7 @@ _SMALL = re.compile(
 
 
 class Quotation(Protocol):
-    """What is known of a source: a citation has it all."""
+    """The fields of a citation that are needed here."""
 
     @property
     def quote(self) -> str: ...
@@ -35,7 +35,7 @@ class Quotation(Protocol):
 
 
 def unsupported(answer: str, sources: Sequence[Quotation]) -> list[str]:
-    """The sentences of an answer that their quotes do not say, each with what is missing."""
+    """The sentences of an answer that their quotes do not support, each with what is missing."""
     return [
         f"{sentence} ← {missing}"
         for sentence, numbers in _sentences(answer)
@@ -44,7 +44,7 @@ def unsupported(answer: str, sources: Sequence[Quotation]) -> list[str]:
 
 
 def _sentences(answer: str) -> Iterator[tuple[str, list[int]]]:
-    """Sentences without their markers, with the numbers; a line of code has those that follow its block."""
+    """Sentences without their markers, and the numbers. A line of code has the markers after its block."""
     for block in re.split(r"(```\w*\n.*?\n```\s*(?:\[\d+\])*)", answer, flags=re.DOTALL):
         numbers = [int(number) for number in _MARKER.findall(block)]
         if block.startswith("```"):
@@ -52,17 +52,17 @@ def _sentences(answer: str) -> Iterator[tuple[str, list[int]]]:
             continue
         parts = _SENTENCE_END.split(block)
         for at, part in enumerate(parts):
-            said = _MARKER.sub("", part).strip(" \n-*|")
-            if any(character.isalnum() for character in said) and not said.endswith(":"):
-                # Sentences that are quoted together have one marker, behind the last of them.
+            sentence = _MARKER.sub("", part).strip(" \n-*|")
+            if any(character.isalnum() for character in sentence) and not sentence.endswith(":"):
+                # Sentences that are quoted together have one marker, after the last one.
                 marked = next((found for later in parts[at:] if (found := _MARKER.findall(later))), [])
-                yield said, [int(number) for number in marked]
+                yield sentence, [int(number) for number in marked]
 
 
 def _missing(sentence: str, cited: Sequence[Quotation]) -> str:
     if not cited:
         return "no source"
-    # What is quoted, and the headings under which it stands.
+    # The quotes and their headings.
     known = _words(" ".join(f"{source.quote} {source.breadcrumb} {source.page_title}" for source in cited))
     quoted = " ".join(source.quote for source in cited)
     words = [token for token in _TOKEN.findall(sentence) if not _SMALL.fullmatch(token)]
@@ -70,15 +70,15 @@ def _missing(sentence: str, cited: Sequence[Quotation]) -> str:
     for token in strict:
         if not _words(token) <= known:
             return token
-    if _DENIALS.search(sentence.lower()) and not _DENIALS.search(quoted.lower()):
-        return "a denial"
-    loose = [token for token in words if token not in strict and not _DENIALS.search(token.lower())]
+    if _NEGATIONS.search(sentence.lower()) and not _NEGATIONS.search(quoted.lower()):
+        return "a negation"
+    loose = [token for token in words if token not in strict and not _NEGATIONS.search(token.lower())]
     absent: list[str] = [token for token in loose if not _words(token) <= known]
     return ", ".join(absent) if len(absent) > 0.2 * len(loose) else ""
 
 
 def _is_strict(token: str, *, first: bool) -> bool:
-    """Numbers, code, and words with a capital that does not come from the beginning of a sentence."""
+    """Numbers, code, and capitalised words that are not the first of a sentence."""
     return token[0].isdigit() or token[0] == "`" or "_" in token or (not first and token[0].isupper())
 
 

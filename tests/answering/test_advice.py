@@ -1,4 +1,4 @@
-"""What a refusal says besides its fixed sentence."""
+"""The advice that a refusal gives after its fixed sentence."""
 
 from chapterverse.answering.refusals import NEAR, NEAREST, nearest_sections
 from chapterverse.answering.refusals import advise as advise_on
@@ -38,7 +38,7 @@ SYSTEMS = chunk(1, "Systems", "Everything that Gazebo does is done by plugins. O
 WORLDS = chunk(2, "Worlds", "A world is a file.")
 
 
-def test_names_what_the_nearest_sections_do_not_mention() -> None:
+def test_advice_names_words_that_the_nearest_sections_do_not_mention() -> None:
     advice = advise("What is the default physics step of Gazebo?", found(SYSTEMS, WORLDS))
     first, *sections = advice.split("\n")
     assert first == (
@@ -51,13 +51,13 @@ def test_names_what_the_nearest_sections_do_not_mention() -> None:
     ]
 
 
-def test_says_so_when_all_or_nothing_is_mentioned() -> None:
+def test_advice_if_all_words_or_no_sections_are_found() -> None:
     assert "do not mention “sourdough” or “starter”" in advise("sourdough starter", found(SYSTEMS))
     assert "do not answer this" in advise("physics of Gazebo", found(SYSTEMS))
     assert advise("sourdough", found()) == "Searched for “sourdough”. No section of the book comes near."
 
 
-def test_a_section_is_named_once_and_few_are() -> None:
+def test_nearest_sections_are_unique_and_at_most_three() -> None:
     again = chunk(3, "Systems", "More plugins.")
     others = [chunk(number, f"Part{number}", "text") for number in range(4, 9)]
     nearest = nearest_sections(found(SYSTEMS, again, WORLDS, *others))
@@ -67,6 +67,6 @@ def test_a_section_is_named_once_and_few_are() -> None:
     assert [section.section_heading for section in nearest_sections(found(far, farther))] == ["Far"]
 
 
-def test_of_a_selection() -> None:
+def test_advice_for_a_selection() -> None:
     advice = advise_on("When did the airport open?", Selection("The university opened in 1816."), [])
     assert advice == "Only the selection was read. It does not mention “airport”."

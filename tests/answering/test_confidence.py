@@ -1,4 +1,4 @@
-"""When to answer without a key, and how sure to be: curves that were fitted, read from one file."""
+"""When to answer without a key, and the confidence of answers: curves that were fitted and are read from a file."""
 
 import re
 from dataclasses import replace
@@ -35,19 +35,19 @@ def book(*scores: float, missing: tuple[str, ...] = ()) -> Book:
     return Book(NOTHING, tuple(Reading(score, score) for score in scores), missing)
 
 
-def test_a_good_passage_is_answered_from_and_a_bad_one_is_not() -> None:
+def test_answers_only_if_a_passage_scores_well() -> None:
     assert answers(book(6.0, 0.0), "why")
     assert not answers(book(-6.0, -7.0), "why")
     assert not answers(book(), "why")
     assert not answers(Selection("text"), "why")
 
 
-def test_a_word_that_stands_nowhere_counts_against_an_answer() -> None:
+def test_word_that_is_not_in_the_book_lowers_the_probability_of_an_answer() -> None:
     known, unknown = (ReaderSigns.of(book(0.0, missing=words), "why") for words in ((), ("zebrafish",)))
     assert probability(fitted()["answerable"], unknown) < probability(fitted()["answerable"], known)
 
 
-def test_the_owner_can_be_stricter() -> None:
+def test_lower_allowed_error_rate_gives_a_higher_threshold() -> None:
     usual, cost = threshold()
     strict, higher_cost = threshold(0.05)
     assert (strict > usual, higher_cost > cost) == (True, True)
@@ -57,7 +57,7 @@ def test_the_owner_can_be_stricter() -> None:
 
 
 @pytest.mark.parametrize("scope", [book(9.0), book(-9.0), Selection("text", (Reading(9.0, 9.0),))])
-def test_a_verbatim_answer_is_never_called_low(scope: Book | Selection) -> None:
+def test_confidence_of_a_verbatim_answer_is_at_least_medium(scope: Book | Selection) -> None:
     value = reader_confidence(scope, "why")
     assert 0.6 <= value <= 1.0
     assert level_of(value) in ("medium", "high")
@@ -69,26 +69,26 @@ def test_a_clear_lead_raises_the_confidence() -> None:
 
 
 @pytest.mark.parametrize("path", [KEYLESS, MODEL])
-def test_the_file_says_what_it_was_fitted_on(path: Path) -> None:
+def test_fitted_file_names_its_data_and_commit(path: Path) -> None:
     assert fitted(path)["fitted_on"]
     assert re.fullmatch(r"[0-9a-f]{7,}", fitted(path)["commit"])
 
 
-def test_a_model_is_trusted_as_far_as_its_statements_were_proven() -> None:
+def test_model_confidence_grows_with_the_share_of_proven_statements() -> None:
     whole = model_confidence(ModelSigns(1.0, 0.8, 0.0))
     half = model_confidence(ModelSigns(0.5, 0.8, 0.0))
     assert (level_of(whole), level_of(half)) == ("high", "low")
     assert model_confidence(ModelSigns(1.0, 0.2, 0.0)) < whole
 
 
-def test_a_verbatim_answer_of_a_model_is_never_called_low_if_it_is_about_the_question() -> None:
+def test_verbatim_answer_of_a_model_is_low_only_if_it_is_off_topic() -> None:
     quoted = ModelSigns.of("Which port does the server use?", ["The server listens on port 8080."], Counts(1, 1, 3))
     assert level_of(model_confidence(quoted)) == "medium"
     beside = ModelSigns.of("Which port does the server use?", ["Logs are text."], Counts(1, 1, 3))
     assert level_of(model_confidence(beside)) == "low"
 
 
-def test_every_level_has_its_word_in_each_list_of_levels() -> None:
+def test_every_list_of_levels_has_every_level() -> None:
     levels = set(get_args(ConfidenceLevel))
     script = (Path(chapterverse.__file__).parent / "web" / "turn.js").read_text("utf-8")
     (shown,) = re.findall(r"const LEVELS = \{(.*?)\n\};", script, re.DOTALL)

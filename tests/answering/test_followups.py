@@ -1,4 +1,4 @@
-"""What a question takes over from the conversation."""
+"""How a question uses the conversation before it."""
 
 from dataclasses import replace
 
@@ -62,38 +62,38 @@ def test_other_replies_do_not_accept_an_offer(query: str) -> None:
     "query",
     ["why?", "tell me more", "go on", "and its default?", "what about services", "How do I undo that?", "example"],
 )
-def test_questions_that_lean_on_the_ones_before(query: str) -> None:
+def test_dependent_questions_are_recognised(query: str) -> None:
     assert leans(query)
 
 
 @pytest.mark.parametrize(
     "query", ["How heavy is the robot Tern?", "Which node turns the URDF into transforms for the robot?"]
 )
-def test_questions_that_stand_alone(query: str) -> None:
+def test_standalone_questions_are_recognised(query: str) -> None:
     assert not leans(query)
 
 
-def test_the_reader_sees_the_last_two_questions() -> None:
+def test_earlier_questions_are_the_last_two() -> None:
     turns = [turn("What is a topic?"), turn("And a service?"), turn("Which is faster?")]
     assert earlier_questions(turns) == ["And a service?", "Which is faster?"]
 
 
-def test_a_follow_up_is_searched_for_with_the_question_before_it() -> None:
+def test_search_query_of_a_follow_up_includes_the_question_before_it() -> None:
     assert together([turn("And a service?", "What is a service?")], "why?") == "why? (What is a service?)"
     assert len(together([turn("x" * 1990)], "why? " * 20)) <= 2000
 
 
-def test_a_turn_that_took_up_an_offer_counts_as_what_it_asked() -> None:
+def test_turn_that_accepted_an_offer_counts_as_the_offered_question() -> None:
     assert earlier_questions([turn("yes", "What is a topic?")]) == ["What is a topic?"]
 
 
-def test_a_follow_up_is_searched_for_near_the_last_answer() -> None:
+def test_follow_up_is_also_searched_with_the_section_of_the_last_answer() -> None:
     answered = replace(turn("What is a topic?"), sources=({"breadcrumb": "Basics › Topics"},))
     assert near([answered], "why?") == ["why? (Basics › Topics)"]
     assert near([turn("What is a topic?")], "why?") == []
 
 
-def test_the_reader_sees_what_was_asked_and_told_before() -> None:
+def test_in_context_has_earlier_questions_and_the_last_highlight() -> None:
     source = {
         "breadcrumb": "Basics › Topics",
         "quote": "Nodes talk. A topic carries\nmessages.",

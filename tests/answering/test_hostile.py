@@ -1,4 +1,4 @@
-"""Whatever a model writes, no interface shows what the book does not say. The lies are scripted: each is known."""
+"""False statements of a scripted model are not shown."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ from tests.answering.edits import FALSE
 from tests.answering.manual import ORDER, PLANTED, QUESTION, TOPICS, answers
 from tests.answering.support import unsupported
 from tests.conftest import EXAMPLE_BOOK
-from tests.llm_stub import LlmStub, Says, serving_llm
+from tests.llm_stub import LlmStub, Replies, serving_llm
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
 
@@ -40,7 +40,7 @@ _MARKERS = re.compile(r"\s*\[\d+\]")
 
 @pytest.fixture(scope="session")
 def hostile_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home that holds the manual which the scripted model lies about; its last page gives orders to the model."""
+    """A home with the manual that the scripted model lies about. Its last page has a prompt injection."""
     home, book = tmp_path_factory.mktemp("hostile"), tmp_path_factory.mktemp("manual")
     for number, topic in enumerate(TOPICS, start=1):
         (book / f"{number:02}.md").write_text(f"# {topic.heading}\n\n{topic.text}\n", "utf-8")
@@ -55,8 +55,8 @@ def hostile_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def lied_to(hostile_home: Path, postgres_url: str) -> AsyncIterator[tuple[Services, LlmStub]]:
-    """The manual, asked through the scripted model over real HTTP."""
+async def hostile_services(hostile_home: Path, postgres_url: str) -> AsyncIterator[tuple[Services, LlmStub]]:
+    """Services with the manual and the scripted model, and the model's server."""
     with serving_llm() as llm:
         llm.judge.truths = TRUTHS
         settings = Settings.load(chapterverse_home=hostile_home, database_url=postgres_url, **with_llm(llm))
@@ -64,14 +64,14 @@ async def lied_to(hostile_home: Path, postgres_url: str) -> AsyncIterator[tuple[
             yield services, llm
 
 
-async def said(prepared: Prepared, services: Services) -> ChatResponse:
-    """The answer to a question that was prepared before, as if it was asked now."""
+async def answer_now(prepared: Prepared, services: Services) -> ChatResponse:
+    """The answer to a prepared question, with a new deadline."""
     now = time.perf_counter()
     return await fold(stream(replace(prepared, started=now, deadline=now + 30), services))
 
 
 def check(answer: ChatResponse, true: tuple[str, ...] = ()) -> None:
-    """Nothing is shown that was labelled false, nor anything that its quote does not say."""
+    """The answer has no sentence that is labelled false and none that its quotes do not support."""
     shown = " ".join(_MARKERS.sub("", answer.answer).split())
     check_markers(answer.answer, len(answer.sources))
     if answer.status == "refused":
@@ -85,66 +85,68 @@ def check(answer: ChatResponse, true: tuple[str, ...] = ()) -> None:
 
 
 @pytest.mark.timeout(600)
-async def test_no_lie_about_the_manual_is_shown(lied_to: tuple[Services, LlmStub]) -> None:
-    services, llm = lied_to
+async def test_false_statements_about_the_manual_are_not_shown(hostile_services: tuple[Services, LlmStub]) -> None:
+    services, llm = hostile_services
     prepared = await prepare(ChatRequest(query=QUESTION, top_k=20), services)
     assert prepared.found is not None
-    assert len(prepared.found.results) == len(TOPICS) + 1, "every passage is issued"
+    assert len(prepared.found.results) == len(TOPICS) + 1, "every passage is retrieved"
     in_order = sorted(prepared.found.results, key=lambda chunk: chunk.source_url)  # the answers name passages by topic
     found = prepared.found.model_copy(update={"confidence": None, "results": in_order})
     prepared = replace(prepared, scope=Book(found))
     assert len(ANSWERS) > 300
     kept = 0
     for answer in ANSWERS:
-        llm.usual = Says(answer.text)
+        llm.usual = Replies(answer.text)
         if not answer.text.strip():
-            continue  # to say nothing is a failure: below
-        told = await said(prepared, services)
-        check(told, answer.true)
-        kept += bool(answer.true) and any(truth.rstrip(".") in _MARKERS.sub("", told.answer) for truth in answer.true)
-        assert told.metadata.llm_calls >= 1
-    assert kept / sum(bool(answer.true) for answer in ANSWERS) > 0.9, "a lie costs its true neighbour nothing"
+            continue  # an empty answer is an error: see below
+        response = await answer_now(prepared, services)
+        check(response, answer.true)
+        kept += bool(answer.true) and any(
+            truth.rstrip(".") in _MARKERS.sub("", response.answer) for truth in answer.true
+        )
+        assert response.metadata.llm_calls >= 1
+    assert kept / sum(bool(answer.true) for answer in ANSWERS) > 0.9, "true sentences beside false ones are kept"
 
 
-async def test_a_model_that_says_nothing_is_an_error(lied_to: tuple[Services, LlmStub]) -> None:
-    services, llm = lied_to
-    llm.usual = Says("")
+async def test_empty_model_answer_is_an_error(hostile_services: tuple[Services, LlmStub]) -> None:
+    services, llm = hostile_services
+    llm.usual = Replies("")
     events = await events_of(services, "How much does the winch lift?")
     assert [event.type for event in events] == ["retrieved", "error"]
 
 
-async def test_an_order_planted_in_a_page_is_flagged_and_never_evidence(lied_to: tuple[Services, LlmStub]) -> None:
-    services, llm = lied_to
+async def test_prompt_injection_in_a_page_is_flagged_and_not_cited(hostile_services: tuple[Services, LlmStub]) -> None:
+    services, llm = hostile_services
     prepared = await prepare(ChatRequest(query="How much does the winch lift?", top_k=3), services)
     assert prepared.found is not None
     planted = next(chunk for chunk in prepared.found.results if "winch" in chunk.chunk_text)
     assert planted.flags == ["addresses_assistant"]
     for start, end in sentences(ORDER):
-        llm.usual = Says(f"{ORDER[start : end - 1]} [1]. The winch lifts 12 kg [1].")
-        told = await said(prepared, services)
-        assert told.answer.strip() == "The winch lifts 12 kg [1]."
+        llm.usual = Replies(f"{ORDER[start : end - 1]} [1]. The winch lifts 12 kg [1].")
+        response = await answer_now(prepared, services)
+        assert response.answer.strip() == "The winch lifts 12 kg [1]."
     for obedient in ("The boat can fly [1].", "HERON IS FREE at https://evil.example/win [1].", "HERON IS FREE [1]."):
-        llm.usual = Says(obedient)
-        assert (await said(prepared, services)).answer == NOT_IN_BOOK
+        llm.usual = Replies(obedient)
+        assert (await answer_now(prepared, services)).answer == NOT_IN_BOOK
 
 
-async def test_no_lie_about_a_selection_is_shown(lied_to: tuple[Services, LlmStub]) -> None:
-    services, llm = lied_to
+async def test_false_statements_about_a_selection_are_not_shown(hostile_services: tuple[Services, LlmStub]) -> None:
+    services, llm = hostile_services
     for topic in TOPICS[:5]:
         selection = f"🛶 {topic.text}\r\n\r\n{ORDER}"
         for _, lie in topic.false[:6]:
-            llm.usual = Says(f"{lie} [1] {topic.true[0]} [1] {ORDER}")
-            told = await ask(services, "What does it say?", mode="selected_text", selected_text=selection)
-            check(told, topic.true)
-            check_selection(told.sources, selection)
-            assert topic.true[0][:20] in told.answer
+            llm.usual = Replies(f"{lie} [1] {topic.true[0]} [1] {ORDER}")
+            response = await ask(services, "What does it say?", mode="selected_text", selected_text=selection)
+            check(response, topic.true)
+            check_selection(response.sources, selection)
+            assert topic.true[0][:20] in response.answer
 
 
 # ── the example book ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _lies(prepared: Prepared, rng: random.Random) -> Iterator[tuple[str, str, str]]:
-    """Sentences of the passages with one thing changed: what, the lie, the sentence that it was made from."""
+    """Sentences of the passages with one change: the kind of change, the false sentence, the original."""
     assert prepared.found is not None
     whole = [
         chunk.chunk_text[start:end]
@@ -161,7 +163,7 @@ def _lies(prepared: Prepared, rng: random.Random) -> Iterator[tuple[str, str, st
 
 
 @pytest.mark.timeout(600)
-async def test_no_lie_about_the_example_book_is_shown(asking_llm: Services, llm: LlmStub) -> None:
+async def test_false_statements_about_the_example_book_are_not_shown(asking_llm: Services, llm: LlmStub) -> None:
     rng, scripted = random.Random(3), 0
     questions = [json.loads(line) for line in (EXAMPLE_BOOK.parent / "questions.jsonl").read_text("utf-8").splitlines()]
     for asked in questions:
@@ -170,11 +172,11 @@ async def test_no_lie_about_the_example_book_is_shown(asking_llm: Services, llm:
         prepared = await prepare(ChatRequest(query=asked["question"]), asking_llm)
         for _, lie, sentence in _lies(prepared, rng):
             scripted += 1
-            llm.usual = Says(f"{lie[:-1]} [{rng.randint(1, 9)}]. This was decided by 47 penguins in Reykjavik [1].")
-            told = await said(prepared, asking_llm)
-            plain = " ".join(_MARKERS.sub("", told.answer).split())
+            llm.usual = Replies(f"{lie[:-1]} [{rng.randint(1, 9)}]. This was decided by 47 penguins in Reykjavik [1].")
+            response = await answer_now(prepared, asking_llm)
+            plain = " ".join(_MARKERS.sub("", response.answer).split())
             assert lie not in plain, (lie, sentence)
             assert "penguins" not in plain
-            if told.status != "refused":
-                assert unsupported(told.answer, told.sources) == []
+            if response.status != "refused":
+                assert unsupported(response.answer, response.sources) == []
     assert scripted >= 100

@@ -1,4 +1,4 @@
-"""The same answers through HTTP, as JSON and as events, and on the command line, whoever writes them."""
+"""The same answers through HTTP (JSON and events) and the command line, with and without a language model."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from tests.answering.support import unsupported
 from tests.answering.test_hostile import ANSWERS, hostile_home  # noqa: F401 - a fixture
 from tests.api.chat.test_routes import events_of
 from tests.cli.process import chapterverse
-from tests.llm_stub import Fails, Hangs, LlmStub, Quotes, Says, serving_llm
+from tests.llm_stub import Fails, Hangs, LlmStub, Quotes, Replies, serving_llm
 from tests.served import Served, serve
 
 pytestmark = pytest.mark.slow
@@ -42,21 +42,21 @@ def stub() -> Iterator[LlmStub]:
 
 
 @pytest.fixture(autouse=True)
-def usual(stub: LlmStub) -> None:
+def reset_stub(stub: LlmStub) -> None:
     stub.usual = Quotes()
     stub.script.clear()
 
 
 @pytest.fixture(scope="module")
-def asked_server(example_home: Path, postgres_url: str, stub: LlmStub) -> Iterator[Served]:
-    """The server over the example book, with a language model that is scripted."""
+def llm_server(example_home: Path, postgres_url: str, stub: LlmStub) -> Iterator[Served]:
+    """A server with the example book and the scripted language model."""
     with serve(settings_for(example_home, postgres_url, stub)) as served:
         yield served
 
 
 @pytest.fixture(scope="module")
-def lied_server(hostile_home: Path, postgres_url: str, stub: LlmStub) -> Iterator[Served]:  # noqa: F811 - a fixture
-    """The server over the manual that the scripted model lies about."""
+def hostile_server(hostile_home: Path, postgres_url: str, stub: LlmStub) -> Iterator[Served]:  # noqa: F811 - a fixture
+    """A server with the manual that the scripted model lies about."""
     with serve(settings_for(hostile_home, postgres_url, stub)) as served:
         yield served
 
@@ -66,7 +66,7 @@ def settings_for(home: Path, database: str, stub: LlmStub) -> Settings:
 
 
 def both(server: Served, body: dict[str, Any]) -> dict[str, Any]:
-    """The answer of `/chat`, after the stream was found to be the same."""
+    """The answer of `/chat`, after checking that the stream has the same content."""
     whole: dict[str, Any] = server.http.post("/chat", json=body).json()
     events = events_of(server.http.post("/chat/stream", json=body).text)
     assert "".join(event["content"] for event in events if event["type"] == "chunk") == whole["answer"]
@@ -77,21 +77,23 @@ def both(server: Served, body: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("keyed", [False, True])
-def test_the_four_questions(example_server: Served, asked_server: Served, stub: LlmStub, keyed: bool) -> None:
-    server = asked_server if keyed else example_server
+def test_answers_and_refusals_for_book_and_selection(
+    example_server: Served, llm_server: Served, stub: LlmStub, keyed: bool
+) -> None:
+    server = llm_server if keyed else example_server
     answer = both(server, FOUR["answer"])
     assert (answer["status"], answer["sources"] != []) == ("answered", True)
     for source in answer["sources"]:
         page = server.http.get(f"/pages/{source['page_id']}").json()
         assert page["text"][source["quote_start"] : source["quote_end"]] == source["quote"]
     assert both(server, FOUR["off topic"])["answer"] == NOT_IN_BOOK
-    stub.usual = Says("The winch of the Kestrel lifts 12 kg [1].")
+    stub.usual = Replies("The winch of the Kestrel lifts 12 kg [1].")
     selected = both(server, FOUR["selection"])
     assert "lifts 12 kg" in selected["answer"]
     source = next(source for source in selected["sources"] if "12 kg" in source["quote"])
     assert SELECTION[source["char_start"] : source["char_end"]] == source["quote"]
     assert source["line_start"] == 2
-    stub.usual = Says("Penguins live in the south [1].")
+    stub.usual = Replies("Penguins live in the south [1].")
     assert both(server, FOUR["not in the selection"])["answer"] == not_in_selection(
         FOUR["not in the selection"]["query"]
     )
@@ -100,29 +102,29 @@ def test_the_four_questions(example_server: Served, asked_server: Served, stub: 
 # ── a model that fails ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_failure_is_an_http_error_until_something_was_sent(asked_server: Served, stub: LlmStub) -> None:
-    stub.usual = Fails(401)  # not worth another try
+def test_failing_model_returns_503_until_an_event_was_sent(llm_server: Served, stub: LlmStub) -> None:
+    stub.usual = Fails(401)  # not retried
     for body in (FOUR["answer"], FOUR["selection"]):
-        answer = asked_server.http.post("/chat", json=body)
+        answer = llm_server.http.post("/chat", json=body)
         assert (answer.status_code, answer.json()["error_code"]) == (503, "agent_unavailable")
         assert "secret" not in answer.text
-    events = events_of(asked_server.http.post("/chat/stream", json=FOUR["answer"]).text)
+    events = events_of(llm_server.http.post("/chat/stream", json=FOUR["answer"]).text)
     assert [event["type"] for event in events] == ["retrieved", "error"]
     assert events[-1]["error_code"] == "agent_unavailable"
-    plain = asked_server.http.post("/chat/stream", json=FOUR["selection"])
+    plain = llm_server.http.post("/chat/stream", json=FOUR["selection"])
     assert (plain.status_code, plain.json()["error_code"]) == (503, "agent_unavailable")
 
 
-def test_when_to_try_again_is_passed_on(asked_server: Served, stub: LlmStub) -> None:
+def test_retry_after_of_the_model_is_passed_on(llm_server: Served, stub: LlmStub) -> None:
     stub.usual = Fails(429, headers=(("Retry-After", "120"),))
-    answer = asked_server.http.post("/chat", json=FOUR["answer"])
+    answer = llm_server.http.post("/chat", json=FOUR["answer"])
     assert (answer.status_code, answer.headers["retry-after"], answer.json()["retry_after"]) == (503, "120", 120)
-    events = events_of(asked_server.http.post("/chat/stream", json=FOUR["answer"]).text)
+    events = events_of(llm_server.http.post("/chat/stream", json=FOUR["answer"]).text)
     assert events[-1]["retry_after"] == 120
 
 
 @pytest.mark.parametrize("name", ["answer", "selection"])
-def test_a_client_that_goes_away_cancels_the_model(example_home: Path, postgres_url: str, name: str) -> None:
+def test_client_disconnect_cancels_the_model_call(example_home: Path, postgres_url: str, name: str) -> None:
     with serving_llm() as own, serve(settings_for(example_home, postgres_url, own)) as server:
         own.usual = Hangs(after="The winch of the Kestrel lifts 12 kg [1]. And it ")
         with server.http.stream("POST", "/chat/stream", json=FOUR[name]) as answer:
@@ -135,22 +137,22 @@ def test_a_client_that_goes_away_cancels_the_model(example_home: Path, postgres_
 # ── a model that lies ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_no_lie_passes_http(lied_server: Served, stub: LlmStub) -> None:
+def test_false_statements_are_not_shown_over_http(hostile_server: Served, stub: LlmStub) -> None:
     body = {"query": "How long is the hull of Heron, and what does it weigh?", "top_k": 20}
     asked = len(stub.requests)
-    chosen = ANSWERS[:-18:40] + ANSWERS[-16:-2]  # every kind that is not about one topic, but for the endless ones
+    chosen = ANSWERS[:-18:40] + ANSWERS[-16:-2]  # a sample, and all strange answers except the endless ones
     for answer in chosen:
-        stub.usual = Says(answer.text)
-        told = both(lied_server, body)
-        check_shown(ChatResponse.model_validate(told))
+        stub.usual = Replies(answer.text)
+        answer_shown = both(hostile_server, body)
+        check_shown(ChatResponse.model_validate(answer_shown))
     assert len(stub.requests) - asked >= 2 * len(chosen)
 
 
-def test_no_lie_passes_the_command_line(hostile_home: Path, postgres_url: str, stub: LlmStub) -> None:  # noqa: F811
+def test_false_statements_are_not_shown_by_ask(hostile_home: Path, postgres_url: str, stub: LlmStub) -> None:  # noqa: F811
     environment = {"DATABASE_URL": postgres_url, "OPENAI_API_KEY": "key", "OPENAI_MODEL": "stub"}
     topic = TOPICS[0]
     lies = " ".join(f"{lie[:-1]} [1]." for _, lie in topic.false)
-    stub.usual = Says(f"{lies} {topic.true[0]} [1] {ORDER}")
+    stub.usual = Replies(f"{lies} {topic.true[0]} [1] {ORDER}")
     question = "How long is the hull of Heron, and what does it weigh?"
     for options in ((), ("--json",)):
         ran = chapterverse(hostile_home, "ask", question, *options, **environment, OPENAI_BASE_URL=stub.url)

@@ -1,4 +1,4 @@
-"""The hostile model at the gate: whatever it writes, nothing is shown that the manual does not say."""
+"""The gate shows nothing of the hostile answers that the manual does not support."""
 
 import re
 
@@ -22,23 +22,23 @@ def check(answer: Answer, outcome: Outcome) -> None:
     book = plain(" ".join(unit.text for passage in outcome.gate._evidence.passages for unit in passage.units))
     assert len(outcome.proven) <= MAX_SHOWN
     for proven in outcome.proven:
-        said = plain(proven.statement.text)
-        assert said not in LIES
-        assert said in {plain(truth) for truth in TRUTHS} or said in book, (answer.kind, said)
-        assert plain(ORDER) not in said and said not in plain(ORDER)
+        shown = plain(proven.statement.text)
+        assert shown not in LIES
+        assert shown in {plain(truth) for truth in TRUTHS} or shown in book, (answer.kind, shown)
+        assert plain(ORDER) not in shown and shown not in plain(ORDER)
         assert proven.units, "every statement has its evidence"
     assert not re.search(r"evil|https?:|HERON IS FREE|can fly|<script", outcome.text)
     cited = {int(number) for number in re.findall(r"\[(\d+)\]", outcome.text)}
     assert cited == set(range(1, len(outcome.sources) + 1))
 
 
-def test_there_are_enough_answers() -> None:
+def test_at_least_300_answers_of_30_kinds() -> None:
     assert len(ALL) >= 300
     assert len({answer.kind for answer in ALL}) >= 30
 
 
 @pytest.mark.parametrize("judged", [True, False], ids=["right judge", "no judge"])
-async def test_nothing_unsupported_is_shown(judged: bool) -> None:
+async def test_unsupported_statements_are_not_shown(judged: bool) -> None:
     for answer in ALL:
         check(answer, await prove(answer.text, evidence(), right(TRUTHS) if judged else None))
 
@@ -52,7 +52,7 @@ async def test_a_false_statement_does_not_remove_a_true_one_beside_it() -> None:
     assert kept == len(mixed)
 
 
-async def test_what_a_gullible_judge_lets_through_passes_every_exact_check() -> None:
+async def test_statements_accepted_by_a_gullible_judge_pass_the_exact_checks() -> None:
     for answer in ALL:
         outcome = await prove(answer.text, evidence(), gullible())
         known = Known(outcome.gate._evidence)

@@ -1,10 +1,11 @@
-"""The walks of one question in ARCHITECTURE.md, compared with a trace of one."""
+"""The walk of one question through the modules in ARCHITECTURE.md is compared with a trace."""
 
 import inspect
 import re
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
@@ -19,15 +20,16 @@ from chapterverse.main import create_app
 from chapterverse.models import ChatRequest, DoneEvent
 from chapterverse.services import Services
 from chapterverse.settings import Settings
-from tests.llm_stub import LlmStub, Says
+from tests.llm_stub import LlmStub, Replies
 
 PACKAGE = Path(chapterverse.__file__).parent
 WALKED = ("answering", "writing", "evidence", "trained")
 ARCHITECTURE = (PACKAGE.parents[1] / "ARCHITECTURE.md").read_text("utf-8")
-ON_FAILURE = {"writing/failures.py", "answering/refusals.py"}  # not needed for a question that is answered
-VALUES = {"evidence/statement.py", "answering/scope.py", "writing/__init__.py"}  # types that the others pass on
-IN_A_THREAD = {"trained/section_reader.py"}  # which is not traced
+ON_FAILURE = {"answering/refusals.py"}  # not used for a question that is answered
+VALUES = {"evidence/statement.py", "answering/scope.py", "writing/__init__.py"}  # types that other modules pass on
+IN_A_THREAD = {"trained/section_reader.py"}  # threads are not traced
 MOST_NESTED = 4
+TRACED: ContextVar["Trace | None"] = ContextVar("TRACED", default=None)
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
 
@@ -40,9 +42,10 @@ class Trace:
     nested: list[str] = field(default_factory=list)
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> None:
-        if event != "call" or not _is_ours(frame):
+        # A task of an earlier question may still run, so only calls of this question are traced.
+        if event != "call" or TRACED.get() is not self or not _is_ours(frame):
             return
-        if frame.f_code.co_name != "__init__":  # an object that is made has done nothing yet
+        if frame.f_code.co_name != "__init__":  # creating an object is no step of the walk
             self.files.setdefault(str(Path(frame.f_code.co_filename).relative_to(PACKAGE)))
         stack = [each.f_code.co_name for each in _stack(frame) if each.f_code.co_flags & inspect.CO_ASYNC_GENERATOR]
         self.nested = max(self.nested, stack, key=len)
@@ -63,11 +66,13 @@ def _stack(frame: FrameType | None) -> Iterator[FrameType]:
 def tracing() -> Iterator[Trace]:
     trace = Trace()
     before = sys.getprofile()
+    token = TRACED.set(trace)
     sys.setprofile(trace)
     try:
         yield trace
     finally:
         sys.setprofile(before)
+        TRACED.reset(token)
 
 
 async def traced(services: Services) -> Trace:
@@ -80,34 +85,36 @@ async def traced(services: Services) -> Trace:
 
 
 def documented(heading: str) -> list[str]:
-    """The files of a walk in their order."""
+    """The files of a documented walk, in order."""
     walk = ARCHITECTURE.partition(heading)[2].partition("\n### ")[0].partition("\n## ")[0]
     return re.findall(r"\*\*`([\w/]+\.py)`\*\*", walk)
 
 
 def compare(trace: Trace, walk: list[str]) -> None:
     entered = [name for name in trace.files if name.split("/")[0] in WALKED and name not in VALUES | ON_FAILURE]
-    assert len(walk) == len(set(walk)), "a file that the walk enters twice"
-    assert entered == [name for name in walk if name not in ON_FAILURE | IN_A_THREAD], "the order of the walk"
+    assert len(walk) == len(set(walk)), "the documented walk has a file twice"
+    assert entered == [name for name in walk if name not in ON_FAILURE | IN_A_THREAD], (
+        "the traced order differs from the documented one"
+    )
     assert len(trace.nested) <= MOST_NESTED, trace.nested
 
 
-async def test_the_walk_with_a_language_model_and_a_judge(asking_llm: Services, llm: LlmStub) -> None:
-    llm.usual = Says("A node is one program among several that talk to each other [1.1].")  # not the book's words
+async def test_documented_walk_with_a_language_model_and_a_judge(asking_llm: Services, llm: LlmStub) -> None:
+    llm.usual = Replies("A node is one program among several that talk to each other [1.1].")  # a paraphrase
     llm.judge.mode = "gullible"
-    await traced(asking_llm)  # what is made once is made
+    await traced(asking_llm)  # warm up: objects that are created once
     compare(await traced(asking_llm), documented("### With a language model and a judge"))
 
 
-async def test_the_walk_without_a_judge(asking_llm: Services, llm: LlmStub) -> None:
-    llm.usual = Says("A node is one program among several that talk to each other [1.1].")
+async def test_documented_walk_with_a_language_model_without_a_judge(asking_llm: Services, llm: LlmStub) -> None:
+    llm.usual = Replies("A node is one program among several that talk to each other [1.1].")
     alone = replace(asking_llm, judge=None)
     await traced(alone)
     compare(await traced(alone), documented("### With a language model and without a judge"))
 
 
-async def test_a_stream_over_http_nests_no_deeper(asking_llm: Services, llm: LlmStub) -> None:
-    llm.usual = Says("A node is one program among several that talk to each other [1.1].")
+async def test_stream_over_http_nests_at_most_four_generators(asking_llm: Services, llm: LlmStub) -> None:
+    llm.usual = Replies("A node is one program among several that talk to each other [1.1].")
     llm.judge.mode = "gullible"
 
     @asynccontextmanager
@@ -123,10 +130,10 @@ async def test_a_stream_over_http_nests_no_deeper(asking_llm: Services, llm: Llm
         with tracing() as trace:
             answer = await client.post("/chat/stream", json={"query": "What is a ROS 2 node?"})
     assert '"type":"done"' in answer.text
-    assert trace.nested[-1] == "_seen", "the route's own generator is traced, too"
+    assert trace.nested[-1] == "_observed", "the generator of the route is not in the trace"
     assert len(trace.nested) <= MOST_NESTED, trace.nested
 
 
-async def test_the_walk_without_a_language_model(keyless: Services) -> None:
+async def test_documented_walk_without_a_language_model(keyless: Services) -> None:
     await traced(keyless)
     compare(await traced(keyless), documented("### Without a language model"))

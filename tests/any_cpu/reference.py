@@ -1,7 +1,7 @@
 """Texts, and the vectors and scores that every CPU must give for them.
 
-python -m tests.any_cpu.reference          write reference.npz, after a model was exchanged
-python -m tests.any_cpu.reference OUT.npz  what this CPU gives
+python -m tests.any_cpu.reference          writes reference.npz, after a model was replaced
+python -m tests.any_cpu.reference OUT.npz  writes the values of this CPU
 """
 
 import asyncio
@@ -17,6 +17,10 @@ from chapterverse.trained import Passage, SectionReader
 from chapterverse.units import blocks_of_text, cut_units
 
 REFERENCE: Final = Path(__file__).with_name("reference.npz")
+
+# The most that a number of a vector and a score may differ. float32 on two kinds of CPU differs by about 1e-7 in a
+# vector and 7e-6 in a score. Products of int8 activations differ by .03 and .15, and with them ranks and decisions.
+VECTOR, SCORE = 5e-5, 1e-3
 
 PASSAGES: Final = (
     "A watering timer opens the valve at the hour you set and closes it after the given minutes. When it "
@@ -47,7 +51,7 @@ PASSAGES: Final = (
     ),
 )
 
-# Questions, each with the places of the passages that are read for it.
+# Questions, each with the indexes of the passages that are read for it.
 QUESTIONS: Final = {
     "How long does the timer water by default?": (0, 5),
     "Does it water when it rains?": (0, 2, 6),
@@ -64,7 +68,7 @@ QUESTIONS: Final = {
 
 
 def computed() -> dict[str, NDArray[np.float32]]:
-    """What this CPU gives: vectors of all texts, scores of all pairs, scores of their units."""
+    """The values of this CPU: vectors of all texts, scores of all pairs, scores of their units."""
     pairs = [(question, _passage(PASSAGES[at])) for question, places in QUESTIONS.items() for at in places]
     reads = SectionReader().read(pairs)
     return {
@@ -72,6 +76,33 @@ def computed() -> dict[str, NDArray[np.float32]]:
         "answers": np.array([read.answers for read in reads], np.float32),
         "units": np.array([score for read in reads for score in read.units], np.float32),
     }
+
+
+def largest(found: dict[str, NDArray[np.float32]]) -> dict[str, float]:
+    """The largest difference from what is shipped, by kind."""
+    with np.load(REFERENCE, allow_pickle=False) as shipped:
+        return {name: float(abs(found[name] - shipped[name]).max()) for name in ("vectors", "answers", "units")}
+
+
+def differences(found: dict[str, NDArray[np.float32]]) -> list[str]:
+    """What is not as shipped: numbers beyond the tolerance, ranks, decisions."""
+    faults = [
+        f"{name} differ by {most:.2g}"
+        for name, most in largest(found).items()
+        if most > (VECTOR if name == "vectors" else SCORE)
+    ]
+    with np.load(REFERENCE, allow_pickle=False) as shipped:
+        if not np.array_equal(_ranks(found["vectors"]), _ranks(shipped["vectors"])):
+            faults.append("passages are found in another order")
+        if not np.array_equal(found["answers"] > 0, shipped["answers"] > 0):
+            faults.append("other passages are taken for an answer")
+    return faults
+
+
+def _ranks(vectors: NDArray[np.float32]) -> NDArray[np.intp]:
+    """For each question the passages in order of similarity."""
+    passages, questions = vectors[: len(PASSAGES)], vectors[len(PASSAGES) :]
+    return np.argsort(-(questions @ passages.T), axis=1, kind="stable")
 
 
 async def _vectors() -> NDArray[np.float32]:

@@ -1,4 +1,4 @@
-"""A server that says what a test tells it to say, and a Redis."""
+"""A server with scripted answers, and a Redis server."""
 
 from collections.abc import Iterator
 

@@ -1,6 +1,6 @@
-"""The one recorded stream of events: what the real server sends for a question, and what the widget's tests replay.
+"""A recorded event stream: what the real server sends for a question. The widget's tests replay it.
 
-The book is the handbook of `tests/browser/sites`. Record it anew, after a change of what is answered, with
+The book is the handbook in `tests/browser/sites`. Record it again after a change of the answer:
 `python -m tests.api.stream_snapshot`.
 """
 
@@ -26,32 +26,32 @@ QUESTION: Final[dict[str, Any]] = {"query": "What is known of the fog horn?", "t
 
 
 def ingest_into(home: Path, source: str, options: SourceOptions) -> None:
-    """Read a source into the book of a home."""
+    """Ingests a source into this home."""
 
     async def fill() -> None:
         async with open_engines(Settings.load(chapterverse_home=home)) as engines:
             ledger = await ingest([open_source(source, options)], Workshop(engines.index, engines.embedder, home))
             assert ledger.count("failed") == 0
 
-    with ThreadPoolExecutor(1) as aside:  # beside a browser, whose driver has this thread's event loop
+    with ThreadPoolExecutor(1) as aside:  # Playwright runs its event loop in this thread
         aside.submit(lambda: asyncio.run(fill())).result()
 
 
 @contextmanager
 def handbook_server(home: Path) -> Iterator[Served]:
-    """The real server, without a key, over the handbook."""
+    """The real server with the handbook, without a model key."""
     ingest_into(home, str(PAGES), SourceOptions(base_url="http://site.test/", generator="mkdocs", module="handbook"))
     with serve(Settings.load(chapterverse_home=home)) as server:
         yield server
 
 
 def events_of(stream: str) -> list[dict[str, Any]]:
-    """The events of a stream as it was sent."""
+    """The events in the text of a stream."""
     return [json.loads(line.removeprefix("data: ")) for line in stream.split("\n\n") if line.startswith("data: ")]
 
 
 def main() -> None:
-    """Record."""
+    """Records the stream."""
     with tempfile.TemporaryDirectory() as home, handbook_server(Path(home)) as server:
         SNAPSHOT.write_text(server.http.post("/chat/stream", json=QUESTION).text, "utf-8")
 

@@ -20,7 +20,7 @@ def search(server: Served, **body: Any) -> dict[str, Any]:
     return found
 
 
-def test_what_is_ros_2(example_server: Served) -> None:
+def test_search_finds_the_right_page_first(example_server: Served) -> None:
     found = search(example_server, query="What is ROS 2?")
     best = found["results"][0]
     assert best["page_title"] == "What Is ROS 2?"
@@ -32,21 +32,21 @@ def test_what_is_ros_2(example_server: Served) -> None:
     assert 0 < found["latency_ms"] < 5000
 
 
-def test_every_passage_lies_in_its_page_at_its_offsets(example_server: Served) -> None:
+def test_passage_text_is_at_its_offsets_in_its_page(example_server: Served) -> None:
     for passage in search(example_server, query="quality of service for sensors", top_k=20)["results"]:
         page = example_server.http.get(f"/pages/{passage['page_id']}").json()
         assert page["text"][passage["char_start"] : passage["char_end"]] == passage["chunk_text"]
         assert page["title"] == passage["page_title"]
 
 
-def test_equal_texts_come_once_and_scores_are_cosines(example_server: Served) -> None:
+def test_search_returns_each_text_once_with_ranks_and_scores(example_server: Served) -> None:
     results = search(example_server, query="How does a robot know where it is?", top_k=20)["results"]
     assert len({passage["content_hash"] for passage in results}) == len(results)
     assert all(0 <= passage["similarity_score"] <= 1 for passage in results)
     assert [passage["rank"] for passage in results] == list(range(1, 21))
 
 
-def test_filters(example_server: Served) -> None:
+def test_search_filters_by_module_url_prefix_and_title(example_server: Served) -> None:
     query = "How is a robot described?"
     for passage in search(example_server, query=query, filters={"module": "simulation"}, top_k=10)["results"]:
         assert passage["module"] == "simulation"
@@ -62,7 +62,7 @@ def test_filters(example_server: Served) -> None:
 
 @pytest.mark.parametrize("modules", ["no-such-module", ["ros2", "no-such-module"]])
 @pytest.mark.parametrize("path", ["/search", "/chat", "/chat/stream"])
-def test_a_module_that_does_not_exist(example_server: Served, path: str, modules: object) -> None:
+def test_unknown_module_returns_400_and_lists_the_modules(example_server: Served, path: str, modules: object) -> None:
     answer = example_server.http.post(path, json={"query": "What is a node?", "filters": {"module": modules}})
     body = refused(answer, 400, "validation_error")
     assert body["message"] == (
@@ -71,16 +71,16 @@ def test_a_module_that_does_not_exist(example_server: Served, path: str, modules
     assert body["details"]["modules"] == ["intro", "isaac", "ros2", "simulation", "vla"]
 
 
-def test_threshold_under_both_names(example_server: Served) -> None:
+def test_both_names_of_the_threshold_filter_by_relevance(example_server: Served) -> None:
     for name in ("score_threshold", "similarity_threshold"):
         results = search(example_server, query="What is ROS 2?", top_k=20, **{name: 0.8})["results"]
         assert 0 < len(results) < 20
         assert all(passage["relevance_score"] >= 0.8 > passage["similarity_score"] for passage in results)
         scores = [passage["relevance_score"] for passage in results]
-        assert len(set(scores)) == len(scores) > 3, "good passages are told apart"
+        assert len(set(scores)) == len(scores) > 3, "good passages have different scores"
 
 
-def test_the_right_page_is_found_for_nearly_all_questions_of_the_book(example_server: Served) -> None:
+def test_search_misses_the_right_page_for_at_most_two_questions(example_server: Served) -> None:
     questions = [json.loads(line) for line in (ROOT / "examples" / "questions.jsonl").read_text("utf-8").splitlines()]
     answerable = [question for question in questions if question["answerable"]]
     missed = []
@@ -91,7 +91,7 @@ def test_the_right_page_is_found_for_nearly_all_questions_of_the_book(example_se
     assert len(missed) <= 2, missed
 
 
-def test_pages_are_listed_and_read(example_server: Served) -> None:
+def test_pages_are_listed_and_can_be_read(example_server: Served) -> None:
     listed = example_server.http.get("/pages").json()
     assert listed["total_pages"] == len(listed["pages"]) == len(list((ROOT / "examples/book").rglob("*.md*")))
     assert {page["module"] for page in listed["pages"]} == {"intro", "ros2", "simulation", "isaac", "vla"}
@@ -103,7 +103,7 @@ def test_pages_are_listed_and_read(example_server: Served) -> None:
         assert all(section["heading"] in text[section["start"] : section["end"]] for section in sections)
 
 
-def test_an_unknown_page_is_not_found(example_server: Served) -> None:
+def test_unknown_page_returns_404(example_server: Served) -> None:
     answer = example_server.http.get("/pages/00000000-0000-4000-8000-000000000000")
     assert answer.status_code == 404
     assert answer.json()["error_code"] == "not_found"

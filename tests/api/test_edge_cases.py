@@ -1,30 +1,30 @@
-"""Every row of the error table (SPEC 2.4) and every edge case of seed 000 has a test over real HTTP; this is the map.
+"""Tests over real HTTP for every row of the error table (SPEC 2.4) and every edge case of seed 000.
 
 | SPEC 2.4 | test |
 |---|---|
-| `validation_error` | `test_edge_cases::test_what_is_wrong_and_what_to_do` |
-| the same, other fields | `chat/test_routes::test_bad_fields_are_named` |
-| `unauthorized` | `access/test_guard::test_keys` |
-| `not_found` | `test_errors::test_unknown_routes_and_methods`, `test_edge_cases::test_an_unknown_session_and_page` |
-| `rate_limited` | `access/test_guard::test_sixty_of_seventy_are_taken` |
-| `overloaded` | `access/test_guard::test_a_full_queue_is_overloaded` |
-| `retrieval_unavailable`: unreachable, timed out | `test_dependencies::test_what_fails_and_what_does_not` |
+| `validation_error` | `test_edge_cases::test_invalid_field_returns_400_with_a_hint` |
+| the same, other fields | `chat/test_routes::test_invalid_fields_return_400_and_are_named` |
+| `unauthorized` | `access/test_guard::test_keys_are_required_and_rate_limited_separately` |
+| `not_found` | `test_errors::test_unknown_route_and_method`, `test_edge_cases::test_unknown_session_or_page` |
+| `rate_limited` | `access/test_guard::test_requests_over_the_rate_limit_return_429` |
+| `overloaded` | `access/test_guard::test_full_queue_returns_503_overloaded` |
+| `retrieval_unavailable`: unreachable, slow | `test_dependencies::test_fault_affects_only_what_needs_the_dependency` |
 | `retrieval_unavailable`: collection missing | `test_edge_cases::test_every_interface_reports_a_missing_book` |
-| `embedding_failed` | `test_edge_cases::test_the_embedding_service_fails`, `test_dependencies` as above |
-| `agent_unavailable` | `test_edge_cases::test_the_language_model_fails`, `test_dependencies` as above |
+| `embedding_failed` | `test_edge_cases::test_failing_embedding_service_returns_503`, `test_dependencies` as above |
+| `agent_unavailable` | `test_edge_cases::test_failing_language_model_returns_503`, `test_dependencies` as above |
 | `internal_error` | `test_errors::test_a_bug_becomes_an_internal_error_without_a_trace` |
-| Postgres is down | `test_edge_cases::test_without_a_database_answers_say_so`, `test_dependencies` as above |
+| Postgres is down | `test_edge_cases::test_answer_without_a_database_is_not_stored`, `test_dependencies` as above |
 | the body is the same everywhere | `test_errors::refused`, which all of these use |
 
 | seed 000 | test |
 |---|---|
-| Qdrant unreachable | `test_edge_cases::test_qdrant_unreachable` |
-| Cohere API failure | `test_edge_cases::test_the_embedding_service_fails` |
-| Gemini API failure | `test_edge_cases::test_the_language_model_fails` |
-| No relevant chunks found | `test_edge_cases::test_nothing_found_is_said_in_the_seeds_words` |
-| Query too long, selected text too long, empty query | `test_edge_cases::test_what_is_wrong_and_what_to_do` |
-| Malformed JSON request | `test_edge_cases::test_malformed_json_is_told_with_its_position` |
-| Rate limit exceeded | `access/test_guard::test_sixty_of_seventy_are_taken` |
+| Qdrant unreachable | `test_edge_cases::test_unreachable_qdrant_returns_503_and_selections_still_work` |
+| Cohere API failure | `test_edge_cases::test_failing_embedding_service_returns_503` |
+| Gemini API failure | `test_edge_cases::test_failing_language_model_returns_503` |
+| No relevant chunks found | `test_edge_cases::test_no_passage_found_returns_the_refusal_of_the_seed` |
+| Query too long, selected text too long, empty query | `test_edge_cases::test_invalid_field_returns_400_with_a_hint` |
+| Malformed JSON request | `test_edge_cases::test_malformed_json_returns_400_with_its_position` |
+| Rate limit exceeded | `access/test_guard::test_requests_over_the_rate_limit_return_429` |
 """
 
 import asyncio
@@ -60,14 +60,14 @@ SELECTION = {
 
 @contextmanager
 def serving(home: Path, **settings: Any) -> Iterator[Served]:
-    """A server over the book, without a database unless one is given."""
+    """A server with this home, without a reachable database unless one is given."""
     lost = f"postgresql://nobody@127.0.0.1:{free_port()}/nothing"
     loaded = Settings.load(**{"chapterverse_home": home, "database_url": lost, "api_rate_limit": 100_000} | settings)
     with serve(loaded) as served:
         yield served
 
 
-def test_the_map_leads_to_tests() -> None:
+def test_tables_above_name_existing_tests() -> None:
     tests = Path(__file__).parents[1]
     named = re.findall(r"`([\w/]*test_\w+)::(\w+)`", __doc__ or "")
     assert len(named) >= 15
@@ -76,11 +76,11 @@ def test_the_map_leads_to_tests() -> None:
         assert f"def {name}(" in path.read_text(), f"{module}::{name}"
 
 
-# ── what the caller sent ─────────────────────────────────────────────────────────────────────────────────────────────
+# ── invalid requests ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
-    ("body", "field", "told"),
+    ("body", "field", "expected"),
     [
         ({"query": ""}, "query", "must not be empty; write something"),
         ({"query": " \t\n"}, "query", "must not be empty; write something"),
@@ -91,7 +91,10 @@ def test_the_map_leads_to_tests() -> None:
             "selected_text",
             "has 10,001 characters; shorten it to 10,000 or fewer",
         ),
-        (SELECTION | {"selected_text": ""}, "body", "selected_text is required"),
+        (SELECTION | {"selected_text": ""}, "selected_text", "is required when mode is selected_text"),
+        ({"query": "x", "mode": "selected_text"}, "selected_text", "is required when mode is selected_text"),
+        (QUESTION | {"filters": {"module": 5}}, "filters.module", "must be a text or a list of texts"),
+        (QUESTION | {"filters": [1]}, "filters", "must be a JSON object"),
         (
             QUESTION | {"filters": {"chapter": "1"}},
             "filters.chapter",
@@ -100,17 +103,17 @@ def test_the_map_leads_to_tests() -> None:
     ],
 )
 @pytest.mark.parametrize("path", ASKING)
-def test_what_is_wrong_and_what_to_do(
-    example_server: Served, path: str, body: dict[str, Any], field: str, told: str
+def test_invalid_field_returns_400_with_a_hint(
+    example_server: Served, path: str, body: dict[str, Any], field: str, expected: str
 ) -> None:
     answer = refused(example_server.http.post(path, json=body), 400, "validation_error")
     (fault,) = answer["details"]["errors"]
     assert fault["field"] == field
-    assert told in fault["problem"]
+    assert expected in fault["problem"]
     assert answer["message"] == f"{field}: {fault['problem']}"
 
 
-def test_the_longest_that_is_allowed_is_taken(example_server: Served) -> None:
+def test_longest_allowed_query_and_selection_are_accepted(example_server: Served) -> None:
     longest = {"query": "what " * 400, "mode": "selected_text", "selected_text": "ROS 2 is free. " * 666}
     assert (len(longest["query"]), len(longest["selected_text"])) == (2000, 9990)
     assert example_server.http.post("/chat", json=longest).status_code == 200
@@ -120,7 +123,7 @@ def test_the_longest_that_is_allowed_is_taken(example_server: Served) -> None:
     ("content", "position"), [(b'{"query": "x",}', 14), (b'{"query": ', 10), (b"{'query': 'x'}", 1), (b"", 0)]
 )
 @pytest.mark.parametrize("path", ASKING)
-def test_malformed_json_is_told_with_its_position(
+def test_malformed_json_returns_400_with_its_position(
     example_server: Served, path: str, content: bytes, position: int
 ) -> None:
     answer = example_server.http.post(path, content=content, headers={"content-type": "application/json"})
@@ -130,13 +133,33 @@ def test_malformed_json_is_told_with_its_position(
         assert body["details"]["errors"][0]["position"] == position
 
 
-def test_an_unknown_session_and_page(example_server: Served) -> None:
+@pytest.mark.parametrize("path", ASKING)
+def test_a_body_in_another_encoding_is_told_with_its_position(example_server: Served, path: str) -> None:
+    content = '{"query": "café"}'.encode("latin-1")
+    answer = example_server.http.post(path, content=content, headers={"content-type": "application/json"})
+    body = refused(answer, 400, "validation_error")
+    assert body["message"] == "body: not UTF-8 at position 14; send JSON in UTF-8"
+    assert body["details"]["errors"][0]["position"] == 14
+
+
+@pytest.mark.parametrize("path", ASKING)
+def test_a_body_that_is_no_object(example_server: Served, path: str) -> None:
+    body = refused(example_server.http.post(path, json=[1]), 400, "validation_error")
+    assert body["message"] == "body: must be a JSON object"
+
+
+def test_an_id_that_is_too_short(example_server: Served) -> None:
+    body = refused(example_server.http.get("/pages/nosuch"), 400, "validation_error")
+    assert body["message"] == "page_id: has 6 characters; it must have 36 or more"
+
+
+def test_unknown_session_or_page(example_server: Served) -> None:
     unknown = str(uuid4())
     for method, path in (("GET", "/sessions/"), ("DELETE", "/sessions/"), ("GET", "/pages/")):
         assert unknown in refused(example_server.http.request(method, path + unknown), 404, "not_found")["message"]
 
 
-def test_nothing_found_is_said_in_the_seeds_words(example_server: Served) -> None:
+def test_no_passage_found_returns_the_refusal_of_the_seed(example_server: Served) -> None:
     nowhere = QUESTION | {"filters": {"source_url": "book/no-such-page.md"}}
     body = example_server.http.post("/chat", json=nowhere).json()
     assert body["answer"] == "I couldn't find relevant information in the documentation for your question."
@@ -147,7 +170,7 @@ def test_nothing_found_is_said_in_the_seeds_words(example_server: Served) -> Non
     assert events[1]["content"] == body["answer"]
 
 
-# ── what the engines do ──────────────────────────────────────────────────────────────────────────────────────────────
+# ── failing engines ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_every_interface_reports_a_missing_book(tmp_path: Path) -> None:
@@ -159,7 +182,7 @@ def test_every_interface_reports_a_missing_book(tmp_path: Path) -> None:
         assert server.http.post("/chat", json=SELECTION).json()["status"] == "answered"
 
 
-def test_qdrant_unreachable(tmp_path: Path) -> None:
+def test_unreachable_qdrant_returns_503_and_selections_still_work(tmp_path: Path) -> None:
     with serving(tmp_path, qdrant_url=f"http://127.0.0.1:{free_port()}") as server:
         for path in ASKING:
             started = time.monotonic()
@@ -169,14 +192,14 @@ def test_qdrant_unreachable(tmp_path: Path) -> None:
         assert server.http.post("/chat", json=SELECTION).json()["status"] == "answered"
 
 
-async def test_the_embedding_service_fails(tmp_path: Path) -> None:
+async def test_failing_embedding_service_returns_503(tmp_path: Path) -> None:
     async with EmbeddingStub() as stub:
         settings = {"embeddings": "cohere", "cohere_api_key": KEY, "cohere_base_url": stub.url}
         await fill(Settings.load(chapterverse_home=tmp_path, **settings))
 
         def ask() -> None:
             with serving(tmp_path, **settings) as server:
-                for fault, tries, told in (
+                for fault, tries, expected in (
                     (status(500), 3, "failed (HTTP 500)"),
                     (status(401), 1, "COHERE_API_KEY was refused"),
                     (status(429, "60"), 1, "no more requests"),
@@ -184,7 +207,7 @@ async def test_the_embedding_service_fails(tmp_path: Path) -> None:
                     stub.reset()
                     stub.play(forever=fault)
                     answer = server.http.post("/chat/stream", json=QUESTION)
-                    assert told in refused(answer, 503, "embedding_failed")["message"]
+                    assert expected in refused(answer, 503, "embedding_failed")["message"]
                     assert len(stub.received) == tries
                     assert answer.headers.get("retry-after") == (fault.retry_after or None)
                 stub.play()
@@ -193,14 +216,14 @@ async def test_the_embedding_service_fails(tmp_path: Path) -> None:
         await asyncio.to_thread(ask)
 
 
-def test_vectors_of_two_models_are_never_compared(example_home: Path) -> None:
+def test_index_of_another_embedding_model_returns_503(example_home: Path) -> None:
     with serving(example_home, cohere_api_key="k", cohere_base_url=f"http://127.0.0.1:{free_port()}") as server:
         body = refused(server.http.post("/chat", json=QUESTION), 503, "retrieval_unavailable")
         assert "chapterverse ingest --reembed" in body["message"]
 
 
 @pytest.mark.parametrize(
-    ("fault", "tries", "told"),
+    ("fault", "tries", "expected"),
     [
         (gemini_error(500, "inner words"), 3, "failed (HTTP 500)"),
         (gemini_error(503, "inner words"), 3, "failed (HTTP 503)"),
@@ -210,11 +233,11 @@ def test_vectors_of_two_models_are_never_compared(example_home: Path) -> None:
     ],
     ids=["500", "503", "404", "401", "429"],
 )
-def test_the_language_model_fails(example_home: Path, fault: Fails, tries: int, told: str) -> None:
+def test_failing_language_model_returns_503(example_home: Path, fault: Fails, tries: int, expected: str) -> None:
     with serving_llm(gemini=True) as llm, _gemini(example_home, llm) as server:
         llm.usual = fault
         body = refused(server.http.post("/chat", json=QUESTION), 503, "agent_unavailable")
-        assert told in body["message"]
+        assert expected in body["message"]
         assert "inner words" not in json.dumps(body)
         assert len(llm.requests) == tries
         events = events_of(server.http.post("/chat/stream", json=QUESTION).text)
@@ -229,7 +252,7 @@ def _gemini(home: Path, llm: LlmStub) -> Iterator[Served]:
         yield server
 
 
-def test_without_a_database_answers_say_so(example_home: Path) -> None:
+def test_answer_without_a_database_is_not_stored(example_home: Path) -> None:
     with serving(example_home) as server:
         for body in (QUESTION, QUESTION | {"session_id": str(uuid4())}, SELECTION):
             answer = server.http.post("/chat", json=body).json()

@@ -1,4 +1,4 @@
-"""One error body everywhere, with the right code, over real HTTP."""
+"""Every error has the same kind of body, with the right code, over real HTTP."""
 
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ def refused(answer: httpx2.Response, status: int, code: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "expected"),
     [
         ({}, "query"),
         ({"query": ""}, "query"),
@@ -42,25 +42,25 @@ def refused(answer: httpx2.Response, status: int, code: str) -> dict[str, Any]:
         ([1, 2], "body"),
     ],
 )
-def test_a_bad_field_is_named(example_server: Served, body: Any, told: str) -> None:
+def test_invalid_field_returns_400_and_is_named(example_server: Served, body: Any, expected: str) -> None:
     message = refused(example_server.http.post("/search", json=body), 400, "validation_error")["message"]
-    assert told in message
+    assert expected in message
 
 
 @pytest.mark.parametrize("body", [b'{"query": "x",}', b"{", b"", b"\xff\xfe", b"[" * 60_000])
-def test_malformed_json_is_told_with_its_position(example_server: Served, body: bytes) -> None:
+def test_malformed_json_returns_400(example_server: Served, body: bytes) -> None:
     answer = example_server.http.post("/search", content=body, headers={"content-type": "application/json"})
     refused(answer, 400, "validation_error")
 
 
-def test_position_of_malformed_json(example_server: Served) -> None:
+def test_malformed_json_message_has_the_position(example_server: Served) -> None:
     answer = example_server.http.post(
         "/search", content=b'{"query": "x", oops}', headers={"content-type": "application/json"}
     )
     assert "position 15" in refused(answer, 400, "validation_error")["message"]
 
 
-def test_unknown_routes_and_methods(example_server: Served) -> None:
+def test_unknown_route_and_method(example_server: Served) -> None:
     refused(example_server.http.get("/nowhere"), 404, "not_found")
     answer = example_server.http.get("/search")
     refused(answer, 405, "validation_error")
@@ -68,14 +68,14 @@ def test_unknown_routes_and_methods(example_server: Served) -> None:
     refused(example_server.http.post("/docs"), 405, "validation_error")
 
 
-def test_request_ids(example_server: Served) -> None:
+def test_request_id_is_kept_if_valid_and_generated_otherwise(example_server: Served) -> None:
     assert example_server.http.get("/livez", headers={"X-Request-ID": "mine-1"}).headers["x-request-id"] == "mine-1"
     assert len(example_server.http.get("/livez").headers["x-request-id"]) == 32
     strange = example_server.http.get("/livez", headers={"X-Request-ID": "<script>"}).headers["x-request-id"]
     assert len(strange) == 32
 
 
-def test_no_book_yet(tmp_path: Path) -> None:
+def test_without_a_book_search_and_readiness_return_503(tmp_path: Path) -> None:
     with serve(Settings.load(chapterverse_home=tmp_path)) as server:
         body = refused(server.http.post("/search", json={"query": "x"}), 503, "retrieval_unavailable")
         assert "chapterverse ingest" in body["message"]
@@ -110,9 +110,11 @@ def test_openapi_has_every_route_and_no_422(example_server: Served) -> None:
 
 
 @pytest.mark.parametrize("headers", [{}, {"content-type": "text/plain"}])
-def test_json_that_is_not_called_json_names_the_header(example_server: Served, headers: dict[str, str]) -> None:
+def test_missing_json_content_type_returns_400_and_names_the_header(
+    example_server: Served, headers: dict[str, str]
+) -> None:
     answer = example_server.http.post("/search", content=b'{"query": "nodes"}', headers=headers)
     assert answer.status_code == 400
     sent = headers.get("content-type", "none")
-    wanted = f"body: JSON is read only with the header 'Content-Type: application/json'; {sent} was sent"
+    wanted = f"body: JSON needs the header 'Content-Type: application/json'; {sent} was sent"
     assert answer.json()["message"] == wanted

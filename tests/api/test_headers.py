@@ -1,4 +1,4 @@
-"""Headers of every answer, and other origins, over real HTTP."""
+"""CORS and security headers over real HTTP."""
 
 import pytest
 
@@ -15,10 +15,10 @@ PREFLIGHT = ORIGIN | {
 }
 
 
-def test_other_origins_when_they_are_configured() -> None:
+def test_configured_origin_gets_cors_headers_on_success_and_errors() -> None:
     settings = Settings.load(cors_origins="https://docs.example.com", api_keys="key", api_rate_limit=1)
     with serve(settings, opening=without_engines(), answering=Scripted()) as server:
-        for _ in range(3):  # asking whether one may ask needs no key and is not counted
+        for _ in range(3):  # a preflight needs no key and is not counted
             allowed = server.http.options("/chat/stream", headers=PREFLIGHT)
             assert allowed.status_code == 200
             assert allowed.headers["access-control-allow-origin"] == ORIGIN["Origin"]
@@ -29,7 +29,7 @@ def test_other_origins_when_they_are_configured() -> None:
             server.http.get("/readyz", headers=ORIGIN),
         ]
         assert [answer.status_code for answer in answers] == [200, 401, 429, 500]
-        for answer in answers:  # a page must be able to read why it was refused
+        for answer in answers:  # a page must be able to read the error
             assert answer.headers["access-control-allow-origin"] == ORIGIN["Origin"]
             assert "retry-after" in answer.headers["access-control-expose-headers"].lower()
             assert answer.headers["x-request-id"]
@@ -47,14 +47,14 @@ OPENAI = (
 
 
 @pytest.mark.parametrize("origins", ["https://docs.example.com,https://other.example.com", "*"])
-def test_other_origins_may_send_the_headers_they_need(origins: str) -> None:
+def test_preflight_allows_the_headers_of_the_openai_client_and_the_widget(origins: str) -> None:
     with serve(Settings.load(cors_origins=origins), opening=without_engines(), answering=Scripted()) as server:
         for path, headers in (("/v1/chat/completions", OPENAI), ("/chat/stream", "content-type")):
             asked = PREFLIGHT | {"Access-Control-Request-Headers": headers}
             allowed = server.http.options(path, headers=asked)
             assert allowed.status_code == 200
             assert set(headers.split(",")) <= set(allowed.headers["access-control-allow-headers"].lower().split(","))
-            assert "access-control-allow-credentials" not in allowed.headers, "no cookie means anything here"
+            assert "access-control-allow-credentials" not in allowed.headers, "the server uses no cookies"
             assert "DELETE" in allowed.headers["access-control-allow-methods"]
         stream = server.http.post("/chat/stream", json={"query": "answer"}, headers=ORIGIN)
         assert stream.headers["access-control-allow-origin"] == ("*" if origins == "*" else ORIGIN["Origin"])
@@ -63,7 +63,7 @@ def test_other_origins_may_send_the_headers_they_need(origins: str) -> None:
         assert {"retry-after", "x-request-id"} <= set(exposed)
 
 
-def test_no_other_origins_by_default() -> None:
+def test_no_cors_headers_by_default() -> None:
     with serve(Settings.load(), opening=without_engines(), answering=Scripted()) as server:
         assert "access-control-allow-origin" not in server.http.get("/livez", headers=ORIGIN).headers
         assert server.http.options("/chat", headers=PREFLIGHT).status_code == 405

@@ -1,4 +1,4 @@
-"""The book for other tools: `llms.txt`, `llms-full.txt` and pages as Markdown."""
+"""`llms.txt`, `llms-full.txt` and pages as Markdown."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -63,7 +63,7 @@ def links(markdown: str) -> list[tuple[str, str]]:
     return found
 
 
-def test_the_list_has_title_summary_and_chapters_in_reading_order() -> None:
+def test_llms_txt_has_title_summary_and_chapters_in_reading_order() -> None:
     with serving(Shelf(BOOK), book_title="The Book") as server:
         answer = server.http.get("/llms.txt")
         assert answer.headers["content-type"] == "text/plain; charset=utf-8"
@@ -74,11 +74,11 @@ def test_the_list_has_title_summary_and_chapters_in_reading_order() -> None:
             f"- [Second \\[two\\]](pages/{SECOND.page_id}.md): Part, Other\n\n"
             f"## More\n\n- [Third](pages/{THIRD.page_id}.md)\n"
         )
-        for address in listed(answer.text, f"{server.url}/llms.txt"):  # as our own ingestion reads such a file
+        for address in listed(answer.text, f"{server.url}/llms.txt"):  # parsed as our own ingestion does
             assert httpx2.get(address, trust_env=False).status_code == 200
 
 
-def test_a_page_has_its_title_source_text_links_and_images(tmp_path: Path) -> None:
+def test_page_has_title_source_text_links_and_images(tmp_path: Path) -> None:
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / image_name("https://b.test/start/x.svg")).write_bytes(b"<svg/>")
     with serving(Shelf(BOOK), chapterverse_home=tmp_path) as server:
@@ -99,7 +99,7 @@ def test_a_page_has_its_title_source_text_links_and_images(tmp_path: Path) -> No
         assert third == "# Third\n\nSource: https://b.test/more/third.md\n\nNo link.\n"
 
 
-def test_a_link_inside_of_code_stands_around_it() -> None:
+def test_link_inside_code_is_written_around_the_code() -> None:
     inner = '<code><a href="https://else.test/f">f()</a></code> or <code>g <a href="https://else.test/h">h</a> i</code>'
     page = written("t.html", f"<h1>T</h1><p>Call {inner}.</p>", kind="html")
     shown = pages._fields(page) | {"text": page.text}
@@ -116,8 +116,8 @@ def replace_fields(one: Any) -> dict[str, Any]:
 
 
 @dataclass
-class OneAtATime(Shelf):
-    """Counts how many pages were read when the last was asked for."""
+class CountingShelf(Shelf):
+    """Counts the pages that were read."""
 
     read: int = 0
 
@@ -126,21 +126,21 @@ class OneAtATime(Shelf):
         return await super().page(page_id)
 
 
-def test_the_whole_book_is_streamed_page_by_page() -> None:
+def test_llms_full_txt_is_streamed_page_by_page() -> None:
     filler = "Some words that fill the page. " * 20_000
     one = replace(FIRST, text="# First\n\n" + filler, marks=(), blocks=FIRST.blocks[:1])
     long = [replace(one, page_id=page_id_for(str(number))) for number in range(60)]
-    shelf = OneAtATime(long)
+    shelf = CountingShelf(long)
     with serving(shelf) as server, server.http.stream("GET", "/llms-full.txt") as answer:
         pieces = answer.iter_bytes(65_536)
         first = next(pieces)
         assert first.startswith(b"# First\n\nSource: https://b.test/start/first.md\n\nSome words")
-        assert shelf.read < len(long), "the rest is read while the client reads"
+        assert shelf.read < len(long), "the other pages are read while the client reads"
         assert sum(map(len, pieces)) + len(first) > len(long) * len(filler)
     assert shelf.read == len(long)
 
 
-def test_a_page_that_is_gone_meanwhile_is_left_out() -> None:
+def test_page_deleted_during_the_stream_is_left_out() -> None:
     class Changing(Shelf):
         async def page(self, page_id: str) -> Page | None:
             return None if page_id == SECOND.page_id else await super().page(page_id)
@@ -150,7 +150,7 @@ def test_a_page_that_is_gone_meanwhile_is_left_out() -> None:
         assert "# First\n" in text and "\n# Third\n" in text and "Second" not in text
 
 
-def test_what_is_known_is_not_sent_again() -> None:
+def test_matching_etag_returns_304() -> None:
     shelf = Shelf(BOOK)
     with serving(shelf) as server:
         tags = set()
@@ -163,7 +163,7 @@ def test_what_is_known_is_not_sent_again() -> None:
         assert len(tags) == 4
 
 
-def test_they_need_the_key_that_pages_need_and_the_whole_book_is_counted() -> None:
+def test_key_is_required_and_llms_full_txt_is_rate_limited() -> None:
     with serving(Shelf(BOOK), api_keys="sesame", api_key_rate_limit=1) as server:
         key = {"X-API-Key": "sesame"}
         for path in ("/llms.txt", "/llms-full.txt", f"/pages/{FIRST.page_id}.md"):
@@ -182,8 +182,8 @@ class TwoBooks(Shelf):
 
 
 @dataclass(frozen=True)
-class Few:
-    """Those services that the routes use."""
+class FewServices:
+    """The services that these routes use."""
 
     settings: Settings
     index: Any
@@ -197,14 +197,14 @@ def two_books() -> Iterator[Served]:
         return replace(FIRST, page_id=page_id_for(FIRST.url, key), title=f"First {version}", edition=key)
 
     @asynccontextmanager
-    async def opening(settings: Settings) -> AsyncIterator[Few]:
-        yield Few(settings, TwoBooks([of("guide", "1.0"), of("guide", "2.0"), of("manual", "")]))
+    async def opening(settings: Settings) -> AsyncIterator[FewServices]:
+        yield FewServices(settings, TwoBooks([of("guide", "1.0"), of("guide", "2.0"), of("manual", "")]))
 
     with serve(Settings.load(), opening=opening, answering=Scripted()) as server:
         yield server
 
 
-def test_editions(two_books: Served) -> None:
+def test_each_edition_has_its_own_files(two_books: Served) -> None:
     whole = two_books.http.get("/llms.txt").text
     assert "\n## guide 2.0 · Begin\n" in whole and "\n## manual · Begin\n" in whole and "First 1.0" not in whole
     old = two_books.http.get("/editions/guide@1.0/llms.txt")
@@ -216,7 +216,7 @@ def test_editions(two_books: Served) -> None:
     refused(two_books.http.get("/editions/none/llms.txt"), 400, "validation_error")
 
 
-def test_the_reader_page_names_its_markdown() -> None:
+def test_reader_page_links_to_its_markdown() -> None:
     with serving(Shelf(BOOK)) as server:
         assert f'<link rel="alternate" type="text/markdown" href="../pages/{FIRST.page_id}.md">' in (
             server.http.get(f"/read/{FIRST.page_id}").text

@@ -1,4 +1,4 @@
-"""The MCP interface with the SDK's own client: over real stdio and over real HTTP, in both eras of the protocol."""
+"""MCP with the SDK's own client, over real stdio and real HTTP, with the current and the older protocol version."""
 
 import asyncio
 import json
@@ -42,7 +42,7 @@ def server(example_home: Path, postgres_url: str) -> Iterator[Served]:
 
 
 def started(home: Path, **environment: str) -> StdioServerParameters:
-    """How a client starts the command; it passes on little of its own environment."""
+    """How a client starts the command. Clients pass on little of their own environment."""
     env = {"CHAPTERVERSE_HOME": str(home), **environment}
     return StdioServerParameters(command=sys.executable, args=["-m", "chapterverse.cli", "mcp"], env=env)
 
@@ -70,19 +70,19 @@ def refused(result: CallToolResult, code: str) -> dict[str, Any]:
     return body
 
 
-async def explore(client: Client) -> None:
-    """All that a client can do, whatever carries it. The client checks results against the schemas that were listed."""
+async def use_everything(client: Client) -> None:
+    """Uses every tool and resource. The client checks results against the schemas that the server listed."""
     assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
     found = await client.call_tool("search_documentation", {"query": "What is ROS 2?", "top_k": 3})
     passages = SearchResult.model_validate(found.structured_content).results
     assert len(passages) == len(found.content) == 3
     assert passages[0].chunk_text in texts(found)[0] and passages[0].source_url in texts(found)[0]
 
-    said = await client.call_tool("ask_book", {"question": "What is ROS 2?", "filters": {"module": "ros2"}})
-    answer = ChatResponse.model_validate(said.structured_content)
+    asked_book = await client.call_tool("ask_book", {"question": "What is ROS 2?", "filters": {"module": "ros2"}})
+    answer = ChatResponse.model_validate(asked_book.structured_content)
     assert answer.status == "answered" and answer.metadata.stored and "[1]" in answer.answer
-    assert texts(said)[0] == answer.answer
-    assert all(source.quote in texts(said)[-1] and source.module == "ros2" for source in answer.sources)
+    assert texts(asked_book)[0] == answer.answer
+    assert all(source.quote in texts(asked_book)[-1] and source.module == "ros2" for source in answer.sources)
     again = await client.call_tool("ask_book", {"question": "Who maintains it?", "session_id": answer.session_id})
     assert again.structured_content["session_id"] == answer.session_id
 
@@ -118,11 +118,11 @@ async def explore(client: Client) -> None:
     assert content.text[cited.quote_start : cited.quote_end] == cited.quote
     template = (await client.list_resource_templates()).resource_templates[0]
     assert template.uri_template == "chapterverse://pages/{page_id}"
-    await fail(client)
+    await make_invalid_calls(client)
 
 
-async def fail(client: Client) -> None:
-    """What a client can do wrong."""
+async def make_invalid_calls(client: Client) -> None:
+    """Makes invalid calls."""
     body = refused(await client.call_tool("search_documentation", {"query": "x", "filters": {"colour": "red"}}), BAD)
     assert body["details"]["errors"][0]["field"] == "filters.colour"
     assert "question" in refused(await client.call_tool("ask_book", {"question": " "}), BAD)["message"]
@@ -130,7 +130,7 @@ async def fail(client: Client) -> None:
     refused(await client.call_tool("ask_book", {"question": "What?", "session_id": "mine"}), BAD)
     refused(await client.call_tool("read_page", {}), BAD)
     lost = refused(await client.call_tool("read_page", {"url": "nowhere.md"}), "not_found")
-    assert lost["message"] == "There is no page nowhere.md in the book.", "as the caller named it"
+    assert lost["message"] == "There is no page nowhere.md in the book.", "the message has the URL as it was sent"
     with pytest.raises(MCPError, match="no tool write_page"):
         await client.call_tool("write_page", {})
     for uri in ("chapterverse://pages/none", "file:///etc/passwd"):
@@ -143,18 +143,18 @@ BAD = "validation_error"
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_over_http(server: Served, mode: str) -> None:
+async def test_every_tool_and_resource_works_over_http(server: Served, mode: str) -> None:
     async with Client(f"{server.url}/mcp", mode=mode) as client:
-        await explore(client)
+        await use_everything(client)
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_over_stdio(example_home: Path, database_url: str, mode: str) -> None:
+async def test_every_tool_and_resource_works_over_stdio(example_home: Path, database_url: str, mode: str) -> None:
     async with Client(started(example_home, DATABASE_URL=database_url), mode=mode) as client:
-        await explore(client)
+        await use_everything(client)
 
 
-async def test_without_a_book(tmp_path: Path) -> None:
+async def test_calls_without_a_book_report_retrieval_unavailable(tmp_path: Path) -> None:
     async with Client(started(tmp_path)) as client:
         body = refused(await client.call_tool("search_documentation", {"query": "x"}), "retrieval_unavailable")
         assert "chapterverse ingest" in body["message"]
@@ -164,7 +164,7 @@ async def test_without_a_book(tmp_path: Path) -> None:
         assert failure.value.data["error_code"] == "retrieval_unavailable"
 
 
-async def test_a_long_list_of_pages_comes_in_parts(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_resources_are_listed_in_pages(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mcp_server, "LISTED", 10)
     async with Client(f"{server.url}/mcp") as client:
         seen, cursor, sizes = set[str](), None, []
@@ -192,14 +192,14 @@ def command(home: Path) -> "subprocess.Popen[str]":
     )
 
 
-def test_stdout_carries_the_protocol_alone_and_the_end_of_stdin_ends_it(example_home: Path) -> None:
+def test_stdio_writes_only_the_protocol_to_stdout_and_exits_at_the_end_of_stdin(example_home: Path) -> None:
     with command(example_home) as process:
-        said, _ = process.communicate('{"jsonrpc": "2.0", "id": 1, "method": "ping"}\nnot JSON\n', timeout=60)
+        asked_book, _ = process.communicate('{"jsonrpc": "2.0", "id": 1, "method": "ping"}\nnot JSON\n', timeout=60)
     assert process.returncode == 0
-    assert [json.loads(line)["jsonrpc"] for line in said.splitlines()] == ["2.0"]
+    assert [json.loads(line)["jsonrpc"] for line in asked_book.splitlines()] == ["2.0"]
 
 
-def test_ctrl_c_ends_it_while_it_waits_for_a_line(example_home: Path) -> None:
+def test_ctrl_c_stops_stdio_while_it_waits_for_input(example_home: Path) -> None:
     with command(example_home) as process:
         assert process.stdin and process.stdout
         process.stdin.write('{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
@@ -213,7 +213,7 @@ def test_ctrl_c_ends_it_while_it_waits_for_a_line(example_home: Path) -> None:
 # ── limits ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_key_is_needed_where_keys_are_set() -> None:
+async def test_wrong_key_is_unauthorized() -> None:
     settings = Settings.load(api_keys="right-key")
     with serve(settings, opening=without_engines(), answering=Scripted()) as served:
         async with with_headers(served.url, authorization="Bearer right-key") as client:
@@ -224,7 +224,7 @@ async def test_a_key_is_needed_where_keys_are_set() -> None:
         assert failure.value.data["error_code"] == "unauthorized"
 
 
-async def test_the_rate_is_limited() -> None:
+async def test_requests_over_the_rate_limit_are_refused() -> None:
     settings = Settings.load(api_rate_limit=3)
     with serve(settings, opening=without_engines(), answering=Scripted()) as served:
         async with Client(f"{served.url}/mcp", mode="2026-07-28") as client:
@@ -236,7 +236,7 @@ async def test_the_rate_is_limited() -> None:
             assert failure.value.data["retry_after"] > 0
 
 
-async def test_calls_take_slots_and_errors_keep_their_types() -> None:
+async def test_calls_take_slots_and_errors_keep_their_codes() -> None:
     script = Scripted()
     settings = Settings.load(max_concurrent_requests=2)
     with serve(settings, opening=without_engines(), answering=script) as served:
@@ -253,7 +253,7 @@ async def test_calls_take_slots_and_errors_keep_their_types() -> None:
         assert 'code="retrieval_unavailable"' in metrics and 'code="internal_error"' in metrics
 
 
-async def test_a_client_that_goes_away_takes_its_call_along() -> None:
+async def test_client_disconnect_cancels_the_call() -> None:
     script = Scripted()
     with serve(Settings.load(), opening=without_engines(), answering=script) as served:
         call = {"name": "ask_book", "arguments": {"question": "pause 60"}}
@@ -269,7 +269,7 @@ async def test_a_client_that_goes_away_takes_its_call_along() -> None:
             wait_until(lambda: script.closed == ["pause 60"], seconds=30)
 
 
-def test_only_posts_of_allowed_origins_and_sizes_are_taken() -> None:
+def test_foreign_origins_other_methods_and_large_bodies_are_refused() -> None:
     settings = Settings.load(cors_origins="https://docs.example.com")
     with serve(settings, opening=without_engines(), answering=Scripted()) as served:
         ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -312,6 +312,6 @@ async def test_the_documented_registration_starts_the_server(example_home: Path)
         assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
 
 
-def test_everything_offered_is_documented() -> None:
+def test_every_tool_and_resource_is_documented() -> None:
     for name in (*TOOLS, "chapterverse://pages/{page_id}"):
         assert f"`{name}" in section()

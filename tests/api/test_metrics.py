@@ -1,4 +1,4 @@
-"""Prometheus metrics over real HTTP: they say what happened, in a form that a scraper reads."""
+"""Prometheus metrics over real HTTP, read with the parser of the Prometheus client."""
 
 from collections.abc import Iterator
 from uuid import uuid4
@@ -49,7 +49,7 @@ def sample(server: Served, name: str, **labels: str) -> float:
     return 0.0
 
 
-def test_answers_are_counted(server: Served) -> None:
+def test_answers_sentences_tokens_and_errors_are_counted(server: Served) -> None:
     server.http.post("/chat", json={"query": "answer"})
     server.http.post("/chat/stream", json={"query": "refuse"})
     server.http.post("/chat/stream", json={"query": "fail agent_unavailable"})
@@ -75,17 +75,17 @@ def test_routes_are_counted_by_template(server: Served) -> None:
     assert sample(server, "requests_total", route="unmatched", status="404") == 2
 
 
-def test_open_streams_and_slots(server: Served, script: Scripted) -> None:
+def test_open_stream_is_counted_and_holds_no_slot(server: Served, script: Scripted) -> None:
     with server.http.stream("POST", "/chat/stream", json={"query": "pause 30"}) as answer:
-        lines = answer.iter_lines()  # kept, because an iterator that is dropped closes the answer
+        lines = answer.iter_lines()  # keep a reference: a deleted iterator closes the response
         next(lines)
         assert sample(server, "active_streams") == 1
-        assert sample(server, "running_requests") == 0, "it waits, and holds no slot"
+        assert sample(server, "running_requests") == 0, "a stream that waits holds no slot"
     wait_until(lambda: "pause 30" in script.closed)
     wait_until(lambda: sample(server, "active_streams") == 0 and sample(server, "running_requests") == 0)
 
 
-def test_dependencies(server: Served) -> None:
+def test_dependency_up_shows_the_state_of_each_dependency(server: Served) -> None:
     assert sample(server, "dependency_up", dependency="llm", engine="script") == 1
     assert sample(server, "dependency_up", dependency="database") == 0
     assert 'chapterverse_dependency_up{dependency="database",engine="none"} 0.0' in server.http.get("/metrics").text

@@ -1,4 +1,4 @@
-"""Streams that are open at once, at the default settings, with a slow model: `make streams` opens 200 of them."""
+"""Many open streams at once, with the default settings and a slow model. `make streams` opens 200."""
 
 import asyncio
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 from bench.open_streams import open_streams, paced_server
 
 from chapterverse.api.access.slots import SlotQueue
-from chapterverse.api.chat.routes import ConsiderateWriter
+from chapterverse.api.chat.routes import SlotReleasingWriter
 from chapterverse.conversations.turns import Turn
 from chapterverse.settings import Settings
 from chapterverse.writing import Finished
@@ -17,7 +17,7 @@ STREAMS = 60  # six times the slots
 
 
 @pytest.mark.slow
-def test_open_streams_finish(example_home: Path, postgres_url: str) -> None:
+def test_more_open_streams_than_slots_all_finish(example_home: Path, postgres_url: str) -> None:
     assert Settings.load().max_concurrent_requests < STREAMS
     with paced_server(example_home, database_url=postgres_url) as url:
         figures = asyncio.run(open_streams(url, STREAMS))
@@ -25,7 +25,7 @@ def test_open_streams_finish(example_home: Path, postgres_url: str) -> None:
     assert figures["searches_meanwhile"]["outcomes"] == ["ok"]
 
 
-async def test_a_follow_up_is_rephrased_without_a_slot() -> None:
+async def test_slot_is_given_back_while_a_follow_up_is_rewritten() -> None:
     gate = SlotQueue(slots=1)
     seen: list[int] = []
 
@@ -38,6 +38,6 @@ async def test_a_follow_up_is_rephrased_without_a_slot() -> None:
 
     async with gate.slot("client") as slot:
         turn = Turn(session_id="", query="a", response="b")
-        rewritten, _ = await ConsiderateWriter(Slow(), slot).rewrite("And a service?", [turn])
+        rewritten, _ = await SlotReleasingWriter(Slow(), slot).rewrite("And a service?", [turn])
         assert (rewritten, seen, gate.running) == ("And a service?", [0], 1)
     assert gate.running == 0

@@ -1,4 +1,4 @@
-"""Sites that `CORS_ORIGINS` does not list: the log names them and the setting that would allow them."""
+"""A warning in the log names origins that `CORS_ORIGINS` does not list, and the setting that would allow them."""
 
 import json
 import logging
@@ -18,7 +18,7 @@ DOCS = "https://docs.example.com"
 
 
 class Lines(logging.Handler):
-    """What the log says, as operators read it."""
+    """Collects log lines as they are written in production."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ def lines() -> Iterator[Lines]:
 
 def ask(server: Served, origin: str, **headers: str) -> None:
     wanted = {"Origin": origin, "Access-Control-Request-Method": "POST"}
-    server.http.options("/chat/stream", headers=wanted | headers)  # what a browser sends first
+    server.http.options("/chat/stream", headers=wanted | headers)  # the preflight of a browser
     server.http.post("/chat/stream", json={"query": "answer"}, headers={"Origin": origin} | headers)
 
 
@@ -50,7 +50,7 @@ def ask(server: Served, origin: str, **headers: str) -> None:
         ("https://a.example,https://b.example", f"CORS_ORIGINS=https://a.example,https://b.example,{DOCS}"),
     ],
 )
-def test_the_origin_and_the_setting_are_told_once(lines: Lines, allowed: str, setting: str) -> None:
+def test_unlisted_origin_is_logged_once_with_the_setting(lines: Lines, allowed: str, setting: str) -> None:
     settings = Settings.load(cors_origins=allowed)
     with serve(settings, opening=without_engines(), answering=Scripted()) as server:
         ask(server, DOCS)
@@ -62,7 +62,7 @@ def test_the_origin_and_the_setting_are_told_once(lines: Lines, allowed: str, se
     assert DOCS in allows.cors_origins
 
 
-def test_what_is_allowed_or_no_other_site_is_not_told(lines: Lines) -> None:
+def test_allowed_origins_and_same_origin_requests_are_not_logged(lines: Lines) -> None:
     settings = Settings.load(cors_origins=DOCS)
     with serve(settings, opening=without_engines(), answering=Scripted()) as server:
         ask(server, DOCS)
@@ -75,14 +75,14 @@ def test_what_is_allowed_or_no_other_site_is_not_told(lines: Lines) -> None:
     assert lines.seen == []
 
 
-def test_a_page_without_an_origin(lines: Lines) -> None:
+def test_null_origin_is_logged_with_a_hint(lines: Lines) -> None:
     with serve(Settings.load(), opening=without_engines(), answering=Scripted()) as server:
         ask(server, "null")
     (line,) = lines.seen
     assert "Serve the page over HTTP" in line["message"]
 
 
-def test_the_log_does_not_grow_with_invented_origins(lines: Lines) -> None:
+def test_number_of_logged_origins_is_limited(lines: Lines) -> None:
     settings = Settings.load(api_rate_limit=100_000)
     with serve(settings, opening=without_engines(), answering=Scripted()) as server:
         for number in range(150):

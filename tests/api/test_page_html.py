@@ -1,4 +1,4 @@
-"""A page as HTML. A browser test compares it with what the scripts make (`tests/browser/test_reader_page.py`)."""
+"""Pages rendered as HTML. `tests/browser/test_reader_page.py` compares them with what the scripts render."""
 
 from pathlib import Path
 from typing import cast
@@ -43,7 +43,7 @@ pytestmark = pytest.mark.asyncio
         ),
     ],
 )  # fmt: skip
-async def test_what_the_source_says_is_shown(form: Format, text: str, html: str) -> None:
+async def test_source_is_rendered_as_html(form: Format, text: str, html: str) -> None:
     document = Document("https://b.test/x", "x", "book", form, text.encode())
     page = compose(document, read(document)[0])
     rendered = await render_page(page.page_id, cast(Index, Shelf([page])), Path("no-home"))

@@ -1,4 +1,4 @@
-"""The table of contents is read once for each state of the book."""
+"""Contents, pages and images: the contents are read once for each generation of the book."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,7 +21,7 @@ ONE = Page("1", "one.md", "One", "guide", "source", "", (), ())
 
 @dataclass
 class Book:
-    """An index that counts how often it is listed."""
+    """An index that counts how often its pages are listed."""
 
     generation: str = "first"
     shelved: list[Page] = field(default_factory=lambda: [ONE])
@@ -38,7 +38,7 @@ class Book:
         return self.shelved
 
 
-async def test_it_is_read_again_when_the_book_changed() -> None:
+async def test_contents_are_read_again_when_the_book_changed() -> None:
     contents, book = Contents(), Book()
     for _ in range(3):
         assert [page.title for page in (await contents.read(book)).pages] == ["One"]  # type: ignore[arg-type]
@@ -48,7 +48,7 @@ async def test_it_is_read_again_when_the_book_changed() -> None:
     assert book.listed == 2
 
 
-async def test_a_module_has_its_authors_name_else_that_of_its_folder() -> None:
+async def test_category_is_the_chapter_title_or_the_folder_name() -> None:
     pages = [
         ONE,
         replace(ONE, page_id="2", module="getting-started"),
@@ -67,7 +67,7 @@ def illustrated() -> Page:
     return compose(document, read(document)[0])
 
 
-async def test_a_page_comes_with_its_blocks_and_marks(tmp_path: Path) -> None:
+async def test_rendered_page_has_blocks_and_marks(tmp_path: Path) -> None:
     page = illustrated()
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / image_name("https://b.test/x.svg")).write_bytes(b"<svg/>")
@@ -76,7 +76,7 @@ async def test_a_page_comes_with_its_blocks_and_marks(tmp_path: Path) -> None:
     assert [(mark.kind, shown.text[mark.start : mark.end], mark.target, mark.source) for mark in shown.marks] == [
         ("emphasis", "word", "", ""),
         ("link", "more", "https://b.test/more", ""),
-        ("image", "", "https://b.test/in.png", ""),  # not kept
+        ("image", "", "https://b.test/in.png", ""),  # not stored
     ]
     assert [(block.kind, block.info) for block in shown.blocks] == [
         ("heading", ""),
@@ -89,7 +89,7 @@ async def test_a_page_comes_with_its_blocks_and_marks(tmp_path: Path) -> None:
         await render_page("other", book, tmp_path)  # type: ignore[arg-type]
 
 
-def test_an_image_is_served_and_can_do_nothing(tmp_path: Path) -> None:
+def test_image_is_served_sandboxed(tmp_path: Path) -> None:
     name = image_name("https://b.test/x.svg")
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / name).write_bytes(b"<svg><script>alert(1)</script></svg>")
@@ -103,7 +103,7 @@ def test_an_image_is_served_and_can_do_nothing(tmp_path: Path) -> None:
             assert server.http.get(f"/images/{other}").status_code == 404
 
 
-def test_an_image_needs_the_key_that_its_page_needs(tmp_path: Path) -> None:
+def test_image_requires_a_key_if_keys_are_configured(tmp_path: Path) -> None:
     name = image_name("https://b.test/x.svg")
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / name).write_bytes(b"<svg/>")

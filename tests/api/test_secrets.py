@@ -1,6 +1,6 @@
-"""No secret gets out: not in answers, health, metrics or descriptions, not in the log, the process list or the files.
+"""No secret leaks: not in responses, health, metrics or OpenAPI, not in the log, the process list or the files.
 
-A real server process has every secret set, each dependency refuses it, and everything it says and writes is searched.
+A real server process has every secret set and every dependency refuses it. Everything it sends and writes is searched.
 """
 
 import os
@@ -18,11 +18,11 @@ from tests.served import free_port
 
 pytestmark = pytest.mark.slow
 
-MARK = "hush4711"
+MARK = "secret4711"
 ASKED = {"query": "What is a node?"}
 
 
-def test_no_secret_gets_out(tmp_path: Path) -> None:
+def test_no_secret_leaks(tmp_path: Path) -> None:
     with serving_llm() as stub:
         stub.usual = Fails(401)
         port = free_port()
@@ -48,7 +48,7 @@ def test_no_secret_gets_out(tmp_path: Path) -> None:
                 stderr=log,
             )
         try:
-            said = list(talk(f"http://127.0.0.1:{port}", server))
+            responses = list(responses_of_all_routes(f"http://127.0.0.1:{port}", server))
             listed = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in descendants(server.pid)]
         finally:
             server.terminate()
@@ -56,12 +56,12 @@ def test_no_secret_gets_out(tmp_path: Path) -> None:
     written = [path.read_bytes() for path in (tmp_path / "home").rglob("*") if path.is_file()]
     logged = (tmp_path / "log").read_bytes()
     assert logged
-    for text in [*said, *listed, *written, logged]:
+    for text in [*responses, *listed, *written, logged]:
         assert MARK.encode() not in text, text[:2000]
 
 
-def talk(url: str, server: "subprocess.Popen[bytes]") -> list[bytes]:
-    """What every route answers, with the key, without it, and with a wrong one."""
+def responses_of_all_routes(url: str, server: "subprocess.Popen[bytes]") -> list[bytes]:
+    """Body and headers of every route's response, with the key, without it and with a wrong one."""
     with httpx2.Client(base_url=url, timeout=60, trust_env=False) as http:
         deadline = time.monotonic() + 90
         while True:

@@ -1,4 +1,4 @@
-"""Conversations over real HTTP, from a real Postgres."""
+"""Stored conversations over real HTTP, in a real Postgres."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -32,16 +32,16 @@ def serving(database_url: str) -> Iterator[Served]:
         yield server
 
 
-async def keep(database_url: str, session_id: str) -> None:
+async def store_two_turns(database_url: str, session_id: str) -> None:
     conversations = Conversations(database_url)
     for number in range(2):
         await conversations.store(Turn(session_id, f"question {number}", f"answer {number}", confidence=0.5))
     await conversations.close()
 
 
-async def test_a_conversation_is_read_and_deleted(database_url: str) -> None:
+async def test_session_can_be_read_and_deleted(database_url: str) -> None:
     session_id = str(uuid4())
-    await keep(database_url, session_id)
+    await store_two_turns(database_url, session_id)
 
     def read_and_delete() -> None:
         with serving(database_url) as server:
@@ -64,7 +64,7 @@ async def test_a_conversation_is_read_and_deleted(database_url: str) -> None:
     await asyncio.to_thread(read_and_delete)
 
 
-def test_without_a_database_and_with_bad_ids() -> None:
+def test_sessions_return_503_without_a_database_and_400_for_invalid_ids() -> None:
     with serving("postgresql://nobody@127.0.0.1:1/nothing") as server:
         for method in ("GET", "DELETE"):
             refused(server.http.request(method, f"/sessions/{uuid4()}"), 503, "conversations_unavailable")

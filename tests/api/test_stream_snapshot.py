@@ -1,4 +1,4 @@
-"""The real server still sends the stream that was recorded, and that the widget's tests replay."""
+"""The real server still sends the recorded stream, which the widget's tests replay."""
 
 import math
 from pathlib import Path
@@ -11,7 +11,7 @@ from chapterverse.models import Event
 from tests.api.stream_snapshot import QUESTION, SNAPSHOT, events_of, handbook_server
 
 RECORDED = SNAPSHOT.read_text("utf-8")
-OF_THIS_RUN = {
+DIFFERENT_IN_EACH_RUN = {
     "session_id",
     "turn_id",
     "timestamp",
@@ -24,10 +24,10 @@ OF_THIS_RUN = {
 
 
 def alike(recorded: Any, sent: Any) -> bool:
-    """Equal, but for what belongs to one run; scores are the same on every processor, rounding aside."""
+    """Equal, except for the fields that differ in each run. Scores may differ by rounding."""
     if isinstance(recorded, dict):
         return recorded.keys() == sent.keys() and all(
-            name in OF_THIS_RUN or alike(value, sent[name]) for name, value in recorded.items()
+            name in DIFFERENT_IN_EACH_RUN or alike(value, sent[name]) for name, value in recorded.items()
         )
     if isinstance(recorded, list):
         return len(recorded) == len(sent) and all(map(alike, recorded, sent))
@@ -37,16 +37,18 @@ def alike(recorded: Any, sent: Any) -> bool:
 
 
 @pytest.mark.slow
-def test_the_server_sends_what_was_recorded(tmp_path: Path) -> None:
+def test_server_sends_the_recorded_stream(tmp_path: Path) -> None:
     with handbook_server(tmp_path) as server:
         sent = events_of(server.http.post("/chat/stream", json=QUESTION).text)
     recorded = events_of(RECORDED)
     assert [event["type"] for event in sent] == [event["type"] for event in recorded]
     for before, now in zip(recorded, sent, strict=True):
-        assert alike(before, now), f"{before} is now {now}; if so it shall be: python -m tests.api.stream_snapshot"
+        assert alike(before, now), (
+            f"{before} is now {now}. If that is intended, run: python -m tests.api.stream_snapshot"
+        )
 
 
-def test_the_record_has_every_kind_of_event_that_an_answer_has() -> None:
+def test_recorded_stream_has_every_event_type_of_an_answer() -> None:
     events = events_of(RECORDED)
     assert {event["type"] for event in events} == {"retrieved", "chunk", "sources", "done"}
     for event in events:

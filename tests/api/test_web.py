@@ -1,4 +1,4 @@
-"""The files of the page, as they are served and as they are written."""
+"""The web files of the reader page: how they are served, and rules for their sources."""
 
 import re
 from collections.abc import Iterator
@@ -22,13 +22,13 @@ DECLARED = re.compile(r"^(?:export )?(?:async )?(?:const|let|class|function\*?) 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Served]:
-    settings = Settings.load(api_keys="key", api_rate_limit=1)  # neither stands before the page
+    settings = Settings.load(api_keys="key", api_rate_limit=1)  # neither a key nor the rate limit applies to the page
     with serve(settings, opening=without_engines(), answering=Scripted()) as server:
         yield server
 
 
 @pytest.mark.slow
-def test_every_file_is_served_as_what_it_is(server: Served) -> None:
+def test_every_file_is_served_with_its_content_type(server: Served) -> None:
     types = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml", "woff2": "font/woff2"}
     for name in (*ASSETS, *RELEASED):
         answer = server.http.get(asset_path(name))
@@ -40,7 +40,7 @@ def test_every_file_is_served_as_what_it_is(server: Served) -> None:
 
 
 @pytest.mark.slow
-def test_a_style_takes_the_colour_that_its_address_names(server: Served) -> None:
+def test_accent_in_the_query_string_is_added_to_the_style_sheet(server: Served) -> None:
     path = asset_path("reader.css")
     assert server.http.get(f"{path}?accent=0a7f5b").text.endswith(":root { --brand: #0a7f5b; }\n")
     for other in ("red", "0a7f5", "0a7f5b;} body {", "0A7F5B%0A"):
@@ -48,7 +48,7 @@ def test_a_style_takes_the_colour_that_its_address_names(server: Served) -> None
 
 
 @pytest.mark.slow
-def test_the_policy_allows_nothing_from_elsewhere_and_nothing_inline(server: Served) -> None:
+def test_content_security_policy_allows_only_files_of_this_server(server: Served) -> None:
     policy = dict(rule.split(" ", 1) for rule in server.http.get("/").headers["content-security-policy"].split("; "))
     assert policy == {
         "default-src": "'none'",
@@ -72,7 +72,7 @@ def test_the_policy_allows_nothing_from_elsewhere_and_nothing_inline(server: Ser
         ("/assets/of-another-release/reader.js", "no-store"),
     ],
 )
-def test_how_long_a_browser_keeps_it(server: Served, path: str, caching: str) -> None:
+def test_cache_headers_and_etags(server: Served, path: str, caching: str) -> None:
     first = server.http.get(path, headers={"Accept-Encoding": "identity"})
     assert first.headers["cache-control"] == caching
     assert "content-encoding" not in first.headers
@@ -84,19 +84,19 @@ def test_how_long_a_browser_keeps_it(server: Served, path: str, caching: str) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["nothing.js", "index.html", "..%2Fsettings.py", "%2e%2e%2fmain.py", ""])
-def test_nothing_else_is_served(server: Served, name: str) -> None:
+def test_unknown_asset_returns_404(server: Served, name: str) -> None:
     for folder in ("/assets", f"/assets/{version()}"):
         answer = server.http.get(f"{folder}/{name}")
         assert answer.status_code == 404
         assert answer.json()["error_code"] == "not_found"
 
 
-def test_every_file_of_the_folder_is_listed() -> None:
+def test_every_file_in_the_folder_is_listed() -> None:
     assert {entry.name for entry in WEB.iterdir() if entry.is_file()} == set(SOURCES)
 
 
 @pytest.mark.parametrize("folder", ["fonts", "prism"])
-def test_what_others_made_comes_with_its_licence(folder: str) -> None:
+def test_third_party_files_come_with_their_licence(folder: str) -> None:
     names = {entry.name for entry in WEB.joinpath(folder).iterdir()}
     assert "NOTICE" in names and any("LICENSE" in name for name in names)
     assert {name for name in names if name.endswith((".js", ".woff2"))} == {
@@ -105,7 +105,7 @@ def test_what_others_made_comes_with_its_licence(folder: str) -> None:
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_nothing_is_inline_and_nothing_from_elsewhere(name: str) -> None:
+def test_sources_have_no_inline_code_and_no_foreign_urls(name: str) -> None:
     source = SOURCES[name]
     if name == TEMPLATE:
         assert not re.search(r"<style|\sstyle=|\son\w+=|<script(?![^>]*\ssrc=)|javascript:", source)
@@ -120,7 +120,7 @@ def test_nothing_is_inline_and_nothing_from_elsewhere(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_text_never_becomes_markup_or_program(name: str) -> None:
+def test_scripts_do_not_use_html_or_code_from_strings(name: str) -> None:
     forbidden = (
         r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|createContextualFragment|srcdoc"
     )
@@ -129,25 +129,25 @@ def test_text_never_becomes_markup_or_program(name: str) -> None:
 
 
 def imported_by(name: str) -> set[str]:
-    """A file and all that it imports."""
+    """A file and everything it imports, directly or not."""
     direct = re.findall(r"^(?:import .* from|@import) \"\./(.+)\";$", SOURCES[name], re.MULTILINE)
     return {name}.union(*(imported_by(one) for one in direct))
 
 
 @pytest.mark.parametrize("name", ASSETS)
-def test_a_file_comes_with_all_it_imports(name: str) -> None:
+def test_joined_file_has_everything_it_imports(name: str) -> None:
     whole = joined(name)
     assert not re.search(r"^@?import\b", whole, re.MULTILINE)
     parts = imported_by(name)
     declared = [each for part in parts for each in DECLARED.findall(SOURCES[part])]
-    assert len(declared) == len(set(declared)), "joined, they share one scope"
+    assert len(declared) == len(set(declared)), "joined files share one scope"
     assert set(declared) <= set(DECLARED.findall(whole))
     assert re.findall(r"^export ", whole, re.MULTILINE) == re.findall(r"^export ", SOURCES[name], re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", ASSETS)
-def test_what_is_sent_has_no_comments_and_no_indentation(name: str) -> None:
+def test_joined_file_has_no_comments_and_no_indentation(name: str) -> None:
     if name.endswith((".js", ".css")):
         whole = joined(name)
         assert not re.search(r"^ |/\*|[;{}(,] // ", whole, re.MULTILINE)
-        assert not re.search(r"(?:[=:,] |\w\()`[^`\n]*$", whole, re.MULTILINE), "no string goes over several lines"
+        assert not re.search(r"(?:[=:,] |\w\()`[^`\n]*$", whole, re.MULTILINE), "no template string spans several lines"

@@ -1,4 +1,4 @@
-"""Requests whose head is too large or does not come, on real sockets."""
+"""Limits on request heads on real sockets: size and time."""
 
 import socket
 import time
@@ -16,8 +16,8 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def hasty(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Served]:
-    """A server without a book that waits for a quarter of a second only."""
+def impatient_server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Served]:
+    """A server without a book that waits only a quarter of a second for a head or body."""
     monkeypatch.setattr(wire, "HEAD_SECONDS", 0.25)
     monkeypatch.setattr(guard, "BODY_SECONDS", 0.25)
     with serve(
@@ -31,7 +31,7 @@ def connect(served: Served) -> socket.socket:
 
 
 def rest(line: socket.socket) -> bytes:
-    """All that comes until the server closes the connection."""
+    """Everything that the server sends until it closes the connection."""
     answer = bytearray()
     try:
         while part := line.recv(65_536):
@@ -42,34 +42,34 @@ def rest(line: socket.socket) -> bytes:
 
 
 @pytest.mark.parametrize("head", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: localhost\r\nA: b"])
-def test_a_head_that_does_not_come_is_not_waited_for(hasty: Served, head: bytes) -> None:
-    with connect(hasty) as line:
+def test_connection_is_closed_if_the_head_does_not_arrive(impatient_server: Served, head: bytes) -> None:
+    with connect(impatient_server) as line:
         line.sendall(head)
         assert rest(line) == b""
 
 
-def test_a_connection_is_given_up_between_two_requests_too(hasty: Served) -> None:
-    with connect(hasty) as line:
+def test_connection_is_closed_if_the_head_of_a_second_request_does_not_arrive(impatient_server: Served) -> None:
+    with connect(impatient_server) as line:
         line.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\nGET /livez HTTP/1.1\r\nHo")
         assert rest(line).count(b"HTTP/1.1 200") == 1
 
 
-def test_a_body_that_does_not_come_is_not_waited_for(hasty: Served) -> None:
-    with connect(hasty) as line:
+def test_body_that_does_not_arrive_returns_408(impatient_server: Served) -> None:
+    with connect(impatient_server) as line:
         line.sendall(b"POST /search HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 50\r\n\r\n{")
         answer = rest(line)
     assert answer.startswith(b"HTTP/1.1 408")
     assert b'"error_code":"validation_error"' in answer
 
 
-def test_an_answer_may_take_longer_than_its_request(hasty: Served) -> None:
+def test_head_and_body_timeouts_do_not_limit_the_response(impatient_server: Served) -> None:
     start = time.monotonic()
-    answer = hasty.http.post("/chat", json={"query": "What is a node?"})
+    answer = impatient_server.http.post("/chat", json={"query": "What is a node?"})
     assert answer.status_code == 503, f"after {time.monotonic() - start:.1f} s"  # there is no book here
 
 
 @pytest.mark.parametrize("in_pieces", [False, True])
-def test_a_head_that_is_too_large_is_refused(example_server: Served, in_pieces: bool) -> None:
+def test_too_large_head_is_refused(example_server: Served, in_pieces: bool) -> None:
     with connect(example_server) as line:
         head = b"GET /livez HTTP/1.1\r\nHost: localhost\r\nA: " + b"b" * 2 * wire.MAX_HEAD
         try:
@@ -80,5 +80,5 @@ def test_a_head_that_is_too_large_is_refused(example_server: Served, in_pieces: 
     assert answer.startswith(b"HTTP/1.1 400") or answer == b""
 
 
-def test_a_long_head_within_the_bound_is_taken(example_server: Served) -> None:
+def test_long_head_within_the_limit_is_accepted(example_server: Served) -> None:
     assert example_server.http.get("/livez", headers={"A": "b" * (wire.MAX_HEAD - 1000)}).status_code == 200

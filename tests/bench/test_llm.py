@@ -1,4 +1,4 @@
-"""Records of a language model, and what is counted of its sentences. No model is needed: the stub stands for it."""
+"""Recordings of a language model, and counts of its sentences. A stub replaces the model."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from bench.llm.recording import Recorder, serving_records
 
 from chapterverse.evaluation.cases import Case, Citation, FoundPassage
 from chapterverse.evaluation.questions import Question
-from tests.llm_stub import Says, serving_llm
+from tests.llm_stub import Replies, serving_llm
 
 REQUEST: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "How?"}], "stream": True}
 
@@ -21,10 +21,10 @@ def post(url: str, request: dict[str, Any]) -> httpx2.Response:
 
 
 @pytest.mark.slow
-def test_what_was_never_asked_is_refused_noted_asked_and_then_given_again(tmp_path: Path) -> None:
+def test_unknown_request_is_refused_recorded_and_then_replayed(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path, "model")
     with serving_records(recorder) as url, serving_llm() as llm:
-        llm.usual = Says("The winch lifts 12 kg.")
+        llm.usual = Replies("The winch lifts 12 kg.")
         assert httpx2.get(f"{url}/models").status_code == 200
         assert post(url, REQUEST).status_code == 400
         assert len(recorder.missing) == 1
@@ -37,16 +37,16 @@ def test_what_was_never_asked_is_refused_noted_asked_and_then_given_again(tmp_pa
         assert post(url, {**REQUEST, "messages": []}).status_code == 400
     assert [one.text for one in recorder.served] == ["The winch lifts 12 kg."]
     kept = Recorder(tmp_path, "model")
-    assert kept.answer(REQUEST) == record, "another run has it, too"
+    assert kept.answer(REQUEST) == record, "the recording is kept on disk"
     assert Recorder(tmp_path, "another model").answer(REQUEST) is None
 
 
-def test_whole_answers_are_read_too(tmp_path: Path) -> None:
+def test_answer_without_streaming_is_recorded(tmp_path: Path) -> None:
     body = json.dumps({"choices": [{"message": {"role": "assistant", "content": "Yes."}}]})
     (tmp_path / "x").write_text(body)
     with serving_llm() as llm:
         recorder = Recorder(tmp_path, "model")
-        llm.usual = Says("Yes.")
+        llm.usual = Replies("Yes.")
         whole = {key: value for key, value in REQUEST.items() if key != "stream"}
         assert recorder.answer(whole) is None
         (record,) = recorder.fill(llm.url.removesuffix("/v1"))
@@ -73,7 +73,7 @@ def test_sentences_are_counted_as_written_shown_replaced_and_unsupported() -> No
     assert {row["key"]: row for row in figures([good])}["unsupported"]["reached"] is True
 
 
-def test_heads_of_tables_numbers_of_lists_and_frames_claim_nothing() -> None:
+def test_table_headers_list_numbers_and_lead_ins_need_no_support() -> None:
     table = "| part | mass |\n|---|---|\n| anchor | 4 kg [1] |\n"
     head, row = "| part | mass |", "| anchor | 4 kg |"
     assert outcome(table, (), row, f"{head}\n|---|---|\n{row}").unsupported == []

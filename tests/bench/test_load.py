@@ -1,10 +1,10 @@
-"""The load generator and what it shows of a server: turns among clients, `Retry-After`, slow readers, open streams."""
+"""The load generator, and a server under load: fairness between clients, `Retry-After`, slow clients, open streams."""
 
 import asyncio
 import itertools
 import json
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,7 +15,7 @@ from bench.soak import memory, slope
 from chapterverse.api.access import slots
 from chapterverse.api.access.rates import RateLimits
 from chapterverse.conversations.turns import Turn
-from chapterverse.models import ChatRequest
+from chapterverse.models import ChatRequest, Event
 from chapterverse.settings import Settings
 from tests.scripted import Scripted, without_engines
 from tests.served import Served, serve
@@ -24,19 +24,19 @@ from tests.served import Served, serve
 @pytest.mark.parametrize(
     "url", ["http://192.0.2.1:80", "http://example.com", "http://0.0.0.0:8000", "http://localhost"]
 )
-def test_it_goes_nowhere_but_to_this_machine(url: str) -> None:
+def test_load_is_sent_to_loopback_only(url: str) -> None:
     with pytest.raises(ValueError, match="loopback"):
         Load(url, 1)
 
 
-def test_it_is_bounded() -> None:
+def test_concurrency_of_the_load_is_limited() -> None:
     with pytest.raises(ValueError, match="at once"):
         Load("http://127.0.0.1:1", MOST_AT_ONCE + 1)
     paths = [request.path for request in mix(8)]
     assert paths == ["/chat", "/search", "/search", "/search"] * 2
 
 
-def test_growth_is_told_from_noise() -> None:
+def test_slope_separates_growth_from_noise() -> None:
     requests = [100.0 * number for number in range(200)]
     flat, off = slope(requests, [300 + number % 7 for number in range(200)])
     assert abs(flat) < 0.2 and off < 0.5
@@ -46,7 +46,7 @@ def test_growth_is_told_from_noise() -> None:
 
 
 class Held(Scripted):
-    """Finds nothing before it is released: a question holds its slot while passages are searched."""
+    """Does not finish `prepare` before it is released, so questions keep their slots."""
 
     released = False
 
@@ -82,7 +82,7 @@ def asked(query: str, client: str = "", *, stream: bool = False) -> Request:
 
 @pytest.mark.slow
 async def test_one_client_with_many_requests_does_not_delay_the_others() -> None:
-    """One has a hundred requests waiting when another comes with five: they are among the next, turn by turn."""
+    """One client has a hundred requests in the queue when another one sends five. The five are served in turn."""
     script = Held()
     with serving(script, max_concurrent_requests=2) as server:
         async with loading(server.url, 100) as greedy, loading(server.url, 5) as modest:
@@ -95,7 +95,7 @@ async def test_one_client_with_many_requests_does_not_delay_the_others() -> None
     assert little.result().outcomes == {"ok": 5}
     assert much.result().outcomes == {"ok": 100}
     last = max(number for number, query in enumerate(script.opened) if query == "answer mine")
-    assert last <= 2 + 2 * 5, "the modest client waited for more than its turn"
+    assert last <= 2 + 2 * 5, "the second client waited for more than its turn"
 
 
 @pytest.mark.slow
@@ -107,12 +107,12 @@ async def test_clients_that_honour_retry_after_are_all_answered(monkeypatch: pyt
             account = await load.run(iter([asked("prepare pause 0.05")] * 16), waits=True)
     assert account.outcomes["ok"] == 16
     assert set(account.outcomes) <= {"ok", "rate_limited", "overloaded"}
-    assert account.outcomes.total() <= 16 * 10, "a wait that was told is nearly always long enough"
+    assert account.outcomes.total() <= 16 * 10, "Retry-After is nearly always long enough"
 
 
 @pytest.mark.slow
-async def test_slow_readers_block_no_other_request() -> None:
-    """More of them than there are slots, each taking a byte a second."""
+async def test_slow_clients_do_not_block_others() -> None:
+    """There are more slow clients than slots, each reading a byte a second."""
     with serving(Scripted(), max_concurrent_requests=2) as server:
         readers = [slow_reader(server) for _ in range(10)]
         reading = asyncio.create_task(asyncio.to_thread(trickle, readers))
@@ -137,7 +137,7 @@ def slow_reader(server: Served) -> socket.socket:
 
 
 def trickle(readers: list[socket.socket]) -> None:
-    """Take a byte of each now and then, until they are closed."""
+    """Reads a byte of each now and then, until they are closed."""
     for _ in itertools.count():
         for reader in readers:
             try:
@@ -149,12 +149,25 @@ def trickle(readers: list[socket.socket]) -> None:
                 return
 
 
+class HeldOpen(Scripted):
+    """Starts answers but sends no event before it is released."""
+
+    released = False
+
+    async def _events(self, query: str, request: ChatRequest) -> AsyncIterator[Event]:
+        while not self.released:  # noqa: ASYNC110 - set by another thread
+            await asyncio.sleep(0.02)
+        async for event in super()._events(query, request):
+            yield event
+
+
 @pytest.mark.slow
-async def test_two_hundred_streams_are_open_at_once() -> None:
-    script = Scripted()
+async def test_200_streams_can_be_open_at_once() -> None:
+    script = HeldOpen()
     with serving(script, max_concurrent_requests=200) as server:
         async with loading(server.url, 200) as load:
-            streams = asyncio.create_task(load.run(iter([asked("pause 5", stream=True)] * 200)))
+            streams = asyncio.create_task(load.run(iter([asked("answer", stream=True)] * 200)))
             await until(lambda: script.most_at_once == 200)
+            script.released = True
             account = await streams
     assert account.outcomes == {"ok": 200}

@@ -1,4 +1,4 @@
-"""The race's arithmetic, what its model says, and that everybody is spoken to as they expect. Nobody is started."""
+"""The race: its arithmetic, its stub model and its clients. No racer is started."""
 
 import json
 from typing import Any
@@ -27,7 +27,7 @@ def asked(*messages: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": "What is a node?"}, *messages], **more}
 
 
-def test_a_model_that_is_offered_a_tool_searches_first_and_then_answers() -> None:
+def test_stub_model_with_a_tool_searches_first_and_then_answers() -> None:
     call = answers.reply(asked(tools=[TOOL]), "ok")
     assert call == answers.Call("search", '{"q": "What is a node?"}')
     result = {"role": "tool", "content": f"[1] nodes.md\n{SENTENCES}"}
@@ -36,7 +36,7 @@ def test_a_model_that_is_offered_a_tool_searches_first_and_then_answers() -> Non
     assert said.text.startswith("A node is a process that performs one computation in the graph [1].")
 
 
-def test_a_tool_may_be_called_wrongly_but_only_once() -> None:
+def test_stub_model_makes_an_invalid_tool_call_only_once() -> None:
     assert answers.reply(asked(tools=[TOOL]), "unknown_tool") == answers.Call(
         "no_such_tool", '{"q": "What is a node?"}'
     )
@@ -58,32 +58,32 @@ def test_a_tool_may_be_called_wrongly_but_only_once() -> None:
         f"Source 3:\n{SENTENCES}",
     ],
 )
-def test_passages_are_found_in_every_racers_prompt(text: str) -> None:
+def test_passages_are_found_in_the_prompt_of_every_racer(text: str) -> None:
     passages = answers.shown([{"role": "user", "content": "?"}, {"role": "tool", "content": text}])
     assert {number.partition(".")[0] for number, _ in passages} == {"3"}
     assert " ".join(" ".join(text for _, text in passages).split()) == SENTENCES
 
 
-def test_what_is_said_stands_in_the_passages() -> None:
+def test_stub_answer_uses_sentences_of_the_passages() -> None:
     said = answers.write([("3", SENTENCES)])
     assert said.replace(" [3].", ".") == SENTENCES
     assert "[9]" in answers.write([("3", SENTENCES)], answers.BAD_MARKER)
     assert answers.write([("1", "no sentence at all")]) == "no sentence at all [1]."
 
 
-def test_every_answer_has_as_many_tokens() -> None:
+def test_every_answer_has_the_same_number_of_tokens() -> None:
     for text in (SENTENCES, SENTENCES * 3):
         parts = answers.pieces(text, 60)
         assert len(parts) == 60 and "".join(parts) == text and all(parts)
     assert answers.pieces("abc", 60) == ["a", "b", "c"]
 
 
-def test_all_that_a_model_reads_is_counted() -> None:
+def test_prompt_text_has_messages_and_tools() -> None:
     text = answers.prompt_text(asked({"role": "tool", "content": [{"type": "text", "text": "found"}]}, tools=[TOOL]))
     assert "What is a node?" in text and "found" in text and '"search"' in text
 
 
-def test_percentiles_and_loads() -> None:
+def test_percentiles_and_load_figures() -> None:
     assert percentile([3.0, 1.0, 2.0], 0.5) == 2.0 and percentile([], 0.5) == float("inf")
     figures = load_figures([0.1, 0.2, 0.3], wall=2.0, cpu=0.03)
     assert figures == {"p50_ms": 200.0, "p95_ms": 300.0, "rate": 1.5, "cpu_ms": 10.0}
@@ -107,14 +107,14 @@ RESULTS: dict[str, dict[str, list[Any]]] = {
 }
 
 
-def test_rounds_become_medians_and_failures_sums() -> None:
+def test_summary_has_medians_of_rounds_and_sums_of_failures() -> None:
     summary = summarise(RESULTS)
     assert summary[FLOOR]["real.p50_ms"] == 1520.0
     assert summary[OURS]["c10.rate"] == 31.0 and summary[OURS]["failed"] == 3
     assert spread(RESULTS)["c10.rate"] == 1.1
 
 
-def test_each_bar_is_judged_by_its_figures() -> None:
+def test_bars_are_judged_by_the_figures() -> None:
     judged = {words: met for words, met, _ in bars(summarise(RESULTS))}
     assert judged["end to end with a judge within 35 % of the floor"]
     assert judged["end to end without a judge within 5 % of the floor"]
@@ -123,10 +123,10 @@ def test_each_bar_is_judged_by_its_figures() -> None:
     assert not judged["first event p95 under 60 ms"]
     assert judged[f"cold start below every peer: {OURS}"] and not judged[f"cold start under 3 s: {OURS_KEYLESS}"]
     assert judged[f"memory below LlamaIndex: {OURS}"]
-    assert not any("installed" in words for words in judged)  # the size is reported and not judged
+    assert not any("installed" in words for words in judged)  # the installed size has no bar
 
 
-def test_the_table_shows_all_but_the_control() -> None:
+def test_table_shows_all_racers_except_the_control() -> None:
     table = markdown(summarise(RESULTS))
     assert CONTROL not in table and "| 10 at once: answers/s | 60.0 | 30.0 | 25.0 | 31.0 | – |" in table
     assert "| 429 | – | – | bare 500, 13.9 s |" in table
@@ -144,11 +144,11 @@ def test_the_table_shows_all_but_the_control() -> None:
         (200, b"{}", True, b"", "answer"),
     ],
 )
-def test_a_failure_in_words(status: int, body: bytes, complete: bool, end: bytes, words: str) -> None:
+def test_outcome_of_a_failure_is_described(status: int, body: bytes, complete: bool, end: bytes, words: str) -> None:
     assert outcome(status, body, complete=complete, stream_end=end, stream_error=b'"type":"error"') == words
 
 
-def test_racers_are_told_apart_and_told_nothing_else() -> None:
+def test_racers_have_unique_slugs_and_complete_environments() -> None:
     assert len({racer.slug for racer in RACERS}) == len(RACERS)
     for racer in RACERS:
         assert "{" not in "".join(racer.env().values())
@@ -161,7 +161,7 @@ def test_racers_are_told_apart_and_told_nothing_else() -> None:
     assert not {"GEMINI_API_KEY", "OPENAI_API_KEY"} & keyless.env().keys()
 
 
-async def test_the_client_reads_both_kinds_of_bodies_and_notices_a_cut() -> None:
+async def test_client_reads_plain_and_chunked_bodies_and_detects_truncation() -> None:
     import asyncio
 
     heads = iter(

@@ -12,7 +12,7 @@ HTML = """<div class="body" role="main"><section id="top"><span id="label"></spa
 <section id="sub"><h2>Sub</h2><div class="toctree-wrapper">not here</div></section></section></div>"""
 
 
-def test_a_page_of_sphinx_is_read() -> None:
+def test_sphinx_page_is_read() -> None:
     facts = read_page(HTML, "dir/page.html")
     assert facts.headings == [(1, "Top", ""), (2, "Sub", "sub")]
     assert facts.links == [("words", "dir/other.html#x")]
@@ -22,7 +22,7 @@ def test_a_page_of_sphinx_is_read() -> None:
     assert "not here" not in facts.text
 
 
-def test_what_is_missing_and_what_is_too_much_counts() -> None:
+def test_missing_and_extra_content_lower_the_scores() -> None:
     expected = {"page": PageFacts("a b c d", ["x"], [[["1", "2"]]], [(1, "T", "")], [("a", "page")])}
     same = compare(expected, expected, expected)
     assert all(score.share == 1 for score in same.values())
@@ -34,8 +34,8 @@ def test_what_is_missing_and_what_is_too_much_counts() -> None:
     assert compare(expected, {}, expected)["words recall"].share == 0
 
 
-def test_the_order_of_pages() -> None:
+def test_order_of_pages_is_scored() -> None:
     assert order([["a", "b", "c"]], ["a", "x", "b", "c"]).share == 1
     assert order([["a", "b", "c"]], ["b", "a", "c"]).share == 0
-    two = order([["a", "b"], ["c", "d"]], ["c", "a", "b", "d"])  # which of two orders comes first does not count
+    two = order([["a", "b"], ["c", "d"]], ["c", "a", "b", "d"])  # the order of the two lists does not count
     assert (two.hits, two.tries) == (2, 2)

@@ -1,4 +1,4 @@
-"""Only blind readings count, and only for the very text that was read."""
+"""Only blind readings count, and only for exactly the text that was read."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ def shown(item: str, *lost: str) -> dict[str, Any]:
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The readings so far: one of another text, one that was not blind, one that counts."""
+    """A file of readings: one of another text, one that was not blind, one that counts."""
     rows = [
         {"item": "a", "prompt": "ours", "digest": "old", "complete": True, "blind": True},
         {"item": "b", "prompt": "ours", "digest": "d-b", "complete": True, "blind": False},
@@ -30,14 +30,18 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_what_has_no_valid_reading_is_read_among_others(file: Path) -> None:
+def test_unread_lists_texts_without_a_valid_reading(file: Path) -> None:
     recordings = [Recording(item, "ours", "book", "gid", "why?", ()) for item in ITEMS]
     rows = readings.unread([shown("a", "x"), shown("b", "x"), shown("c", "x"), shown("d")], recordings)
-    assert [row["id"] for row in rows] == ["d-a", "d-b", "d-d"]  # d lost nothing: it hides which ones did
+    assert [row["id"] for row in rows] == [
+        "d-a",
+        "d-b",
+        "d-d",
+    ]  # d lost nothing; it is there so that readers cannot tell which ones did
     assert all(set(row) == {"id", "question", "passages", "shown"} for row in rows)
 
 
-def test_a_reading_is_taken_over(file: Path, tmp_path: Path) -> None:
+def test_accept_stores_a_reading(file: Path, tmp_path: Path) -> None:
     said = tmp_path / "said.jsonl"
     said.write_text('{"id": "d-b", "complete": false}\n', "utf-8")
     assert readings.accept(said, [shown("b", "x")]) == 1
@@ -45,7 +49,7 @@ def test_a_reading_is_taken_over(file: Path, tmp_path: Path) -> None:
     assert len(file.read_text("utf-8").splitlines()) == 3
 
 
-def test_a_reading_of_another_text_is_refused(file: Path, tmp_path: Path) -> None:
+def test_accept_refuses_a_reading_of_another_text(file: Path, tmp_path: Path) -> None:
     said = tmp_path / "said.jsonl"
     said.write_text('{"id": "d-x", "complete": true}\n', "utf-8")
     with pytest.raises(KeyError):

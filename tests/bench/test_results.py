@@ -1,4 +1,4 @@
-"""Where results go, and which is the latest."""
+"""Where results are saved, and which is the newest."""
 
 import os
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from bench import results
 
 
-def test_a_result_of_a_tree_that_differs_stays_out_of_the_repository_and_a_new_one_replaces_the_old(
+def test_dirty_result_is_not_saved_in_the_repository_and_a_new_result_replaces_the_old(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(results, "RESULTS", tmp_path / "kept")
@@ -29,5 +29,5 @@ def test_a_result_of_a_tree_that_differs_stays_out_of_the_repository_and_a_new_o
     assert results.newest("speed") == ({"of": "abc1236-dirty"}, "abc1236-dirty")
 
 
-def test_what_a_bench_writes_does_not_make_the_tree_another_one() -> None:
+def test_files_written_by_a_bench_do_not_make_the_tree_dirty() -> None:
     assert ":!docs/SCOREBOARD.md" in results._WRITTEN and ":!bench/results" in results._WRITTEN

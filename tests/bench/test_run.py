@@ -18,7 +18,7 @@ _QUESTIONS = {"moon": "our natural satellite's orbit", "bread": "how is bread ba
 
 
 @pytest.mark.slow
-async def test_a_corpus_is_indexed_and_asked(tmp_path: Path) -> None:
+async def test_corpus_is_indexed_and_measured(tmp_path: Path) -> None:
     documents = {name: (plain_page(name, "", text),) for name, text in _TEXTS.items()}
     relevant = {name: {name: 1.0} for name in _TEXTS}
     corpus = Corpus("small", documents, (RetrievalSet("Small", "hit", 1, _QUESTIONS, relevant),))
@@ -27,7 +27,7 @@ async def test_a_corpus_is_indexed_and_asked(tmp_path: Path) -> None:
         (line,) = await measure(corpus, vectors, embedder.window)
         assert vectors.embedded == 6
         again = await measure(corpus, vectors, embedder.window)
-        assert vectors.embedded == 6, "the second run pays for no embedding"
+        assert vectors.embedded == 6, "the second run embeds nothing"
         (read,) = await measure(corpus, vectors, embedder.window, read=2)
     await embedder.close()
     assert again == [line]
@@ -42,7 +42,7 @@ async def test_a_corpus_is_indexed_and_asked(tmp_path: Path) -> None:
     assert read.read == read.read_firsts == line.scores
 
 
-def test_the_table_names_the_average_gain_and_the_worst_set() -> None:
+def test_table_has_the_average_gain_and_the_worst_set() -> None:
     first = Line("A nDCG@10", 10, 0.5, 0.6, 0.6, 0.7, (0.6, 0.8), 0.1, (0.0, 0.2))
     second = Line("B hit@1", 20, 0.5, 0.4, 0.5, 0.48, (0.4, 0.6), -0.02, (-0.1, 0.1))
     rows = table([first, second]).split("\n")
@@ -51,7 +51,7 @@ def test_the_table_names_the_average_gain_and_the_worst_set() -> None:
     assert "gain +4.00 points, worst set -2.00" in rows[3]
 
 
-def test_the_order_of_the_section_reader_is_compared_on_the_questions_that_it_read() -> None:
+def test_section_reader_is_compared_only_on_questions_it_read() -> None:
     line = Line(
         "A hit@1", 3, 0.5, 0.5, 0.5, 0.5, (0, 1), 0.0, (0, 1),
         scores={"a": 0.0, "b": 1.0, "c": 0.0}, firsts={"a": 0.0, "b": 1.0, "c": 0.0},
@@ -62,7 +62,7 @@ def test_the_order_of_the_section_reader_is_compared_on_the_questions_that_it_re
     assert rows[2] == "average +50.00, worst set +50.00"
 
 
-def test_a_run_is_compared_with_an_earlier_one_question_by_question() -> None:
+def test_run_is_compared_with_an_earlier_one_per_question() -> None:
     now = Line("A hit@1", 4, 0.5, 0.5, 0.5, 0.75, (0, 1), 0.25, (0, 1), scores={"a": 1.0, "b": 1.0, "c": 1.0, "d": 0.0})
     bare = Line("B hit@1", 4, 0.5, 0.5, 0.5, 0.5, (0, 1), 0.0, (0, 1))
     then = [

@@ -1,4 +1,4 @@
-"""The bench's data as pages, and the sets when the data is there."""
+"""The data of the bench as pages, and the sets if the data is there."""
 
 from pathlib import Path
 
@@ -9,14 +9,14 @@ from bench.retrieval.sets import DATA, DataMissing, corpora, plain_page
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="no shared/data beside the repository")
 
 
-def test_a_plain_page_has_its_paragraphs_where_it_says() -> None:
+def test_plain_page_has_exact_offsets() -> None:
     page = plain_page("doc#1", "Title", "\n\n first\nline \n\n\n\nsecond\n\n")
     assert [page.text[block.start : block.end] for block in page.blocks] == ["first\nline", "second"]
     assert page.text == "first\nline\n\nsecond"
     assert (page.sections[0].start, page.sections[0].end) == (0, len(page.text))
 
 
-def test_without_data_it_says_where_it_looked(tmp_path: Path) -> None:
+def test_missing_data_is_an_error_with_the_path(tmp_path: Path) -> None:
     with pytest.raises(DataMissing, match="nowhere"):
         next(corpora(data=tmp_path / "nowhere"))
 
@@ -26,7 +26,7 @@ def test_without_data_it_says_where_it_looked(tmp_path: Path) -> None:
     ("name", "documents", "questions"),
     [("squad", 347, [1581]), ("doc2dial", 136, [1936, 1936]), ("scifact", 5183, [809]), ("clapnq", 11021, [208, 208])],
 )
-def test_sets_are_whole(name: str, documents: int, questions: list[int]) -> None:
+def test_sets_have_the_expected_sizes(name: str, documents: int, questions: list[int]) -> None:
     corpus = next(corpora([name]))
     assert len(corpus.documents) == documents
     assert [len(one.questions) for one in corpus.sets] == questions
@@ -36,7 +36,7 @@ def test_sets_are_whole(name: str, documents: int, questions: list[int]) -> None
 
 
 @needs_data
-def test_history_is_what_the_user_said_before() -> None:
+def test_history_is_the_earlier_questions_of_the_user() -> None:
     alone, after = sets.doc2dial(DATA).sets
     question = "dea7174409afbfe0af0ace21e7f318ae_7"
     said = after.questions[question].split("\n")

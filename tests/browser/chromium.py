@@ -1,6 +1,6 @@
-"""A real Chromium, driven by Playwright. Where there is none, its tests are skipped and the run ends with what to do.
+"""A real Chromium, driven by Playwright. Without one, browser tests are skipped and the run ends with a hint.
 
-A visit fails when the page logs an error, breaks its policy, or asks anyone but its own server.
+A visit fails if the page logs an error, violates its content security policy or sends a request to another server.
 """
 
 import os
@@ -34,7 +34,7 @@ MISSING = (
     "no Chromium. Get one with `apt-get install -y chromium-headless-shell` or "
     "`.venv/bin/playwright install chromium`, or name yours in CHROMIUM."
 )
-# As root in a container, without a display, and silent towards the network.
+# As root in a container, without a display and without requests of the browser itself.
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -45,13 +45,13 @@ FLAGS = [
     "--disable-sync",
 ]
 WIDE = {"width": 1400, "height": 900}
-PATIENCE = 30_000  # milliseconds for a state to come about, on a machine that has much else to do
+PATIENCE = 30_000  # milliseconds to wait for a state, also on a busy machine
 
 expect.set_options(timeout=PATIENCE)
 
 
 def find_chromium(playwright: Playwright) -> str | None:
-    """The one that is named, else one that is installed, else Playwright's own."""
+    """The browser that CHROMIUM names, otherwise an installed one, otherwise Playwright's own."""
     if named := os.environ.get("CHROMIUM"):
         return named
     installed = [path for name in NAMES if (path := shutil.which(name))]
@@ -73,45 +73,45 @@ def open_browser() -> Iterator[Browser]:
 
 @contextmanager
 def visiting(browser: Browser, url: str, path: str = "/", asks: str = "", **options: Any) -> Iterator[Page]:
-    """A fresh visitor on the page, whose complaints fail the test; `asks` is another server that the page may ask."""
+    """Opens the page in a new context. Console errors fail the test. `asks`: another server the page may call."""
     context = browser.new_context(**({"viewport": WIDE, "reduced_motion": "reduce"} | options))
     context.set_default_timeout(PATIENCE)
     page = context.new_page()
-    complaints: list[str] = []
+    problems: list[str] = []
     known = {urlsplit(url).netloc, urlsplit(asks).netloc, ""}
 
     def hear(message: ConsoleMessage) -> None:
-        # A status that the page shows in its own words is logged by the browser, too.
+        # The browser also logs HTTP errors that the page handles.
         if message.type == "error" and not message.text.startswith("Failed to load resource"):
-            complaints.append(message.text)
+            problems.append(message.text)
 
     def watch(request: Request) -> None:
         if urlsplit(request.url).netloc not in known:
-            complaints.append(request.url)
+            problems.append(request.url)
 
     page.on("console", hear)
-    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("request", watch)
     page.goto(url + path)
     yield page
     context.close()
-    assert complaints == []
+    assert problems == []
 
 
 def ask(page: Page, question: str) -> None:
-    """Type a question and send it."""
+    """Types a question and sends it."""
     page.get_by_label("Your question").fill(question)
     page.keyboard.press("Enter")
 
 
 def shown(chunks: Iterable[str]) -> str:
-    """The text of an answer as it is shown: chips instead of markers, behind the end of their sentence."""
+    """The text of an answer as it is shown: chips instead of markers, after the end of their sentence."""
     behind = re.sub(r" ((?: ?\[\d+\])+)([.,;:!?]+)", r"\2 \1", "".join(chunks))
     return re.sub(r"\[(\d+)\]", r"\1", behind)
 
 
 def shoot(page: Page, name: str) -> None:
-    """Keep a picture of the state, where somebody wants to look at it: `SCREENSHOTS=1`."""
+    """Saves a screenshot if `SCREENSHOTS=1`."""
     if not os.environ.get("SCREENSHOTS"):
         return
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
@@ -119,7 +119,7 @@ def shoot(page: Page, name: str) -> None:
 
 
 def in_view(page: Page, selector: str) -> bool:
-    """Whether the first such element is wholly inside the window and below the bar."""
+    """Whether the first matching element is completely inside the window and below the top bar."""
     box = page.locator(selector).first.bounding_box()
     bar = page.locator(".bar").bounding_box()
     size = page.viewport_size

@@ -1,4 +1,4 @@
-"""What every test in a browser needs."""
+"""Fixtures of the browser tests."""
 
 from collections.abc import Iterator
 

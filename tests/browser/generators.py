@@ -1,8 +1,8 @@
-"""One small handbook, built by the real site generators; and fresh sites with our plug-ins, installed from packages.
+"""Builds a small handbook with the real site generators, and new sites with our plug-ins installed from packages.
 
-MkDocs Material and Sphinx are installed once into an environment of their own below `.cache`, by exact versions: Sphinx
-needs another docutils than the product. Docusaurus is some 1,200 packages and takes minutes, so it is installed only by
-`make test-docusaurus` (`python -m tests.browser.generators`); where it is not, its tests are skipped.
+MkDocs Material and Sphinx are installed once, with pinned versions, into their own environment below `.cache`: Sphinx
+needs another docutils than this package. Docusaurus has about 1,200 packages and takes minutes, so it is installed only
+by `make test-docusaurus` (`python -m tests.browser.generators`). Without it, its tests are skipped.
 """
 
 import fcntl
@@ -27,7 +27,7 @@ _NAMES = {
     "sphinx": "sphinx-chapterverse",
     "docusaurus": "docusaurus-plugin-chapterverse",
 }
-# What a fresh site has beside the lines that the plug-in's README tells to write.
+# The configuration of a new site; `%s` is replaced by the lines from the plug-in's README.
 _FRESH = {
     "mkdocs": ("mkdocs.yml", "site_name: Fresh\ntheme: {name: material, font: false, palette: {scheme: default}}\n%s"),
     "sphinx": ("conf.py", 'project = "Fresh"\ncopyright = "Nobody"\nversion = "1"\nhtml_theme = "furo"\n%s'),
@@ -40,10 +40,10 @@ _FRESH = {
 
 
 def build(generator: str, scratch: Path) -> Path:
-    """The folder of the built site."""
+    """Builds the handbook; returns the folder of the site."""
     project = scratch / generator
     shutil.copytree(SITES / generator, project)
-    if generator != "sphinx":  # it has the same pages in its own markup
+    if generator != "sphinx":  # Sphinx has the same pages as reStructuredText
         shutil.copytree(SITES / "pages", project / "docs")
     built = {"mkdocs": _mkdocs, "sphinx": _sphinx, "docusaurus": _docusaurus}[generator](project)
     assert (built / "index.html").is_file()
@@ -51,7 +51,7 @@ def build(generator: str, scratch: Path) -> Path:
 
 
 def build_sphinx(scratch: Path, **settings: str) -> Path:
-    """The handbook by Sphinx with other settings, such as a theme."""
+    """Builds the handbook with Sphinx and other settings, such as a theme."""
     project = scratch / "sphinx"
     shutil.copytree(SITES / "sphinx", project)
     with (project / "conf.py").open("a") as configuration:
@@ -60,12 +60,12 @@ def build_sphinx(scratch: Path, **settings: str) -> Path:
 
 
 def build_fresh(generator: str, scratch: Path, options: Mapping[str, Any] | None = None, builder: str = "html") -> Path:
-    """The folder of a new site of two pages, configured as the plug-in's README says, with more options."""
+    """Builds a new site of two pages, configured as the plug-in's README says, with more options."""
     project = scratch / "fresh"
     name, rest = _FRESH[generator]
     pages = project if generator == "sphinx" else project / "docs"
     pages.mkdir(parents=True)
-    (project / name).write_text(rest % _told(generator, options or {}), "utf-8")
+    (project / name).write_text(rest % _configuration(generator, options or {}), "utf-8")
     if generator == "sphinx":
         (pages / "index.rst").write_text(
             "Fresh\n=====\n\nIt is `new <page.html>`_.\n\n.. toctree::\n\n   page\n", "utf-8"
@@ -80,21 +80,21 @@ def build_fresh(generator: str, scratch: Path, options: Mapping[str, Any] | None
     return _mkdocs(project, installed) if generator == "mkdocs" else _sphinx(project, installed, builder)
 
 
-def _told(generator: str, options: Mapping[str, Any]) -> str:
-    """The configuration in the README of the plug-in, for the server of the tests."""
+def _configuration(generator: str, options: Mapping[str, Any]) -> str:
+    """The configuration from the plug-in's README, with the server of the tests."""
     readme = (PLUGINS / _NAMES[generator] / "README.md").read_text("utf-8")
     lines: str = re.findall(r"```(?:yaml|python|js)\n(.+?)```", readme, re.DOTALL)[0]
-    told = json.dumps({"server": "http://chapterverse.test", **options})
+    plugin_options = json.dumps({"server": "http://chapterverse.test", **options})
     if generator == "sphinx":
         more = "".join(f"chapterverse_{name} = {value!r}\n" for name, value in options.items())
         return lines.replace("https://ask.example.com", "http://chapterverse.test") + more
-    written, count = re.subn(r'\{ ?server: "https://ask\.example\.com" ?\}', lambda _: told, lines)
+    written, count = re.subn(r'\{ ?server: "https://ask\.example\.com" ?\}', lambda _: plugin_options, lines)
     assert count == 1
     return written.replace("plugins: [[", 'plugins: [["@docusaurus/plugin-content-docs", { routeBasePath: "/" }], [')
 
 
 def _installed(generator: str, scratch: Path) -> Path:
-    """A folder with the plug-in as pip installs it."""
+    """A folder with the plug-in, installed by pip."""
     source = scratch / "source"
     shutil.copytree(PLUGINS / _NAMES[generator], source)
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation"]
@@ -103,7 +103,7 @@ def _installed(generator: str, scratch: Path) -> Path:
 
 
 def _packed(scratch: Path) -> Path:
-    """The plug-in's folder as npm would unpack it."""
+    """The plug-in's folder, packed and unpacked as npm does."""
     npm = shutil.which("npm")
     if npm is None:
         pytest.skip("no npm on PATH")
@@ -124,7 +124,7 @@ def _sphinx(project: Path, plugins: Path | None = None, builder: str = "html") -
 
 
 def _docusaurus(project: Path, plugin: Path | None = None) -> Path:
-    """Built once for the same sources: it takes half a minute of computing."""
+    """Builds once for the same sources, because it takes half a minute of CPU time."""
     tools = _docusaurus_home()
     if not (tools / ".ready").exists():
         pytest.skip("Docusaurus is not installed here: make test-docusaurus")
@@ -143,7 +143,7 @@ def _docusaurus(project: Path, plugin: Path | None = None) -> Path:
 
 
 def _python() -> str:
-    """The interpreter of the environment with both Python generators. Tests run side by side, and one installs it."""
+    """The interpreter of the environment with both Python generators. Of parallel test processes, one installs it."""
     wanted = SITES / "requirements.txt"
     place = _CACHE / f"generators-{_digest(wanted)}"
     python = place / "bin" / "python"
@@ -174,7 +174,7 @@ def _digest(*files: Path) -> str:
 
 
 def _run(command: list[str], folder: Path, plugins: Path | None = None) -> None:
-    """Run a command, with the plug-ins of a folder at hand."""
+    """Runs a command, with the plug-ins of a folder on PYTHONPATH."""
     quiet = (
         os.environ
         | {"PYTHONPATH": str(plugins or "")}
@@ -187,7 +187,7 @@ def _run(command: list[str], folder: Path, plugins: Path | None = None) -> None:
 
 
 def install_docusaurus() -> None:
-    """Install it by exact versions, unless it is there."""
+    """Installs Docusaurus with pinned versions, unless it is there."""
     tools = _docusaurus_home()
     if (tools / ".ready").exists():
         return

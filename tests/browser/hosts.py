@@ -1,4 +1,4 @@
-"""A site on an origin of its own: a folder, where `site.test` and `chapterverse.test` become real addresses."""
+"""Serves a folder on its own origin, and replaces `site.test` and `chapterverse.test` by real addresses."""
 
 import threading
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ from pathlib import Path
 
 @dataclass
 class Host:
-    """A running site. Where Chapterverse is may be told later, and headers may change."""
+    """A running site. The address of Chapterverse and the headers can be changed while it runs."""
 
     folder: Path
     url: str = ""
@@ -42,12 +42,12 @@ class _Handler(SimpleHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Logs nothing."""
 
 
 @contextmanager
 def hosting(folder: Path) -> Iterator[Host]:
-    """Serve a folder meanwhile."""
+    """Serves a folder inside the `with` block."""
     host = Host(folder)
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, host=host)) as server:
         host.url = f"http://127.0.0.1:{server.server_port}"

@@ -1,4 +1,4 @@
-"""A book made in the test, served without engines, with answers by script: every character and failure is known."""
+"""A book made by the test, served without engines and with scripted answers."""
 
 import asyncio
 from collections.abc import Iterator
@@ -49,7 +49,7 @@ The last words 🏁 of the page.
 
 @dataclass
 class Shelf:
-    """What the page needs of an index."""
+    """The part of an index that the reader page needs."""
 
     shelved: list[Page] = field(default_factory=list)
     failure: ChapterverseError | None = None
@@ -70,7 +70,7 @@ class Shelf:
 
 
 def odd_page() -> Page:
-    """A page whose characters are not all one UTF-16 unit, and whose words look like markup."""
+    """A page with characters of several UTF-16 units and text that looks like markup."""
     document = Document("book/odd/emoji.md", "odd/emoji.md", "book", "markdown", ODD.encode())
     return compose(document, read(document)[0])
 

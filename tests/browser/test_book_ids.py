@@ -1,4 +1,4 @@
-"""Headings of the book with the ids of the page's own elements: they displace nothing."""
+"""Headings of the book may have the ids of elements of the reader page."""
 
 import pytest
 from playwright.sync_api import expect
@@ -26,7 +26,7 @@ Third.
 """
 
 
-def test_ids_of_the_book_are_its_own() -> None:
+def test_ids_of_headings_do_not_collide_with_ids_of_the_page() -> None:
     document = Document("book/ids.md", "ids.md", "book", "markdown", TEXT.encode())
     page = compose(document, read(document)[0])
     with (

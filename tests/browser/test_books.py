@@ -1,4 +1,4 @@
-"""The switcher of books and versions in the header of the page, on a real server in a real browser."""
+"""The menu of books and versions in the header, on a real server in a real browser."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,19 +18,19 @@ PORT = facts(parts=1)[0]
 
 @pytest.fixture(scope="module")
 def server(editions_home: Path, small_home: Path, postgres_url: str) -> Iterator[Served]:
-    """The small home is asked for here because no home can be made once the browser is open."""
+    """Requests `small_home`, too: no home can be filled once the browser is open."""
     settings = Settings.load(chapterverse_home=editions_home, database_url=postgres_url, api_rate_limit=100_000)
     with serve(settings) as served:
         yield served
 
 
-def cited(page: Page, text: str) -> None:
-    """Ask, and see the text in what is cited."""
+def ask_and_expect(page: Page, text: str) -> None:
+    """Asks, and expects this text in the last turn."""
     ask(page, PORT.question)
     expect(page.locator(".turn").last).to_contain_text(text)
 
 
-def test_a_reader_switches_book_and_version(browser: Browser, server: Served) -> None:
+def test_switching_book_and_version_changes_the_answers(browser: Browser, server: Served) -> None:
     with visiting(browser, server.url) as page:
         book = page.get_by_label("Book", exact=True)
         expect(book.locator("option")).to_have_text(["All books", "The Harbor", "robots"])
@@ -39,11 +39,13 @@ def test_a_reader_switches_book_and_version(browser: Browser, server: Served) ->
         page.wait_for_url("**/editions/harbor/**")
         version = page.get_by_label("Version", exact=True)
         expect(version.locator("option")).to_have_text(["2.0 (latest)", "1.0"])
-        cited(page, PORT.told("2.0").rstrip("."))
+        ask_and_expect(page, PORT.told("2.0").rstrip("."))
+        expect(page.locator(".older")).to_have_count(0)
         version.select_option("1.0")
         page.wait_for_url("**/editions/harbor@1.0/**")
         expect(page.get_by_label("Version", exact=True)).to_have_value("/editions/harbor@1.0/")
-        cited(page, PORT.told("1.0").rstrip("."))
+        expect(page.locator(".older")).to_have_text("You are reading version 1.0. The latest is 2.0.")
+        ask_and_expect(page, PORT.told("1.0").rstrip("."))
         expect(page.locator(".card .crumb").last).to_contain_text("harbor 1.0 › ")
         shoot(page, "books-switched")
         page.get_by_label("Book", exact=True).select_option("All books")
@@ -51,7 +53,20 @@ def test_a_reader_switches_book_and_version(browser: Browser, server: Served) ->
         expect(page.get_by_label("Version", exact=True)).to_have_count(0)
 
 
-def test_books_stand_side_by_side_and_a_page_is_read_in_its_own(browser: Browser, server: Served) -> None:
+def test_every_page_of_an_old_version_leads_to_the_latest(browser: Browser, server: Served) -> None:
+    with visiting(browser, server.url, "/editions/harbor@1.0/") as page:
+        page.locator(".chapter a").first.click()
+        page.locator("main .turning").wait_for()
+        expect(page.locator(".older")).to_have_count(1)
+        page.locator(".brand").click()
+        page.locator(".cover").wait_for()
+        expect(page.locator(".older")).to_have_count(1)
+        page.locator(".older a").click()
+        page.wait_for_url("**/editions/harbor/")
+        expect(page.locator(".older")).to_have_count(0)
+
+
+def test_contents_list_all_books_and_a_page_names_its_book(browser: Browser, server: Served) -> None:
     with visiting(browser, server.url) as page:
         expect(page.locator(".contents h2")).to_have_text(["The Harbor 2.0", "robots"])
         shoot(page, "books-all")
@@ -71,7 +86,7 @@ def test_books_stand_side_by_side_and_a_page_is_read_in_its_own(browser: Browser
         expect(page.get_by_label("Version", exact=True)).to_have_count(0)
 
 
-def test_a_page_that_came_without_the_books_asks_for_them(
+def test_menu_of_books_is_loaded_after_a_key_is_entered(
     browser: Browser, editions_home: Path, postgres_url: str
 ) -> None:
     key = "secret-key-of-mine"
@@ -84,7 +99,7 @@ def test_a_page_that_came_without_the_books_asks_for_them(
         expect(page.locator(".contents h2")).to_have_text(["The Harbor 2.0", "robots"])
 
 
-def test_one_book_alone_has_no_switcher(browser: Browser, small_server: Served) -> None:
+def test_single_book_has_no_menu(browser: Browser, small_server: Served) -> None:
     with visiting(browser, small_server.url) as page:
         expect(page.locator("main h1")).to_be_visible()
         assert page.locator("#book-switch").inner_html() == ""

@@ -1,4 +1,4 @@
-"""The OpenAPI page in a real browser: it shows every route and asks nobody but its own server."""
+"""The Swagger page in a real browser shows every route and calls only its own server."""
 
 import pytest
 from playwright.sync_api import expect
@@ -9,7 +9,7 @@ from tests.served import Served
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
-def test_the_page_shows_the_routes_within_its_policy(example_server: Served) -> None:
+def test_page_shows_every_route(example_server: Served) -> None:
     with open_browser() as browser, visiting(browser, example_server.url, "/docs") as page:
         expect(page.locator(".opblock-summary-path").first).to_be_visible()
         paths = example_server.http.get("/openapi.json").json()["paths"]

@@ -1,4 +1,4 @@
-"""Thumbs under an answer, in the reader page and in the widget: kept by the real server, in a real Postgres."""
+"""Rating an answer in the reader page and in the widget; the real server stores it in a real Postgres."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,13 +25,13 @@ def page(browser: Browser, small_server: Served) -> Iterator[Page]:
         yield page
 
 
-def kept(page: Page, server: Served, name: str = "chapterverse.session") -> Any:
-    """What the server kept with the last answer of the page's session."""
+def stored_feedback(page: Page, server: Served, name: str = "chapterverse.session") -> Any:
+    """The feedback that the server stored for the last answer of the page's session."""
     session = page.evaluate("name => sessionStorage.getItem(name)", name)
     return server.http.get(f"/sessions/{session}").json()["messages"][-1]["feedback"]
 
 
-def test_a_thumb_is_kept_at_once_and_after_a_reload(page: Page, small_server: Served) -> None:
+def test_rating_is_stored_at_once_and_shown_after_a_reload(page: Page, small_server: Served) -> None:
     ask(page, QUESTION)
     up, down = (page.get_by_role("button", name=name, exact=True) for name in ("Helpful", "Not helpful"))
     expect(up).to_have_attribute("aria-pressed", "false")
@@ -39,7 +39,7 @@ def test_a_thumb_is_kept_at_once_and_after_a_reload(page: Page, small_server: Se
     expect(page.locator(".rating [role=status]")).to_have_text("Thank you.")
     expect(up).to_have_attribute("aria-pressed", "true")
     expect(page.get_by_label("What is wrong with it?")).to_be_hidden()
-    assert kept(page, small_server)["rating"] == "up"
+    assert stored_feedback(page, small_server)["rating"] == "up"
     for thumb in (up, down):
         box = thumb.bounding_box()
         assert box and min(box["width"], box["height"]) >= 24
@@ -48,11 +48,11 @@ def test_a_thumb_is_kept_at_once_and_after_a_reload(page: Page, small_server: Se
     down.click()
     expect(down).to_have_attribute("aria-pressed", "true")
     expect(up).to_have_attribute("aria-pressed", "false")
-    assert kept(page, small_server)["rating"] == "down"
+    assert stored_feedback(page, small_server)["rating"] == "down"
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_reason_with_the_keyboard_alone(browser: Browser, small_server: Served, scheme: str) -> None:
+def test_reason_can_be_given_with_the_keyboard(browser: Browser, small_server: Served, scheme: str) -> None:
     with visiting(browser, small_server.url, color_scheme=scheme) as page:
         ask(page, QUESTION)
         page.get_by_role("button", name="Not helpful").press("Enter")
@@ -73,11 +73,11 @@ def test_a_reason_with_the_keyboard_alone(browser: Browser, small_server: Served
         expect(page.locator(".rating [role=status]")).to_contain_text("the reason is kept")
         expect(reason).to_be_hidden()
         expect(page.get_by_role("button", name="Not helpful")).to_be_focused()
-        told = kept(page, small_server)
-        assert (told["reason"], told["comment"]) == ("incomplete", "Which camera? <b>🤖</b>")
+        feedback = stored_feedback(page, small_server)
+        assert (feedback["reason"], feedback["comment"]) == ("incomplete", "Which camera? <b>🤖</b>")
 
 
-def test_a_refusal_can_be_rated_and_a_failure_is_told(page: Page) -> None:
+def test_failed_rating_of_a_refusal_shows_the_error(page: Page) -> None:
     ask(page, "Who won the football world cup of 1998?")
     page.locator(".refusal").wait_for()
     body = '{"error_code": "not_found", "message": "There is no such turn."}'
@@ -87,7 +87,7 @@ def test_a_refusal_can_be_rated_and_a_failure_is_told(page: Page) -> None:
     expect(page.get_by_role("button", name="Not helpful")).to_have_attribute("aria-pressed", "false")
 
 
-def test_in_the_widget(browser: Browser, small_home: Path) -> None:
+def test_widget_stores_a_rating(browser: Browser, small_home: Path) -> None:
     with hosting(HOST_PAGES) as site:
         settings = Settings.load(chapterverse_home=small_home, api_rate_limit=10_000, cors_origins=site.url)
         with serve(settings) as server:
@@ -100,7 +100,7 @@ def test_in_the_widget(browser: Browser, small_home: Path) -> None:
                 expect(reason).to_be_focused()
                 page.keyboard.press("Escape")
                 expect(reason).to_be_hidden()
-                expect(page.locator("chapterverse-widget .panel")).to_be_visible()  # Escape closed the reason alone
+                expect(page.locator("chapterverse-widget .panel")).to_be_visible()  # Escape closed only the reason
                 page.get_by_role("button", name="Helpful", exact=True).click()
                 expect(page.locator(".rating [role=status]")).to_have_text("Thank you.")
-                assert kept(page, server, f"chapterverse.widget {server.url}/")["rating"] == "up"
+                assert stored_feedback(page, server, f"chapterverse.widget {server.url}/")["rating"] == "up"

@@ -1,4 +1,4 @@
-"""Search, the button beside a selection, large books, the title page by script, and what is shown without a book."""
+"""Title page, large books, search, the button beside a selection, and the page without a book or a key."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,7 +41,7 @@ def page(browser: Browser, server: Served) -> Iterator[Page]:
 # ── the title page ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_title_page_by_script_is_that_of_the_server(browser: Browser, server: Served) -> None:
+def test_title_page_of_script_and_server_are_equal(browser: Browser, server: Served) -> None:
     with visiting(browser, server.url, java_script_enabled=False) as page:
         sent = page.locator("main").evaluate(SHAPE)
     with visiting(browser, server.url, f"/read/{LONG_PAGE.page_id}") as page:
@@ -56,13 +56,13 @@ def test_the_title_page_by_script_is_that_of_the_server(browser: Browser, server
 
 
 @pytest.mark.parametrize(("path", "title"), [("/", "The book"), (f"/read/{CODE_PAGE.page_id}", "Code")])
-def test_with_a_key_there_is_a_title_page_too(browser: Browser, scripted: Scripted, path: str, title: str) -> None:
+def test_page_is_shown_after_a_key_is_entered(browser: Browser, scripted: Scripted, path: str, title: str) -> None:
     with (
         scripted_server(Shelf(PAGES), scripted, api_keys="open-sesame") as server,
         visiting(browser, server.url, path) as page,
     ):
         expect(page.locator("#cv-key")).to_be_visible()
-        expect(page.locator("#cv-ask")).to_be_hidden()  # nothing that looks as if it could be used
+        expect(page.locator("#cv-ask")).to_be_hidden()  # the panel cannot be used yet
         page.get_by_label("API key").fill("open-sesame")
         page.keyboard.press("Enter")
         expect(page.locator("main h1")).to_have_text(title)
@@ -72,7 +72,7 @@ def test_with_a_key_there_is_a_title_page_too(browser: Browser, scripted: Script
         expect(page.locator("main .cover .lede")).to_have_text("A book about parts.")
 
 
-def test_who_has_no_key_is_told_so_once(browser: Browser, scripted: Scripted) -> None:
+def test_cancelling_the_key_dialog_shows_that_a_key_is_needed(browser: Browser, scripted: Scripted) -> None:
     with scripted_server(Shelf(PAGES), scripted, api_keys="x") as server, visiting(browser, server.url) as page:
         page.get_by_role("button", name="Cancel").click()
         expect(page.locator("main h1")).to_have_text("This book needs a key")
@@ -82,20 +82,22 @@ def test_who_has_no_key_is_told_so_once(browser: Browser, scripted: Scripted) ->
 
 @pytest.mark.parametrize("shelf", [Shelf(), Shelf(failure=IndexMissing("There is no book yet."))])
 @pytest.mark.parametrize("width", [1400, 360])
-def test_without_a_book_nothing_can_be_asked(browser: Browser, scripted: Scripted, shelf: Shelf, width: int) -> None:
+def test_without_a_book_panels_and_buttons_are_hidden(
+    browser: Browser, scripted: Scripted, shelf: Shelf, width: int
+) -> None:
     view = {"width": width, "height": 740}
     with scripted_server(shelf, scripted) as server, visiting(browser, server.url, viewport=view) as page:
         expect(page.locator("main")).to_contain_text("chapterverse ingest")
         for name in ("#cv-ask", "#cv-ask-button", "#cv-search-button", ".ask-bar", "#cv-contents-button"):
             expect(page.locator(name)).to_be_hidden()
         if not shelf.failure:
-            expect(page.locator("main p")).to_have_count(2)  # how to get one, and a button
+            expect(page.locator("main p")).to_have_count(2)  # instructions and a button
 
 
 # ── a large book ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_large_book_lists_the_open_chapter_and_the_script_the_rest(browser: Browser, scripted: Scripted) -> None:
+def test_large_book_has_the_open_chapter_and_the_script_adds_the_others(browser: Browser, scripted: Scripted) -> None:
     with scripted_server(Shelf(MANY), scripted) as server:
         path = f"/read/{MANY[42].page_id}"
         with visiting(browser, server.url, path, java_script_enabled=False) as page:
@@ -113,14 +115,14 @@ def test_a_large_book_lists_the_open_chapter_and_the_script_the_rest(browser: Br
             page.reload()
             expect(page.locator(".contents details a[data-url]")).to_have_count(300)
             entries = page.evaluate("performance.getEntriesByType('resource').map((e) => [e.name, e.transferSize])")
-            assert [size for name, size in entries if "/contents/" in name] == [0], "it is fetched once"
+            assert [size for name, size in entries if "/contents/" in name] == [0], "the contents are fetched once"
 
 
 # ── search ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def find(page: Page, query: str, *hits: dict[str, Any]) -> None:
-    """Search, and find these passages."""
+    """Searches; the server returns these passages."""
     body = {"results": list(hits), "total_results": len(hits), "query": query, "latency_ms": 1}
     page.route("**/search", lambda route: route.fulfill(json=body))
     page.keyboard.press("Control+k")
@@ -135,7 +137,7 @@ def hit(of: Any, heading: str, text: str) -> dict[str, Any]:
     return {**place, "chunk_text": text, "char_start": start, "char_end": start + len(text), "book": "", "version": ""}
 
 
-def test_what_was_found_is_grouped_by_page_and_its_words_are_marked_there(page: Page) -> None:
+def test_hits_are_grouped_by_page_and_their_words_are_marked_there(page: Page) -> None:
     code = CODE_PAGE.text[CODE_PAGE.text.index("```python") : CODE_PAGE.text.index("no language")].rpartition("\n\n")[0]
     find(
         page,
@@ -147,21 +149,30 @@ def test_what_was_found_is_grouped_by_page_and_its_words_are_marked_there(page: 
     expect(page.locator(".of-page")).to_have_text(["LongThe parts", "CodeThe parts"])
     expect(page.locator(".passages .hit strong")).to_have_text(["Part 2", "Part 3", "Code"])
     lines = page.locator(".hit code.excerpt").inner_text()
-    assert lines.splitlines()[0].startswith("def turn"), "lines of code stay lines"
+    assert lines.splitlines()[0].startswith("def turn"), "code keeps its lines"
     page.locator(".hit:has(code)").click()
     expect(page.locator("main h1")).to_have_text("Code")
     expect(page.locator("main mark.found")).to_have_text(["turned"])
     expect(page.locator("main mark.found")).to_be_focused()
 
 
-def test_a_passage_that_fits_by_its_meaning_is_marked_as_a_whole(page: Page) -> None:
+def test_what_was_found_in_a_quotation_is_shown_without_its_signs(page: Page) -> None:
+    find(
+        page,
+        "lamp",
+        hit(LONG_PAGE, "Part 2", "Words") | {"chunk_text": "Rules.\n>\n> - The lamp\n>\n> > burns > 3 hours."},
+    )
+    expect(page.locator(".hit .excerpt")).to_have_text("Rules. The lamp burns > 3 hours.")
+
+
+def test_hit_without_words_of_the_query_is_marked_as_a_whole(page: Page) -> None:
     find(page, "zxqv", hit(LONG_PAGE, "Part 2", "Words of this part."))
     expect(page.locator(".nothing")).to_contain_text("come nearest in meaning")
     page.locator(".passages .hit").click()
     expect(page.locator("main mark.evidence").first).to_have_text("Words of this part.")
 
 
-def test_where_nothing_is_found_the_book_can_be_asked(page: Page, scripted: Scripted) -> None:
+def test_search_without_hits_offers_to_ask_the_book(page: Page, scripted: Scripted) -> None:
     find(page, "zxqv blorp")
     expect(page.locator(".nothing")).to_have_text("Nothing found for “zxqv blorp”.")
     page.keyboard.press("ArrowDown")
@@ -172,7 +183,7 @@ def test_where_nothing_is_found_the_book_can_be_asked(page: Page, scripted: Scri
     assert scripted.asked[-1].query == "zxqv blorp"
 
 
-def test_the_key_for_search_is_that_of_the_system(browser: Browser, server: Served) -> None:
+def test_search_shortcut_is_that_of_the_operating_system(browser: Browser, server: Served) -> None:
     with visiting(browser, server.url, "/livez") as page:
         page.add_init_script("Object.defineProperty(navigator, 'platform', { get: () => 'MacIntel' })")
         page.goto(server.url)
@@ -193,7 +204,7 @@ SELECT = """([node, where, from, to]) => {
 @pytest.mark.parametrize("view", [{"width": 1400, "height": 700}, NARROW])
 @pytest.mark.parametrize("where", ["start", "center", "end"])
 @pytest.mark.parametrize("ends", [None, 300])
-def test_the_button_beside_a_selection_is_in_view_and_covers_nothing_that_is_fixed(
+def test_button_beside_a_selection_is_visible_and_covers_no_fixed_element(
     browser: Browser, server: Served, view: dict[str, int], where: str, ends: int | None
 ) -> None:
     touch = view is NARROW
@@ -211,10 +222,10 @@ def test_the_button_beside_a_selection_is_in_view_and_covers_nothing_that_is_fix
         else:
             after = page.locator("main .headed").nth(3).bounding_box()
             assert after
-            assert where == "start" or box["y"] + box["height"] <= after["y"] + 1, "the next heading can be read"
+            assert where == "start" or box["y"] + box["height"] <= after["y"] + 1, "the next heading is not covered"
 
 
-def test_a_selection_is_shown_as_it_looks_in_the_page(page: Page) -> None:
+def test_selection_is_shown_without_markup(page: Page) -> None:
     page.goto(page.url.rpartition("/")[0] + f"/{CODE_PAGE.page_id}")
     page.locator("main .code").first.wait_for()
     page.evaluate("getSelection().selectAllChildren(document.querySelector('main'))")
@@ -223,7 +234,7 @@ def test_a_selection_is_shown_as_it_looks_in_the_page(page: Page) -> None:
     expect(shown).to_contain_text("Code")
     assert shown.inner_text().startswith("Code def turn") and "```" not in shown.inner_text()
     box = shown.evaluate("node => [node.clientHeight, parseFloat(getComputedStyle(node).lineHeight)]")
-    assert abs(box[0] / box[1] - round(box[0] / box[1])) < 0.1, "no line is cut"
+    assert abs(box[0] / box[1] - round(box[0] / box[1])) < 0.1, "no line is cut off"
     ask(page, "refuse")
     expect(page.locator(".turn .widen")).to_be_visible()
     expect(page.locator(".turn .remark")).to_have_count(0)
@@ -231,7 +242,7 @@ def test_a_selection_is_shown_as_it_looks_in_the_page(page: Page) -> None:
     expect(page.locator(".turn .selection pre").first).to_contain_text("def turn")
 
 
-def test_a_quote_of_a_table_is_a_table(browser: Browser, server: Served) -> None:
+def test_quote_of_a_table_is_shown_as_a_table(browser: Browser, server: Served) -> None:
     quote = "| what | how many |\n|---|---|\n| bars | one |"
     with visiting(browser, server.url) as page:
         turn = """async ([address, quote]) => {
@@ -252,7 +263,7 @@ def test_a_quote_of_a_table_is_a_table(browser: Browser, server: Served) -> None
         expect(page.locator(".quote td")).to_have_text(["bars", "one"])
 
 
-def test_evidence_in_a_table_marks_its_row(browser: Browser, scripted: Scripted, tmp_path: Path) -> None:
+def test_evidence_in_a_table_highlights_its_row(browser: Browser, scripted: Scripted, tmp_path: Path) -> None:
     table = written("table.md", "# Table\n\n| a | b |\n|---|---|\n| one | two |\n| three | four |\n")
     start = table.text.index("| three")
     with (

@@ -1,4 +1,4 @@
-"""What a reader has seen of an answer is never lost: broken off, stopped, left in its middle, or stored badly."""
+"""Partial answers are kept: after an abort, a stop, a reload, and with damaged storage."""
 
 import json
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ CITED = SOURCE | {"page_id": LONG_PAGE.page_id, "quote_start": 8, "quote_end": 2
 CHUNK = EVENTS[1] | {"content": "It is so [1]. ", "sources": [CITED]}
 LONG_CHUNK = CHUNK | {"content": "It is so [1].\n\n" + "A long answer goes on and on.\n\n" * 40}
 ERROR = {"type": "error", "error_code": "agent_unavailable", "message": "Down."}
-# A server that sends the beginning of an answer and then is silent.
+# Simulates a server that sends the beginning of an answer and then nothing.
 HELD_BACK = """([body]) => {
     const real = fetch;
     globalThis.fetch = (address, options) => {
@@ -54,13 +54,13 @@ def hold_back(page: Page, *events: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("events", [[EVENTS[0], CHUNK], [EVENTS[0], CHUNK, ERROR], [ERROR]])
-def test_an_answer_that_did_not_end_is_there_after_a_reload(page: Page, events: list[dict[str, Any]]) -> None:
+def test_incomplete_answer_is_shown_after_a_reload(page: Page, events: list[dict[str, Any]]) -> None:
     answer_with(page, *events)
     ask(page, "anything")
-    told = page.locator(".failure [role=alert]").inner_text()
+    alert = page.locator(".failure [role=alert]").inner_text()
     page.reload()
     expect(page.locator(".question")).to_have_text("anything")
-    expect(page.locator(".failure [role=alert]")).to_have_text(told)
+    expect(page.locator(".failure [role=alert]")).to_have_text(alert)
     if CHUNK in events:
         page.locator(".answer .chip[href]").click()
         expect(page.locator("mark.evidence").first).to_be_focused()
@@ -73,7 +73,7 @@ def test_an_answer_that_did_not_end_is_there_after_a_reload(page: Page, events: 
     expect(page.locator(".turn")).to_have_count(1)
 
 
-def test_a_page_that_is_left_in_the_middle_of_an_answer_keeps_it(page: Page) -> None:
+def test_reload_during_an_answer_keeps_what_arrived(page: Page) -> None:
     hold_back(page, EVENTS[0], CHUNK)
     ask(page, "anything")
     expect(page.locator(".answer .chip[href]")).to_have_count(1)
@@ -83,7 +83,7 @@ def test_a_page_that_is_left_in_the_middle_of_an_answer_keeps_it(page: Page) -> 
     expect(page.locator(".sources .card")).to_have_count(1)
 
 
-def test_a_stopped_first_answer_is_there_after_a_reload_and_among_past_conversations(page: Page) -> None:
+def test_stopped_answer_is_kept_after_a_reload_and_in_past_conversations(page: Page) -> None:
     hold_back(page, EVENTS[0], CHUNK)
     ask(page, "anything")
     expect(page.locator(".answer .chip[href]")).to_have_count(1)
@@ -97,7 +97,7 @@ def test_a_stopped_first_answer_is_there_after_a_reload_and_among_past_conversat
     expect(page.locator(".past .reopen strong")).to_have_text(["anything"])
 
 
-def test_a_new_conversation_keeps_the_answer_under_way_in_the_past(page: Page) -> None:
+def test_new_conversation_keeps_the_running_answer_in_past_conversations(page: Page) -> None:
     hold_back(page, EVENTS[0], CHUNK)
     ask(page, "first")
     expect(page.locator(".answer .chip[href]")).to_have_count(1)
@@ -110,7 +110,7 @@ def test_a_new_conversation_keeps_the_answer_under_way_in_the_past(page: Page) -
 
 
 @pytest.mark.parametrize("link", [".answer .chip", ".brand", ".contents a"])
-def test_a_link_does_not_end_the_answer_under_way(page: Page, link: str) -> None:
+def test_following_a_link_does_not_stop_the_running_answer(page: Page, link: str) -> None:
     ask(page, "pause 2" if link != ".answer .chip" else "anything")
     if link == ".answer .chip":
         page.get_by_role("button", name="New conversation").click()
@@ -127,12 +127,12 @@ def test_a_link_does_not_end_the_answer_under_way(page: Page, link: str) -> None
 
 
 @pytest.mark.parametrize("view", [{"width": 1280, "height": 700}, {"width": 360, "height": 640}])
-def test_the_end_of_a_stopped_or_failed_answer_is_in_view(
+def test_end_of_a_stopped_or_failed_answer_is_scrolled_into_view(
     browser: Browser, server: Served, view: dict[str, int]
 ) -> None:
     with visiting(browser, server.url, f"/read/{LONG_PAGE.page_id}", viewport=view) as page:
         page.locator("main .headed").first.wait_for()
-        page.evaluate("document.fonts.ready.then(() => null)")  # lines keep their height from then on
+        page.evaluate("document.fonts.ready.then(() => null)")  # afterwards the line height does not change
         if view["width"] < 800:
             page.locator("#cv-ask-bar").click()
         answer_with(page, EVENTS[0], LONG_CHUNK, ERROR)
@@ -146,7 +146,7 @@ def test_the_end_of_a_stopped_or_failed_answer_is_in_view(
         expect(page.locator(".stopping").get_by_role("button", name="Try again")).to_be_in_viewport(ratio=1)
 
 
-def test_those_who_listen_hear_each_sentence_outside_of_what_is_busy(page: Page) -> None:
+def test_live_region_announces_each_sentence_and_is_not_busy(page: Page) -> None:
     heard = page.locator(".heard[aria-live=polite]")
     hold_back(page, EVENTS[0], CHUNK | {"content": "It is **so** in `one` place [1]. "})
     ask(page, "anything")
@@ -166,7 +166,7 @@ DAMAGED = ["{", "null", "7", '[{"query": 1}, null, {"query": "x", "selection": n
 
 
 @pytest.mark.parametrize("stored", DAMAGED)
-def test_what_is_stored_badly_does_not_break_the_page(browser: Browser, server: Served, stored: str) -> None:
+def test_damaged_storage_does_not_break_the_page(browser: Browser, server: Served, stored: str) -> None:
     good = {"query": "kept", "selection": None, "events": [EVENTS[0], CHUNK]}
     with visiting(browser, server.url) as page:
         page.evaluate(
@@ -188,7 +188,7 @@ def test_what_is_stored_badly_does_not_break_the_page(browser: Browser, server: 
         expect(page.locator(".confidence")).to_be_visible()
 
 
-def test_one_past_conversation_is_deleted_and_each_has_its_time(page: Page) -> None:
+def test_past_conversations_show_their_time_and_can_be_deleted(page: Page) -> None:
     deleted: list[str] = []
 
     def delete(route: Route) -> None:
@@ -211,7 +211,7 @@ def test_one_past_conversation_is_deleted_and_each_has_its_time(page: Page) -> N
     expect(page.locator(".hint")).to_be_visible()
 
 
-def test_the_code_page_can_be_opened_while_a_question_waits(page: Page) -> None:
+def test_another_page_can_be_opened_while_a_question_waits(page: Page) -> None:
     ask(page, "pause 1")
     page.locator(f".contents a[href$='{CODE_PAGE.page_id}']").click()
     expect(page.locator("main h1")).to_have_text("Code")

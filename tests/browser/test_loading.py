@@ -1,4 +1,4 @@
-"""From the address to a page that can be used: how many requests, none of them twice, and how long."""
+"""Loading the page: number of requests, no repeated requests, and time until it can be used."""
 
 import os
 from statistics import median
@@ -12,8 +12,8 @@ from tests.served import Served
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
-# Milliseconds from the start of the navigation until there is a box to ask in and a table of contents, in the median of
-# loads; on a machine that has more to do than it has cores, there is room for waiting.
+# Median milliseconds from the start of the navigation until the question field and the contents are there. The second
+# limit applies on a machine whose load is higher than its number of cores.
 USABLE, WITH_OTHERS = 100, 1000
 LOADS = 5
 WATCH = """new MutationObserver((_, watch) => {
@@ -25,7 +25,7 @@ WATCH = """new MutationObserver((_, watch) => {
 
 
 def load(page: Page, url: str) -> tuple[float, list[str]]:
-    """Milliseconds until it can be used, and what was fetched for it from the server."""
+    """Loads the page; returns the milliseconds until it can be used and the files that were fetched."""
     page.goto(url)
     page.locator("main h1").wait_for()
     page.wait_for_load_state("networkidle")
@@ -36,7 +36,7 @@ def load(page: Page, url: str) -> tuple[float, list[str]]:
     return page.evaluate("window.usable"), fetched
 
 
-def test_a_page_is_there_at_once(browser: Browser, example_server: Served) -> None:
+def test_page_loads_with_few_requests_and_in_time(browser: Browser, example_server: Served) -> None:
     url, times = f"{example_server.url}/", []
     example_server.http.get(
         "/pages"
@@ -45,10 +45,12 @@ def test_a_page_is_there_at_once(browser: Browser, example_server: Served) -> No
         with visiting(browser, example_server.url, "/livez") as page:
             page.add_init_script(WATCH)
             cold, fetched = load(page, url)
-            assert len(fetched) <= 7, "a style, two scripts, the icon, two fonts, the suggestions"
-            assert "pages" not in fetched, "the table of contents comes with the page"
+            assert len(fetched) <= 7, "more than a style, two scripts, the icon, two fonts and the suggestions"
+            assert "pages" not in fetched, "the contents are part of the page"
             warm, again = load(page, url)
-            assert {name.partition("?")[0] for name in again} <= {"suggestions"}, "files are kept, and not asked about"
+            assert {name.partition("?")[0] for name in again} <= {"suggestions"}, (
+                "files are cached without revalidation"
+            )
             times += [cold, warm]
     others, cores = os.getloadavg()[0], os.cpu_count() or 1
     cold, warm = median(times[::2]), median(times[1::2])

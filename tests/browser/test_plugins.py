@@ -1,4 +1,4 @@
-"""The plug-ins on fresh sites, configured as their READMEs say: what the built pages carry and look like."""
+"""The plug-ins on new sites, configured as their READMEs say: tags and look of the built pages."""
 
 import json
 import re
@@ -21,7 +21,7 @@ from tests.browser.test_widget import ask, computed, launcher
 from tests.scripted import Scripted
 from tests.served import Served
 
-# A generator may have to be installed and run first.
+# A generator may have to be installed first.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 GENERATORS = ["mkdocs", "sphinx", "docusaurus"]
@@ -65,7 +65,7 @@ class Scripts(HTMLParser):
 def test_every_page_has_the_widget_once_with_its_options(generator: str, tmp_path: Path) -> None:
     site = build_fresh(generator, tmp_path, OPTIONS)
     pages = list(site.rglob("*.html"))
-    assert len(pages) >= 3  # those of the site, and one of the generator's own
+    assert len(pages) >= 3  # two of the site, and one of the generator
     for page in pages:
         (attributes,) = Scripts(page).found
         assert attributes.pop("src") == SOURCE
@@ -74,7 +74,7 @@ def test_every_page_has_the_widget_once_with_its_options(generator: str, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("generator", "options", "told"),
+    ("generator", "options", "message"),
     [
         ("mkdocs", {"server": "ask.example.com"}, "option 'server'"),
         ("mkdocs", {"theme": "blue"}, "option 'theme'"),
@@ -84,12 +84,12 @@ def test_every_page_has_the_widget_once_with_its_options(generator: str, tmp_pat
         ("sphinx", {"suggestions": "Why?"}, "chapterverse_suggestions"),
     ],
 )
-def test_what_cannot_work_stops_the_build(generator: str, options: dict[str, Any], told: str, tmp_path: Path) -> None:
-    with pytest.raises(AssertionError, match=told):
+def test_invalid_option_stops_the_build(generator: str, options: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match=message):
         build_fresh(generator, tmp_path, options)
 
 
-def test_an_epub_is_left_as_it_is(tmp_path: Path) -> None:
+def test_epub_has_no_widget(tmp_path: Path) -> None:
     site = build_fresh("sphinx", tmp_path, {"title": "Ask"}, builder="epub")
     with zipfile.ZipFile(next(site.glob("*.epub"))) as book:
         assert not any(b"widget.js" in book.read(name) for name in book.namelist())
@@ -108,8 +108,8 @@ console.log(JSON.stringify(tried));
 """
 
 
-def test_docusaurus_options_without_docusaurus() -> None:
-    """What Docusaurus calls, called by node alone: the generator itself is installed by `make test-docusaurus`."""
+def test_docusaurus_plugin_validates_its_options() -> None:
+    """Calls the plug-in with node as Docusaurus does. Docusaurus itself is installed by `make test-docusaurus`."""
     node = shutil.which("node")
     if node is None:
         pytest.skip("no node on PATH")
@@ -117,21 +117,21 @@ def test_docusaurus_options_without_docusaurus() -> None:
     wrong = [{}, server | {"theme": "blue"}, server | {"colour": "red"}, server | {"suggestions": "Why?"}]
     tried = json.dumps([server | OPTIONS, server, *wrong])
     command = [node, "-e", NODE, str(PLUGINS / "docusaurus-plugin-chapterverse"), tried]
-    full, bare, *told = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    full, bare, *messages = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     assert full == [{"tagName": "script", "attributes": {"src": SOURCE, "async": True} | WRITTEN}]
     assert bare == [{"tagName": "script", "attributes": {"src": SOURCE, "async": True}}]
-    for message, name in zip(told, ("server", "theme", "colour", "suggestions"), strict=True):
+    for message, name in zip(messages, ("server", "theme", "colour", "suggestions"), strict=True):
         assert message.startswith("docusaurus-plugin-chapterverse: ") and f'"{name}"' in message
 
 
 @pytest.mark.parametrize("generator", GENERATORS)
-def test_every_option_is_documented(generator: str) -> None:
+def test_every_plugin_option_is_documented(generator: str) -> None:
     (readme,) = PLUGINS.glob(f"*{generator}*/README.md")
     named = re.findall(r"^\| `(?:chapterverse_)?(\w+)` \|", readme.read_text("utf-8"), re.MULTILINE)
     assert sorted(named) == sorted([*OPTIONS, "server"])
 
 
-def test_the_packages_have_the_version_of_the_product() -> None:
+def test_plugin_packages_have_the_version_of_chapterverse() -> None:
     root = (PLUGINS.parent / "pyproject.toml").read_text("utf-8")
     version = re.search(r'^version = "(.+)"$', root, re.MULTILINE)
     assert version
@@ -158,7 +158,7 @@ def server(site: tuple[str, Host], scripted: Scripted) -> Iterator[Served]:
 
 
 def looks_native(page: Page) -> None:
-    """Its font, links and paper are those of the site's text; links that are hard to read there are made stronger."""
+    """Font, link colour and background equal those of the site. Links get more contrast if it is too low."""
     content, link = page.locator("article").first, page.locator("article a[href*=page]").first
     assert computed(page, ".panel", "fontFamily") == content.evaluate("node => getComputedStyle(node).fontFamily")
     paper = computed(page, ".panel", "backgroundColor")
@@ -180,7 +180,7 @@ BEHIND = """() => {
 
 
 def contrast(one: str, other: str) -> float:
-    """As WCAG has it, from 1 to 21."""
+    """The contrast ratio of WCAG, from 1 to 21."""
 
     def luminance(colour: str) -> float:
         channels = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
@@ -192,7 +192,9 @@ def contrast(one: str, other: str) -> float:
 
 
 @pytest.mark.browser
-def test_it_looks_native_in_light_and_dark(browser: Browser, site: tuple[str, Host], server: Served) -> None:
+def test_widget_has_the_look_of_the_site_in_light_and_dark(
+    browser: Browser, site: tuple[str, Host], server: Served
+) -> None:
     generator, host = site
     view = {"width": 1400, "height": 800}
     with visiting(browser, host.url, asks=server.url, viewport=view, color_scheme="light") as page:

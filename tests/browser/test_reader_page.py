@@ -1,4 +1,4 @@
-"""Title page, outline, code, addresses, the parts of the ask panel; and the same book without any script."""
+"""The reader page: title page, outline, code, addresses, ask panel; and the same book without scripts."""
 
 import json
 import re
@@ -94,7 +94,7 @@ def stream(*events: dict[str, Any]) -> str:
 
 
 def answer_with(page: Page, *events: dict[str, Any]) -> None:
-    """The next questions are answered by these events."""
+    """Answers the next questions with these events."""
 
     def answer(route: Route) -> None:
         route.fulfill(body=stream(*events), content_type="text/event-stream")
@@ -107,7 +107,7 @@ def answer_with(page: Page, *events: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("width", [1400, 360])
-def test_without_a_script_the_book_can_be_read(browser: Browser, server: Served, width: int) -> None:
+def test_book_can_be_read_without_scripts(browser: Browser, server: Served, width: int) -> None:
     view = {"width": width, "height": 740}
     with visiting(browser, server.url, java_script_enabled=False, viewport=view) as page:
         expect(page.locator("main h1")).to_have_text("The book")
@@ -139,7 +139,7 @@ SHAPE = """root => {
 
 
 @pytest.mark.parametrize("number", range(len(PAGES)))
-def test_server_and_script_make_the_same_page(browser: Browser, server: Served, number: int) -> None:
+def test_page_of_server_and_script_are_equal(browser: Browser, server: Served, number: int) -> None:
     path = f"/read/{PAGES[number].page_id}"
     with visiting(browser, server.url, path, java_script_enabled=False) as page:
         sent = page.locator("main").evaluate(SHAPE)
@@ -152,7 +152,7 @@ def test_server_and_script_make_the_same_page(browser: Browser, server: Served, 
 # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_title_page_and_back_to_it(browser: Browser, server: Served) -> None:
+def test_navigating_from_the_title_page_and_back(browser: Browser, server: Served) -> None:
     with visiting(browser, server.url) as page:
         expect(page.locator("main h1")).to_have_text("The book")
         expect(page.locator("main .lede")).to_have_text("A book about parts.")
@@ -167,17 +167,21 @@ def test_title_page_and_back_to_it(browser: Browser, server: Served) -> None:
         assert page.title() == "The book"
         page.go_forward()
         expect(page.locator("main h1")).to_have_text("Code")
-        page.locator(".contents a", has_text="Nested").click()  # a link that came with the title page
+        page.locator(".contents a", has_text="Nested").click()  # a link that the server sent with the title page
         expect(page.locator("main h1")).to_have_text("Nested")
         page.locator(".brand").click()
         expect(page.locator("main .chapter").first).to_be_visible()
         assert page.url == f"{server.url}/"
 
 
-def test_the_outline_follows_the_reader(browser: Browser, server: Served) -> None:
+def test_outline_highlights_the_visible_section(browser: Browser, server: Served) -> None:
     with visiting(browser, server.url, f"/read/{LONG_PAGE.page_id}", viewport={"width": 1700, "height": 700}) as page:
         outline = page.get_by_role("navigation", name="On this page")
         expect(outline.locator("a")).to_have_text([f"Part {number}" for number in range(1, 7)])
+        page.set_viewport_size({"width": 1700, "height": 4000})
+        page.evaluate("dispatchEvent(new Event('scroll'))")
+        expect(outline.locator("[aria-current=location]")).to_have_text("Part 1")  # also where a screen shows several
+        page.set_viewport_size({"width": 1700, "height": 700})
         outline.get_by_role("link", name="Part 4").click()
         expect(outline.locator("[aria-current=location]")).to_have_text("Part 4")
         assert in_view(page, "#book-part-4")
@@ -191,7 +195,7 @@ def test_the_outline_follows_the_reader(browser: Browser, server: Served) -> Non
 
 
 @pytest.mark.parametrize(("width", "closed"), [(1400, False), (1000, True)])
-def test_where_there_is_no_room_for_it_the_contents_list_the_sections(
+def test_contents_list_the_sections_if_the_outline_does_not_fit(
     browser: Browser, server: Served, width: int, closed: bool
 ) -> None:
     view = {"width": width, "height": 700}
@@ -202,7 +206,7 @@ def test_where_there_is_no_room_for_it_the_contents_list_the_sections(
         expect(page.locator(".contents .sections a").first).to_be_visible()
 
 
-def test_a_heading_has_an_address(page: Page) -> None:
+def test_link_of_a_heading_is_copied_and_focuses_it(page: Page) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.locator("#book-part-2").hover()
     page.get_by_role("link", name="Link to the section Part 2").click()
@@ -211,7 +215,7 @@ def test_a_heading_has_an_address(page: Page) -> None:
     assert page.evaluate("navigator.clipboard.readText()") == page.url
 
 
-def test_addresses_of_the_version_before_still_lead_there(browser: Browser, server: Served) -> None:
+def test_old_hash_addresses_still_work(browser: Browser, server: Served) -> None:
     with visiting(browser, server.url, f"/#/{LONG_PAGE.page_id}?section=part-3") as page:
         expect(page.locator("#book-part-3")).to_be_focused()
         assert page.url == f"{server.url}/read/{LONG_PAGE.page_id}#book-part-3"
@@ -220,7 +224,7 @@ def test_addresses_of_the_version_before_still_lead_there(browser: Browser, serv
         expect(page.locator("mark.evidence")).to_have_text("Words")
 
 
-def test_back_returns_to_where_the_reader_was(page: Page) -> None:
+def test_going_back_restores_the_scroll_position(page: Page) -> None:
     page.evaluate("scrollTo(0, 900)")
     page.locator(".contents a", has_text="Code").click()
     expect(page.locator("main h1")).to_have_text("Code")
@@ -251,7 +255,7 @@ def test_code_has_colours_a_language_and_a_copy_button(browser: Browser, server:
         shoot(page, "42-code")
 
 
-def test_copying_without_a_secure_connection(browser: Browser, server: Served) -> None:
+def test_copy_works_without_the_clipboard_api(browser: Browser, server: Served) -> None:
     with visiting(browser, server.url, f"/read/{CODE_PAGE.page_id}") as page:
         page.context.grant_permissions(["clipboard-read"])
         page.evaluate("navigator.clipboard.writeText = undefined")
@@ -270,7 +274,7 @@ def test_evidence_is_marked_across_tokens(browser: Browser, server: Served) -> N
         assert "".join(marked.split()) == "".join(quote.split())
 
 
-def test_code_is_shown_when_the_colours_cannot_be_had(browser: Browser, server: Served) -> None:
+def test_code_is_shown_if_the_highlighter_cannot_be_loaded(browser: Browser, server: Served) -> None:
     with visiting(browser, server.url, f"/read/{LONG_PAGE.page_id}") as page:
         page.route("**/prism.js", lambda route: route.abort())
         page.locator(".contents a", has_text="Code").click()
@@ -278,13 +282,13 @@ def test_code_is_shown_when_the_colours_cannot_be_had(browser: Browser, server: 
         expect(page.locator(".token")).to_have_count(0)
 
 
-def test_no_highlighter_is_fetched_for_a_page_without_code(page: Page) -> None:
+def test_highlighter_is_not_loaded_for_a_page_without_code(page: Page) -> None:
     page.wait_for_load_state("networkidle")
     names = page.evaluate("performance.getEntriesByType('resource').map(({ name }) => name)")
     assert not [name for name in names if "prism" in name]
 
 
-def test_fonts_are_our_own(page: Page) -> None:
+def test_fonts_of_the_package_are_used(page: Page) -> None:
     page.evaluate("document.fonts.ready.then(() => null)")
     loaded = page.evaluate(
         "[...document.fonts].filter(({ status }) => status === 'loaded').map(({ family }) => family)"
@@ -299,7 +303,9 @@ def test_fonts_are_our_own(page: Page) -> None:
     assert page.locator(".hint").evaluate("node => getComputedStyle(node).fontFamily").startswith("Inter")
 
 
-def test_name_logo_and_colour(browser: Browser, scripted: Scripted, tmp_path: Path) -> None:
+def test_title_logo_and_accent_are_shown_with_enough_contrast(
+    browser: Browser, scripted: Scripted, tmp_path: Path
+) -> None:
     logo = tmp_path / "logo.svg"
     logo.write_text(
         '<svg xmlns="http://www.w3.org/2000/svg" width="24" height="24"><circle cx="12" cy="12" r="11"/></svg>'
@@ -317,7 +323,7 @@ def test_name_logo_and_colour(browser: Browser, scripted: Scripted, tmp_path: Pa
             colours.add(button.evaluate("node => getComputedStyle(node).backgroundColor"))
             ask(page, "answer")
             expect(page.locator(".confidence")).to_be_visible()
-            assert faults(page) == [], "it can be read, whatever the colour"
+            assert faults(page) == [], "the contrast is too low"
             shoot(page, f"43-accent-{accent[1:]}-{scheme}")
     assert len(colours) == 4
 
@@ -325,7 +331,7 @@ def test_name_logo_and_colour(browser: Browser, scripted: Scripted, tmp_path: Pa
 # ── asking ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_suggestions_begin_a_conversation(browser: Browser, server: Served, scripted: Scripted) -> None:
+def test_clicking_a_suggestion_starts_a_conversation(browser: Browser, server: Served, scripted: Scripted) -> None:
     body = {"suggestions": [{"question": "What <i>is</i> it?", "page": "p"}, {"question": "How?", "page": "p"}]}
     with visiting(browser, server.url, "/livez") as page:
         page.route("**/suggestions*", lambda route: route.fulfill(json=body))
@@ -340,7 +346,7 @@ def test_suggestions_begin_a_conversation(browser: Browser, server: Served, scri
 
 
 def offering(page: Page, questions: list[str], **headers: str) -> list[dict[str, list[str]]]:
-    """Has the server suggest these, and tells what it was asked for."""
+    """Makes the server suggest these questions; returns the list of requests, which grows."""
     asked: list[dict[str, list[str]]] = []
 
     def suggest(route: Route) -> None:
@@ -353,7 +359,7 @@ def offering(page: Page, questions: list[str], **headers: str) -> list[dict[str,
     return asked
 
 
-def test_after_an_answer_questions_near_it_are_suggested_that_were_not_asked_yet(
+def test_suggestions_after_an_answer_leave_out_asked_questions(
     browser: Browser, server: Served, scripted: Scripted
 ) -> None:
     with visiting(browser, server.url, "/livez") as page:
@@ -364,7 +370,9 @@ def test_after_an_answer_questions_near_it_are_suggested_that_were_not_asked_yet
         offered = following.get_by_role("button")
         expect(offered).to_have_text(["How?", "Why?", "What <i>is</i> it?"])
         expect(following.get_by_role("heading", name="Ask next")).to_be_visible()
-        assert wanted[-1]["page"] == [SOURCE["source_url"].partition("#")[0]], "near the pages of the answer"
+        assert wanted[-1]["page"] == [SOURCE["source_url"].partition("#")[0]], (
+            "the request names the pages of the answer"
+        )
         assert faults(page) == []
         shoot(page, "45-ask-next")
         page.get_by_label("Your question").fill("half a question")
@@ -393,7 +401,9 @@ def test_after_an_answer_questions_near_it_are_suggested_that_were_not_asked_yet
     ],
 )
 @pytest.mark.parametrize("status", ["answered", "refused"])
-def test_what_is_suggested_after_an_answer_is_near_it(page: Page, page_url: str, offered: bool, status: str) -> None:
+def test_suggestions_after_an_answer_are_from_nearby_pages_only(
+    page: Page, page_url: str, offered: bool, status: str
+) -> None:
     near = {"page_title": "Here", "section_heading": "", "source_url": "https://docs.example.com/guide/here/#a"}
     source = SOURCE | {"source_url": near["source_url"]}
     events = [EVENTS[1] | {"sources": [source]}, {"type": "sources", "sources": [source]}]
@@ -409,7 +419,7 @@ def test_what_is_suggested_after_an_answer_is_near_it(page: Page, page_url: str,
     expect(page.locator(".next button")).to_have_text(["How?"] if offered else [])
 
 
-def test_after_a_refusal_that_comes_near_nothing_there_is_no_suggestion(page: Page) -> None:
+def test_no_suggestions_after_a_refusal_without_nearest_sections(page: Page) -> None:
     wanted = offering(page, ["How?"])
     ask(page, "refuse")
     answer_with(page, EVENTS[0], {"type": "sources", "sources": []}, {"type": "done", **SUMMARY, "status": "refused"})
@@ -420,10 +430,8 @@ def test_after_a_refusal_that_comes_near_nothing_there_is_no_suggestion(page: Pa
     assert len(wanted) <= 1
 
 
-def test_after_an_answer_from_a_selection_nothing_is_suggested(
-    browser: Browser, server: Served, scripted: Scripted
-) -> None:
-    """A suggestion is about the book, and is asked of the book."""
+def test_no_suggestions_after_an_answer_from_a_selection(browser: Browser, server: Served, scripted: Scripted) -> None:
+    """A suggestion is about the book, and the question goes to the book."""
     with visiting(browser, server.url, "/livez") as page:
         wanted = offering(page, ["How?"])
         page.goto(f"{server.url}/read/{LONG_PAGE.page_id}")
@@ -445,7 +453,7 @@ def test_after_an_answer_from_a_selection_nothing_is_suggested(
 
 
 @pytest.mark.parametrize("body", [{"suggestions": []}, None])
-def test_without_suggestions_nothing_is_shown(browser: Browser, server: Served, body: dict[str, Any] | None) -> None:
+def test_empty_or_failed_suggestions_are_hidden(browser: Browser, server: Served, body: dict[str, Any] | None) -> None:
     def fulfil(route: Route) -> None:
         route.fulfill(json=body) if body else route.fulfill(status=404, json={"error_code": "not_found"})
 
@@ -457,7 +465,7 @@ def test_without_suggestions_nothing_is_shown(browser: Browser, server: Served, 
         expect(page.locator(".suggestions")).to_be_hidden()
 
 
-def test_the_composer_grows_and_holds_its_button(page: Page) -> None:
+def test_composer_grows_with_the_text_and_contains_its_button(page: Page) -> None:
     field, composer = page.get_by_label("Your question"), page.locator(".composer")
     low = composer.bounding_box()
     field.fill("One\nTwo\nThree\nFour")
@@ -476,17 +484,17 @@ def test_the_composer_grows_and_holds_its_button(page: Page) -> None:
     assert again and again["height"] == low["height"]
 
 
-def test_sources_are_cards_whose_quote_is_shown_on_demand(page: Page) -> None:
+def test_source_cards_show_their_quote_on_click(page: Page) -> None:
     ask(page, "answer")
     card = page.locator(".sources .card")
     expect(card).to_have_count(1)
     expect(card.locator("a")).to_have_text(SOURCE["page_title"])
-    expect(card.locator(".quote")).to_be_hidden()  # the answer has the words already
+    expect(card.locator(".quote")).to_be_hidden()  # the answer shows the text already
     card.get_by_text("Quote").click()
     expect(card.locator(".quote")).to_have_text(SOURCE["quote"])
 
 
-def test_confidence_is_a_pill_that_explains_itself(page: Page) -> None:
+def test_confidence_button_shows_an_explanation(page: Page) -> None:
     ask(page, "answer")
     pill = page.get_by_role("button", name="Confidence: high")
     expect(pill).to_have_attribute("aria-expanded", "false")
@@ -496,10 +504,10 @@ def test_confidence_is_a_pill_that_explains_itself(page: Page) -> None:
     expect(page.locator(".explanation")).to_contain_text("0.93 on a scale from 0 to 1")
 
 
-def test_an_answer_that_breaks_off_keeps_its_citations(page: Page) -> None:
+def test_aborted_answer_keeps_its_citations(page: Page) -> None:
     source = SOURCE | {"page_id": LONG_PAGE.page_id, "quote_start": 8, "quote_end": 20}
     chunk = EVENTS[1] | {"content": "It is so [1]. ", "sources": [source]}
-    for events, told in (
+    for events, expected in (
         ([EVENTS[0], chunk], "The rest did not arrive. The answer broke off"),
         (
             [EVENTS[0], chunk, {"type": "error", "error_code": "agent_unavailable", "message": "Down."}],
@@ -518,7 +526,7 @@ def test_an_answer_that_breaks_off_keeps_its_citations(page: Page) -> None:
         answer_with(page, *events)
         ask(page, "anything")
         turn = page.locator(".turn").last
-        expect(turn.locator(".failure, .caution")).to_contain_text(told)
+        expect(turn.locator(".failure, .caution")).to_contain_text(expected)
         expect(turn.locator(".sources .card")).to_have_count(1)
         turn.locator(".answer .chip[href]").click()
         expect(page.locator("mark.evidence").first).to_be_focused()
@@ -530,7 +538,7 @@ def test_a_stopped_answer_keeps_its_citations(page: Page, server: Served) -> Non
     chunk = EVENTS[1] | {"content": "It is so [1]. ", "sources": [source]}
     page.evaluate(
         """([body]) => {
-            // A server that sends the beginning of an answer and then is silent.
+            // Simulates a server that sends the beginning of an answer and then nothing.
             const real = fetch;
             globalThis.fetch = (address, options) => {
                 if (!String(address).endsWith("/chat/stream")) return real(address, options);
@@ -546,7 +554,7 @@ def test_a_stopped_answer_keeps_its_citations(page: Page, server: Served) -> Non
         [stream(EVENTS[0], chunk)],
     )
     ask(page, "anything")
-    expect(page.locator(".answer .chip[href]")).to_have_count(1)  # at once, not at the end
+    expect(page.locator(".answer .chip[href]")).to_have_count(1)  # before the end of the answer
     page.get_by_role("button", name="Stop").click()
     expect(page.locator(".remark")).to_contain_text("Stopped. What is shown was verified. The rest did not arrive.")
     expect(page.locator(".sources .card")).to_have_count(1)
@@ -555,9 +563,10 @@ def test_a_stopped_answer_keeps_its_citations(page: Page, server: Served) -> Non
     shoot(page, "46-stopped")
 
 
-def test_a_refusal_leads_with_the_nearest_sections(page: Page) -> None:
+def test_refusal_shows_the_nearest_sections_first(page: Page) -> None:
     nearest = [
-        {"page_title": "Long", "section_heading": "Part 2", "source_url": f"{LONG_PAGE.url}#part-2", "score": 0.2}
+        {"page_title": "Long", "section_heading": "Part 2", "source_url": f"{LONG_PAGE.url}#part-2", "score": 0.2},
+        {"page_title": "Long", "section_heading": "Long", "source_url": LONG_PAGE.url, "score": 0.1},
     ]
     done = {"type": "done", **SUMMARY, "status": "refused", "advice": "Searched for “x”.\n- Long", "nearest": nearest}
     answer_with(
@@ -568,8 +577,8 @@ def test_a_refusal_leads_with_the_nearest_sections(page: Page) -> None:
         done,
     )
     ask(page, "Who?")
-    link = page.locator(".nearest a")
-    expect(link).to_have_text("Part 2")
+    expect(page.locator(".nearest .place")).to_have_text(["Part 2Long", "Long"])  # no name twice
+    link = page.locator(".nearest a").first
     above, below = link.bounding_box(), page.locator(".answer").bounding_box()
     assert above and below and above["y"] < below["y"]
     shoot(page, "47-refusal")
@@ -577,7 +586,7 @@ def test_a_refusal_leads_with_the_nearest_sections(page: Page) -> None:
     expect(page.locator("#book-part-2")).to_be_focused()
 
 
-def test_markdown_of_an_answer_is_laid_out(page: Page) -> None:
+def test_markdown_of_an_answer_is_rendered(page: Page) -> None:
     chunks = ["Two **ways** [1]:\n\n", "- the `first` [1]\n", "- the second\n\n", "```bash\nls <b>\n```\n"]
     events = [
         {"type": "chunk", "content": chunk, "sources": [SOURCE] if not number else []}
@@ -592,7 +601,7 @@ def test_markdown_of_an_answer_is_laid_out(page: Page) -> None:
     expect(answer.locator(".chip")).to_have_count(2)
 
 
-def test_copy_and_share(page: Page, server: Served, scripted: Scripted) -> None:
+def test_answer_can_be_copied_and_question_shared(page: Page, server: Served, scripted: Scripted) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     ask(page, "answer")
     page.get_by_role("button", name="Copy the answer").click()
@@ -608,10 +617,10 @@ def test_copy_and_share(page: Page, server: Served, scripted: Scripted) -> None:
     expect(page.locator(".question")).to_have_text("answer")
     expect(page.locator(".confidence")).to_be_visible()
     assert len(scripted.asked) == before + 1
-    assert page.url == f"{server.url}/", "so that it is not asked again"
+    assert page.url == f"{server.url}/", "a reload must not ask again"
 
 
-def test_past_conversations(browser: Browser, server: Served) -> None:
+def test_past_conversations_can_be_reopened_and_deleted(browser: Browser, server: Served) -> None:
     ids = iter(f"00000000-0000-4000-8000-00000000000{number}" for number in range(9))
 
     def answer(route: Route) -> None:
@@ -647,7 +656,7 @@ def test_past_conversations(browser: Browser, server: Served) -> None:
         expect(listed.locator("strong")).to_have_text(["And then?"])
 
 
-def test_the_ask_panel_can_be_put_away(page: Page) -> None:
+def test_closed_ask_panel_stays_closed_after_a_reload(page: Page) -> None:
     button = page.locator("#cv-ask-button")
     page.get_by_role("button", name="Close the ask panel").click()
     expect(page.locator("#cv-ask")).to_be_hidden()
@@ -660,12 +669,12 @@ def test_the_ask_panel_can_be_put_away(page: Page) -> None:
     expect(page.get_by_label("Your question")).to_be_focused()
 
 
-def test_on_a_phone_nothing_behind_a_drawer_can_be_reached(browser: Browser, server: Served) -> None:
+def test_drawers_on_a_narrow_screen_trap_the_focus(browser: Browser, server: Served) -> None:
     with visiting(browser, server.url, f"/read/{LONG_PAGE.page_id}", viewport=NARROW, has_touch=True) as page:
         page.locator("main .headed").first.wait_for()
         page.get_by_role("button", name="Contents").click()
         expect(page.locator(".contents")).to_be_visible()
-        page.touchscreen.tap(350, 500)  # beside it
+        page.touchscreen.tap(350, 500)  # outside of the drawer
         expect(page.locator(".contents")).to_be_hidden()
         page.get_by_role("button", name="Ask the book", exact=True).click()
         for _ in range(8):
@@ -679,7 +688,7 @@ def test_on_a_phone_nothing_behind_a_drawer_can_be_reached(browser: Browser, ser
         expect(page.locator("#cv-search-box")).to_be_focused()
 
 
-def test_while_an_answer_comes_one_can_go_on_reading(page: Page) -> None:
+def test_reading_continues_while_an_answer_is_streamed(page: Page) -> None:
     ask(page, "pause 1")
     expect(page.locator(".waiting .dots")).to_be_visible()
     shoot(page, "49-loading")
@@ -688,8 +697,8 @@ def test_while_an_answer_comes_one_can_go_on_reading(page: Page) -> None:
     expect(page.locator(".confidence")).to_be_visible()
 
 
-def test_every_target_is_large_enough(browser: Browser, server: Served) -> None:
-    """24 pixels either way, but for links inside of sentences."""
+def test_click_targets_are_at_least_24_pixels(browser: Browser, server: Served) -> None:
+    """Except for links inside sentences."""
     for view in ({"width": 1400, "height": 800}, NARROW):
         with visiting(browser, server.url, f"/read/{CODE_PAGE.page_id}", viewport=view) as page:
             page.locator(".code .copy").first.wait_for()
@@ -706,5 +715,5 @@ def test_every_target_is_large_enough(browser: Browser, server: Served) -> None:
             assert small == []
 
 
-def test_asset_addresses_are_of_this_version(page: Page) -> None:
+def test_asset_addresses_contain_the_version(page: Page) -> None:
     assert re.search(re.escape(asset_path("reader.css")), page.content())

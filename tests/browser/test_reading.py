@@ -16,7 +16,7 @@ NARROW = {"width": 360, "height": 740}
 
 @pytest.fixture(scope="module")
 def browser(example_server: Served) -> Iterator[Browser]:
-    example_server.http.post("/chat", json={"query": QUESTION})  # the models are loaded by the first question
+    example_server.http.post("/chat", json={"query": QUESTION})  # the first question loads the models
     with open_browser() as opened:
         yield opened
 
@@ -24,7 +24,7 @@ def browser(example_server: Served) -> Iterator[Browser]:
 @pytest.fixture
 def page(browser: Browser, example_server: Served) -> Iterator[Page]:
     with visiting(browser, example_server.url, first_page(example_server)) as page:
-        page.locator("main .headed").first.wait_for()  # the scripts have made it
+        page.locator("main .headed").first.wait_for()  # made by the scripts
         yield page
 
 
@@ -36,7 +36,7 @@ def select(page: Page, paragraph: str) -> None:
     page.locator(paragraph).first.evaluate("node => getSelection().selectAllChildren(node)")
 
 
-def test_the_book_is_there(browser: Browser, example_server: Served) -> None:
+def test_contents_list_every_page(browser: Browser, example_server: Served) -> None:
     with visiting(browser, example_server.url, first_page(example_server)) as page:
         page.locator("main .headed").first.wait_for()
         titles = [one["title"] for one in example_server.http.get("/pages").json()["pages"]]
@@ -45,7 +45,7 @@ def test_the_book_is_there(browser: Browser, example_server: Served) -> None:
         shoot(page, "01-book")
 
 
-def test_ask_stream_and_open_the_evidence(page: Page, example_server: Served) -> None:
+def test_citations_of_an_answer_open_their_evidence(page: Page, example_server: Served) -> None:
     ask(page, QUESTION)
     expect(page.locator(".confidence")).to_contain_text("Confidence: high")
     expect(page.locator(".reading summary")).to_have_text("Read 5 passages")
@@ -65,11 +65,11 @@ def test_ask_stream_and_open_the_evidence(page: Page, example_server: Served) ->
     shared, last = page.url, page.locator("mark.evidence").first.inner_text()
     page.go_back()
     page.goto("about:blank")
-    page.goto(shared)  # a link that was shared
+    page.goto(shared)  # as a shared link
     expect(page.locator("mark.evidence").first).to_have_text(last)
 
 
-def test_evidence_in_a_table(page: Page) -> None:
+def test_evidence_in_a_table_is_marked(page: Page) -> None:
     ask(page, "How heavy is Tern?")
     page.locator(".answer .chip[href]").click()
     expect(page.locator("mark.evidence").filter(has_text="6 kg")).to_be_visible()
@@ -78,7 +78,7 @@ def test_evidence_in_a_table(page: Page) -> None:
     shoot(page, "04-evidence-in-a-table")
 
 
-def test_select_ask_and_widen(page: Page) -> None:
+def test_question_about_a_selection_can_be_widened_to_the_book(page: Page) -> None:
     page.locator(".contents a", has_text="What Is ROS 2?").click()
     expect(page.locator("main h1")).to_have_text("What Is ROS 2?")
     select(page, "main h1 + p")
@@ -102,7 +102,7 @@ def test_select_ask_and_widen(page: Page) -> None:
     expect(page.locator(".asking .selected")).to_be_hidden()
 
 
-def test_the_selection_can_be_removed(page: Page) -> None:
+def test_removed_selection_is_not_sent(page: Page) -> None:
     select(page, "main h1 + p")
     page.get_by_role("button", name="Ask about this", exact=True).click()
     page.get_by_role("button", name="Remove the selection").click()
@@ -112,7 +112,7 @@ def test_the_selection_can_be_removed(page: Page) -> None:
     expect(page.locator(".turn .selected")).to_have_count(0)
 
 
-def test_refusal_follow_up_new_and_delete(page: Page, example_server: Served) -> None:
+def test_conversation_with_refusal_follow_up_reload_and_deletion(page: Page, example_server: Served) -> None:
     ask(page, "Who won the football world cup of 1998?")
     expect(page.locator(".refusal")).to_contain_text("Not in the book")
     shoot(page, "08-refusal")
@@ -137,7 +137,7 @@ def test_refusal_follow_up_new_and_delete(page: Page, example_server: Served) ->
     expect(page.locator(".turn")).to_have_count(0)
 
 
-def test_search(page: Page) -> None:
+def test_search_shows_hits_while_typing(page: Page) -> None:
     page.get_by_role("button", name="Search the book").click()
     page.keyboard.type("quality of service")
     results = page.locator("#cv-results .hit:has(.excerpt)")
@@ -149,7 +149,7 @@ def test_search(page: Page) -> None:
     expect(page.locator("mark.evidence").first).to_be_visible()
 
 
-def test_search_with_the_keyboard_and_for_what_is_not_there(page: Page) -> None:
+def test_search_by_keyboard_and_without_hits(page: Page) -> None:
     page.keyboard.press("Control+k")
     expect(page.locator("#cv-search-box")).to_be_focused()
     page.keyboard.type("what is ros")
@@ -165,7 +165,7 @@ def test_search_with_the_keyboard_and_for_what_is_not_there(page: Page) -> None:
     expect(page.locator("#cv-results .nothing")).to_have_text("Nothing found for “xylophone”.")
     shoot(page, "10-search-nothing")
     found = page.request.post(page.url.partition("/read/")[0] + "/search", data={"query": "topic", "top_k": 1}).json()
-    page.route("**/search", lambda route: route.fulfill(json=found))  # near in meaning only
+    page.route("**/search", lambda route: route.fulfill(json=found))  # similar in meaning only
     page.locator("#cv-search-box").fill("zither")
     expect(page.locator("#cv-results .nothing")).to_contain_text("Nothing in the book has the words “zither”")
     expect(page.locator("#cv-results .hit .excerpt")).to_have_count(1)
@@ -173,7 +173,7 @@ def test_search_with_the_keyboard_and_for_what_is_not_there(page: Page) -> None:
     expect(page.locator("#cv-search")).to_be_hidden()
 
 
-def test_dark_by_the_system_and_by_the_button(browser: Browser, example_server: Served) -> None:
+def test_dark_scheme_follows_the_system_and_the_button(browser: Browser, example_server: Served) -> None:
     with visiting(browser, example_server.url, color_scheme="dark") as page:
         ask(page, QUESTION)
         page.locator(".answer .chip[href]").first.click()
@@ -184,10 +184,10 @@ def test_dark_by_the_system_and_by_the_button(browser: Browser, example_server: 
         light = page.evaluate(colour)
         assert light != dark
         page.reload()
-        assert page.evaluate(colour) == light, "the choice is kept"
+        assert page.evaluate(colour) == light, "the choice is not kept"
 
 
-def test_keyboard_alone(page: Page) -> None:
+def test_reading_and_asking_by_keyboard(page: Page) -> None:
     page.locator("main h1").wait_for()
     page.keyboard.press("Tab")
     expect(page.locator(".skip")).to_be_focused()
@@ -198,7 +198,7 @@ def test_keyboard_alone(page: Page) -> None:
     page.keyboard.type(QUESTION)
     page.keyboard.press("Enter")
     page.locator(".sources").wait_for()
-    for _ in range(12):  # back from the field, over the buttons below the answer, to the last source
+    for _ in range(12):  # from the field back over the buttons below the answer to the last source
         page.keyboard.press("Shift+Tab")
         if page.evaluate("document.activeElement.matches('.sources a')"):
             break
@@ -214,7 +214,7 @@ def test_keyboard_alone(page: Page) -> None:
     expect(page.locator("main")).to_be_focused()
 
 
-def test_narrow(browser: Browser, example_server: Served) -> None:
+def test_reading_and_asking_on_a_narrow_screen(browser: Browser, example_server: Served) -> None:
     with visiting(browser, example_server.url, viewport=NARROW, has_touch=True, is_mobile=True) as page:
         wide = "Math.max(document.documentElement.scrollWidth, document.body.scrollWidth)"
         titles = page.locator(".contents details > ul > li > a")
@@ -226,7 +226,7 @@ def test_narrow(browser: Browser, example_server: Served) -> None:
             assert page.evaluate(wide) <= NARROW["width"]
         bar = page.locator(".bar")
         places = [box for child in bar.locator("> *").all() if (box := child.bounding_box()) and box["width"]]
-        assert all(box["y"] >= 0 and box["y"] + box["height"] <= 56 for box in places), "one row"
+        assert all(box["y"] >= 0 and box["y"] + box["height"] <= 56 for box in places), "the bar has more than one row"
         shoot(page, "13-narrow-page")
         page.get_by_role("button", name="Contents").click()
         shoot(page, "14-narrow-contents")
@@ -250,7 +250,7 @@ def test_narrow(browser: Browser, example_server: Served) -> None:
         expect(page.get_by_role("button", name="Back to the answer")).to_be_hidden()
 
 
-def test_landmarks_and_live_regions(page: Page) -> None:
+def test_page_has_landmarks_and_live_regions(page: Page) -> None:
     for role, name in (("banner", None), ("main", None), ("navigation", "Contents"), ("complementary", "Ask the book")):
         expect(page.get_by_role(role, name=name)).to_have_count(1)  # type: ignore[arg-type]
     ask(page, QUESTION)

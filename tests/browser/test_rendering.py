@@ -1,4 +1,4 @@
-"""The document model in the reader page: what the source says is shown, and nothing of it can act."""
+"""How the reader page renders the blocks and marks of a page, without active content."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -132,7 +132,7 @@ def page(browser: Browser, server: Served, pages: list[BookPage]) -> Iterator[Pa
         yield opened
 
 
-def test_words_look_as_the_source_says(page: Page) -> None:
+def test_markup_of_the_source_is_rendered(page: Page) -> None:
     first = page.locator("main > p").first
     assert first.locator("em").all_text_contents() == ["slanted"]
     assert first.locator("strong").all_text_contents() == ["strong"]
@@ -158,7 +158,7 @@ def test_words_look_as_the_source_says(page: Page) -> None:
     shoot(page, "30-everything")
 
 
-def test_what_stands_in_a_list_or_an_admonition_is_shown_in_it(
+def test_nested_blocks_are_rendered_inside_their_list_or_admonition(
     page: Page, pages: list[BookPage], server: Served
 ) -> None:
     page.goto(f"{server.url}/read/{pages[2].page_id}")
@@ -182,7 +182,7 @@ def test_what_stands_in_a_list_or_an_admonition_is_shown_in_it(
 
 def test_links_inside_the_book_are_opened_in_place(page: Page, pages: list[BookPage]) -> None:
     links = page.locator("main > p").first.locator("a")
-    assert links.all_text_contents() == ["the second page", "elsewhere"]  # a script is no link
+    assert links.all_text_contents() == ["the second page", "elsewhere"]  # a javascript: address is no link
     expect(links.nth(1)).to_have_attribute("target", "_blank")
     expect(links.nth(1)).to_have_attribute("rel", "noopener")
     links.first.click()
@@ -193,7 +193,7 @@ def test_links_inside_the_book_are_opened_in_place(page: Page, pages: list[BookP
     expect(page.locator("main h1")).to_have_text("Everything 🤖")
 
 
-def test_images_of_the_book_are_shown_and_others_are_named(page: Page) -> None:
+def test_images_of_the_book_are_shown_and_others_are_links(page: Page) -> None:
     shown = page.locator("main img")
     expect(shown).to_have_count(4)
     expect(page.locator("main td img")).to_have_attribute("alt", "in a cell")
@@ -203,12 +203,12 @@ def test_images_of_the_book_are_shown_and_others_are_named(page: Page) -> None:
     expect(page.locator("main figure a .picture")).to_have_text("Of another site")  # `visiting` fails on a request
 
 
-def test_the_books_ids_cannot_take_the_pages_own(page: Page) -> None:
+def test_heading_with_an_id_of_the_page_gets_a_prefix(page: Page) -> None:
     expect(page.locator("#book-cv-ask")).to_have_text("cv-ask")
     expect(page.locator("#cv-ask")).to_have_class("ask-place needs-script")
 
 
-def test_evidence_is_marked_across_marks(page: Page, pages: list[BookPage], server: Served) -> None:
+def test_evidence_is_marked_across_emphasis(page: Page, pages: list[BookPage], server: Served) -> None:
     text = pages[0].text
     start, end = text.index("slanted"), text.index("strong word") + len("strong word")
     page.goto(f"{server.url}/read/{pages[0].page_id}?quote={start}-{end}")

@@ -1,4 +1,4 @@
-"""States that the example book does not bring about by itself: odd characters, pauses, failures, keys, no book."""
+"""States that do not occur with the example book: unusual characters, pauses, failures, keys, no book."""
 
 import random
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ def server(scripted: Scripted) -> Iterator[Served]:
 @pytest.fixture
 def page(browser: Browser, server: Served) -> Iterator[Page]:
     with visiting(browser, server.url, f"/read/{BOOK.page_id}") as page:
-        page.locator("main .headed").first.wait_for()  # the scripts have made it
+        page.locator("main .headed").first.wait_for()  # made by the scripts
         yield page
 
 
@@ -52,15 +52,15 @@ def page(browser: Browser, server: Served) -> Iterator[Page]:
         "💬",
     ],
 )
-def test_a_quotation_is_marked_to_the_character(browser: Browser, server: Served, quote: str) -> None:
+def test_quote_is_marked_exactly(browser: Browser, server: Served, quote: str) -> None:
     start = BOOK.text.index(quote)
     with visiting(browser, server.url, f"/read/{BOOK.page_id}?quote={start}-{start + len(quote)}") as page:
         expect(page.locator("mark.evidence")).to_have_text([quote])
         assert in_view(page, "mark.evidence")
 
 
-def test_every_node_knows_its_place(page: Page) -> None:
-    """Of any stretch of the text, what is marked is that stretch without the marks of Markdown."""
+def test_any_range_of_the_text_is_marked_exactly(page: Page) -> None:
+    """The marked text equals the text of the range without Markdown syntax."""
     page.locator("main h1").wait_for()
     pick = random.Random(5)
     places = [sorted(pick.sample(range(len(BOOK.text) + 1), 2)) for _ in range(150)]
@@ -93,11 +93,11 @@ def test_every_node_knows_its_place(page: Page) -> None:
 
 
 def letters(text: str) -> str:
-    """Without blanks and whatever Markdown may have put there."""
+    """The text without white space and Markdown syntax."""
     return "".join(character for character in text if character not in " \n#-|`>\\")
 
 
-def test_words_that_look_like_markup_are_words(page: Page) -> None:
+def test_text_that_looks_like_markup_is_shown_as_text(page: Page) -> None:
     expect(page.locator("main")).to_contain_text("<b>without markup</b>")
     expect(page.locator("main pre")).to_contain_text("<script>alert(1)</script>")
     assert page.locator("main b, main i, main script").count() == 0
@@ -108,7 +108,7 @@ def test_words_that_look_like_markup_are_words(page: Page) -> None:
     shoot(page, "20-odd-page")
 
 
-def test_a_selection_is_sent_as_it_is_stored(page: Page, scripted: Scripted) -> None:
+def test_selection_is_sent_as_source_text(page: Page, scripted: Scripted) -> None:
     page.locator("main h1 + p").evaluate("node => getSelection().selectAllChildren(node)")
     page.get_by_role("button", name="Ask about this", exact=True).click()
     ask(page, "answer")
@@ -117,7 +117,7 @@ def test_a_selection_is_sent_as_it_is_stored(page: Page, scripted: Scripted) -> 
     assert sent and sent in BOOK.text and "`code 🐍`" in sent and sent.endswith("</b>.")
 
 
-def test_passages_come_first_and_a_run_can_be_stopped(page: Page, scripted: Scripted) -> None:
+def test_passages_are_shown_first_and_an_answer_can_be_stopped(page: Page, scripted: Scripted) -> None:
     ask(page, "pause 30")
     expect(page.locator(".reading li")).to_have_text(["What Is ROS 2?"])
     expect(page.locator(".waiting")).to_contain_text("Checking")
@@ -128,7 +128,7 @@ def test_passages_come_first_and_a_run_can_be_stopped(page: Page, scripted: Scri
     wait_until(lambda: "pause 30" in scripted.closed)
 
 
-def test_a_failure_keeps_what_was_verified(page: Page) -> None:
+def test_failed_answer_keeps_the_verified_text(page: Page) -> None:
     ask(page, "fail agent_unavailable")
     expect(page.locator("[role=alert]")).to_contain_text("As the script says.")
     expect(page.locator(".answer")).to_contain_text("ROS 2 is a set of libraries")
@@ -136,7 +136,7 @@ def test_a_failure_keeps_what_was_verified(page: Page) -> None:
     expect(page.locator(".answer").last).to_have_text(shown(SENTENCES))
 
 
-def test_another_try_after_the_pause_the_server_asks_for(page: Page, scripted: Scripted) -> None:
+def test_try_again_is_enabled_after_retry_after(page: Page, scripted: Scripted) -> None:
     ask(page, "prepare fail")
     button = page.get_by_role("button", name="Try again in")
     expect(button).to_be_disabled()
@@ -148,7 +148,7 @@ def test_another_try_after_the_pause_the_server_asks_for(page: Page, scripted: S
     expect(page.locator(".turn")).to_have_count(1)
 
 
-def test_too_many_questions(browser: Browser, scripted: Scripted) -> None:
+def test_rate_limit_shows_a_countdown(browser: Browser, scripted: Scripted) -> None:
     with (
         scripted_server(Shelf([BOOK]), scripted, api_rate_limit=1) as server,
         visiting(browser, server.url) as page,
@@ -159,12 +159,12 @@ def test_too_many_questions(browser: Browser, scripted: Scripted) -> None:
         expect(page.locator("[role=alert]")).to_contain_text("Too many questions")
         button = page.get_by_role("button", name="Try again in")
         expect(button).to_be_disabled()
-        told = button.inner_text()
-        expect(button).not_to_have_text(told)  # it counts
+        countdown = button.inner_text()
+        expect(button).not_to_have_text(countdown)  # it counts down
         shoot(page, "23-rate-limited")
 
 
-def test_a_key_is_asked_for_once(browser: Browser, scripted: Scripted) -> None:
+def test_key_is_asked_for_until_it_is_right_and_then_kept(browser: Browser, scripted: Scripted) -> None:
     with (
         scripted_server(Shelf([BOOK]), scripted, api_keys="open-sesame") as server,
         visiting(browser, server.url) as page,
@@ -186,7 +186,7 @@ def test_a_key_is_asked_for_once(browser: Browser, scripted: Scripted) -> None:
         expect(page.locator("#cv-key")).to_be_hidden()
 
 
-def test_images_are_shown_to_a_reader_with_a_key(browser: Browser, scripted: Scripted, tmp_path: Path) -> None:
+def test_images_are_loaded_with_the_key(browser: Browser, scripted: Scripted, tmp_path: Path) -> None:
     text = b"# Pictures\n\nHere: ![in line](one.svg)\n\n![alone](two.svg)\n\n![lost](three.svg)\n"
     document = Document("https://b.test/p", "p.md", "book", "markdown", text)
     (tmp_path / "images").mkdir()
@@ -208,13 +208,13 @@ def test_images_are_shown_to_a_reader_with_a_key(browser: Browser, scripted: Scr
 
 
 @pytest.mark.parametrize("shelf", [Shelf(), Shelf(failure=IndexMissing("There is no book yet."))])
-def test_without_a_book_it_says_how_to_get_one(browser: Browser, scripted: Scripted, shelf: Shelf) -> None:
+def test_page_without_a_book_shows_the_ingest_command(browser: Browser, scripted: Scripted, shelf: Shelf) -> None:
     with scripted_server(shelf, scripted) as server, visiting(browser, server.url) as page:
         expect(page.locator("main")).to_contain_text("chapterverse ingest")
         shoot(page, "25-no-book")
 
 
-def test_doubt_and_limits_are_said(page: Page) -> None:
+def test_low_confidence_and_truncation_are_shown(page: Page) -> None:
     done: dict[str, Any] = SUMMARY | {
         "type": "done",
         "status": "truncated",
@@ -246,7 +246,7 @@ def test_doubt_and_limits_are_said(page: Page) -> None:
     shoot(page, "26-low-confidence")
 
 
-def test_each_block_runs_in_the_direction_of_its_script(page: Page) -> None:
+def test_text_direction_follows_the_script_of_each_block(page: Page) -> None:
     def direction(text: str) -> str:
         found = page.locator("main").get_by_text(text).first
         return str(found.evaluate("node => getComputedStyle(node).direction"))
@@ -257,11 +257,11 @@ def test_each_block_runs_in_the_direction_of_its_script(page: Page) -> None:
     assert left and right and left["width"] == right["width"]
 
 
-def test_on_paper_there_is_the_page_alone(browser: Browser, server: Served) -> None:
+def test_print_shows_only_the_page_in_light_colours(browser: Browser, server: Served) -> None:
     with visiting(browser, server.url, f"/read/{BOOK.page_id}", color_scheme="dark") as page:
         page.locator("main h1").wait_for()
         page.get_by_role("button", name="Switch to light").click()
-        page.get_by_role("button", name="Switch to dark").click()  # chosen, not only the system's
+        page.get_by_role("button", name="Switch to dark").click()  # chosen by the user, not by the system
         colour = "getComputedStyle(document.body).backgroundColor"
         dark = page.evaluate(colour)
         page.emulate_media(media="print")
@@ -271,7 +271,7 @@ def test_on_paper_there_is_the_page_alone(browser: Browser, server: Served) -> N
         assert page.evaluate(colour) != dark
 
 
-def test_a_page_that_could_not_be_fetched_is_tried_again(browser: Browser, scripted: Scripted) -> None:
+def test_page_that_failed_to_load_can_be_retried(browser: Browser, scripted: Scripted) -> None:
     other = replace(BOOK, page_id=page_id_for("other"), url="other.md", title="Other")
     with scripted_server(Shelf([BOOK, other]), scripted) as server, visiting(browser, server.url) as page:
         page.locator(".contents a").first.wait_for()

@@ -1,4 +1,4 @@
-"""The widget in a page that is not ours: one script tag, another origin, styles that want to get in."""
+"""The widget in a foreign page: one script tag, another origin, conflicting styles."""
 
 import asyncio
 import re
@@ -36,13 +36,13 @@ STYLES = """root => [root, ...root.querySelectorAll("*:not(script, chapterverse-
 
 
 class Replay(Scripted):
-    """Answers with the recorded events, each when the test lets it pass."""
+    """Answers with the recorded events. The test releases each one."""
 
-    gate = threading.Semaphore(0)
+    released = threading.Semaphore(0)
 
     async def stream(self, prepared: Any, services: Any) -> AsyncGenerator[Event, None]:
         for event in RECORDED:
-            assert await asyncio.to_thread(self.gate.acquire, timeout=60)
+            assert await asyncio.to_thread(self.released.acquire, timeout=60)
             yield TypeAdapter[Event](Event).validate_python(event)
 
 
@@ -89,11 +89,11 @@ def faults(page: Page) -> list[str]:
     page.evaluate(f"{AXE}; 0")
     found = page.evaluate("axe.run(document)")
     looked = [node["html"] for check in found["passes"] for node in check["nodes"]]
-    assert any("launcher" in html or "Your question" in html for html in looked), "it looks into the shadow"
+    assert any("launcher" in html or "Your question" in html for html in looked), "axe did not check the shadow DOM"
     return [f"{fault['id']}: {node['html']}" for fault in found["violations"] for node in fault["nodes"]]
 
 
-def test_the_recorded_stream_is_shown_as_it_comes(browser: Browser, site: Host) -> None:
+def test_recorded_stream_is_shown_as_it_arrives(browser: Browser, site: Host) -> None:
     replay = Replay()
     with scripted_server(Shelf(), replay, cors_origins=site.url) as server:
         site.chapterverse = server.url
@@ -101,20 +101,20 @@ def test_the_recorded_stream_is_shown_as_it_comes(browser: Browser, site: Host) 
             ask(page, QUESTION["query"])
             expect(page.locator(".waiting")).to_contain_text("Searching")
             chunks = [event["content"] for event in RECORDED if event["type"] == "chunk"]
-            replay.gate.release()
+            replay.released.release()
             passages = page.locator(".reading a")
             expect(passages).to_have_count(len(RECORDED[0]["passages"]))
             assert passages.first.get_attribute("href") == RECORDED[0]["passages"][0]["source_url"]
             for number in range(len(chunks)):
-                replay.gate.release()
+                replay.released.release()
                 so_far = shown(chunks[: number + 1])
-                words = r"\s*".join(map(re.escape, so_far.split()))  # blocks have no blank between them
+                words = r"\s*".join(map(re.escape, so_far.split()))  # there is no white space between blocks
                 expect(page.locator(".answer")).to_have_text(re.compile(rf"^\s*{words}\s*$"))
-            expect(page.locator(".answer .chip[href]")).not_to_have_count(0)  # before the list of sources comes
-            replay.gate.release(2)
+            expect(page.locator(".answer .chip[href]")).not_to_have_count(0)  # before the sources event
+            replay.released.release(2)
             sources = next(event["sources"] for event in RECORDED if event["type"] == "sources")
             chip = page.locator(".answer .chip").first
-            expect(chip).to_have_attribute("target", "_blank")  # the record's site is another one
+            expect(chip).to_have_attribute("target", "_blank")  # the recorded site is another one
             address = chip.get_attribute("href") or ""
             begins = quote(" ".join(sources[0]["quote"].split()[:3]))
             assert address.startswith(sources[0]["source_url"]) and f":~:text={begins}" in address
@@ -124,7 +124,7 @@ def test_the_recorded_stream_is_shown_as_it_comes(browser: Browser, site: Host) 
         assert replay.asked[0].query == QUESTION["query"]
 
 
-def test_no_style_gets_in_and_none_gets_out(browser: Browser, site: Host, server: Served) -> None:
+def test_styles_of_page_and_widget_do_not_affect_each_other(browser: Browser, site: Host, server: Served) -> None:
     inside, outside = {}, {}
     for name in ("bare", "hostile", "hostile-without"):
         with visiting(browser, site.url, f"/{name}.html", asks=server.url) as page:
@@ -132,10 +132,10 @@ def test_no_style_gets_in_and_none_gets_out(browser: Browser, site: Host, server
                 ask(page, "answer")
                 page.locator(".sources").wait_for()
                 box = page.locator(".panel").bounding_box()
-                assert box and box["x"] < 50, "to the left, as the tag says"
+                assert box and box["x"] < 50, "data-position is left"
                 if name == "hostile":
                     shoot(page, "31-widget-hostile-styles")
-                page.locator("h1").first.click()  # away with the focus
+                page.locator("h1").first.click()  # removes the focus
                 inside[name] = page.locator("chapterverse-widget .widget").evaluate(STYLES)
                 page.get_by_role("button", name="Close").click()
                 page.locator("h1").first.click()
@@ -146,7 +146,7 @@ def test_no_style_gets_in_and_none_gets_out(browser: Browser, site: Host, server
     assert set(outside["hostile"]) ^ set(outside["hostile-without"]) == set()
 
 
-def test_keyboard_alone(page: Page) -> None:
+def test_widget_works_by_keyboard(page: Page) -> None:
     page.locator("#note").focus()
     page.keyboard.press("Tab")
     expect(launcher(page)).to_be_focused()
@@ -155,13 +155,15 @@ def test_keyboard_alone(page: Page) -> None:
     field = page.get_by_label("Your question")
     expect(field).to_be_focused()
     page.keyboard.type("answer")
-    assert page.evaluate("document.title") == "Notes of a site", "its own keys are not meant"
+    assert page.evaluate("document.title") == "Notes of a site", (
+        "shortcuts of the page must not react to typing in the widget"
+    )
     page.keyboard.press("Enter")
     expect(page.locator(".answer")).to_have_text(shown(SENTENCES))
     expect(page.locator(".status[role=status]")).to_contain_text("Answered. Confidence high")
     shoot(page, "32-widget-keyboard")
     page.keyboard.press("Tab")  # to the button
-    page.keyboard.press("Tab")  # and out: the panel is no trap
+    page.keyboard.press("Tab")  # and out of the panel
     assert page.evaluate("document.activeElement.localName") != "chapterverse-widget"
     field.focus()
     page.keyboard.press("Escape")
@@ -169,10 +171,10 @@ def test_keyboard_alone(page: Page) -> None:
     expect(launcher(page)).to_be_focused()
     page.locator("h1").click()
     page.keyboard.type("z")
-    assert page.evaluate("document.title") == "z", "outside they are"
+    assert page.evaluate("document.title") == "z", "shortcuts of the page work outside of the widget"
 
 
-def test_selecting(page: Page, scripted: Scripted) -> None:
+def test_question_about_a_selection_can_be_widened(page: Page, scripted: Scripted) -> None:
     button = page.get_by_role("button", name="Ask about this")
     expect(launcher(page)).to_be_visible()
     expect(button).to_be_hidden()
@@ -194,7 +196,7 @@ def test_selecting(page: Page, scripted: Scripted) -> None:
     expect(page.locator(".turn")).to_have_count(2)
     expect(page.locator(".asking .selected")).to_be_hidden()
     wait_until(lambda: scripted.asked[-1].mode == "general", 30)
-    page.locator(".turn").last.locator(".question").click(click_count=3)  # words of the widget are not the page's
+    page.locator(".turn").last.locator(".question").click(click_count=3)  # a selection inside the widget does not count
     expect(button).to_be_hidden()
     page.locator("#first").click(click_count=3)
     expect(button).to_be_visible()
@@ -202,7 +204,7 @@ def test_selecting(page: Page, scripted: Scripted) -> None:
     assert filters and filters.module == ["notes"] and filters.source_url_prefix == page.url + "guide/"
 
 
-def test_it_goes_on_in_the_next_page(page: Page, scripted: Scripted) -> None:
+def test_conversation_continues_on_the_next_page(page: Page, scripted: Scripted) -> None:
     ask(page, "answer")
     page.locator(".sources").wait_for()
     page.goto(page.url + "bare.html")
@@ -215,14 +217,14 @@ def test_it_goes_on_in_the_next_page(page: Page, scripted: Scripted) -> None:
     page.reload()
     expect(page.get_by_label("Your question")).to_be_visible()
     expect(page.locator(".turn")).to_have_count(0)
-    page.keyboard.press("Escape")  # the focus is in the page, so it is the page's
+    page.keyboard.press("Escape")  # the focus is in the page, so the widget ignores it
     expect(page.get_by_label("Your question")).to_be_visible()
     page.get_by_role("button", name="Close").click()
     page.reload()
     expect(launcher(page)).to_be_visible()
 
 
-def test_failures_look_like_what_they_are(page: Page) -> None:
+def test_failures_are_shown_with_a_retry(page: Page) -> None:
     ask(page, "prepare fail")
     expect(page.locator("[role=alert]")).to_contain_text("The search took too long.")
     expect(page.get_by_role("button", name="Try again in")).to_be_disabled()
@@ -233,8 +235,8 @@ def test_failures_look_like_what_they_are(page: Page) -> None:
     expect(page.locator("[role=alert]").last).to_contain_text("As the script says.")
 
 
-def test_limits_keys_and_other_origins(browser: Browser, site: Host, scripted: Scripted) -> None:
-    for settings, told in (
+def test_rate_limit_key_and_origin_errors_are_shown(browser: Browser, site: Host, scripted: Scripted) -> None:
+    for settings, expected in (
         ({"api_rate_limit": 1, "cors_origins": site.url}, "Too many questions"),
         ({"api_keys": "sesame", "cors_origins": site.url}, "key"),
     ):
@@ -244,15 +246,15 @@ def test_limits_keys_and_other_origins(browser: Browser, site: Host, scripted: S
                 ask(page, "answer")
                 page.locator(".confidence, .failure").wait_for()
                 ask(page, "answer")
-                expect(page.locator("[role=alert]").last).to_contain_text(told)
+                expect(page.locator("[role=alert]").last).to_contain_text(expected)
                 if "api_keys" not in settings:
                     button = page.get_by_role("button", name="Try again in")
                     count = button.inner_text()
-                    expect(button).not_to_have_text(count)  # it counts
+                    expect(button).not_to_have_text(count)  # it counts down
                     shoot(page, "36-widget-rate-limited")
     with scripted_server(Shelf(), scripted) as server:
         site.chapterverse = server.url
-        page = browser.new_page()  # whose complaint about the origin is right
+        page = browser.new_page()  # without the check for console errors: the CORS error is expected
         page.goto(site.url)
         ask(page, "answer")
         expect(page.locator("[role=alert]")).to_contain_text("The server cannot be reached.")
@@ -268,7 +270,9 @@ POLICIES = {
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_strict_policies(browser: Browser, site: Host, server: Served, policy: str) -> None:
+def test_widget_works_with_strict_content_security_policies(
+    browser: Browser, site: Host, server: Served, policy: str
+) -> None:
     site.headers = {
         "Content-Security-Policy": POLICIES[policy],
         "Cross-Origin-Embedder-Policy": "require-corp",
@@ -280,7 +284,7 @@ def test_strict_policies(browser: Browser, site: Host, server: Served, policy: s
         assert page.locator(".panel").evaluate("node => getComputedStyle(node).borderRadius") == "12px"
 
 
-def test_without_storage(browser: Browser, site: Host, server: Served) -> None:
+def test_widget_works_without_session_storage(browser: Browser, site: Host, server: Served) -> None:
     with visiting(browser, site.url, asks=server.url) as page:
         page.add_init_script(
             "Object.defineProperty(window, 'sessionStorage', { get() { throw new DOMException('no') } })"
@@ -294,7 +298,9 @@ def test_without_storage(browser: Browser, site: Host, server: Served) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1400, 360])
-def test_axe_finds_nothing(browser: Browser, site: Host, server: Served, scheme: str, width: int) -> None:
+def test_axe_finds_no_violation_in_the_widget(
+    browser: Browser, site: Host, server: Served, scheme: str, width: int
+) -> None:
     view = {"width": width, "height": 740}
     with visiting(browser, site.url, asks=server.url, viewport=view, color_scheme=scheme) as page:
         launcher(page).wait_for()
@@ -313,7 +319,7 @@ def test_axe_finds_nothing(browser: Browser, site: Host, server: Served, scheme:
         shoot(page, f"37-widget-{scheme}-{width}")
 
 
-def test_dark_like_the_page(page: Page) -> None:
+def test_widget_theme_follows_the_background_of_the_page(page: Page) -> None:
     widget = page.locator("chapterverse-widget .widget")
     expect(widget).to_have_attribute("data-theme", "light")
     for colour, theme in (("oklch(0.2 0 0)", "dark"), ("#fff", "light"), ("rgb(20 20 30 / 90%)", "dark")):
@@ -321,14 +327,14 @@ def test_dark_like_the_page(page: Page) -> None:
         expect(widget).to_have_attribute("data-theme", theme)
 
 
-def test_narrow(browser: Browser, site: Host, server: Served) -> None:
+def test_widget_covers_a_narrow_screen_and_traps_the_focus(browser: Browser, site: Host, server: Served) -> None:
     with visiting(browser, site.url, asks=server.url, viewport=NARROW, has_touch=True, is_mobile=True) as page:
         ask(page, "answer")
         page.locator(".sources").wait_for()
         assert page.locator(".panel").bounding_box() == {"x": 0, "y": 0} | NARROW
         shoot(page, "38-widget-narrow")
         expect(page.get_by_role("dialog")).to_have_attribute("aria-modal", "true")
-        for _ in range(12):  # Tab never leads behind it
+        for _ in range(12):  # Tab never leaves the panel
             page.keyboard.press("Tab")
             assert page.evaluate("['BODY', 'CHAPTERVERSE-WIDGET'].includes(document.activeElement.tagName)")
         page.mouse.move(180, 300)
@@ -341,12 +347,12 @@ def test_narrow(browser: Browser, site: Host, server: Served) -> None:
         expect(page.locator(".panel")).not_to_have_attribute("aria-modal", "true")
         assert page.evaluate("getComputedStyle(document.documentElement).overflowY") != "hidden"
         launcher(page).click()
-        page.reload()  # it would cover what was opened
+        page.reload()  # an open panel would cover the new page
         expect(launcher(page)).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"]
 
 
-def test_in_the_page(browser: Browser, site: Host, server: Served) -> None:
+def test_widget_can_be_placed_inside_the_page(browser: Browser, site: Host, server: Served) -> None:
     with visiting(browser, site.url, "/in-page.html", asks=server.url) as page:
         expect(page.get_by_role("region", name="Ask the book")).to_be_visible()
         expect(launcher(page)).to_be_hidden()
@@ -356,7 +362,7 @@ def test_in_the_page(browser: Browser, site: Host, server: Served) -> None:
         shoot(page, "39-widget-in-the-page")
         page.keyboard.press("Escape")
         expect(page.locator(".sources")).to_be_visible()
-        # A site that changes pages in place takes the place away, and brings it back.
+        # A single-page site removes the target element and adds it again.
         page.evaluate("document.querySelector('#ask-here').remove()")
         expect(page.locator("chapterverse-widget")).to_have_count(0)
         page.evaluate(
@@ -378,13 +384,13 @@ def computed(page: Page, selector: str, name: str) -> str:
 
 
 def branded(site: Host, name: str, attributes: str) -> str:
-    """The page of the site with a brand, its tag with these attributes."""
+    """Writes a copy of brand.html with these attributes on the script tag; returns its path."""
     text = (site.folder / "brand.html").read_text("utf-8").replace('widget.js" async', f'widget.js" async {attributes}')
     (site.folder / f"{name}.html").write_text(text, "utf-8")
     return f"/{name}.html"
 
 
-def test_it_takes_the_font_and_colours_of_the_site(browser: Browser, site: Host, server: Served) -> None:
+def test_widget_takes_font_and_colours_from_the_site(browser: Browser, site: Host, server: Served) -> None:
     with visiting(browser, site.url, "/brand.html", asks=server.url) as page:
         ask(page, "answer")
         page.locator(".sources").wait_for()
@@ -399,17 +405,19 @@ def test_it_takes_the_font_and_colours_of_the_site(browser: Browser, site: Host,
         expect(page.locator(".widget")).to_have_attribute("data-theme", "dark")
         assert computed(page, ".panel", "backgroundColor") == "rgb(11, 21, 36)"
         assert computed(page, "form .main-button", "backgroundColor") == "rgb(111, 224, 207)"
-        assert computed(page, "form .main-button", "color") == "rgb(0, 0, 0)"  # white could not be read
+        assert computed(page, "form .main-button", "color") == "rgb(0, 0, 0)"  # white has too little contrast
         assert faults(page) == []
         shoot(page, "51-widget-brand-night")
-        assert page.locator("main a, main code").count() == 1, "what it looked with is gone"
+        assert page.locator("main a, main code").count() == 1, "the probe elements were removed"
 
 
 CIRCLE = "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 9 9'><circle cx='4.5' cy='4.5' r='4'/></svg>"
 LOGO = f"data:image/svg+xml,{CIRCLE}"
 
 
-def test_what_the_tag_says_comes_first(browser: Browser, site: Host, server: Served, scripted: Scripted) -> None:
+def test_attributes_of_the_tag_override_the_site(
+    browser: Browser, site: Host, server: Served, scripted: Scripted
+) -> None:
     look = f"data-accent='var(--brand)' data-font='Georgia, serif' data-logo=\"{LOGO}\""
     path = branded(site, "said", f"{look} data-title='Ask Ada' data-suggestions='answer | Why two?|'")
     with visiting(browser, site.url, path, asks=server.url) as page:
@@ -444,7 +452,7 @@ SUGGESTED = {"suggestions": [{"question": "What <i>is</i> it?", "page": NEAR}, {
         ('data-prefix="/"', []),
     ],
 )
-def test_the_servers_suggestions_are_offered_where_the_site_has_none(
+def test_suggestions_of_the_server_are_used_if_the_tag_has_none(
     browser: Browser, site: Host, server: Served, scripted: Scripted, tag: str, offered: list[str]
 ) -> None:
     asked: list[str] = []
@@ -459,7 +467,7 @@ def test_the_servers_suggestions_are_offered_where_the_site_has_none(
         page.goto(f"{site.url}{path}")
         if "target" not in tag:
             expect(launcher(page)).to_be_visible()
-            assert asked == [], "nothing is asked for before the panel is opened"
+            assert asked == [], "suggestions were requested before the panel was opened"
             launcher(page).click()
         shown = page.get_by_role("list", name="Questions to begin with").get_by_role("button")
         expect(shown).to_have_text(offered)
@@ -471,17 +479,17 @@ def test_the_servers_suggestions_are_offered_where_the_site_has_none(
             left = [one["question"] for one in SUGGESTED["suggestions"] if one["question"] != offered[0]]
             expect(page.locator(".next button")).to_have_text(left)
             assert scripted.asked[-1].query == offered[0]
-            assert "page=" in asked[-1], "near the answer"
+            assert "page=" in asked[-1], "the request names the pages of the answer"
             page.locator(".next button").last.click()
             expect(page.locator(".question").last).to_have_text(left[-1])
 
 
-def test_what_cannot_be_used_is_not(browser: Browser, site: Host, server: Served) -> None:
+def test_invalid_accent_and_logo_are_ignored(browser: Browser, site: Host, server: Served) -> None:
     path = branded(site, "odd", "data-accent='no colour;' data-logo='missing.png'")
     with visiting(browser, site.url, path, asks=server.url) as page:
         assert computed(page, ".launcher", "backgroundColor") == "rgb(0, 105, 92)"
         expect(page.locator("chapterverse-widget img")).to_have_count(0)
-    path = branded(site, "pale", "data-accent='#ffd0d0'")  # on paper that is nearly white
+    path = branded(site, "pale", "data-accent='#ffd0d0'")  # too little contrast on a nearly white background
     with visiting(browser, site.url, path, asks=server.url) as page:
         launcher(page).click()
         assert faults(page) == []
@@ -489,7 +497,7 @@ def test_what_cannot_be_used_is_not(browser: Browser, site: Host, server: Served
 
 
 @pytest.mark.parametrize(("rule", "height"), [("", 384), ("#ask-here { height: auto !important; }", 544)])
-def test_it_fills_its_target(browser: Browser, site: Host, server: Served, rule: str, height: int) -> None:
+def test_widget_fills_its_target_element(browser: Browser, site: Host, server: Served, rule: str, height: int) -> None:
     path = branded(site, "filled", "data-target='#ask-here'")
     file = site.folder / path[1:]
     file.write_text(file.read_text("utf-8").replace("</style>", f"{rule}</style>"), "utf-8")
@@ -514,7 +522,7 @@ QUOTES = {
 }
 
 
-def test_quotations_in_addresses(page: Page) -> None:
+def test_text_fragment_of_a_quote(page: Page) -> None:
     source = joined("fragments.js").replace("export ", "")
     for quotation, fragment in QUOTES.items():
         for url in ("https://docs.example.com/a/", "https://docs.example.com/a/#b"):

@@ -1,4 +1,4 @@
-"""The widget on sites made by real generators, read over HTTP as they are published, asked from their own origin."""
+"""The widget on sites built by real generators, ingested over HTTP and asked from their own origin."""
 
 import base64
 import re
@@ -18,13 +18,13 @@ from tests.browser.test_widget import STYLES, ask, faults, launcher
 from tests.scripted import wait_until
 from tests.served import serve
 
-# A generator may have to be installed and run first.
+# A generator may have to be installed first.
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(600)]
 
 QUESTION = "What must the keepers do when the lamp fails?"
 ANSWER = "The keepers must then report the failure to the coast guard by radio"
 GENERATORS = ["mkdocs", "sphinx", "docusaurus"]
-DARK = {"mkdocs": "label[title=Dark]", "docusaurus": "[class*=toggleButton]"}  # Sphinx's own theme has no such switch
+DARK = {"mkdocs": "label[title=Dark]", "docusaurus": "[class*=toggleButton]"}  # Sphinx's default theme has no dark mode
 
 
 SECOND_COLOUR = """async (address) => {
@@ -55,7 +55,7 @@ class Site:
 
 @pytest.fixture(scope="module", params=GENERATORS)
 def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """A published site, and Chapterverse on another origin with that site as its book."""
+    """A published site, and Chapterverse on another origin with that site ingested."""
     folder = tmp_path_factory.mktemp(request.param)
     home = folder / "home"
     with hosting(build(request.param, folder)) as host:
@@ -73,7 +73,7 @@ def page(browser: Browser, site: Site) -> Iterator[Page]:
         yield page
 
 
-def test_ask_and_follow_the_chip(page: Page, site: Site) -> None:
+def test_citation_opens_the_evidence_in_the_site(page: Page, site: Site) -> None:
     shoot(page, f"40-{site.generator}-closed")
     ask(page, QUESTION)
     expect(page.locator(".answer")).to_contain_text(ANSWER)
@@ -85,13 +85,13 @@ def test_ask_and_follow_the_chip(page: Page, site: Site) -> None:
     page.wait_for_url(re.compile(r"/lamp(/|\.html)?#when-it-fails"))
     quoted = page.get_by_role("main").get_by_text(ANSWER).or_(page.locator("[role=main], article").get_by_text(ANSWER))
     expect(quoted.first).to_be_in_viewport()
-    expect(page.locator(".answer .chip").first).to_be_visible()  # the answer is still there, beside the evidence
+    expect(page.locator(".answer .chip").first).to_be_visible()  # the answer is still open beside the evidence
     expect(page.locator("chapterverse-widget")).to_have_count(1)
-    assert not is_marked(page.locator(".turn .answer"))  # the page's words are the evidence, not our own
+    assert not is_marked(page.locator(".turn .answer"))  # the text fragment marks the page, not the answer
     shoot(page, f"42-{site.generator}-evidence")
 
 
-def test_select_refuse_and_widen(page: Page, site: Site) -> None:
+def test_question_about_a_selection_can_be_widened(page: Page, site: Site) -> None:
     paragraph = page.locator("p", has_text="Two keepers live there").first
     paragraph.evaluate("node => getSelection().selectAllChildren(node)")
     page.get_by_role("button", name="Ask about this").click()
@@ -102,13 +102,13 @@ def test_select_refuse_and_widen(page: Page, site: Site) -> None:
     assert "".join(mark.all_text_contents()) == page.locator(".turn .quote").first.text_content()
     expect(mark.first).to_be_in_viewport()
     shoot(page, f"43-{site.generator}-selection")
-    expect(page.locator(".turns")).to_have_attribute("aria-busy", "false")  # sources are shown before the end
+    expect(page.locator(".turns")).to_have_attribute("aria-busy", "false")  # sources are shown before the answer ends
     ask(page, QUESTION)
     page.get_by_role("button", name="Search the whole book").click()
     expect(page.locator(".turn").last.locator(".answer")).to_contain_text(ANSWER)
 
 
-def test_the_site_looks_as_before(browser: Browser, page: Page, site: Site) -> None:
+def test_widget_does_not_change_the_styles_of_the_site(browser: Browser, page: Page, site: Site) -> None:
     outside = f"root => ({STYLES})(root).filter((each) => !/transition|animation/.test(each))"
     shown = page.locator("body").evaluate(outside)
     site.host.chapterverse, server = "about:invalid", site.host.chapterverse
@@ -121,7 +121,7 @@ def test_the_site_looks_as_before(browser: Browser, page: Page, site: Site) -> N
     assert set(shown) ^ set(expected) == set()
 
 
-def test_going_from_page_to_page(page: Page, site: Site) -> None:
+def test_conversation_continues_across_pages(page: Page, site: Site) -> None:
     ask(page, "What is the horn?")
     page.locator(".sources").wait_for()
     page.evaluate("window.same = true")
@@ -143,15 +143,15 @@ def test_going_from_page_to_page(page: Page, site: Site) -> None:
     expect(page.get_by_role("button", name="Ask about this")).to_have_count(1)
 
 
-def test_dark_and_keyboard(page: Page, site: Site) -> None:
+def test_widget_works_in_dark_mode_and_by_keyboard(page: Page, site: Site) -> None:
     if site.generator in DARK:
         page.locator(DARK[site.generator]).first.click()
         if site.generator == "docusaurus" and page.locator("html[data-theme=light]").count():
-            page.locator(DARK[site.generator]).first.click()  # from the system's to light, then to dark
+            page.locator(DARK[site.generator]).first.click()  # system, light, dark
         expect(page.locator(".widget")).to_have_attribute("data-theme", "dark")
     launcher(page).focus()
     page.keyboard.press("Enter")
-    page.keyboard.type("What is the lamp? s/fnp")  # keys that generators have a use for
+    page.keyboard.type("What is the lamp? s/fnp")  # s, /, f, n and p are shortcuts of the generators
     expect(page.get_by_label("Your question")).to_have_value("What is the lamp? s/fnp")
     for _ in range(7):
         page.keyboard.press("Backspace")
@@ -164,19 +164,19 @@ def test_dark_and_keyboard(page: Page, site: Site) -> None:
 
 
 def faults_of_the_widget(page: Page) -> list[str]:
-    """The site has faults of its own."""
+    """Violations inside the widget. The site has some of its own."""
     inside = page.locator("chapterverse-widget .widget").evaluate("node => node.innerHTML")
     return [fault for fault in faults(page) if fault.partition(": ")[2][:40] in inside]
 
 
 def is_marked(paragraph: Locator) -> bool:
-    """Whether the browser has painted a marker behind its words: after the paper's, a colour that is no letter's."""
+    """Whether the browser highlights the text: then the second most frequent colour covers more than 20 %."""
     picture = base64.b64encode(paragraph.screenshot()).decode()
     share: float = paragraph.page.evaluate(SECOND_COLOUR, f"data:image/png;base64,{picture}")
     return share > 0.2
 
 
-def test_narrow(browser: Browser, site: Site) -> None:
+def test_evidence_is_visible_on_a_narrow_screen(browser: Browser, site: Site) -> None:
     view = {"width": 360, "height": 740}
     with visiting(
         browser, site.url, asks=site.host.chapterverse, viewport=view, has_touch=True, is_mobile=True
@@ -187,7 +187,7 @@ def test_narrow(browser: Browser, site: Site) -> None:
         shoot(page, f"45-{site.generator}-narrow")
         page.locator(".answer .chip").first.click()
         page.wait_for_url(re.compile("when-it-fails"))
-        expect(launcher(page)).to_be_visible()  # and the evidence is not covered
+        expect(launcher(page)).to_be_visible()  # the panel does not cover the evidence
         assert page.evaluate("document.documentElement.scrollWidth") <= view["width"]
         wait_until(lambda: is_marked(page.locator("p", has_text=ANSWER).first), 30)
         assert not is_marked(page.locator("p", has_text="The light shows two white flashes").first)

@@ -1,4 +1,4 @@
-"""The command line as a user runs it: a real process, fed by a pipe or by a terminal."""
+"""Runs the command line as a real process, with a pipe or a terminal."""
 
 import contextlib
 import fcntl
@@ -19,7 +19,7 @@ from tests.cli.forking import run_forked
 
 SECONDS = 100  # for one command
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
-# A terminal controls a session only if the session asks for it; then Ctrl-C reaches the whole process group.
+# Makes the terminal the controlling one of the session, so that Ctrl-C reaches the whole process group.
 _ON_A_TERMINAL = """
 import fcntl, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
@@ -29,7 +29,7 @@ main(prog_name="chapterverse")
 
 
 def chapterverse(home: Path, *arguments: str, fed: str = "", **environment: str) -> "subprocess.CompletedProcess[str]":
-    """Run a command to its end, in a process of its own."""
+    """Runs a command to its end, in its own process."""
     whole = os.environ | {"CHAPTERVERSE_HOME": str(home)} | environment
     if not any(name.startswith("PYTHON") for name in environment):
         return run_forked(arguments, whole, fed, SECONDS)
@@ -37,17 +37,17 @@ def chapterverse(home: Path, *arguments: str, fed: str = "", **environment: str)
     return subprocess.run(command, env=whole, input=fed, capture_output=True, text=True, timeout=SECONDS, check=False)
 
 
-def assert_refused(home: Path, arguments: list[str], code: int, told: str) -> None:
-    """The command fails with this exit code, says this on standard error, and nothing anywhere else."""
+def assert_refused(home: Path, arguments: list[str], code: int, expected: str) -> None:
+    """The command fails with this exit code, prints this on standard error and nothing on standard output."""
     shown = chapterverse(home, *arguments)
     assert shown.returncode == code, shown.stderr
-    assert told in shown.stderr
+    assert expected in shown.stderr
     assert "Traceback" not in shown.stderr
     assert shown.stdout == ""
 
 
 class Terminal:
-    """A process on a terminal of 100 columns. `with` it; `screen` is all that it has shown."""
+    """A process on a terminal of 100 columns, as a context manager. `screen` is everything that it has shown."""
 
     def __init__(self, home: Path, *arguments: str, **environment: str) -> None:
         self.screen = ""
@@ -75,7 +75,7 @@ class Terminal:
         os.close(self._ours)
 
     def until(self, text: str, seconds: float = 60) -> str:
-        """What was shown since the last look, up to and with the text."""
+        """Waits for this text; returns what was shown since the last call, including the text."""
         deadline = time.monotonic() + seconds
         while (found := self.screen.find(text, self._seen)) < 0:
             if not select.select([self._ours], [], [], max(0.0, deadline - time.monotonic()))[0]:
@@ -89,15 +89,15 @@ class Terminal:
         os.write(self._ours, text.encode())
 
     def ask(self, line: str) -> str:
-        """Enter a line at the prompt; what is shown until the next prompt."""
+        """Enters a line at the prompt; returns what is shown until the next prompt."""
         self.type(f"{line}\n")
         self.until(line)
         return self.until("\n> ")
 
     def interrupt(self) -> str:
-        """Press Ctrl-C at the prompt; what is shown until the next one.
+        """Presses Ctrl-C at the prompt; returns what is shown until the next one.
 
-        Pressed again after a while, as people do: readline does not see it between showing its prompt and reading."""
+        It is pressed again after a while, because readline does not see it between showing its prompt and reading."""
         for _ in range(12):
             self.type("\x03")
             with contextlib.suppress(AssertionError):
@@ -105,11 +105,11 @@ class Terminal:
         raise AssertionError("Ctrl-C had no effect")
 
     def ended(self) -> int:
-        """The exit code, after the process has shown all it had to show."""
+        """Waits for the end of the process; returns the exit code."""
         try:
             while True:
                 self._read()
-        except OSError:  # how a terminal says that nobody holds its other end
+        except OSError:  # raised when the other end of the terminal is closed
             return self.process.wait(60)
 
     def _read(self) -> None:

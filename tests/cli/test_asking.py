@@ -24,12 +24,12 @@ def page_of(source_url: str) -> str:
     return (EXAMPLE_BOOK.parent / source_url.partition("#")[0]).read_text("utf-8")
 
 
-def speaking_to(stub: LlmStub) -> dict[str, str]:
+def llm_settings(stub: LlmStub) -> dict[str, str]:
     return {"OPENAI_API_KEY": "sk-stub", "OPENAI_BASE_URL": stub.url, "EMBEDDINGS": "local"}
 
 
 @pytest.mark.slow
-def test_an_answer_names_its_sources_and_the_next_process_remembers_it(example_home: Path, database_url: str) -> None:
+def test_answer_has_sources_and_the_next_process_continues_the_session(example_home: Path, database_url: str) -> None:
     asked = chapterverse(example_home, "ask", QUESTION, "--json", DATABASE_URL=database_url)
     assert asked.returncode == 0, asked.stderr
     answer = json.loads(asked.stdout)
@@ -54,7 +54,7 @@ def test_an_answer_names_its_sources_and_the_next_process_remembers_it(example_h
 
 
 @pytest.mark.slow
-def test_a_refusal_is_exact_has_its_exit_code_and_is_given_without_a_database(example_home: Path) -> None:
+def test_refusal_has_its_text_and_exit_code_also_without_a_database(example_home: Path) -> None:
     nowhere = f"postgresql://nobody@127.0.0.1:{free_port()}/none"
     asked = chapterverse(example_home, "ask", "What is the capital of Australia?", DATABASE_URL=nowhere)
     assert asked.stdout == f"{NOT_IN_BOOK}\n"
@@ -66,7 +66,7 @@ def test_a_refusal_is_exact_has_its_exit_code_and_is_given_without_a_database(ex
 
 
 @pytest.mark.slow
-def test_a_selection_is_answered_from_itself_alone(example_home: Path, tmp_path: Path, database_url: str) -> None:
+def test_selection_is_answered_from_alone(example_home: Path, tmp_path: Path, database_url: str) -> None:
     file = tmp_path / "notes.md"
     file.write_bytes(NOTES.encode())
     question = ("ask", "What is the top speed of Tern?", "--select")
@@ -89,16 +89,16 @@ def test_a_selection_is_answered_from_itself_alone(example_home: Path, tmp_path:
 
 
 @pytest.mark.slow
-def test_with_a_language_model_the_text_is_that_of_the_json(example_home: Path, database_url: str) -> None:
+def test_text_and_json_output_have_the_same_answer(example_home: Path, database_url: str) -> None:
     with serving_llm() as stub:
-        settings = speaking_to(stub) | {"DATABASE_URL": database_url}
+        settings = llm_settings(stub) | {"DATABASE_URL": database_url}
         stub.usual = Quotes()
         plain = chapterverse(example_home, "ask", QUESTION, **settings)
         asked = chapterverse(example_home, "ask", QUESTION, "--json", **settings)
         answer = json.loads(asked.stdout)
         assert answer["sources"]
         assert plain.stdout.startswith(f"{answer['answer']}\n\n[1] ")
-        # What was verified before the model broke off stays shown; the error has its line and its exit code.
+        # Text that was verified before the model failed is still printed; the error has its own line and exit code.
         first = answer["sources"][0]["quote"]
         stub.usual = CutsOff(f"{first} [1]. And then it went on and ")
         broken = chapterverse(example_home, "ask", QUESTION, **settings)
@@ -109,7 +109,7 @@ def test_with_a_language_model_the_text_is_that_of_the_json(example_home: Path, 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         ([""], "query"),
         (["x" * 2001], "query"),
@@ -125,8 +125,8 @@ def test_with_a_language_model_the_text_is_that_of_the_json(example_home: Path, 
         (["x", "--select", "nul.txt"], "NUL"),
     ],
 )
-def test_what_cannot_be_asked_is_told_before_anything_opens(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], told: str
+def test_invalid_arguments_are_reported_before_anything_opens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], expected: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CHAPTERVERSE_HOME", str(tmp_path / "home"))
@@ -136,13 +136,13 @@ def test_what_cannot_be_asked_is_told_before_anything_opens(
     Path("nul.txt").write_text("a\x00b")
     shown = CliRunner().invoke(main, ["ask", *arguments])
     assert shown.exit_code == 2
-    assert told in shown.stderr
+    assert expected in shown.stderr
     assert shown.stdout == ""
     assert not (tmp_path / "home").exists()
 
 
 @pytest.mark.slow
-def test_a_pdf_can_be_selected(example_home: Path, tmp_path: Path, database_url: str) -> None:
+def test_pdf_can_be_selected(example_home: Path, tmp_path: Path, database_url: str) -> None:
     (tmp_path / "winch.pdf").write_bytes(write_pdf([["The winch of the Kestrel lifts 12 kg."]]))
     selected = str(tmp_path / "winch.pdf")
     shown = chapterverse(

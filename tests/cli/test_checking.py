@@ -1,4 +1,4 @@
-"""`check` as a project's CI runs it: a real book that changes between a baseline and a check."""
+"""`check` as CI runs it: a real book that changes between a baseline and a check."""
 
 import json
 from pathlib import Path
@@ -43,19 +43,19 @@ class Project:
         path.write_text(text.replace(old, new), "utf-8")
 
     def check(self, *options: str) -> tuple[int, dict[str, str], str]:
-        """The exit code, the verdict on each question that is not as it was, and the summary."""
+        """The exit code, the verdict of each question that changed, and the summary."""
         filled(self.home, self.docs)
         summary = self.folder / "summary.md"
         shown = chapterverse(self.home, "check", str(self.questions), "--json", "--summary", str(summary), *options)
         assert shown.stdout, shown.stderr
         verdicts = {one["now"]["id"]: one["verdict"] for one in json.loads(shown.stdout)}
-        told = summary.read_text("utf-8") if summary.exists() else ""
-        return shown.returncode, {id_: verdict for id_, verdict in verdicts.items() if verdict != "same"}, told
+        summary_text = summary.read_text("utf-8") if summary.exists() else ""
+        return shown.returncode, {id_: verdict for id_, verdict in verdicts.items() if verdict != "same"}, summary_text
 
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project whose baseline was made."""
+    """A project with a baseline."""
     project = Project(tmp_path_factory.mktemp("project"))
     project.docs.mkdir()
     for name, text in PAGES.items():
@@ -71,13 +71,13 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def project(saved: Path) -> Project:
-    """The project with its docs as they were."""
+    """The project with its original docs."""
     for name, text in PAGES.items():
         (saved / "docs" / f"{name}.md").write_text(text, "utf-8")
     return Project(saved)
 
 
-def test_nothing_is_named_when_nothing_changed(project: Project) -> None:
+def test_no_question_is_named_if_nothing_changed(project: Project) -> None:
     code, verdicts, summary = project.check()
     assert (code, verdicts) == (0, {})
     assert summary.startswith("## Questions to the book: 8 as before")
@@ -91,17 +91,17 @@ def test_nothing_is_named_when_nothing_changed(project: Project) -> None:
         ("server", "Logs of the server are kept for thirty days.\n", "logs"),
     ],
 )
-def test_a_deleted_paragraph_names_exactly_its_questions(
+def test_deleted_paragraph_breaks_exactly_its_questions(
     project: Project, page: str, paragraph: str, named: str
 ) -> None:
     project.change(page, paragraph, "")
     code, verdicts, summary = project.check()
     assert (code, verdicts) == (21, {named: "broken"})
     assert QUESTIONS[named] in summary and paragraph.strip() in summary
-    assert "What answered it is gone from the book." in summary
+    assert "Its evidence is no longer in the book." in summary
 
 
-def test_other_words_are_a_break_and_a_move_is_none(project: Project) -> None:
+def test_reworded_evidence_is_broken_and_moved_evidence_is_not(project: Project) -> None:
     project.change("heron", "nine hours", "seven hours")
     project.change("kestrel", "The winch of Kestrel lifts 12 kg.\n\n", "")
     project.change("server", "## Logs", "The winch of Kestrel lifts 12 kg.\n\n## Logs")
@@ -110,14 +110,14 @@ def test_other_words_are_a_break_and_a_move_is_none(project: Project) -> None:
     assert "there now: `Its battery lasts seven hours in calm water.`" in summary
 
 
-def test_a_second_answer_is_a_contradiction(project: Project) -> None:
+def test_second_different_answer_is_a_contradiction(project: Project) -> None:
     project.change("heron", "## Crew", "The server of the fleet listens on port 9090.\n\n## Crew")
     code, verdicts, summary = project.check()
     assert (code, verdicts) == (21, {"port": "contradictory"})
     assert "port 8080" in summary and "port 9090" in summary
 
 
-def test_what_is_answered_again_is_fixed_and_saving_accepts_a_change(project: Project) -> None:
+def test_restored_evidence_is_fixed_and_save_accepts_a_change(project: Project) -> None:
     baseline = project.folder / "questions.baseline.json"
     kept = baseline.read_bytes()
     try:
@@ -144,4 +144,4 @@ def test_errors_name_the_fix(tmp_path: Path) -> None:
     assert_refused(tmp_path, ["check", str(tmp_path / "set.jsonl")], 2, "--save")
     assert_refused(tmp_path, ["check", str(tmp_path / "set.jsonl"), "--save"], 6, "chapterverse ingest")
     (tmp_path / "set.baseline.json").write_text("{}", "utf-8")
-    assert_refused(tmp_path, ["check", str(tmp_path / "set.jsonl")], 2, "is no baseline")
+    assert_refused(tmp_path, ["check", str(tmp_path / "set.jsonl")], 2, "is not a baseline")

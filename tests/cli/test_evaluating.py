@@ -16,7 +16,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "questions.jsonl"
 
 @pytest.fixture(scope="module")
 def questions(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Four that the book answers, one of them a follow-up and one about a selection, and two that it does not."""
+    """Four answerable questions, one a follow-up and one about a selection, and two unanswerable ones."""
     lines = EXAMPLES.read_text("utf-8").splitlines()
     followup = {
         "id": "f01",
@@ -53,10 +53,10 @@ def of(folder: Path, ending: str) -> str:
     return str(found)
 
 
-def test_a_run_leaves_a_table_a_report_and_a_page(example_home: Path, questions: Path, reports: Path) -> None:
+def test_run_writes_a_table_a_report_and_a_page(example_home: Path, questions: Path, reports: Path) -> None:
     shown = chapterverse(example_home, "eval", str(questions), "--price", "2", "8")
     assert shown.returncode == 0, shown.stderr
-    for told in (
+    for expected in (
         "false answers, of unanswerable",
         "right, of questions with a history",
         "nDCG@5, as a person rewrote it",
@@ -65,7 +65,7 @@ def test_a_run_leaves_a_table_a_report_and_a_page(example_home: Path, questions:
         "time, p95",
         "money for 1,000 answers",
     ):
-        assert told in shown.stdout
+        assert expected in shown.stdout
     report = json.loads(Path(of(reports / "one", "json")).read_text("utf-8"))
     assert [case["question"]["id"] for case in report["cases"]] == ["q01", "q04", "f01", "s01", "u18", "u19"]
     found = {one["key"]: one["value"] for one in report["estimates"]}
@@ -78,16 +78,16 @@ def test_a_run_leaves_a_table_a_report_and_a_page(example_home: Path, questions:
     assert "6 questions were asked" in page
 
 
-def test_equal_runs_differ_by_noise_at_most(example_home: Path, reports: Path) -> None:
+def test_equal_runs_have_no_significant_difference(example_home: Path, reports: Path) -> None:
     one, two = of(reports / "one", "json"), of(reports / "two", "json")
     shown = chapterverse(example_home, "eval", "--compare", one, two)
     assert shown.returncode == 0, shown.stderr
-    assert "6 questions in both. Nothing that is more than noise." in shown.stdout
+    assert "6 questions in both. No difference beyond noise." in shown.stdout
     compared = json.loads(chapterverse(example_home, "eval", "--compare", one, two, "--json").stdout)
     assert {change["verdict"] for change in compared["changes"]} <= {"same", "noise", "not tested"}
 
 
-def test_a_change_for_the_worse_has_its_exit_code(example_home: Path, reports: Path, tmp_path: Path) -> None:
+def test_significant_change_for_the_worse_has_its_exit_code(example_home: Path, reports: Path, tmp_path: Path) -> None:
     report = json.loads(Path(of(reports / "one", "json")).read_text("utf-8"))
     well = next(case for case in report["cases"] if case["question"]["id"] == "q01")
     for name, fields in (("before", {}), ("after", {"status": "refused", "citations": []})):
@@ -95,25 +95,25 @@ def test_a_change_for_the_worse_has_its_exit_code(example_home: Path, reports: P
         (tmp_path / name).write_text(json.dumps(report), "utf-8")
     shown = chapterverse(example_home, "eval", "--compare", str(tmp_path / "before"), str(tmp_path / "after"))
     assert shown.returncode == 21, shown.stderr
-    assert "More than noise." in shown.stdout
+    assert "The difference is more than noise." in shown.stdout
 
 
-def test_json_is_all_of_stdout(example_home: Path, questions: Path) -> None:
+def test_json_output_is_all_of_stdout(example_home: Path, questions: Path) -> None:
     shown = chapterverse(example_home, "eval", str(questions), "--limit", "1", "--json")
     assert [case["question"]["id"] for case in json.loads(shown.stdout)["cases"]] == ["q01"]
 
 
-def test_drafts_are_a_set_that_can_be_asked(example_home: Path, tmp_path: Path) -> None:
+def test_drafted_questions_can_be_evaluated(example_home: Path, tmp_path: Path) -> None:
     made = chapterverse(example_home, "eval", "--make", "8")
     assert made.returncode == 0, made.stderr
     assert len(made.stdout.splitlines()) == 8
-    assert "8 drafts, 2 of them meant to be refused" in made.stderr
+    assert "8 drafts, 2 of them expect a refusal" in made.stderr
     (tmp_path / "drafts").write_text(made.stdout, "utf-8")
     report = json.loads(chapterverse(example_home, "eval", str(tmp_path / "drafts"), "--json").stdout)
     assert {one["key"]: one["value"] for one in report["estimates"]}["page_hit"] >= 0.8
 
 
-def test_ctrl_c_reports_what_was_done(example_home: Path, questions: Path, tmp_path: Path) -> None:
+def test_ctrl_c_reports_the_questions_asked_so_far(example_home: Path, questions: Path, tmp_path: Path) -> None:
     with serving_llm() as stub:
         stub.script.append(Quotes(1))
         stub.usual = Hangs()
@@ -122,7 +122,7 @@ def test_ctrl_c_reports_what_was_done(example_home: Path, questions: Path, tmp_p
             deadline = time.monotonic() + 60
             while len(stub.requests) < 2 and time.monotonic() < deadline:
                 stub.wait_asked(1)
-                time.sleep(0.02)  # between looks at the stub's state
+                time.sleep(0.02)  # polls
             terminal.type("\x03")
             assert terminal.ended() == 130
     assert "only 1 of 6 questions were asked" in terminal.screen
@@ -131,7 +131,7 @@ def test_ctrl_c_reports_what_was_done(example_home: Path, questions: Path, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "told"),
+    ("arguments", "code", "expected"),
     [
         (["eval"], 2, "chapterverse eval --help"),
         (["eval", "missing.jsonl"], 2, "cannot be read"),
@@ -144,6 +144,6 @@ def test_ctrl_c_reports_what_was_done(example_home: Path, questions: Path, tmp_p
     ],
 )
 def test_errors_name_the_fix_and_have_their_exit_code(
-    tmp_path: Path, arguments: list[str], code: int, told: str
+    tmp_path: Path, arguments: list[str], code: int, expected: str
 ) -> None:
-    assert_refused(tmp_path, arguments, code, told)
+    assert_refused(tmp_path, arguments, code, expected)

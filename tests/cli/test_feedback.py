@@ -1,4 +1,4 @@
-"""`feedback` as a user runs it, and /up and /down in `chat`: kept in a real Postgres."""
+"""`feedback`, and /up and /down in `chat`, stored in a real Postgres."""
 
 import json
 import re
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 ALWAYS = (datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
 
 
-async def test_an_answer_is_rated(tmp_path: Path, database_url: str) -> None:
+async def test_feedback_rates_an_answer(tmp_path: Path, database_url: str) -> None:
     turn = str(uuid4())
     conversations = Conversations(database_url)
     await conversations.store(Turn(str(uuid4()), "What is a node?", "A participant.", turn_id=turn))
@@ -37,31 +37,31 @@ async def test_an_answer_is_rated(tmp_path: Path, database_url: str) -> None:
     assert (code, json.loads(printed)["rating"]) == (0, "up")
     await conversations.close()
 
-    code, printed, told = feedback(str(uuid4()), "up")
-    assert (code, printed) == (4, "") and "There is no turn" in told
+    code, printed, output = feedback(str(uuid4()), "up")
+    assert (code, printed) == (4, "") and "There is no turn" in output
     for bad in (("nonsense", "up"), (turn, "sideways"), (turn, "down", "--reason", "taste")):
-        code, printed, told = feedback(*bad)
-        assert (code, printed) == (2, ""), told
+        code, printed, output = feedback(*bad)
+        assert (code, printed) == (2, ""), output
 
 
-def test_where_nothing_was_kept_no_database_is_made(tmp_path: Path) -> None:
+def test_feedback_without_a_database_creates_none(tmp_path: Path) -> None:
     shown = chapterverse(tmp_path / "home", "feedback", str(uuid4()), "up")
     assert shown.returncode == 4
     assert not (tmp_path / "home").exists()
 
 
-async def test_in_chat(small_home: Path, database_url: str) -> None:
+async def test_up_and_down_in_chat_rate_the_last_answer(small_home: Path, database_url: str) -> None:
     def chat(fed: str, *options: str) -> str:
         return chapterverse(small_home, "chat", *options, fed=fed, DATABASE_URL=database_url).stderr
 
-    told = chat("/up\nWhat is the handbook about?\n/down wrong It is 42.\n/help\n")
-    assert "There is no answer to rate yet." in told
-    assert "Thank you" in told and "/up, /down" in told
+    output = chat("/up\nWhat is the handbook about?\n/down wrong It is 42.\n/help\n")
+    assert "There is no answer to rate yet." in output
+    assert "Thank you" in output and "/up, /down" in output
     conversations = Conversations(database_url)
     [rated] = await conversations.rated(*ALWAYS)
     assert rated.feedback and (rated.feedback.reason, rated.feedback.comment) == ("wrong", "It is 42.")
 
-    session = re.search(r"chat --session (\S+)", told)
+    session = re.search(r"chat --session (\S+)", output)
     assert session
     chat("/up wrong is no reason here\n", "--session", session[1])
     [rated] = await conversations.rated(*ALWAYS)

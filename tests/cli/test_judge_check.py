@@ -28,7 +28,7 @@ def settings(stub: LlmStub) -> dict[str, str]:
     return {"JUDGE_MODEL": "scripted", "JUDGE_BASE_URL": stub.url, "JUDGE_API_KEY": "key"}
 
 
-def test_a_right_judge_is_fit(stub: LlmStub, tmp_path: Path) -> None:
+def test_right_judge_is_fit(stub: LlmStub, tmp_path: Path) -> None:
     ran = chapterverse(tmp_path, "judge-check", **settings(stub))
     assert ran.returncode == 0, ran.stderr
     assert "true claims passed        120 of 120" in ran.stdout
@@ -49,7 +49,7 @@ def test_a_gullible_judge_is_not_fit(stub: LlmStub, tmp_path: Path) -> None:
     assert len(report["wrong"]) == report["false_claims"]
 
 
-def test_a_model_that_cannot_judge_is_an_error(stub: LlmStub, tmp_path: Path) -> None:
+def test_model_that_gives_no_verdicts_is_an_error(stub: LlmStub, tmp_path: Path) -> None:
     stub.judge.mode = "prose"
     ran = chapterverse(tmp_path, "judge-check", "--limit", "8", **settings(stub))
     assert ran.returncode not in (0, NOT_FIT)
@@ -57,13 +57,13 @@ def test_a_model_that_cannot_judge_is_an_error(stub: LlmStub, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("given", [{}, {"OPENAI_API_KEY": "key", "JUDGE": "off"}])
-def test_without_a_judge_the_message_names_the_settings(tmp_path: Path, given: dict[str, str]) -> None:
+def test_missing_judge_is_an_error_with_the_settings(tmp_path: Path, given: dict[str, str]) -> None:
     ran = chapterverse(tmp_path, "judge-check", **given)
     assert ran.returncode != 0
     assert "JUDGE_MODEL" in ran.stderr
 
 
-def test_the_shipped_set() -> None:
+def test_shipped_claims_are_balanced_and_unique() -> None:
     assert len(CLAIMS) >= 200
     assert sum(claim.supported for claim in CLAIMS) * 2 == len(CLAIMS)
     assert len({claim.id for claim in CLAIMS}) == len(CLAIMS)
@@ -74,7 +74,7 @@ def test_the_shipped_set() -> None:
     ("true", "false", "verdict"),
     [(95, 3, "fit"), (89, 3, "usable with care"), (95, 8, "usable with care"), (70, 0, "not fit"), (99, 11, "not fit")],
 )
-def test_the_verdict(true: int, false: int, verdict: str) -> None:
+def test_verdict_depends_on_true_and_false_claims_passed(true: int, false: int, verdict: str) -> None:
     report = JudgeReport("m", 100, true, 100, false, 0, 0.1, 10.0, {}, [])
     assert report.verdict == verdict
     assert report.advice

@@ -1,4 +1,4 @@
-"""`report` and `eval --from-feedback` as an author runs them, on a real book and a real Postgres."""
+"""`report` and `eval --from-feedback` on a real book and a real Postgres."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,9 @@ async def fill(database_url: str) -> None:
     await conversations.close()
 
 
-async def test_the_report_as_table_json_and_page(small_home: Path, database_url: str, tmp_path: Path) -> None:
+async def test_report_is_printed_and_saved_as_json_and_page(
+    small_home: Path, database_url: str, tmp_path: Path
+) -> None:
     await fill(database_url)
     shown = chapterverse(small_home, "report", "--out", str(tmp_path / "new" / "folder"), DATABASE_URL=database_url)
     assert shown.returncode == 0, shown.stderr
@@ -42,7 +44,7 @@ async def test_the_report_as_table_json_and_page(small_home: Path, database_url:
         "  incomplete           1",
     ):
         assert line in shown.stdout
-    assert "How is a [31mKubernetes cluster made?" in shown.stdout, "a question must not steer the terminal"
+    assert "How is a [31mKubernetes cluster made?" in shown.stdout, "a question must not control the terminal"
     assert "nearest: " in shown.stdout and "the book lacks: " in shown.stdout
     data, page = sorted((tmp_path / "new" / "folder").iterdir(), key=lambda path: path.suffix, reverse=True)
     assert page.suffix == ".html" and page.read_text("utf-8").count("<svg") == 3
@@ -53,13 +55,13 @@ async def test_the_report_as_table_json_and_page(small_home: Path, database_url:
     assert "session_id" not in json.dumps(printed)
 
 
-async def test_rated_answers_become_a_set_that_eval_takes(small_home: Path, database_url: str, tmp_path: Path) -> None:
+async def test_rated_answers_become_a_set_for_eval(small_home: Path, database_url: str, tmp_path: Path) -> None:
     await fill(database_url)
     made = chapterverse(small_home, "eval", "--from-feedback", DATABASE_URL=database_url)
     assert made.returncode == 0, made.stderr
     [question] = map(json.loads, made.stdout.splitlines())
     assert question["kind"] == "down" and "And services?" in question["why"] and question["check"]
-    assert "1 questions" in made.stderr
+    assert "1 question, " in made.stderr
     (tmp_path / "rated.jsonl").write_text(made.stdout, "utf-8")
     asked = chapterverse(small_home, "eval", str(tmp_path / "rated.jsonl"), "--json")
     assert asked.returncode == 0, asked.stderr
@@ -67,8 +69,8 @@ async def test_rated_answers_become_a_set_that_eval_takes(small_home: Path, data
     assert refused.returncode == 2
 
 
-def test_where_nothing_was_asked(small_home: Path, tmp_path: Path) -> None:
+def test_report_without_a_database_or_book_is_an_error(small_home: Path, tmp_path: Path) -> None:
     unreachable = chapterverse(small_home, "report", DATABASE_URL="postgresql://nobody@127.0.0.1:1/nothing")
     assert unreachable.returncode != 0 and "Traceback" not in unreachable.stderr
     empty = chapterverse(tmp_path / "none", "report")
-    assert empty.returncode != 0 and not (tmp_path / "none").exists(), "without a book there is nothing to report on"
+    assert empty.returncode != 0 and not (tmp_path / "none").exists(), "no home is created"

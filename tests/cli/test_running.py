@@ -1,4 +1,4 @@
-"""Serve and doctor as a user runs them, and the help of every command."""
+"""`serve`, `doctor` and `key`, and the help of every command."""
 
 import hashlib
 import json
@@ -7,14 +7,18 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import uvicorn
 from click.testing import CliRunner
+from uvicorn import supervisors
 
 from chapterverse.api.access.clients import Clients
 from chapterverse.cli import main
 from chapterverse.errors import ConfigurationError
 from chapterverse.settings import Settings
+from chapterverse.telemetry import SHARED_COUNTS
 from tests.cli.process import Terminal, chapterverse
 from tests.served import free_port
 
@@ -40,17 +44,17 @@ def test_help_has_examples(command: list[str]) -> None:
     shown = CliRunner().invoke(main, [*command, "--help"]).output
     assert "Usage:" in shown
     if command not in (["serve"], ["doctor"]):
-        assert "  chapterverse " in shown.split("Options:")[0].split("\n", 1)[1], "an example belongs in the help"
+        assert "  chapterverse " in shown.split("Options:")[0].split("\n", 1)[1], "the help has no example"
 
 
-def test_help_loads_no_engine() -> None:
+def test_help_imports_no_engine() -> None:
     script = "import sys, chapterverse.cli; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
     assert not {"numpy", "pydantic", "rich", "openai", "asyncpg", "fastapi"} & set(loaded)
 
 
-def test_a_search_loads_no_reader() -> None:
-    """They took a quarter of its time."""
+def test_search_imports_no_reader() -> None:
+    """Importing the readers took a quarter of the time."""
     script = "import sys, chapterverse.retrieval, chapterverse.terminal.book; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
     assert "chapterverse.terminal.book" in loaded
@@ -62,9 +66,7 @@ def test_a_search_loads_no_reader() -> None:
 
 
 @pytest.mark.slow
-def test_clients_of_servers_that_are_not_installed_are_missed_only_where_they_are_needed(
-    example_home: Path, tmp_path: Path
-) -> None:
+def test_missing_qdrant_and_redis_clients_fail_only_if_needed(example_home: Path, tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text("import sys; sys.modules |= dict.fromkeys(['qdrant_client', 'redis'])")
     bare = {"PYTHONPATH": str(tmp_path), "COLUMNS": "200"}
     found = chapterverse(example_home, "search", "lidar", **bare)
@@ -80,7 +82,7 @@ def test_clients_of_servers_that_are_not_installed_are_missed_only_where_they_ar
 
 
 @pytest.mark.slow
-def test_doctor_names_engines_and_fixes(example_home: Path, tmp_path: Path, database_url: str) -> None:
+def test_doctor_reports_engines_and_fixes(example_home: Path, tmp_path: Path, database_url: str) -> None:
     well = chapterverse(example_home, "doctor", "--json", DATABASE_URL=database_url)
     assert well.returncode == 0, well.stderr
     assert {finding["part"]: finding["state"] for finding in json.loads(well.stdout)["findings"]} == {
@@ -101,7 +103,7 @@ def test_doctor_names_engines_and_fixes(example_home: Path, tmp_path: Path, data
 
 
 @pytest.mark.slow
-def test_doctor_tells_what_is_down_and_sends_nobody_to_a_setting_that_is_not_set(example_home: Path) -> None:
+def test_doctor_reports_what_is_down_without_secrets(example_home: Path) -> None:
     nobody = f"127.0.0.1:{free_port()}"
     secrets = {"DATABASE_URL": f"postgresql://user:hunter2@{nobody}/none", "REDIS_URL": f"redis://:hunter2@{nobody}/0"}
     model = {"OPENAI_API_KEY": "hunter2", "OPENAI_BASE_URL": f"http://{nobody}/v1"}
@@ -125,7 +127,7 @@ def test_doctor_tells_what_is_down_and_sends_nobody_to_a_setting_that_is_not_set
 
 
 @pytest.mark.slow
-def test_doctor_on_embedded_engines_that_do_not_work(tmp_path: Path) -> None:
+def test_doctor_reports_broken_embedded_engines(tmp_path: Path) -> None:
     for name in ("postgres", "initdb", "pg_ctl"):
         (tmp_path / name).write_text("#!/bin/sh\necho no room left\nexit 1\n")
         (tmp_path / name).chmod(0o755)
@@ -138,13 +140,13 @@ def test_doctor_on_embedded_engines_that_do_not_work(tmp_path: Path) -> None:
     assert findings["database"]["fix"].startswith("Set DATABASE_URL")
 
 
-def test_a_key_as_json() -> None:
+def test_key_prints_json() -> None:
     made = json.loads(CliRunner().invoke(main, ["key", "--json"]).stdout)
     assert made["setting"] == f"API_KEYS={made['digest']}"
     assert made["digest"] == f"sha256:{hashlib.sha256(made['key'].encode()).hexdigest()}"
 
 
-def test_every_command_but_the_servers_has_json() -> None:
+def test_every_command_except_servers_has_json() -> None:
     """`serve` prints no data and logs JSON; the stdout of `mcp` is JSON-RPC."""
     commands = [
         (f"{name} {part}".strip(), command)
@@ -155,7 +157,7 @@ def test_every_command_but_the_servers_has_json() -> None:
     assert without == {"serve", "mcp"}
 
 
-def test_a_key_that_was_made_opens_a_server_that_knows_its_digest() -> None:
+def test_generated_key_is_accepted_by_its_digest() -> None:
     made = CliRunner().invoke(main, ["key"])
     settings = Settings.load(api_keys=made.stderr.strip().removeprefix("API_KEYS="))
     clients = Clients(keys=[entry.get_secret_value() for entry in settings.api_keys])
@@ -167,7 +169,7 @@ def test_a_key_that_was_made_opens_a_server_that_knows_its_digest() -> None:
 
 
 @pytest.mark.slow
-def test_serve_says_when_the_port_is_taken(tmp_path: Path) -> None:
+def test_serve_reports_a_taken_port(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -177,24 +179,45 @@ def test_serve_says_when_the_port_is_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [(["--port", "99999"], "'--port'"), (["--port", "-1"], "'--port'"), (["--workers", "0"], "'--workers'")],
 )
-def test_serve_refuses_numbers_that_cannot_work(arguments: list[str], told: str) -> None:
+def test_serve_rejects_invalid_numbers(arguments: list[str], expected: str) -> None:
     shown = CliRunner().invoke(main, ["serve", *arguments])
     assert shown.exit_code == 2
-    assert told in shown.stderr and "Traceback" not in shown.stderr
+    assert expected in shown.stderr and "Traceback" not in shown.stderr
 
 
 @pytest.mark.slow
-def test_serve_refuses_an_engine_that_cannot_work_by_the_name_of_its_setting(tmp_path: Path) -> None:
+def test_serve_reports_an_invalid_engine_setting(tmp_path: Path) -> None:
     shown = chapterverse(tmp_path, "serve", "--port", str(free_port()), COHERE_API_KEY="k", COHERE_MODEL="embed-none")
     assert shown.returncode == ConfigurationError.exit_code
     assert shown.stderr.startswith("error: COHERE_MODEL") and "Traceback" not in shown.stderr
 
 
+@pytest.mark.parametrize(("ended_with", "code"), [((0, -15), 0), ((3, 0), 1)])
+def test_serve_fails_when_a_worker_cannot_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ended_with: tuple[int, ...], code: int
+) -> None:
+    class Supervisor:
+        """Workers that have ended."""
+
+        def __init__(self, config: uvicorn.Config, sockets: list[socket.socket]) -> None:
+            self.processes = [SimpleNamespace(exitcode=each) for each in ended_with]
+            sockets[0].close()
+
+        def run(self) -> None:
+            """Wait for nothing."""
+
+    monkeypatch.setenv("CHAPTERVERSE_HOME", str(tmp_path))
+    monkeypatch.setattr(supervisors, "Multiprocess", Supervisor)
+    shown = CliRunner().invoke(main, ["serve", "--workers", "2", "--port", str(free_port())])
+    assert shown.exit_code == code, shown.output
+    assert SHARED_COUNTS not in os.environ
+
+
 @pytest.mark.slow
-def test_serve_says_its_address_on_a_terminal_and_nowhere_else(example_home: Path, database_url: str) -> None:
+def test_serve_prints_its_address_on_a_terminal(example_home: Path, database_url: str) -> None:
     port = free_port()
     with Terminal(example_home, "serve", "--port", str(port), DATABASE_URL=database_url) as terminal:
         assert f"http://127.0.0.1:{port}/" in terminal.until("/docs")

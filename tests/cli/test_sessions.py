@@ -1,4 +1,4 @@
-"""`sessions` as a user runs it: the conversations of a real Postgres are listed, shown and deleted."""
+"""`sessions` lists, shows and deletes conversations of a real Postgres."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ async def test_sessions_are_listed_shown_and_deleted(tmp_path: Path, database_ur
 
     conversations = Conversations(database_url)
     await conversations.store(Turn(SESSION, "What is a node?", "A \x1b[31mparticipant [1]."))
-    assert sessions()[1].startswith("What is a node?\n"), "until it has a topic, its first question names a session"
+    assert sessions()[1].startswith("What is a node?\n"), "a session without a topic is named by its first question"
     await conversations.set_topic(SESSION, "Nodes")
     await conversations.close()
 
@@ -32,20 +32,20 @@ async def test_sessions_are_listed_shown_and_deleted(tmp_path: Path, database_ur
     assert listed.startswith("Nodes\n")
     assert listed.rstrip().endswith(f"· 1 turn · {SESSION}")
     assert json.loads(sessions("--json")[1])[0]["turn_count"] == 1
-    code, shown, told = sessions("show", SESSION)
+    code, shown, notes = sessions("show", SESSION)
     assert code == 0
-    assert shown == "> What is a node?\nA [31mparticipant [1].\n\n", "a page must not steer the terminal"
-    assert "1 turn · last used" in told
+    assert shown == "> What is a node?\nA [31mparticipant [1].\n\n", "an answer must not control the terminal"
+    assert "1 turn · last used" in notes
     assert len(json.loads(sessions("show", SESSION, "--json")[1])["messages"]) == 2
     assert json.loads(sessions("delete", SESSION, "--json")[1]) == {"deleted": SESSION}
     for unknown in (SESSION, "nonsense"):
-        code, shown, told = sessions("show", unknown)
+        code, shown, notes = sessions("show", unknown)
         assert (code, shown) == (4, "")
-        assert f"no session {unknown}" in told
+        assert f"no session {unknown}" in notes
 
 
-def test_where_nothing_was_kept_no_database_is_made(tmp_path: Path) -> None:
+def test_sessions_without_a_database_creates_none(tmp_path: Path) -> None:
     shown = chapterverse(tmp_path / "home", "sessions")
     assert shown.returncode == 0
-    assert f"{tmp_path / 'home' / 'postgres'} was looked at" in shown.stderr
+    assert f"There is no database in {tmp_path / 'home' / 'postgres'}" in shown.stderr
     assert not (tmp_path / "home").exists()

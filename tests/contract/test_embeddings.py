@@ -1,4 +1,4 @@
-"""One suite for every embedding engine: whatever made them, vectors behave alike and so do the engines."""
+"""One suite for every embedding engine."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -61,19 +61,19 @@ def assert_unit(vectors: Vectors) -> None:
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=-1), 1.0, atol=1e-5)
 
 
-async def test_a_question_is_one_unit_vector(embedder: Embedder) -> None:
+async def test_query_vector_has_unit_length(embedder: Embedder) -> None:
     vector = await embedder.embed_query(QUESTION)
     assert vector.shape == (embedder.fingerprint.dimension,)
     assert_unit(vector)
 
 
-async def test_passages_are_unit_rows(embedder: Embedder) -> None:
+async def test_passage_vectors_have_unit_length(embedder: Embedder) -> None:
     vectors = await embedder.embed_passages([NEAR, FAR, QUESTION])
     assert vectors.shape == (3, embedder.fingerprint.dimension)
     assert_unit(vectors)
 
 
-async def test_no_passages_are_no_rows_and_no_call(engine: Engine) -> None:
+async def test_no_passages_give_no_rows_and_no_call(engine: Engine) -> None:
     vectors = await engine.embedder.embed_passages([])
     assert vectors.shape == (0, engine.embedder.fingerprint.dimension)
     assert vectors.dtype == np.float32
@@ -86,7 +86,7 @@ async def test_the_same_text_has_the_same_vector(embedder: Embedder) -> None:
     np.testing.assert_array_equal(await embedder.embed_query(QUESTION), await embedder.embed_query(QUESTION))
 
 
-async def test_a_passage_has_the_same_vector_alone_and_in_company(embedder: Embedder) -> None:
+async def test_passage_has_the_same_vector_alone_and_in_a_batch(embedder: Embedder) -> None:
     together = await embedder.embed_passages([FAR, NEAR])
     alone = await embedder.embed_passages([NEAR])
     np.testing.assert_allclose(together[1], alone[0], atol=1e-5)
@@ -102,17 +102,17 @@ async def test_order_is_kept_over_many_passages(embedder: Embedder) -> None:
         np.testing.assert_allclose(vectors[number], alone, atol=1e-5)
 
 
-async def test_what_is_alike_is_nearer(embedder: Embedder) -> None:
+async def test_similar_text_is_nearer(embedder: Embedder) -> None:
     question = await embedder.embed_query(QUESTION)
     near, far = await embedder.embed_passages([NEAR, FAR])
     assert question @ near > question @ far + 0.2
 
 
-async def test_a_very_long_text_is_cut_and_not_refused(embedder: Embedder) -> None:
+async def test_very_long_text_is_truncated(embedder: Embedder) -> None:
     start = f"{NEAR} " * 2000
     vectors = await embedder.embed_passages([start + FAR * 100, start])
     assert_unit(vectors)
-    np.testing.assert_allclose(vectors[0], vectors[1], atol=0.05)  # what lies past the window changes little
+    np.testing.assert_allclose(vectors[0], vectors[1], atol=0.05)  # text past the window changes little
     assert_unit(await embedder.embed_query("word " * 20_000))
 
 
@@ -153,19 +153,19 @@ async def test_fingerprints_differ_between_engines() -> None:
     await asyncio.gather(*(embedder.close() for embedder in embedders))
 
 
-async def test_probe_is_silent_when_all_is_well_and_embeds_nothing_paid(engine: Engine) -> None:
+async def test_probe_succeeds_without_embedding(engine: Engine) -> None:
     await engine.embedder.probe()
     assert not any(request.texts for request in engine.stub.received)
 
 
-async def test_closing_twice_is_fine(engine: Engine) -> None:
+async def test_closing_twice_is_allowed(engine: Engine) -> None:
     fresh = engine.make()
     await fresh.embed_query(QUESTION)
     await fresh.close()
     await fresh.close()
 
 
-async def test_many_tasks_can_use_it_at_once(embedder: Embedder) -> None:
+async def test_embedder_can_be_used_concurrently(embedder: Embedder) -> None:
     texts = [f"question number {number}" for number in range(20)]
     one_by_one = [await embedder.embed_query(text) for text in texts]
     at_once = await asyncio.gather(*(embedder.embed_query(text) for text in texts), embedder.embed_passages(texts))
@@ -174,7 +174,7 @@ async def test_many_tasks_can_use_it_at_once(embedder: Embedder) -> None:
     assert at_once[-1].shape == (20, embedder.fingerprint.dimension)
 
 
-async def test_cancelling_leaves_it_usable(engine: Engine) -> None:
+async def test_embedder_is_usable_after_cancellation(engine: Engine) -> None:
     engine.stub.play(forever=HANG)
     task = asyncio.create_task(engine.embedder.embed_passages([f"{NEAR} {number}" for number in range(300)]))
     if engine.name in ("cohere", "openai"):
@@ -182,12 +182,12 @@ async def test_cancelling_leaves_it_usable(engine: Engine) -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await engine.stub.wait_for_silence()  # the calls under way were hung up
+    await engine.stub.wait_for_silence()  # the running calls were closed
     engine.stub.play()
     assert_unit(await engine.embedder.embed_query(QUESTION))
 
 
-async def test_the_local_model_knows_meaning_without_shared_words() -> None:
+async def test_local_model_finds_meaning_without_shared_words() -> None:
     embedder = LocalEmbedder()
     question = await embedder.embed_query("How can I stop paying each month?")
     near, far = await embedder.embed_passages(

@@ -1,4 +1,4 @@
-"""What every index must do, whatever engine is below it."""
+"""One suite for every index."""
 
 import asyncio
 from dataclasses import replace
@@ -46,13 +46,13 @@ async def found(index: Index, **filters: object) -> set[str]:
     return places(await index.search(ask("ferret", limit=50, filters=Filters(**filters))))  # type: ignore[arg-type]
 
 
-async def test_an_empty_place_says_how_to_make_a_book(index: Index) -> None:
+async def test_missing_book_is_an_error_with_the_ingest_command(index: Index) -> None:
     for call in (index.search(ask("x")), index.manifest(), index.pages(), index.page("x" * 8), index.probe()):
         with pytest.raises(IndexMissing, match="chapterverse ingest"):
             await call
 
 
-async def test_what_was_put_comes_back_as_it_was(index: Index) -> None:
+async def test_stored_pages_and_chunks_are_returned_unchanged(index: Index) -> None:
     await publish(index, *BOOK)
     hits = await index.search(ask("ferret", limit=50))
     expected = {chunk.chunk_id: chunk for page in BOOK for chunk in page.chunks}
@@ -63,16 +63,16 @@ async def test_what_was_put_comes_back_as_it_was(index: Index) -> None:
         assert await index.page(page.page_id) == page
     for stranger in (BOOK[0].chunks[0].chunk_id, page_id_for("elsewhere"), "not an id"):
         assert await index.page(stranger) is None
-    said = await index.manifest()
-    assert (said.pages, said.chunks) == (4, 6)
-    assert said.calibration == manifest().calibration
-    assert said.fingerprint == manifest().fingerprint
-    assert (said.bm25["k"], said.bm25["b"]) == (1.2, 0.75)
-    assert said.generation
+    current = await index.manifest()
+    assert (current.pages, current.chunks) == (4, 6)
+    assert current.calibration == manifest().calibration
+    assert current.fingerprint == manifest().fingerprint
+    assert (current.bm25["k"], current.bm25["b"]) == (1.2, 0.75)
+    assert current.generation
     await index.probe()
 
 
-async def test_chunks_are_recalled_by_their_ids_with_their_cosines(index: Index) -> None:
+async def test_recall_returns_chunks_by_id_with_their_cosines(index: Index) -> None:
     await publish(index, *BOOK)
     question = ask("ferret", limit=50)
     everything = {hit.chunk.chunk_id: hit for hit in await index.search(question)}
@@ -86,7 +86,7 @@ async def test_chunks_are_recalled_by_their_ids_with_their_cosines(index: Index)
     assert await index.recall([], question.vector) == []
 
 
-async def test_words_that_stand_nowhere_are_missing(index: Index) -> None:
+async def test_missing_returns_words_that_are_not_in_the_book(index: Index) -> None:
     await publish(index, *BOOK)
     word = next(word for word in BOOK[0].chunks[0].text.split() if len(word) > 4 and word.isalpha())
     assert await index.missing([word, word.upper(), "zebrafish", f"{word}.zebrafish", "the"]) == [
@@ -143,7 +143,7 @@ PREFIXES = {
 }
 
 
-async def test_a_prefix_is_any_beginning_of_an_address(index: Index) -> None:
+async def test_source_url_prefix_matches_any_start_of_an_address(index: Index) -> None:
     await publish(index, *BOOK)
     for prefix, expected in PREFIXES.items():
         matching = await found(index, source_url_prefix=prefix)
@@ -153,7 +153,7 @@ async def test_a_prefix_is_any_beginning_of_an_address(index: Index) -> None:
         assert narrowed == {place for place in matching if place.startswith("guide")}
 
 
-async def test_meaning_words_and_both(index: Index) -> None:
+async def test_dense_sparse_and_hybrid_search(index: Index) -> None:
     page = write_page(
         "p.html",
         ["plain words about nothing", "the zeppelin timetable", "more plain words"],
@@ -180,8 +180,8 @@ async def test_meaning_words_and_both(index: Index) -> None:
     assert [hit.chunk.chunk_id for hit in await index.search(nothing)] == [near, zeppelin, opposite]
 
 
-async def test_what_only_words_found_has_its_true_cosine(index: Index) -> None:
-    """The chunk with the word lies far behind the depth of the dense branch."""
+async def test_hit_found_only_by_words_has_its_exact_cosine(index: Index) -> None:
+    """The chunk with the word ranks far below the depth of the dense search."""
     close = [cosine * axis(0) + np.sqrt(1 - cosine**2) * axis(2) for cosine in np.linspace(0.95, 0.35, 150)]
     far = (0.3 * axis(0) + axis(1)).astype(np.float32)
     texts = [f"passage number {number}" for number in range(150)] + ["a lone quetzal"]
@@ -237,12 +237,12 @@ async def test_pages_are_replaced_and_removed(index: Index) -> None:
     }
     assert {page.url for page in await index.pages()} == {page.page.url for page in BOOK[:3]}
     assert await index.page(BOOK[3].page.page_id) is None
-    said = await index.manifest()
-    assert said == published
-    assert (said.recipe, said.pages, said.chunks) == ("second", 3, 4)
+    current = await index.manifest()
+    assert current == published
+    assert (current.recipe, current.pages, current.chunks) == ("second", 3, 4)
 
 
-async def test_leaving_without_publishing_changes_nothing(index: Index, open_index: OpenIndex) -> None:
+async def test_writer_that_does_not_publish_changes_nothing(index: Index, open_index: OpenIndex) -> None:
     await publish(index, *BOOK)
     before = await index.manifest()
     with pytest.raises(RuntimeError, match="stop"):
@@ -257,18 +257,18 @@ async def test_leaving_without_publishing_changes_nothing(index: Index, open_ind
     assert (await index.manifest()).pages == 5
 
 
-async def test_one_writer_at_a_time(index: Index, open_index: OpenIndex) -> None:
+async def test_second_writer_is_refused(index: Index, open_index: OpenIndex) -> None:
     async with index.writer() as writer:
         with pytest.raises(IngestionError, match=r"another ingest is running \(.*pid \d+"):
             async with open_index().writer():
-                raise AssertionError("a second writer was let in")
+                raise AssertionError("a second writer was opened")
         await BOOK[0].put(writer)
         await writer.publish(manifest())
     await publish(open_index(), BOOK[1])
     assert (await open_index().manifest()).pages == 2
 
 
-async def test_a_fresh_writer_starts_from_nothing(index: Index) -> None:
+async def test_fresh_writer_starts_empty(index: Index) -> None:
     await publish(index, *BOOK)
     async with index.writer(fresh=True) as writer:
         assert not writer.records
@@ -283,7 +283,7 @@ async def test_a_fresh_writer_starts_from_nothing(index: Index) -> None:
         await index.search(ask("vectors"))
 
 
-async def test_bad_vectors_are_refused_before_anything_is_written(index: Index) -> None:
+async def test_invalid_vectors_are_refused_before_anything_is_written(index: Index) -> None:
     await publish(index, *BOOK)
     page = write_page("bad.html", ["one", "two", "three"])
     wide = np.ones((3, DIMENSION + 1), np.float32)
@@ -302,7 +302,7 @@ async def test_bad_vectors_are_refused_before_anything_is_written(index: Index) 
     assert await index.page(page.page.page_id) is None
 
 
-async def test_a_book_may_be_empty_and_a_page_without_chunks(index: Index) -> None:
+async def test_book_may_be_empty_and_page_may_have_no_chunks(index: Index) -> None:
     await publish(index)
     assert await index.search(ask("ferret")) == []
     assert await index.pages() == []
@@ -311,8 +311,8 @@ async def test_a_book_may_be_empty_and_a_page_without_chunks(index: Index) -> No
     assert len(await index.search(ask("anything", limit=5))) == 2
 
 
-async def test_readers_never_see_half_a_book(open_index: OpenIndex) -> None:
-    """Each state has pages and chunks that say its number; a reader must never see two numbers, or none."""
+async def test_readers_see_only_complete_generations(open_index: OpenIndex) -> None:
+    """Pages and chunks of each state contain its number. A reader must always see exactly one number."""
     writer, reader = open_index(), open_index()
 
     def state(number: int) -> list[Written]:
@@ -346,7 +346,7 @@ async def test_readers_never_see_half_a_book(open_index: OpenIndex) -> None:
     assert seen[-1] == "2"
 
 
-async def test_all_errors_are_of_one_family(index: Index) -> None:
+async def test_wrong_dimension_raises_retrieval_unavailable(index: Index) -> None:
     await publish(index, *BOOK)
     with pytest.raises(RetrievalUnavailable):
         await index.search(ask("x", vector=direction("x", DIMENSION * 2)))
@@ -372,7 +372,7 @@ async def editions_found(index: Index, *wanted: str) -> list[str]:
     return sorted({hit.chunk.edition for hit in hits})
 
 
-async def test_editions_are_kept_apart(index: Index) -> None:
+async def test_editions_are_separate(index: Index) -> None:
     first, other = BOOK[0], BOOK[2]
     later = of_edition(write_page("intro/start.html", ["Installing the stoat daemon on a laptop"]), "guide@2")
     async with index.writer() as writer:
@@ -381,7 +381,7 @@ async def test_editions_are_kept_apart(index: Index) -> None:
         shelf = (Edition(pages=1), Edition("guide", "2", "The Guide", 1, {"answered": 0.1}), Edition("ros", pages=1))
         await writer.publish(replace(manifest(), editions=shelf))
     assert (await index.manifest()).shelf == shelf
-    assert await editions_found(index, "") == [""], "what is stored without an edition is of the unnamed one"
+    assert await editions_found(index, "") == [""], "pages without an edition belong to the unnamed one"
     assert await editions_found(index, "guide@2") == ["guide@2"]
     assert await editions_found(index, "guide@2", "") == ["", "guide@2"]
     assert await editions_found(index, "guide@3") == []
@@ -399,4 +399,4 @@ async def test_editions_are_kept_apart(index: Index) -> None:
         assert {record.edition for record in writer.records.values()} == {"", "guide@2", "ros"}
         await writer.remove([later.page.page_id])
         await writer.publish(replace(manifest(), editions=shelf[::2]))
-    assert await editions_found(index) == ["", "ros"], "a page of one edition is taken out alone"
+    assert await editions_found(index) == ["", "ros"], "only the page of one edition was removed"

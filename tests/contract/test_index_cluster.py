@@ -1,4 +1,4 @@
-"""A cluster of three real Qdrant nodes: one is killed while questions are asked and in the middle of an ingest."""
+"""A cluster of three real Qdrant nodes, of which one is killed during searches and an ingest."""
 
 import asyncio
 import time
@@ -26,9 +26,9 @@ def nodes() -> Iterator[QdrantCluster]:
         yield running
 
 
-async def test_a_node_is_killed_while_questions_are_asked_and_in_the_middle_of_an_ingest(nodes: QdrantCluster) -> None:
-    """No question fails, no page is lost, and the node is a whole member again after it was started. It is the one that
-    made the cluster and that is asked first; the whole service loses another one below."""
+async def test_killing_a_node_fails_no_search_and_loses_no_page(nodes: QdrantCluster) -> None:
+    """The killed node is the first one, which created the cluster and is called first. After its start it is a complete
+    member again. The next test kills another node."""
     index = QdrantIndex(url=",".join(nodes.urls), collection="book", spread=Spread(shards=3, replicas=2))
     async with index.writer() as writer:
         for number in range(PAGES):
@@ -68,10 +68,10 @@ async def test_a_node_is_killed_while_questions_are_asked_and_in_the_middle_of_a
     await index.close()
 
 
-async def test_answers_and_an_ingest_go_on_without_a_node(
+async def test_answers_and_ingest_continue_after_a_node_is_killed(
     nodes: QdrantCluster, tmp_path: Path, database_url: str
 ) -> None:
-    """The whole product on the cluster: questions are answered, and pages that are being read are kept."""
+    """The whole package on the cluster: questions are answered and an ingest finishes."""
     spread = {"qdrant_shards": 3, "qdrant_replicas": 2, "qdrant_collection_name": "whole", "database_url": database_url}
     async with Book.open(tmp_path / "home", qdrant_url=",".join(nodes.urls), **spread) as book:
         await book.ingest(EXAMPLE_BOOK / "ros2")
@@ -80,7 +80,7 @@ async def test_answers_and_an_ingest_go_on_without_a_node(
 
         async def keep_asking() -> None:
             late = 0
-            while late < 5:  # five whole answers after the node was killed and the other pages were read
+            while late < 5:  # five answers after the node was killed and the ingest finished
                 statuses.append((await book.ask("What is a node in ROS 2?")).status)
                 late += killed.is_set()
                 await asyncio.sleep(0.1)
@@ -95,18 +95,18 @@ async def test_answers_and_an_ingest_go_on_without_a_node(
         assert set(statuses) == {"answered"}
         assert (ledger.count("added"), ledger.count("failed")) == (8, 0)
         found = await book.search("What does nvblox build?")
-        assert found.results[0].page_title == "Isaac ROS", "pages that were read meanwhile are found"
+        assert found.results[0].page_title == "Isaac ROS", "pages ingested meanwhile are found"
     await asyncio.to_thread(nodes.start, 1)
 
 
 def _wait_until_whole(nodes: QdrantCluster, collection: str) -> None:
-    """Until every copy of every shard is active again, as every node sees it."""
+    """Waits until every replica of every shard is active, as seen by every node."""
     deadline = time.monotonic() + 120
     while True:
         states: list[str] = []
         for url in nodes.urls:
-            told = httpx2.get(f"{url}/collections/{collection}/cluster", timeout=10, trust_env=False).json()["result"]
-            states += [one["state"] for one in (*told["local_shards"], *told["remote_shards"])]
+            info = httpx2.get(f"{url}/collections/{collection}/cluster", timeout=10, trust_env=False).json()["result"]
+            states += [one["state"] for one in (*info["local_shards"], *info["remote_shards"])]
         if set(states) == {"Active"} and len(states) == 3 * 6:
             return
         assert time.monotonic() < deadline, states

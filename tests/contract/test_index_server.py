@@ -1,4 +1,4 @@
-"""What only the index on a Qdrant server must do, on a real one."""
+"""Behaviour that only the index on a Qdrant server has, on a real server."""
 
 import re
 
@@ -20,7 +20,7 @@ async def names(url: str) -> set[str]:
     return found
 
 
-async def test_states_lie_behind_an_alias_and_the_last_two_are_kept(qdrant_url: str) -> None:
+async def test_last_two_generations_are_kept_behind_an_alias(qdrant_url: str) -> None:
     from chapterverse.index.server import QdrantIndex
 
     index = QdrantIndex(url=qdrant_url, collection="states")
@@ -35,7 +35,7 @@ async def test_states_lie_behind_an_alias_and_the_last_two_are_kept(qdrant_url: 
     await index.close()
 
 
-async def test_a_collection_is_spread_as_configured_and_found_in_as_ever(qdrant_url: str) -> None:
+async def test_collection_has_the_configured_shards_and_replicas(qdrant_url: str) -> None:
     from qdrant_client import AsyncQdrantClient
 
     from chapterverse.index.server import QdrantIndex, Spread
@@ -53,7 +53,7 @@ async def test_a_collection_is_spread_as_configured_and_found_in_as_ever(qdrant_
         await closing.close()
 
 
-async def test_a_foreign_collection_is_left_alone(qdrant_url: str) -> None:
+async def test_foreign_collection_is_not_changed(qdrant_url: str) -> None:
     from qdrant_client import AsyncQdrantClient, models
 
     from chapterverse.index.server import QdrantIndex
@@ -75,9 +75,7 @@ async def test_a_foreign_collection_is_left_alone(qdrant_url: str) -> None:
         await closing.close()
 
 
-async def test_the_lock_of_a_dead_writer_is_broken_after_a_while(
-    qdrant_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_lock_of_a_dead_writer_expires(qdrant_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from chapterverse.index import server_writer
     from chapterverse.index.server import QdrantIndex
 
@@ -86,7 +84,7 @@ async def test_the_lock_of_a_dead_writer_is_broken_after_a_while(
     late = await left.__aenter__()
     with pytest.raises(IngestionError, match="another ingest is running"):
         async with index.writer():
-            raise AssertionError("a second writer was let in")
+            raise AssertionError("a second writer was opened")
     monkeypatch.setattr(server_writer, "_STALE", -1.0)
     async with index.writer() as writer:
         await writer.publish(manifest())
@@ -98,12 +96,12 @@ async def test_the_lock_of_a_dead_writer_is_broken_after_a_while(
 
 
 async def test_a_key_over_plain_http_prints_no_warning(qdrant_url: str) -> None:
-    """The client prints a warning of its own for a key given as one; warnings fail the tests."""
+    """The Qdrant client would warn about a key over plain HTTP, and warnings fail the tests."""
     from chapterverse.settings import Settings
     from chapterverse.wiring import choose_index
 
     given = Settings.load(qdrant_url=qdrant_url, qdrant_api_key="some-key")
     index, why = choose_index(given, HashEmbedder().fingerprint)
     assert index._own._client._client._rest_headers["api-key"] == "some-key"  # type: ignore[attr-defined]
-    assert "QDRANT_API_KEY is sent as plain text" in why, "doctor says it instead"
+    assert "QDRANT_API_KEY is sent as plain text" in why, "doctor reports it instead"
     await index.close()

@@ -1,4 +1,4 @@
-"""A clock that jumps deletes nothing: by stored times in a real Postgres, as they would look after the jump."""
+"""A clock that jumps deletes nothing. The jump is simulated by changing stored times in a real Postgres."""
 
 import logging
 from collections.abc import AsyncIterator
@@ -21,17 +21,17 @@ YEAR = timedelta(days=400)
 @pytest.mark.parametrize(
     ("now", "trusted", "doubted", "judged"),
     [
-        pytest.param(NOON, NOON - HOUR, None, (NOON, None), id="it goes on"),
+        pytest.param(NOON, NOON - HOUR, None, (NOON, None), id="normal"),
         pytest.param(NOON, NOON - DOUBT, None, (NOON, None), id="a day without a server"),
-        pytest.param(NOON, NOON - YEAR, None, (NOON - YEAR, NOON), id="a jump ahead"),
-        pytest.param(NOON, NOON - YEAR, NOON - HOUR, (NOON - YEAR, NOON - HOUR), id="not yet believed"),
-        pytest.param(NOON, NOON - YEAR, NOON - DOUBT, (NOON, None), id="believed after a day"),
-        pytest.param(NOON, NOON - HOUR, NOON + YEAR, (NOON, None), id="set right again"),
-        pytest.param(NOON, NOON - YEAR, NOON + HOUR, (NOON - YEAR, NOON), id="set back, and still wrong"),
-        pytest.param(NOON, NOON + YEAR, None, (NOON, None), id="a jump back"),
+        pytest.param(NOON, NOON - YEAR, None, (NOON - YEAR, NOON), id="jump ahead"),
+        pytest.param(NOON, NOON - YEAR, NOON - HOUR, (NOON - YEAR, NOON - HOUR), id="jump not yet trusted"),
+        pytest.param(NOON, NOON - YEAR, NOON - DOUBT, (NOON, None), id="jump trusted after a day"),
+        pytest.param(NOON, NOON - HOUR, NOON + YEAR, (NOON, None), id="corrected"),
+        pytest.param(NOON, NOON - YEAR, NOON + HOUR, (NOON - YEAR, NOON), id="set back but still wrong"),
+        pytest.param(NOON, NOON + YEAR, None, (NOON, None), id="jump back"),
     ],
 )
-def test_what_a_jump_looks_like(
+def test_judge_detects_jumps_of_the_clock(
     now: datetime, trusted: datetime, doubted: datetime | None, judged: tuple[datetime, datetime | None]
 ) -> None:
     assert judge(now, trusted, doubted) == judged
@@ -45,7 +45,7 @@ async def conversations(database_url: str) -> AsyncIterator[Conversations]:
 
 
 async def jump(url: str, days: int) -> None:
-    """Make everything that is stored look as it would after the clock was set so far ahead."""
+    """Changes stored times as if the clock had been set this many days ahead."""
     connection = await asyncpg.connect(url)
     for table, columns in (
         ("conversations", ("created_at",)),
@@ -58,7 +58,7 @@ async def jump(url: str, days: int) -> None:
 
 
 @pytest.mark.slow
-async def test_a_clock_set_ahead_deletes_nothing_and_can_be_set_right(
+async def test_clock_set_ahead_deletes_nothing_and_can_be_corrected(
     conversations: Conversations, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, "chapterverse.conversations.clock")
@@ -71,12 +71,12 @@ async def test_a_clock_set_ahead_deletes_nothing_and_can_be_set_right(
     await conversations.store(Turn(newer, "a question of the wrong date", "answer"))
     for _ in range(3):
         assert await conversations.purge(MONTH) == 0
-    assert [record.levelname for record in caplog.records] == ["WARNING"], "told once"
+    assert [record.levelname for record in caplog.records] == ["WARNING"], "one warning is logged"
     await jump(database_url, -400)
     assert await conversations.purge(MONTH) == 0
     for session in (*sessions, newer):
-        assert await conversations.thread(session), "nothing is lost"
-    await jump(database_url, 20)  # in which turns grow old, and a server runs
+        assert await conversations.thread(session), "nothing was deleted"
+    await jump(database_url, 20)  # turns get older while a server runs
     await touch(database_url)
     await jump(database_url, 11)
     await touch(database_url)
@@ -84,7 +84,7 @@ async def test_a_clock_set_ahead_deletes_nothing_and_can_be_set_right(
 
 
 @pytest.mark.slow
-async def test_after_a_long_time_without_a_server_old_turns_go_a_day_late(
+async def test_old_turns_are_purged_a_day_late_after_a_long_downtime(
     conversations: Conversations, database_url: str
 ) -> None:
     old, young = str(uuid4()), str(uuid4())
@@ -100,7 +100,7 @@ async def test_after_a_long_time_without_a_server_old_turns_go_a_day_late(
 
 
 async def touch(url: str) -> None:
-    """As if somebody had tidied up all the time."""
+    """Marks the clock as trusted now, as if a server had been running."""
     connection = await asyncpg.connect(url)
     await connection.execute("UPDATE housekeeping SET trusted_at = clock_timestamp(), doubted_at = NULL")
     await connection.close()

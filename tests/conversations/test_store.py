@@ -77,14 +77,14 @@ async def conversations(database_url: str) -> AsyncIterator[Conversations]:
 
 @pytest.fixture
 async def server(cluster: Path) -> AsyncIterator[EmbeddedPostgres]:
-    """A server of the test's own, to be stopped, hung and killed."""
+    """A separate server that the test can stop, freeze and kill."""
     own = EmbeddedPostgres(cluster, fast=True)
     yield own
     await own.stop()
 
 
 def processes(cluster: Path) -> list[int]:
-    """The server and its sessions: all that work in its folder."""
+    """The server and its sessions: all processes whose working folder is the cluster."""
     found = []
     for entry in Path("/proc").iterdir():
         try:
@@ -95,7 +95,7 @@ def processes(cluster: Path) -> list[int]:
     return found
 
 
-async def test_a_turn_comes_back_as_it_was_stored(conversations: Conversations) -> None:
+async def test_stored_turn_is_returned_unchanged(conversations: Conversations) -> None:
     turn = replace(FULL, session_id=new_session())
     before = datetime.now(UTC)
     await conversations.store(turn)
@@ -108,7 +108,9 @@ async def test_a_turn_comes_back_as_it_was_stored(conversations: Conversations) 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text(st.characters(codec="utf-8", exclude_characters="\x00")), similarity=st.floats(0, 1))
-async def test_any_text_without_nul_comes_back(conversations: Conversations, text: str, similarity: float) -> None:
+async def test_any_text_without_nul_is_returned_unchanged(
+    conversations: Conversations, text: str, similarity: float
+) -> None:
     session = new_session()
     source = {"quote": text, text: similarity}
     await conversations.store(Turn(session, text, text, sources=(source,), evidence=(text,)))
@@ -116,7 +118,7 @@ async def test_any_text_without_nul_comes_back(conversations: Conversations, tex
     assert (kept.query, kept.response, kept.sources, kept.evidence) == (text, text, (source,), (text,))
 
 
-async def test_what_cannot_be_stored_is_said_and_harms_nothing(conversations: Conversations) -> None:
+async def test_turn_that_cannot_be_stored_is_an_error_and_changes_nothing(conversations: Conversations) -> None:
     session = new_session()
     await conversations.store(ask(session))
     for bad in ("\x00", "\ud800"):
@@ -164,21 +166,21 @@ async def test_a_thread_shows_the_last_fifty_messages_in_order(conversations: Co
     assert thread.created_at <= thread.updated_at <= times[-1] <= thread.updated_at + timedelta(seconds=1)
 
 
-async def test_turns_stored_at_once_all_survive_in_one_order(database_url: str) -> None:
+async def test_concurrent_turns_are_all_stored_in_one_order(database_url: str) -> None:
     session = new_session()
     workers = [Conversations(database_url) for _ in range(3)]
     await asyncio.gather(*(workers[n % 3].store(ask(session, n)) for n in range(30)))
     rows = await fetch(database_url, "SELECT query FROM conversations ORDER BY position")
     assert len(rows) == 30
     kept = await workers[0].recent(session, 60)
-    assert [turn.query for turn in kept] == [row["query"] for row in rows], "times and positions tell the same order"
+    assert [turn.query for turn in kept] == [row["query"] for row in rows], "times and positions give the same order"
     thread = await workers[1].thread(session)
     assert thread and thread.turn_count == 30
     for worker in workers:
         await worker.close()
 
 
-async def test_turns_of_one_instant_keep_their_order(conversations: Conversations, database_url: str) -> None:
+async def test_turns_with_equal_times_keep_their_order(conversations: Conversations, database_url: str) -> None:
     session = new_session()
     for number in range(1, 5):
         await conversations.store(ask(session, number))
@@ -188,7 +190,7 @@ async def test_turns_of_one_instant_keep_their_order(conversations: Conversation
     assert thread and [message.content[-1] for message in thread.messages[::2]] == ["1", "2", "3", "4"]
 
 
-async def test_a_clock_that_is_set_back_changes_no_order(conversations: Conversations, database_url: str) -> None:
+async def test_clock_set_back_does_not_change_the_order(conversations: Conversations, database_url: str) -> None:
     session = new_session()
     await conversations.store(ask(session, 1))
     connection = await asyncpg.connect(database_url)
@@ -231,7 +233,7 @@ async def test_purge_removes_old_turns_and_empty_threads_only(conversations: Con
     assert await conversations.purge(timedelta(days=30)) == 0
 
 
-async def test_a_job_that_runs_elsewhere_is_left_to_it(conversations: Conversations, database_url: str) -> None:
+async def test_job_locked_by_another_worker_is_skipped(conversations: Conversations, database_url: str) -> None:
     await conversations.store(ask(new_session()))
     other = await asyncpg.connect(database_url)
     await other.execute("SELECT pg_advisory_lock($1)", store._PURGE_LOCK)
@@ -265,7 +267,7 @@ async def test_delete_removes_a_session_and_no_other(conversations: Conversation
     assert [row[0] for row in rows] == [kept]
 
 
-async def test_the_schema_is_that_of_the_specification(database_url: str) -> None:
+async def test_indexes_are_those_of_the_specification(database_url: str) -> None:
     indexes = await fetch(database_url, "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public'")
     definitions = {row[0]: row[1].partition(" USING btree ")[2] for row in indexes}
     assert definitions["idx_conversations_session_id"] == "(session_id)"
@@ -291,13 +293,13 @@ async def test_concurrent_migrations_run_once(postgres_url: str) -> None:
     await execute(postgres_url, "DROP DATABASE fresh")
 
 
-async def test_nothing_is_held_between_calls_and_nothing_connects_before(database_url: str) -> None:
+async def test_connections_are_idle_between_calls_and_none_is_made_before(database_url: str) -> None:
     Conversations("postgresql://nobody@[::1]:1/none")
     conversations = Conversations(database_url)
     await asyncio.gather(*(conversations.probe() for _ in range(20)))
     busy = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state <> 'idle'"
     all_open = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
-    assert (await fetch(database_url, busy))[0][0] == 1, "only the one that asks"
+    assert (await fetch(database_url, busy))[0][0] == 1, "only the connection of this query is active"
     assert (await fetch(database_url, all_open))[0][0] <= store.POOL_SIZE + 1
     await conversations.close()
     await conversations.close()
@@ -305,9 +307,7 @@ async def test_nothing_is_held_between_calls_and_nothing_connects_before(databas
         await conversations.probe()
 
 
-async def test_a_hung_server_costs_no_more_than_the_limit(
-    server: EmbeddedPostgres, cluster: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_hung_server_times_out(server: EmbeddedPostgres, cluster: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     conversations = Conversations(await server.start())
     session = new_session()
     await conversations.store(ask(session))
@@ -333,7 +333,7 @@ async def test_a_hung_server_costs_no_more_than_the_limit(
     await conversations.close()
 
 
-async def test_a_server_that_went_and_came_back_is_used_again(server: EmbeddedPostgres) -> None:
+async def test_restarted_server_is_used_again(server: EmbeddedPostgres) -> None:
     conversations = Conversations(await server.start())
     session = new_session()
     await conversations.store(ask(session))
@@ -347,7 +347,9 @@ async def test_a_server_that_went_and_came_back_is_used_again(server: EmbeddedPo
     await conversations.close()
 
 
-async def test_a_lost_database_is_left_alone_for_a_moment(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unreachable_database_is_not_tried_again_for_a_while(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked, address = 0, database_url.replace("/test_", "/no_test_")
 
     async def find() -> str:
@@ -363,21 +365,21 @@ async def test_a_lost_database_is_left_alone_for_a_moment(database_url: str, mon
     for _ in range(20):
         with pytest.raises(ConversationsUnavailable) as failure:
             await conversations.store(ask(session))
-    assert asked == 1, "after the first failure nobody asks"
+    assert asked == 1, "after the first failure no call connects"
     assert failure.value.retry_after is not None and 0 < failure.value.retry_after <= 1.5
     with pytest.raises(ConversationsUnavailable):
         await conversations.probe()
-    assert asked == 2, "but a probe does"
+    assert asked == 2, "but a probe connects"
     address = database_url
     with pytest.raises(ConversationsUnavailable):
         await conversations.store(ask(session))
     async with asyncio.timeout(60):
-        while not await stored(conversations, session):  # noqa: ASYNC110 - another task brings it about
+        while not await stored(conversations, session):  # noqa: ASYNC110 - set by another task
             await asyncio.sleep(0.02)
     assert asked == 3
     conversations._rests_until = time.monotonic() + 60
     await conversations.probe()
-    assert await stored(conversations, session), "a probe that succeeds ends the wait"
+    assert await stored(conversations, session), "a successful probe ends the wait"
     await conversations.close()
 
 
@@ -389,7 +391,7 @@ async def stored(conversations: Conversations, session: str) -> bool:
     return True
 
 
-async def test_only_one_call_tries_whether_a_hung_database_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_only_one_call_checks_a_hung_database(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "UNIT_SECONDS", 0.2)
     asked = 0
 
@@ -414,14 +416,14 @@ async def timed(call: Awaitable[object]) -> float:
     return time.monotonic() - began
 
 
-async def test_a_value_that_cannot_be_stored_does_not_stop_the_others(conversations: Conversations) -> None:
+async def test_turn_that_cannot_be_stored_does_not_block_others(conversations: Conversations) -> None:
     session = new_session()
     with pytest.raises(ConversationsUnavailable):
         await conversations.store(Turn(session, "\x00", "answer"))
     assert await stored(conversations, session)
 
 
-async def test_a_killed_embedded_server_is_revived_by_the_next_call(cluster: Path) -> None:
+async def test_killed_embedded_server_is_restarted_by_the_next_call(cluster: Path) -> None:
     server = EmbeddedPostgres(cluster)  # durable
     conversations = Conversations(server.start)
     session = new_session()
@@ -434,7 +436,7 @@ async def test_a_killed_embedded_server_is_revived_by_the_next_call(cluster: Pat
     await server.stop()
 
 
-async def test_lost_sessions_are_replaced_unnoticed(conversations: Conversations, database_url: str) -> None:
+async def test_terminated_connections_are_replaced(conversations: Conversations, database_url: str) -> None:
     session = new_session()
     await asyncio.gather(*(conversations.store(ask(session, number)) for number in range(20)))
     others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
@@ -444,7 +446,7 @@ async def test_lost_sessions_are_replaced_unnoticed(conversations: Conversations
         assert [len(turns) for turns in await asyncio.gather(*calls)] == [20] * 20
 
 
-async def test_a_caller_that_leaves_takes_no_connection_along(conversations: Conversations) -> None:
+async def test_cancelled_call_returns_its_connection(conversations: Conversations) -> None:
     await conversations.probe()
     for _ in range(store.POOL_SIZE + 1):
         waiting = asyncio.create_task(conversations._unit(lambda connection: connection.execute("SELECT pg_sleep(60)")))
@@ -456,7 +458,7 @@ async def test_a_caller_that_leaves_takes_no_connection_along(conversations: Con
     await conversations.probe()
 
 
-async def test_a_unit_done_twice_stores_once(conversations: Conversations, database_url: str) -> None:
+async def test_storing_the_same_turn_twice_stores_it_once(conversations: Conversations, database_url: str) -> None:
     values = store._values(ask(new_session()))
     for _ in range(2):
         await execute(database_url, store._STORE, *values)
@@ -470,7 +472,7 @@ def every_failure() -> list[type[Exception]]:
     return [*raised, OSError, ConnectionRefusedError, FileNotFoundError, TimeoutError, socket.gaierror, ssl.SSLError]
 
 
-async def test_no_failure_of_the_driver_or_the_network_escapes(conversations: Conversations) -> None:
+async def test_driver_and_network_errors_are_translated(conversations: Conversations) -> None:
     for kind in every_failure():
 
         async def fail(_: object, kind: type[Exception] = kind) -> None:
@@ -497,12 +499,12 @@ async def test_no_failure_of_the_driver_or_the_network_escapes(conversations: Co
         "mysql://user:hunter2@127.0.0.1/none",
     ],
 )
-async def test_an_address_that_does_not_work_is_said_without_its_password(url: str) -> None:
+async def test_error_of_an_invalid_address_does_not_contain_the_password(url: str) -> None:
     conversations = Conversations(url)
     with pytest.raises(ConversationsUnavailable) as failure:
         await conversations.probe()
-    told, cause = str(failure.value), failure.value.__cause__
-    assert "hunter2" not in f"{told} {failure.value.details} {cause}"
+    error_text, cause = str(failure.value), failure.value.__cause__
+    assert "hunter2" not in f"{error_text} {failure.value.details} {cause}"
     await conversations.close()
 
 
@@ -518,11 +520,11 @@ async def test_an_address_that_does_not_work_is_said_without_its_password(url: s
         ("postgresql://u@/d?host=%2Ftmp%2Fa+b", "postgresql://u@/d?host=%2Ftmp%2Fa+b"),
     ],
 )
-def test_an_address_is_read(url: str, read: str) -> None:
+def test_unsupported_options_are_removed_from_the_address(url: str, read: str) -> None:
     assert store._read_address(url) == read
 
 
-async def test_before_a_server_that_is_not_ours_nothing_is_prepared_for_later(database_url: str) -> None:
+async def test_external_server_gets_no_prepared_statements(database_url: str) -> None:
     conversations = Conversations(database_url)
     session = new_session()
     for number in range(3):
@@ -536,7 +538,7 @@ async def test_before_a_server_that_is_not_ours_nothing_is_prepared_for_later(da
     await conversations.close()
 
 
-async def test_what_readers_think_is_kept_with_the_turn_and_goes_with_it(database_url: str) -> None:
+async def test_feedback_is_stored_with_the_turn_and_purged_with_it(database_url: str) -> None:
     conversations = Conversations(database_url)
     session, turn = new_session(), str(uuid4())
     old, soon = datetime.now(UTC) - timedelta(days=40), datetime.now(UTC) + timedelta(hours=1)
@@ -557,12 +559,12 @@ async def test_what_readers_think_is_kept_with_the_turn_and_goes_with_it(databas
 
     await execute(database_url, "UPDATE conversations SET created_at = $2 WHERE id = $1", UUID(turn), old)
     assert await conversations.purge(timedelta(days=30)) == 1
-    assert await conversations.rated(old - timedelta(days=1), soon) == [], "feedback lasts as long as its turn"
+    assert await conversations.rated(old - timedelta(days=1), soon) == [], "feedback is deleted with its turn"
     await conversations.close()
 
 
-async def test_turns_stored_before_there_was_feedback_can_be_rated(postgres_url: str) -> None:
-    """The migration is applied to a database that holds conversations."""
+async def test_turns_from_before_the_feedback_migration_can_be_rated(postgres_url: str) -> None:
+    """The migration is applied to a database with conversations."""
     url = named(postgres_url, "before_feedback")
     await execute(postgres_url, "CREATE DATABASE before_feedback")
     connection = await asyncpg.connect(url)

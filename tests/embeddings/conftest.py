@@ -1,4 +1,4 @@
-"""One stub server for each test module; a client costs 50 ms to make, so those are shared as well where they can be."""
+"""One stub server per test module. Clients take 50 ms to create, so they are shared where possible."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,7 +10,7 @@ from tests.embeddings.stub import EmbeddingStub
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What a module shares lives in one event loop, so its async tests run in that loop."""
+    """Module-scoped fixtures live in one event loop, so the async tests of a module run in that loop."""
     for item in items:
         if item.path.parent == Path(__file__).parent and pytest_asyncio.is_async_test(item):
             item.add_marker(pytest.mark.asyncio(loop_scope="module"), append=False)

@@ -1,11 +1,10 @@
 """A real HTTP server on loopback that speaks the embedding APIs of Cohere and OpenAI, and fails on demand.
 
-The wire formats as the providers document them, their limits, and the faults a network or a provider can have. It keeps
-what it received, so that a test can check what was sent. Vectors come from `HashEmbedder`: texts that share words are
-near. It sleeps only for the faults `slow` and `DRIP`.
+It has the documented wire formats and limits of the providers, and faults of networks and providers. It records
+requests. Vectors come from `HashEmbedder`: texts that share words are near. It sleeps only for `slow` and `DRIP`.
 
     async with EmbeddingStub() as stub:
-        stub.play(status(503), status(429, "0.2"))      # for the next two requests; then all is well
+        stub.play(status(503), status(429, "0.2"))      # for the next two requests; later ones succeed
         stub.play(forever=HANG)                         # for all further ones
 """
 
@@ -39,8 +38,8 @@ class Fault:
 
 
 OK = Fault()
-HANG = Fault("hang")  # takes the request and never answers
-DRIP = Fault("drip", seconds=0.02)  # answers byte by byte, so no read takes long and the whole takes minutes
+HANG = Fault("hang")  # accepts the request and never answers
+DRIP = Fault("drip", seconds=0.02)  # answers byte by byte: each read is fast, the whole takes minutes
 DROP = Fault("drop")  # closes the connection without an answer
 TRUNCATED = Fault("truncated")  # announces more than it sends
 GARBAGE = Fault("garbage")  # success, but the page of a proxy
@@ -49,11 +48,11 @@ STRANGE = Fault("strange")  # valid JSON of another shape
 WRONG_DIMENSION = Fault("wrong dimension")
 WRONG_COUNT = Fault("wrong count")
 NOT_A_NUMBER = Fault("nan")  # the bare word NaN, as Python's json writes it
-NULL = Fault("null")  # null where a number belongs, as JavaScript writes NaN
+NULL = Fault("null")  # null instead of a number, as JavaScript writes NaN
 HUGE = Fault("huge")  # numbers whose length overflows
 ZERO = Fault("zero")  # a vector without a direction
-BASE64 = Fault("base64")  # not a fault: what some servers send though floats were asked for
-SHUFFLED = Fault("shuffled")  # not a fault either: right indexes, other order
+BASE64 = Fault("base64")  # no fault: some servers send base64 although floats were requested
+SHUFFLED = Fault("shuffled")  # no fault: right indexes in another order
 
 
 def status(code: int, retry_after: str = "") -> Fault:
@@ -62,7 +61,7 @@ def status(code: int, retry_after: str = "") -> Fault:
 
 
 def slow(seconds: float) -> Fault:
-    """A right answer, late."""
+    """A correct answer that is late."""
     return Fault("slow", seconds=seconds)
 
 
@@ -89,7 +88,7 @@ class EmbeddingStub:
     url: str = ""
     received: list[Received] = field(default_factory=list)
     most_at_once: int = 0
-    abandoned: int = 0  # requests whose caller hung up before the answer
+    abandoned: int = 0  # requests whose client disconnected before the answer
     key: str = KEY
     lists_models: bool = True
     _script: deque[Fault] = field(default_factory=deque)
@@ -111,23 +110,23 @@ class EmbeddingStub:
         await self._server.wait_closed()
 
     def play(self, *faults: Fault, forever: Fault = OK) -> None:
-        """Answer the next requests with these, in order of arrival, and all later ones with `forever`."""
+        """Answers the next requests with these faults, in order, and all later ones with `forever`."""
         self._script, self._forever = deque(faults), forever
 
     def reset(self) -> None:
-        """As new, on the same port."""
+        """Resets everything but the port."""
         self.play()
         self.received.clear()
         self.most_at_once = self.abandoned = 0
         self.key, self.lists_models = KEY, True
 
     async def wait_for(self, requests: int) -> None:
-        """Until so many requests have come in."""
+        """Waits until this many requests have arrived."""
         async with self._arrived:
             await self._arrived.wait_for(lambda: len(self.received) >= requests)
 
     async def wait_for_silence(self) -> None:
-        """Until no request is being answered."""
+        """Waits until no request is being answered."""
         async with self._arrived:
             await self._arrived.wait_for(lambda: self._now == 0)
 
@@ -144,7 +143,7 @@ class EmbeddingStub:
             await writer.wait_closed()
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """Answer one request; whether the connection can be used again."""
+        """Answers one request; returns whether the connection can be used again."""
         request = await _receive(reader)
         fault = self._script.popleft() if self._script else self._forever
         self.received.append(request)
@@ -153,7 +152,7 @@ class EmbeddingStub:
         await self._notify()
         try:
             if fault.kind in ("hang", "slow"):
-                # A caller that hangs up ends the wait, as it would end a real request.
+                # A disconnect of the client ends the wait.
                 gone = asyncio.ensure_future(reader.read(1))
                 await asyncio.wait([gone], timeout=fault.seconds or None)
                 if gone.done():
@@ -179,7 +178,7 @@ class EmbeddingStub:
 
     def _answer(self, request: Received, fault: Fault) -> bytes:
         if fault.kind == "status":
-            # Real providers repeat the key in their errors; ours must not pass it on.
+            # Real providers repeat the key in their errors; our errors must not contain it.
             return _response(fault.status, {"message": f"no: {request.headers.get('authorization')}"}, fault)
         if fault.kind in ("garbage", "empty", "strange"):
             body = {"garbage": b"<html>gateway</html>", "empty": b"", "strange": b'{"result": [1, 2]}'}[fault.kind]
@@ -224,7 +223,7 @@ def _openai(body: dict[str, Any], fault: Fault) -> tuple[int, Any]:
     texts, model = body["input"], body["model"]
     if model not in OPENAI_DIMENSIONS:
         return 404, {"error": {"message": f"The model `{model}` does not exist", "code": "model_not_found"}}
-    tokens = [max(len(text.split()), len(text.encode()) // 8) for text in texts]  # the least a tokenizer could make
+    tokens = [max(len(text.split()), len(text.encode()) // 8) for text in texts]  # a lower bound of any tokenizer
     if not 1 <= len(texts) <= 2048 or "" in texts or max(tokens) > 8191 or sum(tokens) > 300_000:
         return 400, {"error": {"message": "invalid input"}}
     if "dimensions" in body and not model.startswith("text-embedding-3-"):
@@ -238,7 +237,7 @@ def _openai(body: dict[str, Any], fault: Fault) -> tuple[int, Any]:
 
 def _vectors(texts: list[str], dimension: int, fault: Fault) -> list[Any]:
     embedder = HashEmbedder(dimension - 1 if fault.kind == "wrong dimension" else dimension)
-    vectors: list[Any] = [3 * embedder.vector(text) for text in texts]  # not of length 1, as some servers' are not
+    vectors: list[Any] = [3 * embedder.vector(text) for text in texts]  # not normalised, as with some servers
     if fault.kind == "wrong count":
         vectors.pop()
     elif fault.kind == "zero":

@@ -1,4 +1,4 @@
-"""The embedder that remembers: the same vectors, each computed once, and never more of them than it may hold."""
+"""The caching embedder: same vectors, each computed once, limited size."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from chapterverse.testing import HashEmbedder
 
 
 class Counting(EmbedderWrapper):
-    """Notes what is really embedded."""
+    """Records what is embedded."""
 
     def __init__(self) -> None:
         super().__init__(HashEmbedder())
@@ -30,7 +30,7 @@ class Counting(EmbedderWrapper):
         return await super().embed_passages(texts)
 
 
-async def test_a_question_is_embedded_once() -> None:
+async def test_question_is_embedded_once() -> None:
     inner = Counting()
     embedder = CachingEmbedder(inner)
     first, again = await embedder.embed_query("what?"), await embedder.embed_query("what?")
@@ -49,7 +49,7 @@ async def test_passages_keep_their_order_and_only_new_ones_are_computed() -> Non
     assert (await embedder.embed_passages([])).shape == (0, inner.fingerprint.dimension)
 
 
-async def test_a_question_is_not_taken_for_a_passage() -> None:
+async def test_questions_and_passages_are_cached_separately() -> None:
     inner = Counting()
     embedder = CachingEmbedder(inner)
     await embedder.embed_query("a")
@@ -57,7 +57,7 @@ async def test_a_question_is_not_taken_for_a_passage() -> None:
     assert inner.asked == ["a", "a"]
 
 
-async def test_a_failure_is_not_remembered() -> None:
+async def test_failure_is_not_cached() -> None:
     inner = Counting()
     embedder = CachingEmbedder(inner)
     inner.fails = True
@@ -67,7 +67,7 @@ async def test_a_failure_is_not_remembered() -> None:
     assert (await embedder.embed_query("what?")).shape == (inner.fingerprint.dimension,)
 
 
-async def test_what_was_not_used_for_longest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_least_recently_used_vectors_are_evicted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache, "QUESTIONS", 2)
     monkeypatch.setattr(cache, "SENTENCES", 2)
     inner = Counting()
@@ -76,13 +76,13 @@ async def test_what_was_not_used_for_longest_is_forgotten(monkeypatch: pytest.Mo
         await embedder.embed_query(question)
     assert inner.asked == ["a", "b", "c", "b"]
     inner.asked.clear()
-    vectors = await embedder.embed_passages(["a", "b", "c", "d"])  # more at once than it can hold
+    vectors = await embedder.embed_passages(["a", "b", "c", "d"])  # more than the cache can hold
     assert np.array_equal(vectors, await HashEmbedder().embed_passages(["a", "b", "c", "d"]))
     await embedder.embed_passages(["c", "d"])
     assert inner.asked == ["a", "b", "c", "d"]
 
 
-async def test_what_is_handed_out_cannot_be_changed() -> None:
+async def test_cached_vectors_are_read_only() -> None:
     embedder = CachingEmbedder(Counting())
     vector = await embedder.embed_query("what?")
     with pytest.raises(ValueError, match="read-only"):

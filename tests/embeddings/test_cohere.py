@@ -1,4 +1,4 @@
-"""What is Cohere's own: its request, its models, its limit of 96 texts."""
+"""The Cohere embedder: its request, its models, its limit of 96 texts."""
 
 from collections.abc import AsyncIterator
 
@@ -18,7 +18,7 @@ async def cohere(server: EmbeddingStub) -> AsyncIterator[CohereEmbedder]:
     await embedder.close()
 
 
-async def test_questions_and_passages_are_announced_as_such(cohere: CohereEmbedder, stub: EmbeddingStub) -> None:
+async def test_questions_and_passages_have_their_input_type(cohere: CohereEmbedder, stub: EmbeddingStub) -> None:
     await cohere.embed_query("one")
     await cohere.embed_passages(["two", "three"])
     query, passages = stub.received
@@ -35,7 +35,7 @@ async def test_questions_and_passages_are_announced_as_such(cohere: CohereEmbedd
     assert query.headers["authorization"] == f"Bearer {KEY}"
 
 
-async def test_no_call_holds_more_than_96_texts(cohere: CohereEmbedder, stub: EmbeddingStub) -> None:
+async def test_no_call_has_more_than_96_texts(cohere: CohereEmbedder, stub: EmbeddingStub) -> None:
     texts = [f"text {number}" for number in range(200)]
     assert len(await cohere.embed_passages(texts)) == 200
     assert sorted(len(request.texts) for request in stub.received) == [8, 96, 96]
@@ -52,13 +52,13 @@ async def test_no_call_holds_more_than_96_texts(cohere: CohereEmbedder, stub: Em
         ("embed-v4.0", 1536),
     ],
 )
-def test_known_models(model: str, dimension: int) -> None:
+def test_known_models_have_their_dimension(model: str, dimension: int) -> None:
     embedder = CohereEmbedder(KEY, model)
     assert embedder.fingerprint.dimension == dimension
     assert embedder.engine == f"Cohere {model}"
 
 
-async def test_a_model_of_many_sizes_is_asked_for_one(stub: EmbeddingStub) -> None:
+async def test_dimension_is_sent_for_models_with_several(stub: EmbeddingStub) -> None:
     embedder = CohereEmbedder(KEY, "embed-v4.0", stub.url, dimension=512)
     assert (await embedder.embed_query("one")).shape == (512,)
     assert stub.received[0].body["output_dimension"] == 512
@@ -66,12 +66,12 @@ async def test_a_model_of_many_sizes_is_asked_for_one(stub: EmbeddingStub) -> No
 
 
 @pytest.mark.parametrize(("model", "dimension"), [("embed-v9", None), ("", None), ("embed-english-v3.0", 512)])
-def test_a_model_that_cannot_work_is_refused(model: str, dimension: int | None) -> None:
+def test_invalid_model_or_dimension_is_refused(model: str, dimension: int | None) -> None:
     with pytest.raises(ConfigurationError, match=r"^COHERE_MODEL .*embed-english-v3\.0"):
         CohereEmbedder(KEY, model, dimension=dimension)
 
 
-def test_the_fingerprint_tells_models_and_sizes_apart() -> None:
+def test_fingerprint_differs_by_model_and_dimension() -> None:
     embedders = [
         CohereEmbedder(KEY),
         CohereEmbedder(KEY, "embed-multilingual-v3.0"),
@@ -82,7 +82,7 @@ def test_the_fingerprint_tells_models_and_sizes_apart() -> None:
     assert CohereEmbedder("other-key", base_url="http://gateway").fingerprint == embedders[0].fingerprint
 
 
-async def test_probe_checks_the_key_and_the_model_and_pays_nothing(stub: EmbeddingStub) -> None:
+async def test_probe_checks_key_and_model_without_embedding(stub: EmbeddingStub) -> None:
     good = CohereEmbedder(KEY, base_url=stub.url)
     await good.probe()
     assert [(request.method, request.path) for request in stub.received] == [("GET", "/v1/models/embed-english-v3.0")]
@@ -96,7 +96,7 @@ async def test_probe_checks_the_key_and_the_model_and_pays_nothing(stub: Embeddi
         await embedder.close()
 
 
-async def test_a_wrong_key_is_named_and_not_tried_again(stub: EmbeddingStub) -> None:
+async def test_wrong_key_is_reported_and_not_retried(stub: EmbeddingStub) -> None:
     embedder = CohereEmbedder("wrong", base_url=f"{stub.url}/")
     with pytest.raises(EmbeddingError, match=r"^COHERE_API_KEY was refused by Cohere\.$") as caught:
         await embedder.embed_query("one")
@@ -105,7 +105,7 @@ async def test_a_wrong_key_is_named_and_not_tried_again(stub: EmbeddingStub) -> 
     await embedder.close()
 
 
-async def test_a_batch_that_fails_is_sent_again_alone(cohere: CohereEmbedder, stub: EmbeddingStub) -> None:
+async def test_only_the_failed_batch_is_sent_again(cohere: CohereEmbedder, stub: EmbeddingStub) -> None:
     stub.play(status(500))
     vectors = await cohere.embed_passages([f"text {number}" for number in range(97)])
     assert np.isfinite(vectors).all()

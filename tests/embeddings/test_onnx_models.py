@@ -1,4 +1,4 @@
-"""The weights are the ones that were measured, they share one word table, and a file that is not there says so."""
+"""The weights are the measured ones, models share one word table, and missing files are reported."""
 
 import ctypes
 import gc
@@ -20,7 +20,7 @@ MOST_BYTES = 12_000_000  # a model that brings its own word table is larger
 
 
 @pytest.mark.parametrize(("name", "sha256"), [("minilm.onnx", local.SHA256), ("words.npy", onnx_models.WORDS_SHA256)])
-def test_the_files_are_those_of_the_decision(name: str, sha256: str) -> None:
+def test_weights_have_the_documented_checksums(name: str, sha256: str) -> None:
     weights = (WEIGHTS / name).read_bytes()
     assert len(weights) < MOST_BYTES
     assert hashlib.sha256(weights).hexdigest() == sha256
@@ -28,19 +28,19 @@ def test_the_files_are_those_of_the_decision(name: str, sha256: str) -> None:
     assert any(sha256 in decision.read_text("utf-8") for decision in decisions.glob("*.md"))
 
 
-async def test_an_index_of_the_int8_vectors_is_not_asked_with_these() -> None:
+async def test_fingerprint_differs_from_the_int8_model() -> None:
     embedder = LocalEmbedder(threads=1)
     vector = await embedder.embed_query("The robot stops when commands stop arriving.")
     await embedder.close()
     assert np.linalg.norm(vector) == pytest.approx(1)
-    # Those of version 1 were about this far from float32, and differed by CPU. tests/any_cpu compares exactly.
+    # The int8 vectors of version 1 differed from float32 by about this much. tests/any_cpu compares exactly.
     assert vector[:6] == pytest.approx([0.0249, -0.0329, 0.0149, -0.0382, 0.0669, -0.0004], abs=0.01)
     assert embedder.fingerprint.model != "all-MiniLM-L6-v2-int8"
     assert embedder.fingerprint.digest != "f77cd54abf95bf6d"
 
 
 @pytest.mark.parametrize(("file", "says"), [("nowhere.npy", "nowhere.npy is missing"), ("NOTICE", "NOTICE is damaged")])
-def test_without_the_word_table_nothing_is_read(file: str, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_or_damaged_word_table_is_an_error(file: str, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(onnx_models, "WORDS", WEIGHTS / file)
     monkeypatch.setattr(onnx_models, "_open", {})  # another test may use the model
     with pytest.raises(EmbeddingError, match=says):
@@ -50,7 +50,7 @@ def test_without_the_word_table_nothing_is_read(file: str, says: str, monkeypatc
 @pytest.mark.parametrize(
     ("sha256", "says"), [("0" * 64, r"minilm\.onnx is damaged"), (None, r"minilm\.onnx is missing")]
 )
-def test_without_its_model_the_embedder_does_not_start(
+def test_missing_or_damaged_model_is_an_error(
     sha256: str | None, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if sha256:
@@ -61,7 +61,7 @@ def test_without_its_model_the_embedder_does_not_start(
         LocalEmbedder()
 
 
-def test_embedders_share_one_table_and_none_copies_it() -> None:
+def test_models_share_one_memory_mapped_word_table() -> None:
     first, second = (onnx_models.Model(WEIGHTS / "minilm.onnx", local.SHA256) for _ in range(2))
     table = first._shared["words"]
     assert table is second._shared["words"]
@@ -69,8 +69,8 @@ def test_embedders_share_one_table_and_none_copies_it() -> None:
     assert not table.flags.writeable
 
 
-def test_embedders_of_one_process_share_their_model_and_the_last_one_frees_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each had its own 46 MB, which the arena kept."""
+def test_embedders_share_one_model_and_the_last_one_frees_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise each would take 46 MB."""
     models: WeakValueDictionary[tuple[Path, str], onnx_models.Model] = WeakValueDictionary()
     monkeypatch.setattr(onnx_models, "_open", models)
     embedders = [LocalEmbedder(threads=1) for _ in range(3)]
@@ -80,8 +80,8 @@ def test_embedders_of_one_process_share_their_model_and_the_last_one_frees_it(mo
     assert not models
 
 
-@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="another heap than glibc's")
-def test_what_loading_took_and_freed_is_given_back() -> None:
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="the C library is not glibc")
+def test_memory_freed_after_loading_is_returned_to_the_system() -> None:
     script = (
         "from chapterverse.trained.section_reader import shared_reader; shared_reader().load()\n"
         "import ctypes, pathlib; pages = lambda: int(pathlib.Path('/proc/self/statm').read_text().split()[1])\n"

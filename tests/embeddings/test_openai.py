@@ -1,4 +1,4 @@
-"""What is the OpenAI API's own: its request, answers in other order or base64, and servers that only resemble it."""
+"""The OpenAI embedder: its request, answers in another order or base64, and compatible servers."""
 
 from collections.abc import AsyncIterator
 
@@ -20,7 +20,7 @@ async def openai(server: EmbeddingStub) -> AsyncIterator[OpenAIEmbedder]:
     await embedder.close()
 
 
-async def test_the_request(openai: OpenAIEmbedder, stub: EmbeddingStub) -> None:
+async def test_request_fields(openai: OpenAIEmbedder, stub: EmbeddingStub) -> None:
     await openai.embed_passages(TEXTS)
     (request,) = stub.received
     assert (request.method, request.path) == ("POST", "/v1/embeddings")
@@ -33,21 +33,23 @@ async def test_the_request(openai: OpenAIEmbedder, stub: EmbeddingStub) -> None:
     assert request.headers["authorization"] == f"Bearer {KEY}"
 
 
-async def test_a_shorter_vector_can_be_asked_for(stub: EmbeddingStub) -> None:
+async def test_shorter_vectors_can_be_requested(stub: EmbeddingStub) -> None:
     embedder = OpenAIEmbedder(KEY, base_url=f"{stub.url}/v1", dimension=256)
     assert (await embedder.embed_query("one")).shape == (256,)
     await embedder.close()
 
 
 @pytest.mark.parametrize("fault", [BASE64, SHUFFLED], ids=lambda fault: fault.kind)
-async def test_answers_in_base64_or_in_other_order(openai: OpenAIEmbedder, stub: EmbeddingStub, fault: object) -> None:
+async def test_answers_in_base64_or_another_order_are_read(
+    openai: OpenAIEmbedder, stub: EmbeddingStub, fault: object
+) -> None:
     plain = await openai.embed_passages(TEXTS)
     stub.play(fault)  # type: ignore[arg-type]
     np.testing.assert_allclose(await openai.embed_passages(TEXTS), plain, atol=1e-6)
     assert len(stub.received) == 2
 
 
-async def test_a_compatible_server_without_a_key(stub: EmbeddingStub) -> None:
+async def test_compatible_server_works_without_a_key(stub: EmbeddingStub) -> None:
     stub.key = ""
     embedder = OpenAIEmbedder("", "nomic-embed-text", f"{stub.url}/v1/", dimension=768)
     await embedder.probe()
@@ -57,7 +59,7 @@ async def test_a_compatible_server_without_a_key(stub: EmbeddingStub) -> None:
     await embedder.close()
 
 
-async def test_a_wrong_dimension_names_both(stub: EmbeddingStub) -> None:
+async def test_wrong_dimension_error_names_both_dimensions(stub: EmbeddingStub) -> None:
     embedder = OpenAIEmbedder(KEY, "nomic-embed-text", f"{stub.url}/v1", dimension=1536)
     with pytest.raises(EmbeddingError, match="of 768 dimensions for the model nomic-embed-text, not of 1536"):
         await embedder.embed_query("one")
@@ -79,7 +81,7 @@ async def test_no_call_exceeds_256_texts_or_300_000_bytes(openai: OpenAIEmbedder
         assert sum(len(text.encode()) for text in request.texts) <= 300_000
 
 
-async def test_an_unserved_model_is_named(stub: EmbeddingStub) -> None:
+async def test_unknown_model_is_named(stub: EmbeddingStub) -> None:
     embedder = OpenAIEmbedder(KEY, "text-embedding-9", f"{stub.url}/v1")
     with pytest.raises(EmbeddingError, match="does not serve the model text-embedding-9"):
         await embedder.embed_query("one")
@@ -87,7 +89,9 @@ async def test_an_unserved_model_is_named(stub: EmbeddingStub) -> None:
     await embedder.close()
 
 
-async def test_probe(openai: OpenAIEmbedder, stub: EmbeddingStub) -> None:
+async def test_probe_checks_the_key_and_accepts_a_server_without_models(
+    openai: OpenAIEmbedder, stub: EmbeddingStub
+) -> None:
     await openai.probe()
     stub.lists_models = False  # a server that only embeds
     await openai.probe()
@@ -98,7 +102,7 @@ async def test_probe(openai: OpenAIEmbedder, stub: EmbeddingStub) -> None:
     await refused.close()
 
 
-def test_the_fingerprint_tells_models_and_sizes_apart() -> None:
+def test_fingerprint_differs_by_model_and_dimension() -> None:
     embedders = [OpenAIEmbedder(KEY), OpenAIEmbedder(KEY, dimension=256), OpenAIEmbedder(KEY, "nomic-embed-text")]
     assert len({embedder.fingerprint for embedder in embedders}) == 3
     assert len({embedder.fingerprint.digest for embedder in embedders}) == 3

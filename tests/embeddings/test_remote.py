@@ -1,4 +1,4 @@
-"""Every way a service can fail, through both engines that use `remote`, against a real server on loopback."""
+"""Failures of embedding services, with both engines that use `remote`, against a real server on loopback."""
 
 import asyncio
 import inspect
@@ -35,8 +35,8 @@ from tests.embeddings import stub as stubs
 from tests.embeddings.stub import KEY, EmbeddingStub, Fault, slow, status
 
 QUICK = Limits(Patience(5, 10), Patience(5, 10), Patience(5, 5, tries=1), backoff=0.01)  # generous on a busy machine
-HASTY = Limits(Patience(0.3, 0.75), Patience(0.3, 0.75), Patience(0.3, 0.3, tries=1), backoff=0.01)
-AT_ONCE = 10.0  # seconds that a busy machine may make of less than one; a hung service never answers
+IMPATIENT = Limits(Patience(0.3, 0.75), Patience(0.3, 0.75), Patience(0.3, 0.3, tries=1), backoff=0.01)
+SOON = 10.0  # seconds that a busy machine may need instead of one; a hung service never answers
 SERVICE = EmbeddingService("cohere", "Cohere", "http://localhost", "embed-english-v3.0", 1024, KEY)
 
 # fault, words of the message, whether it is tried again, the status in the details
@@ -50,19 +50,19 @@ FAULTS = [
     (status(302), "refused the request (HTTP 302)", False, 302),
     (status(408), "failed (HTTP 408)", True, 408),
     (status(409), "failed (HTTP 409)", True, 409),
-    (status(429), "takes no more requests", True, 429),
+    (status(429), "accepts no more requests", True, 429),
     (status(500), "failed (HTTP 500)", True, 500),
     (status(503), "failed (HTTP 503)", True, 503),
-    (stubs.DROP, "broke off its answer", True, None),
-    (stubs.TRUNCATED, "broke off its answer", True, None),
+    (stubs.DROP, "did not complete its response", True, None),
+    (stubs.TRUNCATED, "did not complete its response", True, None),
     (stubs.GARBAGE, "cannot be read", True, 200),
     (stubs.EMPTY, "cannot be read", True, 200),
     (stubs.STRANGE, "cannot be read", True, 200),
     (stubs.NOT_A_NUMBER, "cannot be read", True, 200),
     (stubs.WRONG_COUNT, "one vector for each of 2 texts", True, 200),
-    (stubs.NULL, "without a direction", True, 200),
-    (stubs.HUGE, "without a direction", True, 200),
-    (stubs.ZERO, "without a direction", True, 200),
+    (stubs.NULL, "cannot be normalised", True, 200),
+    (stubs.HUGE, "cannot be normalised", True, 200),
+    (stubs.ZERO, "cannot be normalised", True, 200),
     (stubs.WRONG_DIMENSION, "dimensions for the model", False, 200),
 ]
 IDS = [f"{fault.kind} {fault.status}" for fault, *_ in FAULTS]
@@ -87,8 +87,8 @@ async def embedder(engine: str, server: EmbeddingStub) -> AsyncIterator[Embedder
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def hasty(engine: str, server: EmbeddingStub) -> AsyncIterator[Embedder]:
-    embedder = make(engine, server.url, HASTY)
+async def impatient(engine: str, server: EmbeddingStub) -> AsyncIterator[Embedder]:
+    embedder = make(engine, server.url, IMPATIENT)
     yield embedder
     await embedder.close()
 
@@ -108,7 +108,7 @@ async def test_every_fault_is_an_embedding_error(
 
 
 @pytest.mark.parametrize(("fault", "retryable"), [(fault, yes) for fault, _, yes, _ in FAULTS], ids=IDS)
-async def test_a_fault_that_passes_is_never_seen(
+async def test_temporary_fault_is_retried(
     embedder: Embedder, stub: EmbeddingStub, fault: Fault, retryable: bool
 ) -> None:
     stub.play(fault, fault)
@@ -120,51 +120,51 @@ async def test_a_fault_that_passes_is_never_seen(
     assert len(stub.received) == 3
 
 
-async def test_a_question_is_tried_again_too(embedder: Embedder, stub: EmbeddingStub) -> None:
+async def test_question_is_retried(embedder: Embedder, stub: EmbeddingStub) -> None:
     stub.play(status(503), stubs.DROP)
     assert (await embedder.embed_query("one")).shape == (embedder.fingerprint.dimension,)
     assert len(stub.received) == 3
 
 
-async def test_a_hung_service_fails_before_the_deadline(hasty: Embedder, stub: EmbeddingStub) -> None:
+async def test_hung_service_fails_at_the_deadline(impatient: Embedder, stub: EmbeddingStub) -> None:
     stub.play(forever=stubs.HANG)
     begin = time.monotonic()
     with pytest.raises(EmbeddingError, match="did not answer in time") as caught:
-        await hasty.embed_query("one")
-    assert time.monotonic() - begin < AT_ONCE
+        await impatient.embed_query("one")
+    assert time.monotonic() - begin < SOON
     assert caught.value.retryable
     assert 2 <= len(stub.received) <= 3
     await stub.wait_for_silence()
-    assert stub.abandoned == len(stub.received)  # the calls were hung up, not left behind
+    assert stub.abandoned == len(stub.received)  # the calls were closed
 
 
-async def test_a_call_never_outlives_the_deadline(engine: str, stub: EmbeddingStub) -> None:
-    assert DEFAULT_LIMITS.query.deadline < 5  # what a question has for its whole retrieval
+async def test_call_ends_at_the_deadline(engine: str, stub: EmbeddingStub) -> None:
+    assert DEFAULT_LIMITS.query.deadline < 5  # the time for the whole retrieval of a question
     embedder = make(engine, stub.url, Limits(query=Patience(call=60, deadline=0.2)))
     stub.play(forever=stubs.HANG)
     begin = time.monotonic()
     with pytest.raises(EmbeddingError, match="in time"):
         await embedder.embed_query("one")
-    assert time.monotonic() - begin < AT_ONCE
+    assert time.monotonic() - begin < SOON
     await embedder.close()
 
 
-async def test_an_answer_in_drips_does_not_stretch_the_limit(hasty: Embedder, stub: EmbeddingStub) -> None:
+async def test_slowly_sent_answer_fails_at_the_deadline(impatient: Embedder, stub: EmbeddingStub) -> None:
     stub.play(forever=stubs.DRIP)
     begin = time.monotonic()
     with pytest.raises(EmbeddingError, match="in time"):
-        await hasty.embed_passages(["one"])
-    assert time.monotonic() - begin < AT_ONCE
+        await impatient.embed_passages(["one"])
+    assert time.monotonic() - begin < SOON
 
 
-async def test_a_hang_that_passes_is_not_seen(engine: str, stub: EmbeddingStub) -> None:
+async def test_temporary_hang_is_retried(engine: str, stub: EmbeddingStub) -> None:
     embedder = make(engine, stub.url, Limits(passages=Patience(call=0.3, deadline=10), backoff=0.01))
     stub.play(stubs.HANG)
     assert len(await embedder.embed_passages(["one"])) == 1
     await embedder.close()
 
 
-async def test_a_server_that_does_not_listen_cannot_be_reached(engine: str) -> None:
+async def test_unreachable_server_is_a_retryable_error(engine: str) -> None:
     async with EmbeddingStub() as gone:
         pass
     embedder = make(engine, gone.url)
@@ -175,32 +175,32 @@ async def test_a_server_that_does_not_listen_cannot_be_reached(engine: str) -> N
     await embedder.close()
 
 
-async def test_retry_after_in_seconds_is_waited_for(embedder: Embedder, stub: EmbeddingStub) -> None:
+async def test_retry_waits_for_retry_after(embedder: Embedder, stub: EmbeddingStub) -> None:
     stub.play(status(429, "0.3"))
     await embedder.embed_query("one")
     first, second = stub.received
     assert second.at - first.at >= 0.3
 
 
-async def test_retry_after_as_a_date_is_understood(embedder: Embedder, stub: EmbeddingStub) -> None:
+async def test_retry_after_may_be_a_date(embedder: Embedder, stub: EmbeddingStub) -> None:
     stub.play(status(503, format_datetime(datetime.now(UTC) + timedelta(minutes=5), usegmt=True)))
     with pytest.raises(EmbeddingError) as caught:
         await embedder.embed_query("one")
     assert caught.value.retry_after == pytest.approx(300, abs=5)
 
 
-async def test_retry_after_beyond_the_deadline_is_not_waited_for(embedder: Embedder, stub: EmbeddingStub) -> None:
+async def test_no_retry_if_retry_after_is_later_than_the_deadline(embedder: Embedder, stub: EmbeddingStub) -> None:
     stub.play(forever=status(429, "30"))
     begin = time.monotonic()
     with pytest.raises(EmbeddingError) as caught:
         await embedder.embed_query("one")
-    assert time.monotonic() - begin < AT_ONCE
+    assert time.monotonic() - begin < SOON
     assert caught.value.retry_after == 30
     assert caught.value.retryable
     assert len(stub.received) == 1
 
 
-async def test_calls_at_once_are_bounded_and_order_is_kept(engine: str, stub: EmbeddingStub) -> None:
+async def test_concurrency_is_limited_and_order_is_kept(engine: str, stub: EmbeddingStub) -> None:
     embedder = make(engine, stub.url, Limits(passages=QUICK.passages, concurrency=3))
     texts = [f"text {number}" for number in range(256 * 5)]
     stub.play(slow(0.2), slow(0.1), forever=slow(0.01))  # the first batches come back last
@@ -211,7 +211,7 @@ async def test_calls_at_once_are_bounded_and_order_is_kept(engine: str, stub: Em
     await embedder.close()
 
 
-async def test_a_question_does_not_wait_behind_passages(embedder: Embedder, stub: EmbeddingStub) -> None:
+async def test_question_does_not_wait_for_passages(embedder: Embedder, stub: EmbeddingStub) -> None:
     stub.play(*[stubs.HANG] * 4)
     passages = asyncio.create_task(embedder.embed_passages(["text"] * 256 * 8))
     await stub.wait_for(requests=4)
@@ -222,7 +222,7 @@ async def test_a_question_does_not_wait_behind_passages(embedder: Embedder, stub
         await passages
 
 
-async def test_the_first_refusal_stops_all_other_calls(embedder: Embedder, stub: EmbeddingStub) -> None:
+async def test_first_refusal_cancels_all_other_calls(embedder: Embedder, stub: EmbeddingStub) -> None:
     stub.play(status(401), forever=stubs.HANG)
     with pytest.raises(EmbeddingError, match="was refused") as caught:
         await asyncio.wait_for(embedder.embed_passages(["text"] * 256 * 20), timeout=30)
@@ -232,24 +232,24 @@ async def test_the_first_refusal_stops_all_other_calls(embedder: Embedder, stub:
 
 
 @pytest.mark.parametrize("fault", [status(401), status(429), status(500), stubs.HANG], ids=lambda fault: fault.kind)
-async def test_the_probe_reports_a_fault_at_once(hasty: Embedder, stub: EmbeddingStub, fault: Fault) -> None:
+async def test_probe_reports_a_fault_without_retry(impatient: Embedder, stub: EmbeddingStub, fault: Fault) -> None:
     stub.play(forever=fault)
     begin = time.monotonic()
     with pytest.raises(EmbeddingError):
-        await hasty.probe()
-    assert time.monotonic() - begin < AT_ONCE
+        await impatient.probe()
+    assert time.monotonic() - begin < SOON
     assert len(stub.received) == 1
 
 
-async def test_the_key_is_nowhere_to_be_read(
-    hasty: Embedder, stub: EmbeddingStub, caplog: pytest.LogCaptureFixture
+async def test_key_is_not_in_errors_reprs_or_logs(
+    impatient: Embedder, stub: EmbeddingStub, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    shown = [repr(hasty), str(hasty), repr(vars(hasty)), repr(SERVICE)]
+    shown = [repr(impatient), str(impatient), repr(vars(impatient)), repr(SERVICE)]
     for fault in [*(fault for fault, *_ in FAULTS), stubs.HANG]:
         stub.play(forever=fault)
         with pytest.raises(EmbeddingError) as caught:
-            await hasty.embed_passages(["one", "two"])
+            await impatient.embed_passages(["one", "two"])
         error = caught.value
         shown += [str(error), repr(error), repr(error.details), "".join(traceback.format_exception(error))]
     assert all(request.headers["authorization"] == f"Bearer {KEY}" for request in stub.received)
@@ -265,7 +265,7 @@ def test_a_key_that_no_header_can_carry_is_refused_without_showing_it(key: str) 
 
 
 @pytest.mark.parametrize("url", ["", "localhost:11434/v1", "ftp://host", "http://", "http://[::1", "http://me:pw@host"])
-def test_an_address_that_cannot_work_is_refused(url: str) -> None:
+def test_invalid_address_is_refused(url: str) -> None:
     with pytest.raises(ConfigurationError, match=r"^OPENAI_BASE_URL ") as caught:
         OpenAIEmbedder(KEY, base_url=url)
     assert "pw" not in caught.value.message.replace("password", "")
@@ -283,14 +283,14 @@ def client_exceptions() -> Iterator[type[Exception]]:
     yield from sorted(found, key=lambda kind: kind.__name__)
 
 
-def test_the_introspection_sees_the_tree() -> None:
+def test_client_exceptions_finds_the_whole_tree() -> None:
     assert {httpx2.ConnectError, httpx2.InvalidURL, httpx2.StreamConsumed, httpx2.HTTPStatusError} <= {
         *client_exceptions()
     }
 
 
 @pytest.mark.parametrize("kind", [*client_exceptions(), TimeoutError, OSError, ConnectionResetError])
-async def test_no_exception_of_the_client_escapes(
+async def test_every_client_exception_is_translated(
     kind: type[Exception], embedder: Embedder, stub: EmbeddingStub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fault = kind.__new__(kind)  # constructors differ
@@ -306,12 +306,12 @@ async def test_no_exception_of_the_client_escapes(
     assert caught.value.__cause__ is fault
 
 
-def test_faults_of_the_client_are_told_apart() -> None:
+def test_client_exceptions_have_different_messages() -> None:
     assert not translate(SERVICE, httpx2.UnsupportedProtocol("x")).retryable
     assert not translate(SERVICE, httpx2.InvalidURL("x")).retryable
     assert "in time" in translate(SERVICE, httpx2.ReadTimeout("x")).message
     assert "reached" in translate(SERVICE, httpx2.ConnectError("x")).message
-    assert "broke off" in translate(SERVICE, httpx2.RemoteProtocolError("x")).message
+    assert "did not complete" in translate(SERVICE, httpx2.RemoteProtocolError("x")).message
 
 
 NOW = datetime(2026, 11, 15, 12, 0, 0, tzinfo=UTC)
@@ -334,12 +334,12 @@ NOW = datetime(2026, 11, 15, 12, 0, 0, tzinfo=UTC)
         ("Sun, 15 Nov 2026 12:00:30 +999999999999", None),
     ],
 )
-def test_retry_after(header: str, seconds: float | None) -> None:
+def test_seconds_until_parses_retry_after(header: str, seconds: float | None) -> None:
     assert seconds_until(header, NOW) == seconds
 
 
 @given(st.text())
-def test_retry_after_takes_anything(header: str) -> None:
+def test_seconds_until_accepts_any_text(header: str) -> None:
     seconds = seconds_until(header, NOW)
     assert seconds is None or seconds >= 0
 

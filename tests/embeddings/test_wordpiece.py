@@ -1,4 +1,4 @@
-"""Tokens are those of the `tokenizers` package (0.23.3) with the models' own file, recorded in wordpiece.json."""
+"""Tokens equal those of the `tokenizers` package (0.23.3), which are recorded in wordpiece.json."""
 
 import hashlib
 import json
@@ -31,21 +31,21 @@ def pieces(text: str) -> list[list[int]]:
     return [[token, *span] for token, span in zip(read.ids[read.second], read.spans, strict=True)]
 
 
-def test_the_vocabulary_is_the_one_of_the_models() -> None:
+def test_vocabulary_has_the_documented_checksum() -> None:
     digest = hashlib.sha256((WEIGHTS / "vocabulary.txt").read_bytes()).hexdigest()
     assert digest in DECISION.read_text("utf-8")
     assert len(VOCABULARY) == len(set(VOCABULARY)) == 30_522
 
 
 @pytest.mark.parametrize(("text", "expected"), RECORDED["texts"], ids=lambda value: ascii(value)[:24])
-def test_recorded_texts(text: str, expected: list[list[int]]) -> None:
+def test_recorded_texts_have_the_recorded_tokens(text: str, expected: list[list[int]]) -> None:
     assert pieces(text) == expected
     assert tokenizer().encode(text) == [CLS, *(token for token, _, _ in expected), SEP]
     assert count_tokens(text) == len(expected) + 2
 
 
 @pytest.mark.parametrize(("block", "digest"), RECORDED["blocks"].items())
-def test_recorded_characters(block: str, digest: str) -> None:
+def test_recorded_characters_have_the_recorded_tokens(block: str, digest: str) -> None:
     first = int(block, 16)
     found = "".join(repr(pieces(f"x{chr(code)}x")) for code in range(first, first + 256))
     assert hashlib.sha256(found.encode()).hexdigest()[:16] == digest
@@ -55,9 +55,7 @@ def test_recorded_characters(block: str, digest: str) -> None:
     ("first", "second", "of_first", "of_second"),
     [(0, 0, 0, 0), (0, 300, 0, 253), (300, 0, 64, 0), (64, 300, 64, 189), (65, 10, 64, 10), (5, 249, 5, 248)],
 )
-def test_the_first_text_is_cut_to_its_share_and_the_second_to_the_rest(
-    first: int, second: int, of_first: int, of_second: int
-) -> None:
+def test_pair_is_truncated_to_the_share_of_each_text(first: int, second: int, of_first: int, of_second: int) -> None:
     read = tokenizer().encode_pair("dog " * first, "cat " * second, 64, 256)
     dog, cat = VOCABULARY.index("dog"), VOCABULARY.index("cat")
     assert read.ids == [CLS, *[dog] * of_first, SEP, *[cat] * of_second, SEP]
@@ -67,14 +65,14 @@ def test_the_first_text_is_cut_to_its_share_and_the_second_to_the_rest(
 
 
 @given(LONG)
-def test_a_text_is_cut_at_the_window(text: str) -> None:
+def test_text_is_truncated_at_the_window(text: str) -> None:
     ids = tokenizer().encode(text)
     assert len(ids) == min(count_tokens(text), WINDOW)
     assert (ids[0], ids[-1]) == (CLS, SEP)
 
 
 @given(LONG, LONG)
-def test_a_pair_is_cut_at_the_window(first: str, second: str) -> None:
+def test_pair_is_truncated_at_the_window(first: str, second: str) -> None:
     read = tokenizer().encode_pair(first, second, 64, WINDOW)
     kept_of_first = min(count_tokens(first) - 2, 64)
     assert len(read.ids) == len(read.types) == min(kept_of_first + count_tokens(second) + 1, WINDOW)
@@ -86,7 +84,7 @@ def test_a_pair_is_cut_at_the_window(first: str, second: str) -> None:
 
 
 @given(TEXT)
-def test_a_token_is_found_again_in_the_text(text: str) -> None:
+def test_spans_of_tokens_match_the_text(text: str) -> None:
     last = 0
     for token, start, end in pieces(text):
         assert last <= start < end <= len(text) or text[start:end] == text[last - 1 : last]  # a syllable in parts
@@ -97,16 +95,16 @@ def test_a_token_is_found_again_in_the_text(text: str) -> None:
 
 
 @given(TEXT.filter(lambda text: "[" not in text))
-def test_what_is_normal_stays(text: str) -> None:
+def test_normalising_twice_changes_nothing(text: str) -> None:
     assert tokenizer().encode("".join(map(form, text))) == tokenizer().encode(text)
 
 
 @given(LONG, LONG)
-def test_texts_count_as_much_side_by_side_as_alone(first: str, second: str) -> None:
+def test_token_counts_add_up(first: str, second: str) -> None:
     assert count_tokens(f"{first} {second}") == count_tokens(first) + count_tokens(second) - 2
 
 
-def test_a_blob_is_one_token_and_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_word_is_one_token_and_is_not_cached(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wordpiece, "_REMEMBERED", 3)
     small = WordPiece(VOCABULARY)
     text = "one two three four five six " + "x" * 1000

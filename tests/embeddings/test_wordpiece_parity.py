@@ -1,4 +1,4 @@
-"""Our tokenizer beside the `tokenizers` package, on the same vocabulary: the same tokens at the same offsets."""
+"""Our tokenizer gives the same tokens and offsets as the `tokenizers` package with the same vocabulary."""
 
 import unicodedata
 from typing import Any
@@ -23,7 +23,7 @@ def reference() -> Any:
 
 
 def readable(text: str) -> str:
-    """The package refuses half a surrogate pair, which we read as a question mark."""
+    """The package refuses lone surrogates, which we read as question marks."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -33,22 +33,22 @@ def expected(reference: Any, text: str) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=lambda value: ascii(value)[:24])
-def test_recorded_texts_are_read_alike(reference: Any, text: str) -> None:
+def test_recorded_texts_have_equal_tokens(reference: Any, text: str) -> None:
     assert pieces(text) == expected(reference, text)
 
 
 @given(TEXT)
-def test_any_text_is_read_alike(reference: Any, text: str) -> None:
+def test_any_text_has_equal_tokens(reference: Any, text: str) -> None:
     assert pieces(text) == expected(reference, text)
 
 
 @given(LONG)
-def test_a_long_text_is_cut_alike(reference: Any, text: str) -> None:
+def test_long_text_is_truncated_equally(reference: Any, text: str) -> None:
     assert tokenizer().encode(text) == reference.encode(readable(text)).ids
 
 
 @pytest.mark.slow
-def test_every_assigned_character_is_read_alike(reference: Any) -> None:
+def test_every_assigned_character_has_equal_tokens(reference: Any) -> None:
     assigned = [chr(code) for code in range(0x110000) if unicodedata.category(chr(code)) not in ("Cn", "Co", "Cs")]
     for first in range(0, len(assigned), 16):
         text = " ".join(f"x{character}x" for character in assigned[first : first + 16])

@@ -1,4 +1,4 @@
-"""Cases made by hand."""
+"""Hand-written evaluation cases."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""Comparisons: equal runs differ by noise at most, and real changes are found."""
+"""Comparisons of runs: equal runs have no significant difference, and real changes are found."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from tests.evaluation.cases import answered, citation, question, refused, run
 
 
 def runs(before: list[bool], after: list[bool]) -> Comparison:
-    """Two runs over as many questions, in which these were answered with the evidence."""
+    """Compares two runs over the same questions; True means answered with the evidence."""
     return compare(report(cases(before)), report(cases(after)))
 
 
@@ -35,7 +35,7 @@ def verdicts(found: Comparison) -> dict[str, str]:
 RIGHT = "right: evidence shown, or rightly refused"
 
 
-def test_a_run_and_itself_are_the_same() -> None:
+def test_run_compared_with_itself_is_the_same() -> None:
     found = runs([True, False, True], [True, False, True])
     assert set(verdicts(found).values()) == {"same"}
     assert not found.turnabouts
@@ -43,7 +43,7 @@ def test_a_run_and_itself_are_the_same() -> None:
     assert not found.more_than_noise
 
 
-def test_a_few_questions_that_change_sides_are_noise() -> None:
+def test_few_changed_questions_are_noise() -> None:
     found = runs([True] * 20 + [False] * 4, [True] * 18 + [False, False] + [True] * 3 + [False])
     assert verdicts(found)[RIGHT] == "noise"
     assert not found.more_than_noise
@@ -53,14 +53,14 @@ def test_a_few_questions_that_change_sides_are_noise() -> None:
 
 
 @pytest.mark.slow
-def test_equal_products_seldom_seem_to_differ() -> None:
+def test_equal_systems_rarely_differ_significantly() -> None:
     chance = np.random.default_rng(7)
     drawn = [(chance.random(40) < 0.8, chance.random(40) < 0.8) for _ in range(60)]
     found = [runs(list(map(bool, before)), list(map(bool, after))) for before, after in drawn]
     assert sum(one.more_than_noise for one in found) <= 6
 
 
-def test_a_great_change_is_more_than_noise_in_either_direction() -> None:
+def test_large_change_is_significant_in_both_directions() -> None:
     well, badly = [True] * 40, [True] * 20 + [False] * 20
     assert verdicts(runs(badly, well))[RIGHT] == "better"
     worse = runs(well, badly)
@@ -72,7 +72,7 @@ def test_a_great_change_is_more_than_noise_in_either_direction() -> None:
     assert change.p < 0.001
 
 
-def test_six_questions_that_all_changed_alike_are_the_least_that_can_tell() -> None:
+def test_five_changed_questions_are_noise_and_nine_are_not() -> None:
     well = [True] * 40
     assert verdicts(runs(well, [True] * 35 + [False] * 5))[RIGHT] == "noise"
     nine = runs(well, [True] * 31 + [False] * 9)
@@ -80,7 +80,7 @@ def test_six_questions_that_all_changed_alike_are_the_least_that_can_tell() -> N
     assert verdicts(nine)["right section first"] == "same"
 
 
-def test_fewer_refusals_are_better_when_they_were_false() -> None:
+def test_fewer_false_refusals_are_better() -> None:
     asked = [question(id=f"q{number}") for number in range(30)]
     before = report([refused(one) for one in asked])
     after = report([answered(one) for one in asked])
@@ -96,7 +96,7 @@ def test_times_are_shown_and_not_tested() -> None:
     assert not found.more_than_noise
 
 
-def test_only_shared_questions_are_compared_and_differences_of_the_runs_are_told() -> None:
+def test_only_shared_questions_are_compared_and_differences_of_the_runs_are_noted() -> None:
     before = report([answered(question(id="a")), answered(question(id="b"))])
     changed = [answered(question(id="b")), answered(question(id="a", question="Reworded?"))]
     after = report(changed, digest="other", model="another", interrupted=True)

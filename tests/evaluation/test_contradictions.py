@@ -1,9 +1,10 @@
-"""What contradicts an answer: by numbers without a judge, by the judge's word with one."""
+"""Contradictions of an answer are found by numbers without a judge, and by verdicts with one."""
 
 from collections.abc import AsyncGenerator
 
 import pytest
 
+from chapterverse.errors import AgentUnavailable
 from chapterverse.evaluation.cases import Case, Citation, FoundPassage, MarkedStretch
 from chapterverse.evaluation.contradictions import conflicts_of, other_numbers
 from chapterverse.evidence import judge as judging
@@ -23,12 +24,12 @@ SAID = "The server listens on port 9090."
         ("The server keeps 30 connections open for each client.", False),
     ],
 )
-def test_the_same_thing_with_another_number(two: str, contradicts: bool) -> None:
+def test_same_subject_with_another_number_is_a_contradiction(two: str, contradicts: bool) -> None:
     assert other_numbers(ASKED, SAID, two) is contradicts
     assert other_numbers(ASKED, two, SAID) is contradicts
 
 
-def test_a_number_of_the_question_is_no_answer() -> None:
+def test_number_of_the_question_is_no_contradiction() -> None:
     assert not other_numbers(
         "What changed in version 2?", "Version 2 of the index is new.", "Version 3 of the index is new."
     )
@@ -47,13 +48,13 @@ def case(other: str, url: str = "https://book.example/b.md#b") -> Case:
     return answered(question(question=ASKED, sentence=(), answer=()), citations=(citation,), passages=(passage,))
 
 
-async def test_another_section_that_says_otherwise_is_found_without_a_judge() -> None:
+async def test_contradicting_section_is_found_without_a_judge() -> None:
     (found,) = await conflicts_of(case("Start it first. The server listens on port 8080. Then go."), None)
     assert found.said.text == SAID
     assert (found.otherwise.text, found.otherwise.page_title) == ("The server listens on port 8080.", "B")
 
 
-async def test_another_version_of_the_book_contradicts_nothing_and_another_book_may() -> None:
+async def test_other_version_is_no_contradiction_but_another_book_is() -> None:
     asked = case("The server listens on port 8080.", "https://book.example/a.md#a")
     (cited,), (found,) = asked.citations, asked.passages
 
@@ -67,13 +68,13 @@ async def test_another_version_of_the_book_contradicts_nothing_and_another_book_
     assert (conflict.said.head, conflict.otherwise.head) == ("guide 1.0 › A › Server", "handbook › B › Server")
 
 
-async def test_the_same_section_and_a_refusal_contradict_nothing() -> None:
+async def test_same_section_and_refusal_are_no_contradiction() -> None:
     assert await conflicts_of(case("The server listens on port 8080.", "https://book.example/a.md#a"), None) == ()
     assert await conflicts_of(refused(), None) == ()
 
 
 class Judge:
-    """Says of every claim what it was made to say, or fails."""
+    """Gives every claim the same verdict, or fails if `supported` is None."""
 
     name = "judge"
 
@@ -86,23 +87,23 @@ class Judge:
     ) -> AsyncGenerator[judging.Verdict, None]:
         self.asked.append(case)
         if self.supported is None:
-            raise judging.JudgeFailed("away")
+            raise AgentUnavailable("away")
         for number in range(1, len(case.claims) + 1):
             yield judging.Verdict(number, self.supported)
 
     async def close(self) -> None: ...
 
 
-async def test_a_judge_decides_also_where_no_number_differs() -> None:
-    told = case("The server listens on no port at all.")
+async def test_judge_finds_contradictions_without_numbers() -> None:
+    given = case("The server listens on no port at all.")
     judge = Judge(True)
-    (found,) = await conflicts_of(told, judge)
+    (found,) = await conflicts_of(given, judge)
     assert found.otherwise.text == "The server listens on no port at all."
     message = judge.asked[0].message()
     assert SAID in message and found.otherwise.text in message and ASKED in message
     assert await conflicts_of(case("The server listens on port 8080."), Judge(False)) == ()
 
 
-async def test_without_a_verdict_the_numbers_decide() -> None:
+async def test_numbers_decide_if_the_judge_fails() -> None:
     assert await conflicts_of(case("The server listens on port 8080."), Judge(None))
     assert not await conflicts_of(case("The server listens on no port at all."), Judge(None))

@@ -1,4 +1,4 @@
-"""Drafts: each question stands on the page it names, and can be loaded again as it was written."""
+"""Drafted questions have evidence on the page they name and can be saved and loaded."""
 
 from pathlib import Path
 
@@ -54,11 +54,11 @@ def test_sentences_and_headings_become_questions() -> None:
     assert "What does the book say about “Power” (Tern)?" in found
 
 
-def test_a_sentence_that_points_back_is_no_source() -> None:
+def test_sentence_that_refers_back_gives_no_question() -> None:
     assert not [asked for asked in drafted() if asked.lower().startswith(("what is it", "what is this"))]
 
 
-def test_every_draft_names_its_evidence_or_is_to_be_checked() -> None:
+def test_every_draft_has_evidence_or_must_be_checked() -> None:
     texts = {one.url: one for one in (ROBOT, GRAPH)}
     for draft in draft_questions([ROBOT, GRAPH], 40):
         if draft.answerable:
@@ -70,7 +70,7 @@ def test_every_draft_names_its_evidence_or_is_to_be_checked() -> None:
             assert draft.why
 
 
-def test_unanswerable_drafts_join_what_no_page_joins() -> None:
+def test_unanswerable_drafts_combine_subjects_of_different_pages() -> None:
     refused = [draft for draft in draft_questions([ROBOT, GRAPH], 40) if not draft.answerable]
     assert [draft.question for draft in refused] == [
         "Why is it that a node carries a spare battery?",
@@ -82,20 +82,20 @@ def test_unanswerable_drafts_join_what_no_page_joins() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
-def test_no_more_than_asked_for_and_spread_over_the_pages(count: int) -> None:
+def test_number_of_drafts_is_limited_and_spread_over_pages(count: int) -> None:
     drafts = draft_questions([ROBOT, GRAPH], count)
     assert len(drafts) == count
     assert len({draft.id for draft in drafts}) == count
     assert {named for draft in drafts for named in draft.page} == {"intro/tern.md", "ros2/nodes.md"} or count == 1
 
 
-def test_drafts_can_be_loaded_as_they_were_written(tmp_path: Path) -> None:
+def test_drafts_can_be_saved_and_loaded(tmp_path: Path) -> None:
     drafts = draft_questions([ROBOT, GRAPH], 12)
     (tmp_path / "set").write_text("\n".join(map(to_line, drafts)), "utf-8")
     assert load_questions(tmp_path / "set") == drafts
     assert "null" not in (tmp_path / "set").read_text("utf-8")
 
 
-def test_an_empty_book_gives_nothing() -> None:
+def test_empty_book_gives_no_drafts() -> None:
     assert draft_questions([], 5) == []
     assert draft_questions([page("x", "X", {"": ""})], 5) == []

@@ -1,4 +1,4 @@
-"""Each measure on cases whose value is plain to see."""
+"""Each measure on cases with obvious values."""
 
 import math
 
@@ -26,7 +26,7 @@ OF = {measure.key: measure.of for measure in MEASURES}
         ("index.md", "book/x.md", "T", False),
     ],
 )
-def test_pages_are_named_as_people_name_them(page: str, url: str, title: str, same: bool) -> None:
+def test_same_page_accepts_paths_urls_and_titles(page: str, url: str, title: str, same: bool) -> None:
     assert same_page(page, url, title) is same
 
 
@@ -36,50 +36,50 @@ def test_pages_are_named_as_people_name_them(page: str, url: str, title: str, sa
         (SENTENCE, True),
         (f"Before. {SENTENCE} After.", True),
         (SENTENCE.upper().replace(" ", "\n"), True),
-        ("a mass of 6 kg and two driven wheels", True),  # most of it
+        ("a mass of 6 kg and two driven wheels", True),  # most of the sentence
         ("a mass of 6 kg", False),  # too little to be the evidence
         ("Tern has a mass of 7 kg and two driven wheels.", False),
         ("", False),
     ],
 )
-def test_a_quote_holds_the_sentence_or_is_a_good_part_of_it(quote: str, holds: bool) -> None:
+def test_quote_contains_the_sentence_or_most_of_it(quote: str, holds: bool) -> None:
     assert holds_evidence(SENTENCE, quote) is holds
 
 
 @pytest.mark.parametrize(
     ("quote", "holds"),
     [
-        ("You must pay the fee at once.", True),  # a whole sentence of the stretch
-        ("If you are late, you must pay the fee at once.", True),  # which stands in a longer one
+        ("You must pay the fee at once.", True),  # a whole sentence of the evidence
+        ("If you are late, you must pay the fee at once.", True),  # inside a longer sentence
         ("Bring the form and a photograph to any office", True),  # most of the other sentence
-        ("and a photograph to any office in town. Offices are closed on Sunday.", True),  # the end of it, and more
+        ("and a photograph to any office in town. Offices are closed on Sunday.", True),  # its end, and more
         ("at once.", False),
         ("Offices are closed on Sunday.", False),
     ],
 )
-def test_a_quote_overlaps_a_stretch_of_several_sentences(quote: str, holds: bool) -> None:
+def test_quote_overlaps_evidence_of_several_sentences(quote: str, holds: bool) -> None:
     stretch = "you must pay the fee at once. Bring the form and a photograph to any office in town. See below."
     assert holds_evidence(stretch, quote) is holds
 
 
-def test_any_of_several_right_things_is_right() -> None:
+def test_any_of_several_expected_values_is_right() -> None:
     several = question(sentence=["Nobody says this sentence here.", SENTENCE])
     assert right(answered(several)) is True
     short = question(sentence=None, page=None, section=None, answer=["seven kilograms", "6 kg"])
     assert right(answered(short)) is True
-    assert OF["f1"](answered(short, answer="6 kg [1].")) == 1.0  # the best of them
+    assert OF["f1"](answered(short, answer="6 kg [1].")) == 1.0  # the best value counts
     pages = question(page=["ros2/nodes.md", "intro/tern.md"], section=None)
     case = answered(pages, passages=(passage("vla/x.md"), passage(), passage("ros2/nodes.md", "Nodes", "nodes")))
     best = 1 + 1 / math.log2(3)
     assert OF["ndcg"](case) == pytest.approx((1 / math.log2(3) + 1 / math.log2(4)) / best)
 
 
-def test_words_quoted_count_once() -> None:
+def test_quoted_words_count_once() -> None:
     assert OF["quoted"](answered(citations=(citation("One two."), citation("One two."), citation("Three.")))) == 3
     assert OF["quoted"](refused()) is None
 
 
-def test_words_are_compared_whole() -> None:
+def test_contains_compares_whole_words() -> None:
     assert contains("It weighs 6 kg.", "6 KG")
     assert not contains("It weighs 16 kg.", "6 kg")
     assert not contains("anything", "?!")
@@ -103,14 +103,14 @@ def test_token_f1_by_hand() -> None:
         (refused(), True),
         (answered(unanswerable()), False),
         (failed(), None),
-        (answered(question(sentence=None), citations=(citation("Other words."),)), True),  # the place is right
+        (answered(question(sentence=None), citations=(citation("Other words."),)), True),  # the section is right
         (answered(question(sentence=None), citations=(citation(section="Elsewhere"),)), False),
         (answered(question(sentence=None, section=None), citations=(citation(section="Elsewhere"),)), True),
         (answered(question(sentence=None, section=None, page=None)), True),  # the answer is in the quote
         (answered(question(sentence=None, section=None, page=None, answer=None)), None),  # nothing is known
     ],
 )
-def test_right_is_judged_by_the_most_exact_thing_that_is_known(case: Case, verdict: bool | None) -> None:
+def test_right_uses_the_most_exact_known_evidence(case: Case, verdict: bool | None) -> None:
     assert right(case) is verdict
 
 
@@ -135,7 +135,7 @@ def test_retrieval_is_not_measured_without_a_place_or_on_a_selection() -> None:
         assert {OF[key](case) for key in ("page_hit", "hit_1", "hit", "ndcg")} == {None}
 
 
-def test_citations() -> None:
+def test_citation_precision_place_and_recall() -> None:
     case = answered(citations=(citation(), citation("Other.", section="Tern"), citation("X.", page="ros2/nodes.md")))
     assert OF["precision"](case) == pytest.approx(1 / 3)
     assert OF["place"](case) == pytest.approx(2 / 3)
@@ -146,7 +146,7 @@ def test_citations() -> None:
     assert OF["recall_given"](unsaid) is None
 
 
-def test_refusals_both_ways() -> None:
+def test_false_answers_and_false_refusals() -> None:
     assert OF["false_answer"](answered(unanswerable())) == 1.0
     assert OF["false_answer"](refused()) == 0.0
     assert OF["false_answer"](answered()) is None
@@ -156,22 +156,22 @@ def test_refusals_both_ways() -> None:
     assert OF["false_refusal"](failed()) is OF["false_answer"](failed(unanswerable())) is None
 
 
-def test_answers() -> None:
-    assert OF["f1"](answered(answer="6 kg [1].")) == 1.0  # the marker is no word
-    assert OF["contained"](answered(answer="Heavy [1].")) == 1.0  # the quote has it
+def test_answer_f1_and_containment() -> None:
+    assert OF["f1"](answered(answer="6 kg [1].")) == 1.0  # the marker does not count
+    assert OF["contained"](answered(answer="Heavy [1].")) == 1.0  # it is in the quote
     assert OF["contained"](answered(answer="Heavy.", citations=(citation("Two wheels."),))) == 0.0
     assert OF["f1"](refused(question())) is None
 
 
-def test_followups_are_counted_apart() -> None:
+def test_followups_have_their_own_measure() -> None:
     assert OF["followup"](answered()) is None
     assert OF["followup"](answered(question(history=[["What is Tern?", "A robot."]]))) == 1.0
 
 
-def test_a_question_that_failed_counts_as_such_and_nowhere_else() -> None:
+def test_failed_question_counts_only_as_failed() -> None:
     assert {key: of(failed()) for key, of in OF.items() if of(failed()) is not None} == {"failed": 1.0}
 
 
-def test_what_an_answer_took() -> None:
+def test_latency_tokens_calls_and_withheld_sentences() -> None:
     case = answered(withheld=2)
     assert [OF[key](case) for key in ("latency", "tokens", "calls", "withheld", "failed")] == [50.0, 1000, 1, 2, 0.0]

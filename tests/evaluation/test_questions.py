@@ -1,4 +1,4 @@
-"""Question sets: what is taken, and what is said about lines that are not."""
+"""Question sets: accepted lines, and messages about invalid ones."""
 
 from pathlib import Path
 
@@ -16,14 +16,14 @@ def written(path: Path, *lines: str) -> Path:
     return path
 
 
-def test_the_example_set_works_as_it_is() -> None:
+def test_example_set_can_be_loaded() -> None:
     questions = load_questions(EXAMPLES)
     assert len(questions) == 60
     assert sum(question.answerable for question in questions) == 40
     assert questions[0].page == ("intro/what-is-physical-ai.md",)
 
 
-def test_every_field(tmp_path: Path) -> None:
+def test_every_field_is_read(tmp_path: Path) -> None:
     line = (
         '{"question": " And its mass? ", "answer": "6 kg", "page": "p", "section": "s", "sentence": "x", '
         '"history": [["What is Tern?", "A robot."]], "filters": {"module": "intro"}, "why": "", "check": "look"}'
@@ -37,7 +37,7 @@ def test_every_field(tmp_path: Path) -> None:
     assert question.filters.module == ["intro"]
 
 
-def test_one_text_or_several(tmp_path: Path) -> None:
+def test_fields_may_have_one_text_or_several(tmp_path: Path) -> None:
     one, several = load_questions(
         written(
             tmp_path / "set",
@@ -51,22 +51,22 @@ def test_one_text_or_several(tmp_path: Path) -> None:
     assert '"answer":"x"' in to_line(one)
 
 
-def test_a_byte_order_mark_and_carriage_returns_are_no_fault(tmp_path: Path) -> None:
+def test_byte_order_mark_and_carriage_returns_are_accepted(tmp_path: Path) -> None:
     path = tmp_path / "set"
     path.write_bytes('\ufeff{"question": "a b"}\r\n{"question": "c\u2028d"}\r\n'.encode())
     assert [question.question for question in load_questions(path)] == ["a b", "c\u2028d"]
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "expected"),
     [
-        ("{", "line 2: no JSON at column 2"),
+        ("{", "line 2: invalid JSON at column 2"),
         ("[1]", "line 2: each line must be a JSON object"),
         ('{"answer": "x"}', "line 2: question: Field required"),
         ('{"question": "  "}', "line 2: question"),
         ('{"question": "x", "anwser": "y"}', "line 2: anwser: Extra inputs"),
         ('{"question": "x", "answerable": "yes"}', "line 2: answerable"),
-        ('{"question": "x", "answerable": false, "page": "p"}', "line 2: answerable is false, and yet there is page"),
+        ('{"question": "x", "answerable": false, "page": "p"}', "line 2: answerable is false, but page is given"),
         ('{"question": "x", "section": "s"}', "line 2: section needs the page"),
         ('{"question": "x", "selection": " "}', "line 2: selection is empty"),
         ('{"question": "x", "page": ""}', "line 2: page: is empty"),
@@ -77,20 +77,20 @@ def test_a_byte_order_mark_and_carriage_returns_are_no_fault(tmp_path: Path) -> 
         ('{"question": "x", "id": "first"}', "line 2: id: first is that of line 1 already"),
     ],
 )
-def test_a_bad_line_is_named_with_its_fault(tmp_path: Path, line: str, told: str) -> None:
+def test_invalid_line_is_reported_with_its_number_and_fault(tmp_path: Path, line: str, expected: str) -> None:
     with pytest.raises(ValidationFailed) as failure:
         load_questions(written(tmp_path / "set", '{"id": "first", "question": "fine"}', line))
-    assert told in failure.value.message
+    assert expected in failure.value.message
 
 
-def test_all_faults_are_told_at_once_up_to_a_number(tmp_path: Path) -> None:
+def test_number_of_reported_faults_is_limited(tmp_path: Path) -> None:
     with pytest.raises(ValidationFailed) as failure:
         load_questions(written(tmp_path / "set", *["{"] * (SHOWN_FAULTS + 3)))
     assert failure.value.message.count("line ") == SHOWN_FAULTS
     assert failure.value.message.endswith("… and 3 more")
 
 
-def test_files_that_are_no_set(tmp_path: Path) -> None:
+def test_missing_empty_and_binary_files_are_errors(tmp_path: Path) -> None:
     with pytest.raises(ValidationFailed, match="cannot be read"):
         load_questions(tmp_path / "missing")
     with pytest.raises(ValidationFailed, match="--make"):
@@ -100,7 +100,7 @@ def test_files_that_are_no_set(tmp_path: Path) -> None:
         load_questions(tmp_path / "latin")
 
 
-def test_the_digest_is_of_the_contents(tmp_path: Path) -> None:
+def test_digest_depends_on_the_content(tmp_path: Path) -> None:
     first, second = '{"question": "a"}', '{"question": "b"}'
     one = set_digest(load_questions(written(tmp_path / "one", first, second)))
     assert one == set_digest(load_questions(written(tmp_path / "same", first, second)))

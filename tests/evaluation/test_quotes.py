@@ -1,4 +1,4 @@
-"""Where a quote stands after the book changed: real engines over a book of two pages."""
+"""Locating a quote after the book changed, with real engines and a book of two pages."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -67,12 +67,23 @@ async def library(tmp_path: Path) -> AsyncIterator[Library]:
         yield library
 
 
-async def test_a_quote_stands_where_it_stood(library: Library) -> None:
+async def test_unchanged_quote_stands(library: Library) -> None:
     found = await library.locate(await library.quote(BATTERY))
     assert (found.state, found.now) == ("stands", BATTERY)
 
 
-async def test_a_quote_that_moved_is_found_on_its_page_and_on_others(library: Library) -> None:
+async def test_a_sentence_that_is_alike_only_in_small_words_is_another_one(library: Library) -> None:
+    settings = (
+        "# Settings\n\n## site_url\n\nSet the canonical URL of the site.\n\n"
+        "## site_author\n\nSet the name of the author.\n"
+    )
+    await library.write(heron=settings)
+    quote = await library.quote("Set the canonical URL of the site.", "Settings")
+    await library.write(heron=settings.replace("Set the canonical URL of the site.", "Used for a preview."))
+    assert (await library.locate(quote)).state == "gone"
+
+
+async def test_moved_quote_is_found_on_its_page_and_on_others(library: Library) -> None:
     quote = await library.quote(BATTERY)
     await library.write(heron=HERON.replace("# Heron\n\n", "# Heron\n\nRead this first.\n\n"))
     on_page = await library.locate(quote)
@@ -84,14 +95,14 @@ async def test_a_quote_that_moved_is_found_on_its_page_and_on_others(library: Li
     assert elsewhere.page is not None and elsewhere.page.title == "Kestrel"
 
 
-async def test_a_quote_that_changed_is_shown_as_it_is_now(library: Library) -> None:
+async def test_changed_quote_has_its_new_text(library: Library) -> None:
     quote = await library.quote(BATTERY)
     await library.write(heron=HERON.replace("nine hours", "seven hours"))
     found = await library.locate(quote)
     assert (found.state, found.now) == ("changed", "Its battery lasts seven hours in calm water.")
 
 
-async def test_a_quote_that_is_gone_with_its_paragraph_or_its_page(library: Library) -> None:
+async def test_quote_of_a_deleted_paragraph_or_page_is_gone(library: Library) -> None:
     quote = await library.quote(BATTERY)
     await library.write(heron=HERON.replace(BATTERY, ""))
     assert (await library.locate(quote)).state == "gone"
@@ -99,19 +110,19 @@ async def test_a_quote_that_is_gone_with_its_paragraph_or_its_page(library: Libr
     assert (await library.locate(quote)).state == "gone"
 
 
-async def test_a_quote_is_looked_for_in_its_own_edition(library: Library) -> None:
+async def test_quote_is_located_in_its_own_edition(library: Library) -> None:
     await library.write(heron=HERON, into=Edition("fleet", "1"))
     quote = await library.quote(BATTERY, edition="fleet@1")
     await library.write(heron=HERON, into=Edition("fleet", "2"))
     await library.write(heron=HERON.replace(BATTERY, ""), into=Edition("fleet", "1"))
-    assert (await library.locate(quote)).state == "gone", "that the other version has it does not count"
+    assert (await library.locate(quote)).state == "gone", "the other version does not count"
     assert (await library.locate(replace(quote, edition="fleet@2"))).state == "moved"
     assert (await library.locate(replace(quote, edition="fleet@3", page_id="none"))).state == "gone"
 
 
-async def test_of_several_places_the_nearest_counts(library: Library) -> None:
+async def test_nearest_of_several_places_is_used(library: Library) -> None:
     quote = await library.quote("The winch lifts 12 kg.")
     await library.write(heron=HERON.replace("# Heron\n\n", "# Heron\n\nThe winch lifts 12 kg. Mind it.\n\n"))
     found = await library.locate(quote)
     assert found.state == "moved"
-    assert found.start > quote.start, "not the first place, but the one under its heading"
+    assert found.start > quote.start, "the place under its heading, not the first one"

@@ -1,4 +1,4 @@
-"""The ranking measures against values worked out by hand."""
+"""Ranking measures compared with values calculated by hand."""
 
 import math
 
@@ -24,12 +24,12 @@ def test_ndcg_of_graded_documents() -> None:
     assert ndcg(["more", "less"], {"more": 3.0, "less": 1.0}, 10) == 1.0
 
 
-def test_ndcg_counts_only_as_many_as_fit() -> None:
+def test_ndcg_is_cut_at_k() -> None:
     grades = {str(number): 1.0 for number in range(20)}
     assert ndcg([str(number) for number in range(5)], grades, 5) == 1.0
 
 
-def test_ndcg_without_right_documents_is_nothing() -> None:
+def test_ndcg_without_right_documents_is_zero() -> None:
     assert ndcg(["a"], {}, 5) == 0.0
     assert ndcg([], {"a": 1.0}, 5) == 0.0
 
@@ -40,7 +40,7 @@ def test_reciprocal_rank() -> None:
     assert reciprocal_rank(["x", "a"], {"x": 0.0, "a": 1.0}, 2) == 0.5
 
 
-def test_hit() -> None:
+def test_hit_at_k() -> None:
     assert hit(["x", "a"], {"a": 1.0}, 2) == 1.0
     assert hit(["x", "a"], {"a": 1.0}, 1) == 0.0
     assert hit(["x"], {"x": 0.0}, 1) == 0.0

@@ -18,7 +18,7 @@ def rated(query: str, rating: Rating, **fields: Any) -> Turn:
     return Turn("", query, "answer", **known)
 
 
-def test_a_thumb_up_makes_the_evidence_the_right_one() -> None:
+def test_upvoted_answer_gives_its_evidence_as_expected() -> None:
     [question] = rated_questions([rated("And its name?", "up", standalone_query="Has a node a name?")])
     assert question.question == "Has a node a name?"
     assert (question.page, question.sentence) == (("book/nodes.md",), ("A node has a name.",))
@@ -27,14 +27,14 @@ def test_a_thumb_up_makes_the_evidence_the_right_one() -> None:
     assert refusal.answerable is False
 
 
-def test_a_thumb_down_asks_the_author() -> None:
+def test_downvoted_answer_must_be_checked_by_the_author() -> None:
     [question] = rated_questions([rated("Has it a name?", "down", reason="wrong", comment="It has two.")])
     assert question.why == "Rated down: wrong: It has two."
     assert "book/nodes.md#naming" in question.check
-    assert not question.sentence and question.answerable, "nothing is claimed that nobody said"
+    assert not question.sentence and question.answerable, "no evidence is assumed"
 
 
-def test_each_question_once_as_it_was_rated_last_and_every_line_can_be_read_again() -> None:
+def test_each_question_is_used_once_with_its_last_rating() -> None:
     turns = [
         rated("Has it a name?", "up"),
         rated("has it a name?", "down"),

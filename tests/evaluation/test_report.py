@@ -1,4 +1,4 @@
-"""Reports: what cases amount to, and that they are kept whole."""
+"""Reports: estimates from cases, and saving and loading."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ CASES = [
 ]
 
 
-def test_every_measure_comes_with_an_interval_that_holds_it() -> None:
+def test_every_estimate_is_inside_its_interval() -> None:
     report = make_report(run(), CASES)
     found = {one.key: one for one in report.estimates}
     assert found["right"].value == pytest.approx(2 / 5)
@@ -34,7 +34,7 @@ def test_every_measure_comes_with_an_interval_that_holds_it() -> None:
         assert one.low <= one.value <= one.high, one
 
 
-def test_the_report_compares_confidence_with_what_was_right() -> None:
+def test_report_compares_confidence_with_correctness() -> None:
     report = make_report(run(), CASES)
     assert [(one.label, one.answers, one.right) for one in report.levels] == [("high", 1, 1.0), ("low", 2, 0.0)]
     assert [(one.label, one.answers) for one in report.reliability] == [("0.6–0.7", 2), ("0.9–1.0", 1)]
@@ -42,7 +42,7 @@ def test_the_report_compares_confidence_with_what_was_right() -> None:
     assert ece.value == pytest.approx((0.1 + 2 * 0.65) / 3)
 
 
-def test_the_trade_off_of_refusals() -> None:
+def test_trade_off_of_refusals() -> None:
     # answerable: 0.9, 0.65 and a refusal; unanswerable: 0.65 and a refusal
     assert trade_off(CASES) == [
         (0.0, pytest.approx(1 / 3), 0.5),
@@ -53,11 +53,11 @@ def test_the_trade_off_of_refusals() -> None:
     assert trade_off(CASES[:3]) == []
 
 
-def test_what_went_wrong() -> None:
+def test_failing_lists_wrong_and_failed_cases() -> None:
     assert [case.question.id for case in failing(CASES)] == ["b", "c", "e", "f"]
 
 
-def test_a_report_is_kept_whole(tmp_path: Path) -> None:
+def test_report_can_be_saved_and_loaded(tmp_path: Path) -> None:
     report = make_report(run(), CASES)
     data, page = save_report(report, "<p>page</p>", tmp_path / "new" / "folder")
     assert data.name == "eval-abc1234-20261115T120000Z.json"
@@ -67,13 +67,13 @@ def test_a_report_is_kept_whole(tmp_path: Path) -> None:
     assert unnamed.name == "eval-20261115T120000Z.json"
 
 
-def test_a_report_of_failures_alone() -> None:
+def test_report_with_only_failures() -> None:
     report = make_report(run(), [failed()])
     assert [one.key for one in report.estimates] == ["failed"]
     assert report.levels == report.reliability == []
 
 
-def test_files_that_are_no_report_and_folders_that_are_none(tmp_path: Path) -> None:
+def test_invalid_report_files_and_folders_are_errors(tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text('{"a": 1}')
     with pytest.raises(ValidationFailed, match="not a report"):
         load_report(tmp_path / "other.json")
@@ -83,14 +83,14 @@ def test_files_that_are_no_report_and_folders_that_are_none(tmp_path: Path) -> N
         save_report(make_report(run(), CASES), "", tmp_path / "other.json")
 
 
-def test_money_is_told_only_where_prices_are_given() -> None:
+def test_cost_is_reported_only_if_prices_are_given() -> None:
     cases = [answered(question(id="a"), tokens=1000, tokens_written=100), refused(unanswerable(id="b"))]
     (money,) = (one for one in make_report(run(prices=(2.0, 10.0)), cases).estimates if one.key == "money")
-    assert money.value == pytest.approx((900 * 2.0 + 100 * 10.0) / 1e6 * 1000 / 2)  # half of the answers are free
+    assert money.value == pytest.approx((900 * 2.0 + 100 * 10.0) / 1e6 * 1000 / 2)  # half of the answers cost nothing
     assert not [one for one in make_report(run(), cases).estimates if one.key == "money"]
 
 
-def test_kinds_are_counted_apart() -> None:
+def test_kinds_are_counted_separately() -> None:
     cases = [
         answered(question(id="a", kind="plain")),
         refused(question(id="b", kind="plain")),
@@ -114,20 +114,20 @@ def test_questions_of_one_group_are_resampled_together() -> None:
     assert wide.high - wide.low > 2 * (narrow.high - narrow.low)
 
 
-def test_how_well_answerable_is_told_from_unanswerable() -> None:
+def test_auroc_of_answerable_and_unanswerable() -> None:
     (found,) = (one for one in make_report(run(), CASES).estimates if one.key == "auroc")
     # answerable 0.9, 0.65, refused; unanswerable refused, 0.65: of six pairs 1 + 1, 1 + 1/2, 1/2 + 0
     assert found.value == pytest.approx((2 + 1.5 + 0.5) / 6)
 
 
-def test_the_distance_to_a_person_s_rewrite() -> None:
+def test_distance_to_a_human_rewrite() -> None:
     other, right_one = passage("ros2/nodes.md", "Nodes", "nodes"), passage()
     asked = {"history": [["What is Tern?", "A robot."]], "rewrite": "How heavy is Tern?"}
     cases = [
         answered(question(id="a", **asked), alone=(other,), passages=(right_one,), rewritten=(right_one,)),
         answered(question(id="b", **asked), alone=(other,), passages=(other,), rewritten=(right_one,)),
     ]
-    plain = answered(question(id="c", history=asked["history"]), alone=(other,))  # nobody rewrote it
+    plain = answered(question(id="c", history=asked["history"]), alone=(other,))  # without a rewrite
     found = [one for one in make_report(run(), [*cases, plain]).estimates if one.group == "Follow-ups"]
     assert [(one.key, one.value, one.questions) for one in found[1:]] == [
         ("followups_0", 0.0, 2),

@@ -1,4 +1,4 @@
-"""The statistics against values worked out by hand, and by simulation: does a 95 % interval hold the truth in 95 %?"""
+"""Statistics compared with values calculated by hand, and coverage of 95 % intervals by simulation."""
 
 import math
 
@@ -41,13 +41,13 @@ def test_wilson_by_hand(successes: int, trials: int, low: float, high: float) ->
 
 
 @pytest.mark.parametrize(("successes", "trials"), [(0, 0), (3, 2), (-1, 5)])
-def test_wilson_refuses_what_is_no_share(successes: int, trials: int) -> None:
-    with pytest.raises(ValueError, match="no share"):
+def test_wilson_refuses_invalid_counts(successes: int, trials: int) -> None:
+    with pytest.raises(ValueError, match="not a share"):
         wilson_interval(successes, trials)
 
 
 @given(st.integers(1, 500).flatmap(lambda trials: st.tuples(st.integers(0, trials), st.just(trials))))
-def test_wilson_holds_the_share_and_mirrors(counted: tuple[int, int]) -> None:
+def test_wilson_contains_the_share_and_is_symmetric(counted: tuple[int, int]) -> None:
     successes, trials = counted
     low, high = wilson_interval(successes, trials)
     assert 0 <= low <= successes / trials + 1e-12
@@ -62,15 +62,15 @@ def test_wilson_covers_the_truth(share: float, trials: int) -> None:
     assert 0.92 <= np.mean(held) <= 0.985
 
 
-def test_interval_of_many_coin_throws_is_the_normal_one() -> None:
+def test_interval_of_many_coin_throws_equals_the_normal_interval() -> None:
     low, high = interval([0.0] * 500 + [1.0] * 500)
     spread = 1.96 * math.sqrt(0.25 / 1000)  # 0.031
     assert low == pytest.approx(0.5 - spread, abs=0.004)
     assert high == pytest.approx(0.5 + spread, abs=0.004)
 
 
-def test_pairing_removes_what_both_share() -> None:
-    theirs = [number % 2 * 1.0 for number in range(100)]  # varies as much as can be
+def test_pairing_removes_shared_variance() -> None:
+    theirs = [number % 2 * 1.0 for number in range(100)]  # the largest possible variance
     low, high = gain_interval([value + 0.1 for value in theirs], theirs)
     assert low == pytest.approx(0.1)
     assert high == pytest.approx(0.1)
@@ -84,20 +84,20 @@ def test_a_gain_needs_the_same_questions() -> None:
 
 
 @pytest.mark.parametrize("trials", [40, 120])
-def test_the_bootstrap_covers_the_truth(trials: int) -> None:
+def test_bootstrap_covers_the_truth(trials: int) -> None:
     chance = np.random.default_rng(2)
     samples = [chance.beta(2, 5, trials).tolist() for _ in range(300)]  # skewed, mean 2/7
     held = [low <= 2 / 7 <= high for low, high in map(interval, samples)]
     assert 0.90 <= np.mean(held) <= 0.99
 
 
-def test_a_paired_test_seldom_finds_what_is_not_there() -> None:
+def test_paired_test_has_few_false_positives() -> None:
     chance = np.random.default_rng(3)
     runs = [(chance.normal(0.5, 0.2, 60).tolist(), chance.normal(0.5, 0.2, 60).tolist()) for _ in range(300)]
     assert 0.01 <= np.mean([gain_p(ours, theirs) < 0.05 for ours, theirs in runs]) <= 0.09
 
 
-def test_a_paired_test_finds_what_is_there() -> None:
+def test_paired_test_finds_a_real_gain() -> None:
     chance = np.random.default_rng(4)
     theirs = chance.normal(0.5, 0.2, 60).tolist()
     ours = [value + gain for value, gain in zip(theirs, chance.normal(0.05, 0.05, 60), strict=True)]
@@ -126,7 +126,7 @@ def test_mcnemar_by_hand(gained: int, lost: int, p: float) -> None:
     assert mcnemar_p(gained, lost) == pytest.approx(p)
 
 
-def test_mcnemar_errs_in_at_most_one_of_twenty() -> None:
+def test_mcnemar_has_at_most_5_percent_false_positives() -> None:
     changed = np.random.default_rng(5).binomial(20, 0.5, 4000)
     assert np.mean([mcnemar_p(int(count), 20 - int(count)) < 0.05 for count in changed]) <= 0.05
 
@@ -150,21 +150,21 @@ def test_calibration_error_by_hand() -> None:
     assert calibration_error([], []) == 0.0
 
 
-def test_the_interval_of_the_calibration_error() -> None:
+def test_interval_of_the_calibration_error() -> None:
     chance = np.random.default_rng(8)
-    kept = (chance.uniform(0, 1, 400) < 0.6).astype(float)  # told 0.9, so the error is 0.3
+    kept = (chance.uniform(0, 1, 400) < 0.6).astype(float)  # the forecast is 0.9, so the error is 0.3
     low, high = calibration_error_interval([0.9] * 400, kept)
     assert 0.23 < low < 0.9 - kept.mean() < high < 0.37
 
 
 def test_a_calibrated_forecast_has_almost_no_calibration_error() -> None:
     chance = np.random.default_rng(6)
-    told = chance.uniform(0, 1, 20_000)
-    kept = (chance.uniform(0, 1, 20_000) < told).astype(float)
-    assert calibration_error(told.tolist(), kept.tolist()) < 0.02
+    forecast = chance.uniform(0, 1, 20_000)
+    kept = (chance.uniform(0, 1, 20_000) < forecast).astype(float)
+    assert calibration_error(forecast.tolist(), kept.tolist()) < 0.02
 
 
-def test_bins() -> None:
+def test_bins_of_values() -> None:
     assert bins_of(np.array([0.0, 0.0999, 0.1, 0.55, 0.999, 1.0])).tolist() == [0, 0, 1, 5, 9, 9]
 
 
@@ -193,7 +193,7 @@ def test_groups_that_agree_within_count_as_one_answer_each() -> None:
     assert high - low > 2.5 * (alone[1] - alone[0])
 
 
-def test_groups_of_one_are_no_groups() -> None:
+def test_groups_of_one_do_not_change_the_interval() -> None:
     values = [0.1, 0.4, 0.35, 0.8, 0.2, 0.9, 0.55, 0.6]
     assert interval(values, [str(number) for number in range(8)]) == pytest.approx(interval(values), abs=1e-12)
 
@@ -205,12 +205,12 @@ def test_the_mean_by_groups_is_that_of_the_rows_drawn() -> None:
     assert interval(values, groups) == pytest.approx(slow, abs=1e-12)
 
 
-def test_where_all_groups_agree_each_counts_once() -> None:
+def test_each_group_counts_once_if_all_agree() -> None:
     assert share_interval([1.0] * 60, ["a"] * 30 + ["b"] * 30) == wilson_interval(2, 2)
     assert share_interval([0.0] * 4) == wilson_interval(0, 4)
 
 
-def test_few_groups_are_few_answers() -> None:
+def test_few_groups_give_a_wide_interval() -> None:
     low, high = share_interval([0.0, 1.0], ["a", "a"])  # one paragraph, one right and one wrong
     assert low < 0.1
     assert high > 0.9
@@ -246,7 +246,7 @@ def test_auroc_by_hand(scores: list[float], positive: list[bool], area: float) -
     assert auroc(scores, positive) == pytest.approx(area)
 
 
-def test_auroc_needs_both() -> None:
+def test_auroc_needs_positive_and_negative_cases() -> None:
     assert math.isnan(auroc([0.1, 0.2], [True, True]))
     assert math.isnan(auroc([], []))
 
@@ -259,13 +259,13 @@ def test_auroc_is_the_share_of_pairs(rows: list[tuple[int, bool]]) -> None:
         assert auroc([s for s, _ in rows], [yes for _, yes in rows]) == pytest.approx(sum(pairs) / len(pairs))
 
 
-def test_the_distance_closed() -> None:
+def test_closed_distance() -> None:
     alone, ours, best = np.array([0.2, 0.4]), np.array([0.5, 0.4]), np.array([0.8, 0.4])
     assert closed_distance(alone, ours, best) == pytest.approx(0.5)
-    assert math.isnan(closed_distance(best, ours, best))  # nothing to close
+    assert math.isnan(closed_distance(best, ours, best))  # there is no distance
 
 
-def test_any_statistic_has_an_interval_and_draws_without_a_value_do_not_count() -> None:
+def test_statistic_interval_ignores_draws_without_a_value() -> None:
     values = np.arange(50.0)
     low, high = statistic_interval(lambda rows: float(values[rows].mean()), 50)
     assert (low, high) == pytest.approx(interval(values.tolist()), abs=1e-9)

@@ -1,4 +1,4 @@
-"""Suggested questions: how headings become questions, what of readers' questions is used, and that each is tried."""
+"""Suggested questions: made from headings and frequent questions, and tested before they are shown."""
 
 import asyncio
 import json
@@ -11,8 +11,8 @@ import pytest
 from chapterverse.answering import fold, prepare, stream
 from chapterverse.book import Block, Page, Section
 from chapterverse.conversations.turns import AskedQuestion
-from chapterverse.evaluation.suggesting import WordUsage, book_candidates, make_suggestions, popular
-from chapterverse.evaluation.suggestions import Shelf, StoredSuggestions, keeping_suggestions, refresh, up_to_date
+from chapterverse.evaluation.suggesting import WordUsage, book_candidates, explaining, make_suggestions, popular
+from chapterverse.evaluation.suggestion_store import Shelf, StoredSuggestions, keeping_suggestions, refresh, up_to_date
 from chapterverse.models import ChatRequest
 from chapterverse.settings import Settings
 from chapterverse.wiring import open_services
@@ -67,20 +67,34 @@ def page(*headings: str, text: str = PROSE) -> Page:
         ("String things", ""),
     ],
 )
-def test_a_heading_becomes_a_question_that_a_person_would_ask(heading: str, question: str) -> None:
+def test_heading_becomes_a_question(heading: str, question: str) -> None:
     assert [one.question for one in book_candidates([page(heading)])] == ([question] if question else [])
 
 
-def test_a_word_keeps_the_capital_that_the_book_gives_it() -> None:
+def test_words_are_capitalised_as_in_the_book() -> None:
     usage = WordUsage([page("x")])
     assert usage.as_asked("Helm Client On A Network") == "Helm client On a network"
 
 
-def test_pages_and_modules_take_turns_and_no_question_comes_twice() -> None:
+def test_candidates_alternate_between_modules_without_duplicates() -> None:
     first = page("Using Helm", "Getting Helm")
     second = replace(page("Installing Helm", "Using Helm"), module="other")
     asked = [one.question for one in book_candidates([first, second])]
     assert asked == ["How do I use Helm?", "How do I install Helm?", "How do I get Helm?"]
+
+
+def test_pages_that_list_changes_or_links_give_no_questions() -> None:
+    changes = page("Overview", "Version 1.2", "Version 1.1", "Using Helm")
+    assert explaining([page("Using Helm"), changes, None, replace(page("Using Helm"), flags=("x",))]) == [
+        page("Using Helm")
+    ]
+
+
+def test_changes_of_a_version_give_no_questions() -> None:
+    first, below = page("Using Helm", "Getting Helm").sections
+    sections = (first, replace(below, breadcrumb=("Version 1.6.1 (2024-08-30)",)))
+    told = replace(page("Using Helm", "Getting Helm"), sections=sections)
+    assert [one.question for one in book_candidates([told])] == ["How do I use Helm?"]
 
 
 def turn(session: str, query: str = "Where are the logs?", **fields: object) -> AskedQuestion:
@@ -88,16 +102,16 @@ def turn(session: str, query: str = "Where are the logs?", **fields: object) -> 
     return replace(asked, **fields)  # type: ignore[arg-type]
 
 
-def test_only_what_several_readers_asked_is_shown_to_others() -> None:
+def test_only_questions_of_several_users_are_popular() -> None:
     three = [turn("a"), turn("b", "where are the  logs"), turn("c")]
     assert [one.question for one in popular(three)] == ["Where are the logs?"]
-    assert popular([turn("a"), turn("a"), turn("b")]) == [], "two readers"
+    assert popular([turn("a"), turn("a"), turn("b")]) == [], "only two users"
     assert popular([*three, turn("d", rating="down")]) == []
     assert popular([*three, turn("d", status="refused")]) == []
     assert popular([*three, turn("d", standalone_query="Where are the logs of the server?")]) == []
 
 
-def test_a_home_that_does_not_exist_yet_is_made_and_one_maker_is_alone_in_it(tmp_path: Path) -> None:
+def test_shelf_creates_the_home_and_allows_one_maker(tmp_path: Path) -> None:
     shelf, other = Shelf(tmp_path / "home"), Shelf(tmp_path / "home")
     assert shelf.read() is None
     with shelf.alone() as first, other.alone() as second:
@@ -112,7 +126,7 @@ async def test_every_suggestion_of_the_example_book_is_answered(example_home: Pa
     async with open_services(Settings.load(chapterverse_home=example_home)) as services:
         offered = await make_suggestions(services, 8)
         assert len(offered) == 8
-        assert len({one.page for one in offered}) >= 6, "they are spread over the book"
+        assert len({one.page for one in offered}) >= 6, "suggestions come from many pages"
         for one in offered:
             answer = await fold(stream(await prepare(ChatRequest(query=one.question), services, told=()), services))
             assert answer.status == "answered" and answer.confidence_level != "low"
@@ -120,7 +134,7 @@ async def test_every_suggestion_of_the_example_book_is_answered(example_home: Pa
 
 
 @pytest.mark.slow
-async def test_suggestions_are_kept_and_made_anew_when_the_book_changes(tmp_path: Path) -> None:
+async def test_suggestions_are_stored_and_made_again_when_the_book_changes(tmp_path: Path) -> None:
     book, home = tmp_path / "book", tmp_path / "home"
     book.mkdir()
     (book / "heron.md").write_text("# Heron\n\nHeron is a boat that maps the harbour.\n", "utf-8")
@@ -142,7 +156,7 @@ async def test_suggestions_are_kept_and_made_anew_when_the_book_changes(tmp_path
 
 
 @pytest.mark.slow
-async def test_a_question_that_a_model_cannot_answer_is_not_offered_and_a_failure_ends_the_making(
+async def test_failing_model_ends_the_making_of_suggestions(
     example_home: Path,
 ) -> None:
     with serving_llm() as stub:
@@ -154,5 +168,5 @@ async def test_a_question_that_a_model_cannot_answer_is_not_offered_and_a_failur
             shelf = Shelf(example_home)
             async with keeping_suggestions(services, lambda: False, every=0.01):
                 assert await asyncio.to_thread(stub.wait_asked)
-        assert len(stub.requests) <= 3, "it is not asked again and again"
+        assert len(stub.requests) <= 3, "the model is not called repeatedly"
         assert shelf.read() is None or shelf.read().model != services.writer.name  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""The author's report: counts, spans of time, and a page that needs nothing else."""
+"""The usage report: counts, time spans and a self-contained page."""
 
 import re
 from datetime import date, timedelta
@@ -25,7 +25,7 @@ def report(**fields: object) -> UsageReport:
     )
     section = RetrievedPassage(page_title=HOSTILE, section_heading="B", source_url="book/a.md#b", score=0.5)
     gap = Gap(
-        name=HOSTILE, asked=3, sessions=2, troubles={"refused": 2, "rated_down": 1}, questions=[question],
+        name=HOSTILE, sure=True, asked=3, sessions=2, troubles={"refused": 2, "rated_down": 1}, questions=[question],
         nearest=[section], missing_words=["Kubernetes"], issue=f"# {HOSTILE}",
     )  # fmt: skip
     made: dict[str, object] = {
@@ -38,7 +38,7 @@ def report(**fields: object) -> UsageReport:
     return UsageReport.model_validate(made | fields)
 
 
-def test_every_question_counts_once_in_its_day() -> None:
+def test_every_question_counts_once_on_its_day() -> None:
     turns = [
         asked("a"),
         asked("b", status="answered"),
@@ -55,7 +55,7 @@ def test_every_question_counts_once_in_its_day() -> None:
     assert sum(span.questions for span in spans) == len(turns)
 
 
-def test_a_long_time_is_told_in_weeks() -> None:
+def test_long_periods_are_grouped_by_week() -> None:
     spans = spans_of([asked("a")], date(2025, 11, 1), date(2026, 11, 1))
     assert len(spans) <= MOST_BARS
     assert {span.days for span in spans} == {7}
@@ -75,7 +75,7 @@ class Tags(HTMLParser):
         self.loads += [name for name, _ in attrs if name in ("src", "href", "onclick", "xlink:href")]
 
 
-def test_the_page_has_its_plots_and_makes_no_request() -> None:
+def test_page_has_plots_and_makes_no_request() -> None:
     page = make_usage_page(report())
     seen = Tags()
     seen.feed(page)
@@ -88,7 +88,14 @@ def test_the_page_has_its_plots_and_makes_no_request() -> None:
     assert all(float(height) > 0 for _, height in drawn)
 
 
-def test_the_page_of_a_book_without_questions() -> None:
+def test_unsure_gaps_have_their_own_section() -> None:
+    (gap,) = report().gaps
+    page = make_usage_page(report(gaps=[gap, gap.model_copy(update={"sure": False})]))
+    assert page.index("What the book lacks (1)") < page.index("What the book may lack (1)")
+    assert "What the book may lack" not in make_usage_page(report())
+
+
+def test_page_of_a_book_without_questions() -> None:
     page = make_usage_page(report(questions=0, gaps=[], spans=[], reasons={}))
     assert "<svg" not in page and "No question was refused" in page
     assert UsageReport.model_validate_json(report().model_dump_json()) == report()

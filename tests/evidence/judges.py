@@ -1,10 +1,11 @@
-"""Judges for tests, in process: right, gullible, absent and worse."""
+"""Judges for tests, in process: right, gullible and failing."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Collection
 from dataclasses import dataclass, field
 
-from chapterverse.evidence.judge import JudgeFailed, JudgeRequest, JudgeUsage, Verdict
+from chapterverse.errors import AgentUnavailable
+from chapterverse.evidence.judge import JudgeRequest, JudgeUsage, Verdict
 
 
 def plain(text: str) -> str:
@@ -14,7 +15,7 @@ def plain(text: str) -> str:
 
 @dataclass
 class ScriptedJudge:
-    """Says yes to what a rule finds true, in one reply."""
+    """Supports the claims for which `supports` is true, in one reply."""
 
     supports: Callable[[str], bool]
     units: tuple[str, ...] = ()
@@ -35,19 +36,19 @@ class ScriptedJudge:
 
 
 def right(truths: Collection[str]) -> ScriptedJudge:
-    """A judge that knows what is true."""
+    """A judge that supports exactly these claims."""
     known = {plain(truth) for truth in truths}
     return ScriptedJudge(lambda claim: plain(claim) in known)
 
 
 def gullible() -> ScriptedJudge:
-    """A judge that believes everything."""
+    """A judge that supports every claim."""
     return ScriptedJudge(lambda claim: True)
 
 
 @dataclass
 class FailingJudge:
-    """A judge that cannot be used."""
+    """A judge whose calls fail."""
 
     name: str = "failing"
     calls: int = 0
@@ -56,7 +57,7 @@ class FailingJudge:
     async def verdicts(self, case: JudgeRequest, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
         self.calls += 1
         usage.calls += 1
-        raise JudgeFailed("it is down", retryable=self.retryable)
+        raise AgentUnavailable("it is down", retryable=self.retryable)
         yield
 
     async def close(self) -> None:

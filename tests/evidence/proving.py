@@ -1,4 +1,4 @@
-"""Proves a model's text as the product does, and renders what is shown."""
+"""Proves a model's text as the package does, and renders what is shown."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -16,7 +16,7 @@ from chapterverse.writing.markdown import MarkdownParser
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a text."""
+    """What is shown of a text, and why."""
 
     text: str
     proven: list[Proven]

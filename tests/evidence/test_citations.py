@@ -1,4 +1,4 @@
-"""Sources and markers: the exact text of the proving units, each source once, and Markdown that holds together."""
+"""Sources and markers: quotes are the exact text of the units, each source is listed once, Markdown stays valid."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def renderer_of(evidence: Evidence) -> Renderer:
     return Renderer(evidence.passages)
 
 
-def test_units_that_follow_each_other_are_one_source() -> None:
+def test_adjacent_units_are_one_source() -> None:
     evidence = evidence_of(TEXT)
     one, two, _, four = evidence.all_units()
     shown = renderer_of(evidence).write(Proven(Statement("So it is."), "supported", (four, two, one)))
@@ -25,7 +25,7 @@ def test_units_that_follow_each_other_are_one_source() -> None:
     assert [(light.start, light.end) for light in shown.sources[0].highlights] == [(0, 12), (13, 26)]
 
 
-def test_a_source_is_told_once_and_never_changes() -> None:
+def test_source_is_sent_once_and_a_wider_quote_is_a_new_source() -> None:
     evidence = evidence_of(TEXT)
     one, two, three, _ = evidence.all_units()
     renderer = renderer_of(evidence)
@@ -36,7 +36,7 @@ def test_a_source_is_told_once_and_never_changes() -> None:
     assert (len(first.sources), len(again.sources), len(wider.sources)) == (1, 0, 1)
 
 
-def test_offsets_count_into_the_page() -> None:
+def test_offsets_are_relative_to_the_page() -> None:
     page = "Before it. " * 20 + TEXT
     start = page.index(TEXT)
     evidence = Evidence()
@@ -48,7 +48,7 @@ def test_offsets_count_into_the_page() -> None:
     assert source.reader_url == f"/read/{source.page_id}?quote={source.quote_start}-{source.quote_end}"
 
 
-def test_a_selection_is_cited_by_lines() -> None:
+def test_citation_of_a_selection_has_lines() -> None:
     evidence = evidence_of("Title\r\n\r\nOne is here.\r\nTwo is there.")
     unit = next(unit for unit in evidence.all_units() if "Two" in unit.text)
     (source,) = renderer_of(evidence).write(Proven(Statement("A."), "quoted", (unit,))).sources
@@ -57,7 +57,7 @@ def test_a_selection_is_cited_by_lines() -> None:
     assert source.line_end == 4
 
 
-def test_a_snippet_is_short_and_holds_the_quote() -> None:
+def test_snippet_is_at_most_500_characters_and_contains_the_quote() -> None:
     evidence = evidence_of("Word " * 200 + "ends. The middle one. " + "Word " * 200)
     unit = next(unit for unit in evidence.all_units() if "middle" in unit.text)
     (source,) = renderer_of(evidence).write(Proven(Statement("A."), "quoted", (unit,))).sources
@@ -75,13 +75,14 @@ def test_a_snippet_is_short_and_holds_the_quote() -> None:
         ("“Quoted.”", "“Quoted [1].”"),
         ("Text.\n\n```\ncode\n```", "Text.\n\n```\ncode\n```\n\n[1]"),
         ("| a |\n|---|\n| b |", "| a |\n|---|\n| b |\n\n[1]"),
+        ("| a |\n|---|\n| b |\n\n…", "| a |\n|---|\n| b |\n\n… [1]"),
     ],
 )
-def test_where_markers_stand(text: str, shown: str) -> None:
+def test_position_of_markers(text: str, shown: str) -> None:
     assert marked(text, "[1]") == shown
 
 
-def test_markers_are_told_from_brackets_in_code() -> None:
+def test_brackets_in_code_are_no_markers() -> None:
     text = "A [1][2]. `x[1]`\n```\ny[3]\n```\n[3]"
     assert [(text[start:end], numbers) for start, end, numbers in markers_in(text)] == [
         ("[1]", (1,)),
@@ -91,7 +92,7 @@ def test_markers_are_told_from_brackets_in_code() -> None:
     assert markers_in(text)[-1][0] == text.rindex("[3]")
 
 
-def test_lines() -> None:
+def test_lines_of_handles_all_line_endings() -> None:
     assert lines_of("a\r\nb\rc\nd", 3, 4) == (2, 2)
     assert lines_of("a\nb\nc", 0, 5) == (1, 3)
 

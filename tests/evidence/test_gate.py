@@ -1,4 +1,4 @@
-"""Statements in, proven statements out: the order of proof, what replaces and what is withheld, and no holes."""
+"""The gate: how statements are proven, replaced or withheld, and how the text around a withheld statement is mended."""
 
 import asyncio
 import time
@@ -29,7 +29,7 @@ def evidence() -> Evidence:
     return evidence_of(SERVER, question=QUESTION)
 
 
-async def test_the_words_of_a_unit_need_no_judge() -> None:
+async def test_verbatim_statement_needs_no_judge() -> None:
     shown = await prove("The server listens on port **8080** by default [1.1].", evidence(), None)
     assert shown.text == "The server listens on port **8080** by default [1]."
     assert [one.kind for one in shown.proven] == ["quoted"]
@@ -45,7 +45,7 @@ async def test_the_words_of_a_unit_need_no_judge() -> None:
         ("It always loses 5 % a day.", "It always loses 5 a day [1.1]."),
     ],
 )
-async def test_a_changed_sign_is_no_quotation(book: str, lie: str) -> None:
+async def test_statement_with_a_changed_sign_is_not_verbatim(book: str, lie: str) -> None:
     shown = await prove(lie, evidence_of(book, question=book), None)
     assert shown.text.replace(" [1]", "") in (book, "")
 
@@ -53,7 +53,7 @@ async def test_a_changed_sign_is_no_quotation(book: str, lie: str) -> None:
 WINCH = "The winch lifts 12 kg. It weighs 24 kg. The crane lifts 90 kg. This is its limit. Cranes cost more."
 
 
-async def test_a_unit_that_points_back_is_quoted_only_after_the_unit_before_it() -> None:
+async def test_unit_that_refers_back_is_verbatim_only_after_the_unit_before_it() -> None:
     question = "What do the winch and the crane weigh and lift?"
     judge = right([])
     shown = await prove(
@@ -68,20 +68,28 @@ async def test_a_unit_that_points_back_is_quoted_only_after_the_unit_before_it()
     assert (shown.text, judge.cases) == ("The winch lifts 12 kg [1]. It weighs 24 kg [2].", [])
 
 
-async def test_a_row_under_other_columns_is_no_quotation() -> None:
+async def test_unit_that_refers_back_is_not_verbatim_after_code() -> None:
+    book = f"{WINCH}\n\n```\ncrane --lift\n```"
+    judge = right([])
+    said = "The winch lifts 12 kg [1.1].\n\n```\ncrane --lift\n```\n\nIt weighs 24 kg [1.2]."
+    await prove(said, evidence_of(book, question="What does the winch weigh?"), judge)
+    assert [claim for case in judge.cases for claim in case.claims] == ["It weighs 24 kg."]
+
+
+async def test_row_under_other_columns_is_not_verbatim() -> None:
     table = "| option | maximum |\n|---|---|\n| `--workers` | 4 [1.6] |\n"
     shown = await prove(table, evidence_of(SERVER, question="How many workers?"), None)
     assert "maximum" not in shown.text
 
 
-async def test_own_words_are_shown_when_the_judge_bears_them_out() -> None:
+async def test_paraphrase_is_shown_if_the_judge_supports_it() -> None:
     shown = await prove(f"{TRUE[:-1]} [1.1].", evidence(), right([TRUE]))
     assert shown.text == f"{TRUE[:-1]} [1]."
     assert [one.kind for one in shown.proven] == ["supported"]
     assert (shown.gate.counts.withheld, shown.gate.usage.calls) == (0, 1)
 
 
-async def test_what_the_judge_does_not_bear_out_is_replaced_by_the_units_it_named() -> None:
+async def test_unsupported_statement_is_replaced_by_the_units_it_named() -> None:
     lie = "The server uses port 8080 only if `--workers` is 4"
     shown = await prove(f"{lie} [1.1].", evidence(), right([]))
     assert shown.text == "The server listens on port 8080 by default [1]."
@@ -89,7 +97,7 @@ async def test_what_the_judge_does_not_bear_out_is_replaced_by_the_units_it_name
     assert shown.proven[0].replaced
 
 
-async def test_exact_things_that_stand_nowhere_are_not_even_asked_about() -> None:
+async def test_statement_with_missing_exact_things_is_withheld_without_a_judge_call() -> None:
     judge = gullible()
     shown = await prove("The server listens on port 9090 [1.9]. Edit /etc/appd.conf [1.9].", evidence(), judge)
     assert shown.text == ""
@@ -97,7 +105,7 @@ async def test_exact_things_that_stand_nowhere_are_not_even_asked_about() -> Non
     assert shown.gate.counts.withheld == 2
 
 
-async def test_without_a_judge_only_the_books_words_are_shown() -> None:
+async def test_without_a_judge_only_quotes_are_shown() -> None:
     code = "```bash\nappd --status\n```"
     text = f"{TRUE[:-1]} [1.1].\n\n{code}\n\nIt logs to /var/log/app.log, which is the best place [1.3]."
     shown = await prove(text, evidence(), None)
@@ -108,52 +116,52 @@ async def test_without_a_judge_only_the_books_words_are_shown() -> None:
 
 
 @pytest.mark.parametrize("line", ["rm -rf /", "appd --port 9090", "curl evil.example"])
-async def test_code_must_stand_in_the_passages_line_by_line(line: str) -> None:
+async def test_code_with_an_unknown_line_is_withheld(line: str) -> None:
     shown = await prove(f"```bash\nappd --status\n{line}\n```", evidence(), gullible())
     assert shown.text == ""
 
 
-async def test_inline_code_of_the_book_may_be_a_block() -> None:
+async def test_inline_code_of_the_book_may_be_shown_as_a_block() -> None:
     shown = await prove("```\n--port\n```", evidence(), None)
     assert shown.text == "```\n--port\n```\n[1]"
 
 
-async def test_code_may_be_indented_otherwise_and_leave_lines_out() -> None:
+async def test_code_may_have_other_indentation_and_fewer_lines() -> None:
     shown = await prove("```bash\n    appd   --status\n```", evidence(), None)
     assert "appd   --status" in shown.text
 
 
-async def test_a_row_of_the_book_is_quoted_with_its_header() -> None:
+async def test_row_of_the_book_is_shown_with_its_header() -> None:
     table = "| option | default |\n|---|---|\n| `--workers` | 4 [1.6] |\n| `--speed` | 9 [1.9] |\n"
     shown = await prove(table, evidence(), gullible())
     assert shown.text == "| option | default |\n|---|---|\n| `--workers` | 4 [1] |"
 
 
-async def test_units_that_were_never_issued_name_nothing() -> None:
+async def test_statement_with_unknown_units_is_judged_against_all_evidence() -> None:
     judge = right([TRUE])
     shown = await prove(f"{TRUE[:-1]} [7.9].", evidence(), judge)
-    assert "[1.3]" in "\n".join(judge.cases[0].evidence), "it is judged against everything"
+    assert "[1.3]" in "\n".join(judge.cases[0].evidence), "the judge gets all evidence"
     assert shown.text.endswith("[1].")
     assert shown.sources[0].quote in SERVER
 
 
-async def test_a_judge_cannot_cite_what_it_was_not_shown() -> None:
+async def test_unknown_units_named_by_the_judge_are_ignored() -> None:
     judge = ScriptedJudge(lambda claim: True, units=("9.9", "1.99"))
     shown = await prove(f"{TRUE[:-1]} [1.1].", evidence(), judge)
     assert [unit.ref.unit for unit in shown.proven[0].units] == [1]
 
 
-# ── absence and frames ───────────────────────────────────────────────────────────────────────────────────────────────
+# ── absences, lead-ins and headings ──────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_an_absence_is_shown_without_a_citation() -> None:
+async def test_absence_is_shown_without_a_citation() -> None:
     absence = "The passages do not say which versions are supported."
     shown = await prove(f"{TRUE[:-1]} [1.1]. {absence}", evidence(), right([TRUE, absence]))
     assert shown.text == f"{TRUE[:-1]} [1]. {absence}"
     assert [one.kind for one in shown.proven] == ["supported", "absence"]
 
 
-async def test_an_absence_that_carries_a_fact_must_be_proven() -> None:
+async def test_absence_with_a_fact_must_be_proven() -> None:
     lie = "The passages do not name the port, which is 8080."
     shown = await prove(lie, evidence(), right([]))
     assert shown.text == ""
@@ -165,7 +173,7 @@ async def test_a_false_absence_is_withheld_and_never_replaced() -> None:
     assert shown.gate.counts.withheld == 1
 
 
-async def test_a_lead_in_is_shown_with_what_it_introduces_and_only_then() -> None:
+async def test_lead_in_is_shown_only_with_what_it_introduces() -> None:
     lead = "To start it, run this:"
     shown = await prove(f"{lead}\n\n```\nappd --status\n```", evidence(), right([lead]))
     assert shown.text == f"{lead}\n\n```\nappd --status\n```\n[1]"
@@ -174,19 +182,19 @@ async def test_a_lead_in_is_shown_with_what_it_introduces_and_only_then() -> Non
     assert alone.text == ""
 
 
-async def test_a_fact_that_introduced_nothing_ends_with_a_full_stop() -> None:
+async def test_fact_whose_list_is_withheld_ends_with_a_full_stop() -> None:
     lead = "The server uses port 8080:"
     shown = await prove(f"{lead[:-1]} [1.1]:\n\n```\nrm -rf /\n```", evidence(), right([lead]))
     assert shown.text == "The server uses port 8080 [1]."
 
 
-async def test_a_heading_without_its_text_is_left_out() -> None:
+async def test_heading_without_text_is_left_out() -> None:
     text = f"## Start\n\nNonsense about the server [1.1].\n\n## Port\n\n{TRUE[:-1]} [1.1]."
     shown = await prove(text, evidence(), right(["Start", "Port", TRUE]))
     assert shown.text == f"## Port\n\n{TRUE[:-1]} [1]." or "## Start\n\nThe server listens" in shown.text
 
 
-# ── no holes ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── text around withheld statements ──────────────────────────────────────────────────────────────────────────────────
 
 
 LIE = "The server is the best on the market."
@@ -212,58 +220,58 @@ LIE = "The server is the best on the market."
         ("Both are there.", ""),
     ],
 )
-async def test_nothing_dangles_after_what_was_withheld(after: str, shown_as: str) -> None:
+async def test_reference_to_a_withheld_statement_is_removed_or_replaced(after: str, shown_as: str) -> None:
     shown = await prove(f"{LIE} {after}", evidence(), right([after]))
     assert shown.text.replace(" [1]", "") == shown_as
 
 
-async def test_numbers_of_a_list_are_counted_anew() -> None:
+async def test_list_is_renumbered_without_withheld_items() -> None:
     steps = ["Start the server.", "Buy a new server.", "Look at the log."]
     text = "\n".join(f"{number}. {step}" for number, step in enumerate(steps, start=1))
     shown = await prove(text, evidence(), right([steps[0], steps[2]]))
     assert shown.text.replace(" [1]", "").replace(" [2]", "") == "1. Start the server.\n2. Look at the log."
 
 
-async def test_code_between_two_items_does_not_restart_their_numbers() -> None:
+async def test_code_between_items_does_not_restart_the_numbers() -> None:
     text = "1. Start the server:\n```\nappd --status\n```\n2. Look at the log."
     shown = await prove(text, evidence(), right(["Start the server:", "Look at the log."]))
     assert shown.text.startswith("1. Start the server:")
     assert "\n\n2. Look at the log" in shown.text
 
 
-async def test_an_item_goes_on_without_its_first_sentence() -> None:
+async def test_item_is_kept_without_its_withheld_first_sentence() -> None:
     text = f"- {LIE[:-1]} [1.1]. The port is 8080 [1.1].\n- Look at the log [1.3]."
     shown = await prove(text, evidence(), right(["The port is 8080.", "Look at the log."]))
     assert shown.text.startswith("- The ") and "\n- Look at the log" in shown.text
 
 
-async def test_a_nested_item_moves_out_when_its_parent_is_withheld() -> None:
+async def test_nested_item_moves_up_if_its_parent_is_withheld() -> None:
     text = f"- {LIE}\n  - The port is 8080.\n"
     shown = await prove(text, evidence(), right(["The port is 8080."]))
     assert shown.text == "- The port is 8080 [1]."
 
 
-# ── the judge's faults ───────────────────────────────────────────────────────────────────────────────────────────────
+# ── failing judges ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_judge_that_fails_is_asked_twice_then_units_are_quoted() -> None:
+async def test_failing_judge_is_called_twice_then_units_are_quoted() -> None:
     judge = FailingJudge()
     shown = await prove(f"{TRUE[:-1]} [1.1].", evidence(), judge)
     assert shown.text == "The server listens on port 8080 by default [1]."
     assert judge.calls == 2
-    hopeless = FailingJudge(retryable=False)
-    await prove(f"{TRUE[:-1]} [1.1].", evidence(), hopeless)
-    assert hopeless.calls == 1
+    not_retryable = FailingJudge(retryable=False)
+    await prove(f"{TRUE[:-1]} [1.1].", evidence(), not_retryable)
+    assert not_retryable.calls == 1
 
 
-async def test_a_late_judge_does_not_outlive_the_answer() -> None:
+async def test_slow_judge_does_not_delay_the_answer_past_the_deadline() -> None:
     started = time.perf_counter()
     shown = await prove(f"{TRUE[:-1]} [1.1].", evidence(), ScriptedJudge(lambda claim: True, seconds=60), seconds=0.3)
     assert time.perf_counter() - started < 20
     assert shown.text == "The server listens on port 8080 by default [1]."
 
 
-async def test_statements_are_judged_together_while_more_are_written() -> None:
+async def test_statements_are_judged_in_batches() -> None:
     claims = [f"The port is 8080, says remark {word}." for word in ("a", "b", "c", "d", "e", "f", "g")]
     judge = ScriptedJudge(lambda claim: True, seconds=0.05)
     shown = await prove(" ".join(claims), evidence(), judge)
@@ -272,7 +280,7 @@ async def test_statements_are_judged_together_while_more_are_written() -> None:
     assert [plain(claim) for case in judge.cases for claim in case.claims] == [plain(claim) for claim in claims]
 
 
-async def test_a_statement_is_shown_before_the_writer_is_done() -> None:
+async def test_statement_is_shown_before_the_writer_has_finished() -> None:
     loop = asyncio.get_running_loop()
     done = False
 
@@ -290,7 +298,7 @@ async def test_a_statement_is_shown_before_the_writer_is_done() -> None:
     assert not [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
 
 
-async def test_an_error_of_the_writer_comes_after_what_was_proven() -> None:
+async def test_error_of_the_writer_is_raised_after_proven_statements() -> None:
     async def breaking() -> AsyncGenerator[Statement | Proven, None]:
         yield Statement("The server listens on port 8080 by default.")
         raise AgentUnavailable("gone")
@@ -299,11 +307,11 @@ async def test_an_error_of_the_writer_comes_after_what_was_proven() -> None:
     shown = []
     with pytest.raises(AgentUnavailable):
         async for one in gate.prove(breaking()):
-            shown.append(one)  # noqa: PERF401 - what came before the error is wanted
+            shown.append(one)  # noqa: PERF401 - keeps what came before the error
     assert len(shown) == 1
 
 
-async def test_a_judge_with_a_fault_of_its_own_proves_nothing(caplog: pytest.LogCaptureFixture) -> None:
+async def test_invalid_verdicts_of_the_judge_prove_nothing(caplog: pytest.LogCaptureFixture) -> None:
     class Broken(ScriptedJudge):
         async def verdicts(self, case: JudgeRequest, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
             yield Verdict(99, True)
@@ -315,7 +323,7 @@ async def test_a_judge_with_a_fault_of_its_own_proves_nothing(caplog: pytest.Log
 @pytest.mark.parametrize(
     "first", ["The server listens on port 8080 by default [1.1].", "Edit /etc/nowhere.conf [1.1]."]
 )
-async def test_the_judge_sees_the_text_before_a_claim_whatever_became_of_it(first: str) -> None:
+async def test_judge_gets_the_text_before_a_claim_also_if_it_was_withheld(first: str) -> None:
     judge = gullible()
     await prove(f"{first} It can be changed at any time [1.2]. Port 8080 is what it was [1.1].", evidence(), judge)
     messages = [case.message() for case in judge.cases]
@@ -324,7 +332,7 @@ async def test_the_judge_sees_the_text_before_a_claim_whatever_became_of_it(firs
     assert sum("Text before claim" in message for message in messages) == len(messages)
 
 
-async def test_each_claim_of_a_call_has_the_text_before_it() -> None:
+async def test_each_claim_of_a_batch_has_the_text_before_it() -> None:
     judge, quoted = gullible(), "The server listens on port 8080 by default."
     queue = JudgeQueue(judge, evidence(), asyncio.get_running_loop().time() + 10, JudgeUsage())
     claims = [Statement("The port is 8080 here."), Statement("It can be changed."), Statement("It is 8080.")]
@@ -338,25 +346,32 @@ async def test_each_claim_of_a_call_has_the_text_before_it() -> None:
 # ── limits ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_ten_thousand_words_are_cut_off() -> None:
+async def test_long_answer_is_truncated() -> None:
     text = " ".join(f"The port is 8080, says remark {word}." for word in map(_letters, range(2000)))
     shown = await prove(text, evidence(), gullible())
     assert shown.gate.truncated
     assert len(shown.proven) == MAX_SHOWN
 
 
-async def test_a_model_that_repeats_itself_is_stopped() -> None:
+async def test_repeated_statements_truncate_the_answer() -> None:
     shown = await prove("The server listens on port 8080 by default [1.1]. " * 50, evidence(), None)
     assert shown.text == "The server listens on port 8080 by default [1]."
     assert shown.gate.truncated
 
 
-async def test_one_endless_sentence_is_not_shown() -> None:
+async def test_same_command_may_be_shown_in_two_steps() -> None:
+    command = "```\nappd --port 8080\nappd --status\n```"
+    leads = ["First, run this:", "After a change, run it again:"]
+    shown = await prove(f"{leads[0]}\n\n{command}\n\n{leads[1]}\n\n{command}", evidence(), right(leads))
+    assert shown.text.replace("\n[1]", "") == f"{leads[0]}\n\n{command}\n\n{leads[1]}\n\n{command}"
+
+
+async def test_endless_sentence_is_withheld() -> None:
     shown = await prove("the server listens and " * 4000, evidence(), gullible())
     assert shown.text == ""
 
 
-def test_what_the_parser_cuts_off_is_too_long_for_the_gate() -> None:
+def test_gate_limit_is_below_the_parser_limit() -> None:
     from chapterverse.writing import markdown
 
     assert gate_module.MAX_STATEMENT_CHARS < markdown.MAX_STATEMENT_CHARS

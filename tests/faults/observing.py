@@ -1,7 +1,7 @@
-"""Servers of which one dependency can be made to fail, and what clients see while it does.
+"""What clients of a server see while one of its dependencies fails.
 
-The order of one observation: cause the fault, ask at every interface at once, read `/health` until it reports the
-fault, end the fault, wait until all is well again. The table in `test_dependencies` judges.
+The steps of an observation: cause the fault, call every interface at once, read `/health` until it reports the fault,
+end the fault, wait until everything works again. The table in `test_dependencies` has the expected results.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from tests.faults.readers import QUESTION, in_other_letters
 _NUMBERS = itertools.count(1)
 SELECTION = "A node is a process that performs computation. Nodes talk over topics."
 PATIENCE = 75.0  # seconds: more than any request may take
-WELL_PATIENCE = 180.0  # seconds until all is well at last; how long it took is judged by who asked
+WELL_PATIENCE = 180.0  # seconds until everything must work again; callers check the time
 
 Step = Callable[[], Awaitable[None]]
 
@@ -42,10 +42,10 @@ class World:
     dependency: str  # as `/health` names it
     url: str
     faults: tuple[Fault, ...]
-    tries: Callable[[], int] | None = None  # how often the dependency was asked so far
-    counted: tuple[str, str] = ("cut", "search")  # the fault and the door at which tries are counted
-    rests: bool = False  # whether, after a failure, it is left alone for a moment
-    more: tuple[Fault, ...] = ()  # for storms: lying, and failing on and off
+    tries: Callable[[], int] | None = None  # how often the dependency was called so far
+    counted: tuple[str, str] = ("cut", "search")  # the fault and the interface at which calls are counted
+    rests: bool = False  # whether it is not called for a while after a failure
+    more: tuple[Fault, ...] = ()  # for storms: wrong replies, and failing repeatedly
 
 
 @dataclass
@@ -54,7 +54,7 @@ class Observation:
 
     outcomes: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
-    told: float = 0.0  # seconds from the fault until `/health` told of it
+    told: float = 0.0  # seconds from the fault until `/health` reported it
     status: str = ""  # of `/health` then
     down: list[str] = field(default_factory=list)  # according to it
     message: str = ""
@@ -70,7 +70,7 @@ class Observation:
 
 
 class Doors:
-    """Asks a server, and says in a word or two what came of it."""
+    """Calls the interfaces of a server; returns the outcome in a word or two."""
 
     def __init__(self, http: httpx2.AsyncClient) -> None:
         self._http = http
@@ -113,13 +113,13 @@ DOORS = ("chat", "selection", "stream", "search", "session", "alive")
 
 
 async def until_well(world: World) -> None:
-    """Wait until everything works."""
+    """Waits until everything works."""
     async with _client(world) as http:
         await _until_well(Doors(http))
 
 
 async def observe(world: World) -> dict[str, Observation]:
-    """What is seen under each fault of a world, one after the other."""
+    """Observes each fault of a world, one after the other."""
     seen = {}
     async with _client(world) as http:
         doors = Doors(http)
@@ -129,7 +129,7 @@ async def observe(world: World) -> dict[str, Observation]:
 
 
 def _client(world: World) -> httpx2.AsyncClient:
-    # No connection is kept: the server closes one that nobody uses for 5 s, perhaps in the moment of its next use.
+    # No keep-alive: the server closes idle connections after 5 s, perhaps just when one is used again.
     limits = httpx2.Limits(max_keepalive_connections=0)
     return httpx2.AsyncClient(base_url=world.url, timeout=PATIENCE, trust_env=False, limits=limits)
 
@@ -168,8 +168,8 @@ async def _seconds(work: Awaitable[object]) -> float:
 
 
 async def _read_health(world: World, doors: Doors, seen: Observation, began: float) -> None:
-    """Until it names the dependency; then until it names no other: on a busy machine any probe may be late once."""
-    also = {"cohere", "gemini", "judge"}  # other names for the same; and the language model judges, too
+    """Reads until it names the dependency and no other one, because on a busy machine any probe may time out once."""
+    also = {"cohere", "gemini", "judge"}  # other names for the same service; the language model is also the judge
     async with asyncio.timeout(PATIENCE):
         while True:
             body = await doors.health()
@@ -186,7 +186,7 @@ async def _until_well(doors: Doors) -> None:
     last: object = None
     try:
         async with asyncio.timeout(WELL_PATIENCE):
-            # A model whose last answer failed is down until it answers again.
+            # A model whose last answer failed is down until one succeeds.
             while (last := await doors.chat()) != "answered":  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
             while (last := await doors.health())["status"] != "healthy":  # noqa: ASYNC110
@@ -196,7 +196,7 @@ async def _until_well(doors: Doors) -> None:
 
 
 def _new_question() -> str:
-    """One that nobody asked before: the vectors of those are remembered, and no service is asked for them."""
+    """A new question, because vectors of known questions are cached and need no service."""
     return in_other_letters(QUESTION, next(_NUMBERS))
 
 

@@ -1,6 +1,6 @@
-"""What came of a fault, kept for the table of `docs/RELIABILITY.md`.
+"""Results of faults, saved for the table in `docs/RELIABILITY.md`.
 
-`make reliability` names the file in RELIABILITY_OUTCOMES; without it nothing is kept.
+`make reliability` sets the file in RELIABILITY_OUTCOMES; without it nothing is saved.
 """
 
 import json
@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-# What a machine that stands still for seconds may do to anybody: a search has five of them, and so has the database.
+# Outcomes that a stalled machine may cause: a search and the database have a limit of five seconds each.
 HELD_UP: Final = {"retrieval_unavailable", "answered, not stored"}
 FULL: Final = "RELIABILITY_OUTCOMES" in os.environ  # all rows, not only those of `make test`
 
-WORDS: Final = {  # what each fault is
+WORDS: Final = {  # descriptions of the faults
     "refuse": "connections refused",
     "cut": "connections cut at the first byte",
     "garbage": "answers with bytes of no protocol",
@@ -34,15 +34,15 @@ class Outcome:
 
     part: str  # heading of the table
     fault: str
-    done: str  # how it was brought about
-    told: str  # what clients were told
-    slowest: float | None  # seconds that a client waited at most; None where nobody asked
-    recovery: float  # seconds from the end of the fault until all was well, without help
-    lost: int = 0  # of what was acknowledged
+    done: str  # how it was caused
+    told: str  # the outcomes for clients
+    slowest: float | None  # the longest wait of a client in seconds; None without clients
+    recovery: float  # seconds from the end of the fault until everything worked
+    lost: int = 0  # acknowledged turns that were lost
 
 
 def record(outcome: Outcome) -> None:
-    """Keep a row; the test has judged it."""
+    """Saves a row."""
     print(outcome)
     if path := os.environ.get("RELIABILITY_OUTCOMES"):
         with Path(path).open("a", encoding="utf-8") as file:

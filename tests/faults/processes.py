@@ -1,6 +1,6 @@
-"""The product as an operator runs it: `chapterverse` in processes of its own, to be signalled and killed.
+"""`chapterverse` as an operator runs it, in separate processes that can be signalled and killed.
 
-Nothing that a test starts here outlives it.
+Everything that a test starts here ends with it.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ import httpx2
 from chapterverse.settings import Settings
 from tests.served import free_port
 
-STARTING = 240.0  # seconds that a process may take until it serves, on a machine that does much else
+STARTING = 240.0  # seconds until a process must serve, on a busy machine
 STOPPING = 60.0
 
 
@@ -46,7 +46,7 @@ class Server:
 
     @property
     def workers(self) -> list[int]:
-        """The processes that answer: those of `--workers`, or the one there is."""
+        """The serving processes: those of `--workers`, or the only one."""
         return [pid for pid in children(self.process.pid) if "spawn_main" in command_line(pid)] or [self.process.pid]
 
     def ready(self) -> bool:
@@ -63,18 +63,18 @@ class Server:
             time.sleep(0.05)
 
     def kill(self) -> None:
-        """Kill the process and all that it started and that would not end by itself."""
+        """Kills the process."""
         self.process.kill()
         self.process.wait(STOPPING)
 
     def stop(self) -> int:
-        """Ask the server to end; its exit code."""
+        """Stops the server; returns its exit code."""
         self.process.terminate()
         return self.process.wait(STOPPING)
 
 
 def start(home: Path, *arguments: str, port: int = 0, **settings: Any) -> Server:
-    """Start a server, without waiting for it."""
+    """Starts a server without waiting for it."""
     port = port or free_port()
     process = subprocess.Popen(
         command("serve", "--port", str(port), *arguments),
@@ -89,7 +89,7 @@ def start(home: Path, *arguments: str, port: int = 0, **settings: Any) -> Server
 
 @contextmanager
 def serving(home: Path, *arguments: str, **settings: Any) -> Iterator[Server]:
-    """A server that is ready, ended afterwards: at once, unless its own Postgres must be stopped as well."""
+    """A ready server. Afterwards it is killed, or stopped if its embedded Postgres must be stopped, too."""
     server = start(home, *arguments, **settings)
     try:
         server.wait_until_ready()
@@ -102,7 +102,7 @@ def serving(home: Path, *arguments: str, **settings: Any) -> Iterator[Server]:
 
 
 def end(server: Server) -> None:
-    """End a server, whatever state it is in."""
+    """Ends a server in any state."""
     if server.process.poll() is None:
         for pid in descendants(server.process.pid):
             _signal(pid, signal.SIGCONT)
@@ -118,7 +118,7 @@ def children(pid: int) -> list[int]:
     for entry in Path("/proc").iterdir():
         try:
             parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1]) if entry.name.isdigit() else 0
-        except (OSError, IndexError):  # it ended meanwhile
+        except (OSError, IndexError):  # it has just ended
             continue
         if parent == pid:
             found.append(int(entry.name))
@@ -126,7 +126,7 @@ def children(pid: int) -> list[int]:
 
 
 def runs(pid: int) -> bool:
-    """Whether a process does anything yet: one that ended may wait for long to be buried."""
+    """Whether a process runs, that is, has not ended and is no zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
     except (OSError, IndexError):
@@ -139,7 +139,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def working_in(folder: Path) -> list[int]:
-    """The processes whose working folder this is: those of a Postgres, say."""
+    """The processes with this working folder, for example those of a Postgres."""
     found = []
     for entry in Path("/proc").iterdir():
         try:
@@ -151,7 +151,7 @@ def working_in(folder: Path) -> list[int]:
 
 
 async def until(condition: Any, seconds: float = 120.0, what: str = "it") -> float:
-    """Wait for a state; how many seconds that took."""
+    """Waits for a state; returns how many seconds that took."""
     began = time.monotonic()
     while not condition():
         assert time.monotonic() - began < seconds, f"{what} did not happen within {seconds:g} s"
@@ -160,7 +160,7 @@ async def until(condition: Any, seconds: float = 120.0, what: str = "it") -> flo
 
 
 def command_line(pid: int) -> str:
-    """How a process was started; nothing if it ended meanwhile."""
+    """The command line of a process; empty if it has ended."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace")
     except OSError:

@@ -1,12 +1,12 @@
-"""A TCP proxy that stands before a dependency and does to its connections what a network or a sick server would.
+"""A TCP proxy before a dependency that simulates faults of a network or server.
 
-pass      as if it were not there
-slow      every answer comes late
-hang      takes connections and bytes, and never answers
-refuse    nobody listens
-cut       takes a connection and breaks it at the first byte
-garbage   answers with bytes of no protocol
-lie       answers everything with the same well-formed words of the right protocol, which say nothing of the question
+pass      forwards everything
+slow      delays every answer
+hang      accepts connections and bytes, and never answers
+refuse    does not listen
+cut       accepts a connection and closes it at the first byte
+garbage   answers with invalid bytes
+lie       answers everything with the same valid message of the right protocol, which does not fit the request
 """
 
 import asyncio
@@ -21,12 +21,12 @@ SLOW_SECONDS = 0.2  # before each piece of an answer
 _LIE = b'{"result": {"answer": [42]}, "status": "ok", "object": "list", "data": {}}'
 HTTP_LIE = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(_LIE), _LIE)
 REDIS_LIE = b"+OK\r\n"
-POSTGRES_LIE = b"R\x00\x00\x00\x08\x00\x00\x00\x00" + b"Z\x00\x00\x00\x05I"  # welcome; ready for a query
+POSTGRES_LIE = b"R\x00\x00\x00\x08\x00\x00\x00\x00" + b"Z\x00\x00\x00\x05I"  # authentication ok; ready for a query
 _GARBAGE = b"\xff\x00 no protocol of this world \r\n\r\n" * 8
 
 
 class Proxy:
-    """Listens on a loopback port of its own and forwards to wherever `connect` leads."""
+    """Listens on its own loopback port and forwards to the target of `connect`."""
 
     def __init__(self, connect: Callable[[], Awaitable[Streams]], lie: bytes = HTTP_LIE) -> None:
         self._connect = connect
@@ -45,7 +45,7 @@ class Proxy:
         await self.become("refuse")
 
     async def become(self, mode: Mode) -> None:
-        """Change for all connections. Those that cannot go on as before are broken."""
+        """Changes the mode of all connections. Those that cannot continue are closed."""
         if mode == "refuse" and self._server:
             self._server.close()
             self._server = None
@@ -85,7 +85,7 @@ class Proxy:
             if self._mode == "garbage":
                 writer.write(_GARBAGE)
                 await writer.drain()
-                await reader.read()  # until the client has enough of it
+                await reader.read()  # until the client disconnects
         if self._mode not in ("pass", "slow"):
             return
         there, back = await self._connect()
@@ -106,10 +106,10 @@ class Proxy:
 
 
 def to_port(port: int) -> Callable[[], Awaitable[Streams]]:
-    """Forward to a loopback port."""
+    """Forwards to a loopback port."""
     return lambda: asyncio.open_connection("127.0.0.1", port)
 
 
 def to_socket(path: str) -> Callable[[], Awaitable[Streams]]:
-    """Forward to a unix socket."""
+    """Forwards to a unix socket."""
     return lambda: asyncio.open_unix_connection(path)

@@ -1,7 +1,7 @@
-"""Readers who go on asking while something fails, and what they were told: the load of every storm.
+"""Clients that keep asking while something fails, and the outcomes they saw.
 
-Each reader has a session of its own. What a reader was told to be stored must be found in that session afterwards, in
-the order in which it was told: `lost` counts what is not.
+Each client has its own session. Every turn that was acknowledged as stored must be in that session afterwards, in the
+same order. `lost` counts the turns that are not.
 """
 
 import asyncio
@@ -22,14 +22,14 @@ REFUSED = "connection refused"
 
 
 def in_other_letters(question: str, number: int) -> str:
-    """The same question with other capitals for each number: a new text whose meaning stays."""
+    """The same question with other capitals for each number: a new text with the same meaning."""
     bits = iter(f"{number:b}"[::-1])
     return "".join(letter.upper() if letter.islower() and next(bits, "0") == "1" else letter for letter in question)
 
 
 @dataclass
 class Reader:
-    """One reader: the questions whose answers were said to be stored, in order."""
+    """One client: the questions whose answers were acknowledged as stored, in order."""
 
     session: str = field(default_factory=lambda: str(uuid4()))
     stored: list[str] = field(default_factory=list)
@@ -38,11 +38,11 @@ class Reader:
 
 @dataclass
 class Told:
-    """What all readers were told: how often what, and the longest wait for it."""
+    """The outcomes that all clients saw: how often each, and the longest wait for it."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
     slowest: dict[str, float] = field(default_factory=dict)
-    untyped: list[str] = field(default_factory=list)  # answers that are no answer and no error of ours
+    untyped: list[str] = field(default_factory=list)  # responses that are neither an answer nor a typed error
 
     def note(self, outcome: str, seconds: float) -> None:
         self.outcomes[outcome] += 1
@@ -53,7 +53,7 @@ class Told:
 
 
 class Readers:
-    """So many readers, who ask while `async with` lasts."""
+    """This many clients, which keep asking inside `async with`."""
 
     def __init__(self, url: str, count: int = 4) -> None:
         self.told = Told()
@@ -72,12 +72,12 @@ class Readers:
         await self._http.aclose()
 
     async def stop(self) -> None:
-        """Let everybody finish the question at hand."""
+        """Lets every client finish its current question."""
         self._stopping.set()
         await asyncio.gather(*self._tasks)
 
     async def answered(self, times: int = 1, seconds: float = 180.0) -> None:
-        """Wait until each reader has been told so often that an answer was stored, counted from now."""
+        """Waits until each client has got this many stored answers, counted from now."""
         wanted = [len(reader.stored) + times for reader in self._readers]
         async with asyncio.timeout(seconds):
             while any(  # noqa: ASYNC110
@@ -86,14 +86,14 @@ class Readers:
                 await asyncio.sleep(0.02)
 
     async def heard(self, times: int, seconds: float) -> None:
-        """Wait until all readers together were told so often what came of a question."""
+        """Waits until all clients together have got this many outcomes."""
         wanted = self.told.outcomes.total() + times
         async with asyncio.timeout(seconds):
             while self.told.outcomes.total() < wanted:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
 
     async def lost(self) -> int:
-        """How many questions were said to be stored and are not there, or not in their order."""
+        """How many acknowledged questions are missing or in the wrong order."""
         missing = 0
         for reader in self._readers:
             thread = await self._http.get(f"/sessions/{reader.session}")
@@ -102,7 +102,7 @@ class Readers:
             there = iter(kept)
             missing += sum(
                 question not in there for question in recent
-            )  # `in` an iterator goes on behind what it found
+            )  # `in` on an iterator continues after the last match
             told = thread.json().get("turn_count", 0)
             missing += max(0, len(reader.stored) - told)
         return missing

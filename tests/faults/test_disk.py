@@ -1,7 +1,7 @@
-"""A full disk: an ingest that cannot write leaves the book as it was; a server answers, and stores again later.
+"""A full disk: an ingest that cannot write changes nothing; a server answers, and stores again later.
 
-A limit on the size of files needs no rights and stands in for a full disk where an ingest is concerned. For a server
-a small disk of memory is mounted, which `make reliability` does where it may.
+For an ingest, a limit on the file size simulates a full disk without special rights. For a server, `make reliability`
+mounts a small tmpfs if it may.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ SMALL = 60_000  # bytes: less than the journal and the index of a chapter of the
 
 
 def limited() -> None:
-    """For the child, before it becomes the command."""
+    """Runs in the child process before the command."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (SMALL, SMALL))
 
 
@@ -44,7 +44,7 @@ def ingest(home: Path, *, small: bool) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def test_an_ingest_on_a_full_disk_fails_in_words_and_leaves_nothing_half(tmp_path: Path) -> None:
+def test_ingest_on_a_full_disk_fails_with_a_message_and_changes_nothing(tmp_path: Path) -> None:
     full = ingest(tmp_path, small=True)
     assert full.returncode == 10, full.stderr  # IngestionError
     assert "Traceback" not in full.stderr
@@ -74,8 +74,8 @@ def small_disk(tmp_path_factory: pytest.TempPathFactory, postgres_root: Path) ->
 
 
 @pytest.mark.parametrize("room", [0, 1, 4, 16], ids=lambda room: f"{room} MiB left")
-def test_an_ingest_with_little_room(small_disk: Path, example_home: Path, room: int) -> None:
-    """Wherever the room ends: the book is whole, and the next run with room succeeds."""
+def test_ingest_with_little_room_fails_and_succeeds_later(small_disk: Path, example_home: Path, room: int) -> None:
+    """The book stays complete, and the next run with more room succeeds."""
     home = copied_book(example_home, small_disk / "home")
     before = (home / "index" / "CURRENT").read_text()
     page = small_disk / "book" / "page.md"
@@ -99,9 +99,7 @@ def test_an_ingest_with_little_room(small_disk: Path, example_home: Path, room: 
     record(Outcome("Disk full", "an ingest", done, told, None, time.monotonic() - began))
 
 
-async def test_a_server_on_a_full_disk_answers_and_stores_again_when_there_is_room(
-    small_disk: Path, example_home: Path
-) -> None:
+async def test_server_on_a_full_disk_answers_and_stores_again_later(small_disk: Path, example_home: Path) -> None:
     home = copied_book(example_home, small_disk / "home")
     server = start(home)
     filler = small_disk / "filler"
@@ -136,12 +134,12 @@ async def test_a_server_on_a_full_disk_answers_and_stores_again_when_there_is_ro
 
 
 def words(stderr: str) -> str:
-    """An error's first line, without the places of this machine."""
+    """The first line of an error, without paths of this machine."""
     return re.sub(r"`?/\S+", "…", stderr.strip().splitlines()[0])
 
 
 def fill(path: Path) -> None:
-    """Write until nothing more fits."""
+    """Writes until the disk is full."""
     for size in (1 << 20, 1 << 12):
         try:
             with path.open("ab", buffering=0) as file:

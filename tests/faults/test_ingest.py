@@ -1,7 +1,7 @@
-"""An ingest that loses what it needs, or its life, in the middle: the book stays whole, and the next run completes it.
+"""An ingest that loses a dependency or is killed: the book stays complete, and the next run finishes the ingest.
 
-What an ingest needs that is not on its own disk: a Qdrant server, or a service of embeddings. Each is slow from the
-beginning, so that there is a middle.
+The dependencies are a Qdrant server and an embedding service. They are slow from the start, so that a fault can occur
+during the ingest.
 """
 
 import asyncio
@@ -32,14 +32,14 @@ pytestmark = [
     pytest.mark.skipif(not FULL, reason="`make reliability`"),
 ]
 
-PAGES = {"Qdrant server": 30, "embeddings": 120}  # passages are embedded here slowly, by the stub at once
+PAGES = {"Qdrant server": 30, "embeddings": 120}  # the local embedder is slow, the stub is fast
 KILL = "killed"
 TYPED = {5, 6, 7, 10}  # the exit codes of EmbeddingError, RetrievalUnavailable, IndexUnavailable, IngestionError
 
 
 @dataclass
 class Ingest:
-    """A book of many pages, where its passages go, and the process that takes them there."""
+    """A book of many pages, the settings of its index, and the ingest process."""
 
     home: Path
     book: Path
@@ -54,7 +54,7 @@ class Ingest:
             (self.book / f"{number}.md").write_text(f"# Machine {number}\n\n{text}\n")
 
     async def run(self) -> tuple[int, str, str]:
-        """Exit code and what was said."""
+        """Runs the ingest; returns exit code, stdout and stderr."""
         self.process = await asyncio.create_subprocess_exec(
             *command("ingest", "--json", str(self.book)),
             env=environment(self.home, **self.settings),
@@ -107,7 +107,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("place", "name"), CASES, ids=[f"{place}: {name}" for place, name in CASES])
-async def test_an_ingest_that_loses_something_in_the_middle(tmp_path: Path, place: str, name: str) -> None:
+async def test_interrupted_ingest_is_completed_by_the_next_run(tmp_path: Path, place: str, name: str) -> None:
     pages = PAGES[place]
     ingest = Ingest(tmp_path / "home", tmp_path / "book", pages)
     ingest.write()
@@ -141,7 +141,7 @@ async def test_an_ingest_that_loses_something_in_the_middle(tmp_path: Path, plac
     if code != 0:
         assert ledger["added"] == pages
         added = sum(row["chunks"] for row in ledger["pages"] if row["outcome"] == "added")
-        assert ledger["passages_embedded"] < added, "what was embedded before is taken from the journal"
+        assert ledger["passages_embedded"] < added, "vectors of the first run come from the journal"
     said = "killed" if name == KILL else f"exit code {code}: {(told.strip().splitlines() or ['done'])[0]}"
     how = "kill -9 of the ingest" if name == KILL else WORDS[name]
     record(

@@ -1,7 +1,7 @@
-"""`kill -9` of every process of ours, in the middle of answers and of an ingest: what was acknowledged is there.
+"""`kill -9` of every kind of process during answers and during an ingest loses nothing that was acknowledged.
 
-A killed process can say nothing, so its clients see a broken connection; nobody else notices. Servers run as an
-operator runs them, in processes of their own, with readers who go on asking.
+Clients of a killed process see a closed connection; other clients are not affected. Servers run as separate processes
+while clients keep asking.
 """
 
 import asyncio
@@ -34,24 +34,24 @@ from tests.served import free_port
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 PART = "Processes killed"
-LONGEST = 60.0  # seconds that a reader may wait: a request's 30 and what a busy machine adds
-WORD_SECONDS = 0.02  # between two words of the model: an answer takes a second, and most of it can be interrupted
+LONGEST = 60.0  # seconds that a client may wait: 30 for a request, and more on a busy machine
+WORD_SECONDS = 0.02  # between two words of the model, so that an answer takes about a second
 
 
 @pytest.fixture
 def home(example_home: Path, postgres_root: Path, request: pytest.FixtureRequest) -> Path:
-    """A home with the example book, in a place that the account of Postgres can enter."""
+    """A home with the example book, in a folder that the Postgres user can enter."""
     return copied_book(example_home, postgres_root / request.node.name.replace("[", "-").replace("]", ""))
 
 
 def asking(stub: LlmStub) -> dict[str, Any]:
-    """The settings of a server whose model takes its time."""
+    """The settings of a server with a slow model."""
     stub.usual = Quotes(count=2, pause=WORD_SECONDS)
     return {"openai_api_key": "k", "openai_base_url": stub.url, "openai_model": "stub"}
 
 
 async def in_the_middle(stub: LlmStub) -> None:
-    """Wait until answers are being written."""
+    """Waits until answers are being written."""
     words = stub.words_sent
     await until(lambda: stub.words_sent > words + 5, what="an answer")
 
@@ -59,7 +59,7 @@ async def in_the_middle(stub: LlmStub) -> None:
 async def judge(
     readers: Readers, fault: str, done: str, recovery: float, *, also: Collection[str] = (CONNECTION_LOST,)
 ) -> None:
-    """Nothing acknowledged is lost; nobody is told anything but an answer, and what else may be."""
+    """Nothing acknowledged is lost, and clients see only answers and the outcomes in `also`."""
     await readers.stop()
     lost, told = await readers.lost(), readers.told
     slowest = max(told.slowest.values())
@@ -74,7 +74,7 @@ WORKER_FAULTS = [(signal.SIGKILL, "killed")] + ([(signal.SIGSTOP, "hung")] if FU
 
 
 @pytest.mark.parametrize(("number", "word"), WORKER_FAULTS, ids=[word for _, word in WORKER_FAULTS])
-async def test_a_worker_is_replaced(home: Path, postgres_url: str, number: signal.Signals, word: str) -> None:
+async def test_killed_worker_is_replaced(home: Path, postgres_url: str, number: signal.Signals, word: str) -> None:
     database_url = await make_database(postgres_url, f"worker_{word}")
     with serving_llm() as stub:
         server = start(home, "--workers", "2", database_url=database_url, **asking(stub))
@@ -97,8 +97,8 @@ async def test_a_worker_is_replaced(home: Path, postgres_url: str, number: signa
             await asyncio.to_thread(end, server)
 
 
-async def test_a_server_that_is_started_again_has_everything(home: Path) -> None:
-    """One process and the embedded Postgres, which outlives it and is joined by the next."""
+async def test_restarted_server_has_all_turns(home: Path) -> None:
+    """One process with the embedded Postgres, which keeps running and is reused by the next process."""
     port = free_port()
     with serving_llm() as stub:
         server = start(home, port=port, **asking(stub))
@@ -116,10 +116,10 @@ async def test_a_server_that_is_started_again_has_everything(home: Path) -> None
                 await judge(readers, "the server", done, time.monotonic() - again, also=(CONNECTION_LOST, REFUSED))
         finally:
             await asyncio.to_thread(end, server)
-    assert not working_in(home / "postgres" / "data"), "the last user stops Postgres"
+    assert not working_in(home / "postgres" / "data"), "Postgres still runs"
 
 
-@pytest.mark.skipif(not FULL, reason="`make reliability`; that they end is also seen above")
+@pytest.mark.skipif(not FULL, reason="`make reliability`; the tests above also check that workers end")
 async def test_workers_end_with_their_supervisor(home: Path, postgres_url: str) -> None:
     database_url = await make_database(postgres_url, "supervisor")
     port = free_port()
@@ -141,7 +141,7 @@ async def test_workers_end_with_their_supervisor(home: Path, postgres_url: str) 
 
 
 async def ended(server: Server) -> None:
-    """Kill a server, and see that all its processes end with it: else they would hold the port."""
+    """Kills a server and waits until all its processes have ended, because they would hold the port."""
     offspring = children(server.process.pid)
     server.kill()
     await until(lambda: not any(map(runs, offspring)), what="the end of its processes")
@@ -157,10 +157,10 @@ def postgres_processes(home: Path) -> list[int]:
 
 @pytest.mark.skipif(not FULL, reason="`make reliability`")
 @pytest.mark.parametrize(("name", "find"), [("Postgres", postgres_processes), ("index", index_processes)])
-async def test_what_an_answer_rests_on_is_killed_in_its_middle(
+async def test_killed_postgres_or_index_does_not_lose_answers(
     home: Path, name: str, find: Callable[[Path], list[int]]
 ) -> None:
-    """The answer is finished and stored: the passages are at hand, and Postgres is started again."""
+    """Answers are finished and stored: passages were already read, and Postgres is restarted."""
     with serving_llm() as stub:
         server = start(home, **asking(stub))
         try:
@@ -182,8 +182,8 @@ async def test_what_an_answer_rests_on_is_killed_in_its_middle(
 
 
 @pytest.mark.skipif(not FULL, reason="`make reliability`")
-async def test_a_language_model_lost_in_the_middle_of_answers(home: Path, postgres_url: str) -> None:
-    """What was verified until then is the answer, or the question is asked again; else a typed error."""
+async def test_lost_language_model_gives_truncated_answers_or_errors(home: Path, postgres_url: str) -> None:
+    """The verified part is the answer, or the call is retried; otherwise there is a typed error."""
     database_url = await make_database(postgres_url, "model_lost")
     with serving_llm() as stub:
         settings = asking(stub)
@@ -216,11 +216,11 @@ async def test_a_language_model_lost_in_the_middle_of_answers(home: Path, postgr
 # ── ingest ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 PAGES = 40 if FULL else 20
-MOMENTS = (0, 1, 65, 129) if FULL else (0, 1)  # vectors that are kept when a run is killed: 64 are embedded together
+MOMENTS = (0, 1, 65, 129) if FULL else (0, 1)  # stored vectors when a run is killed; a batch has 64
 
 
-def test_an_ingest_killed_anywhere_leaves_a_whole_book(home: Path, tmp_path: Path, database_url: str) -> None:
-    """Readers find the book as it was until the last run publishes; no passage is embedded twice."""
+def test_killed_ingest_leaves_a_complete_book(home: Path, tmp_path: Path, database_url: str) -> None:
+    """Searches use the old book until the last run publishes, and no passage is embedded twice."""
     book = shutil.copytree(EXAMPLE_BOOK, tmp_path / "book")
     for number in range(PAGES):
         (book / "ros2" / f"extra-{number}.md").write_text(page(number), "utf-8")
@@ -243,8 +243,8 @@ def test_an_ingest_killed_anywhere_leaves_a_whole_book(home: Path, tmp_path: Pat
     outcomes = {row["url"]: row["outcome"] for row in ledger["pages"]}
     assert len(outcomes) == before + PAGES and "failed" not in outcomes.values()
     added = sum(row["chunks"] for row in ledger["pages"] if row["outcome"] == "added")
-    # None is added if the last run had published in the moment when it was killed.
-    assert ledger["passages_embedded"] < added or not added, "what was embedded before is taken from the journal"
+    # Nothing is added if the killed run had just published.
+    assert ledger["passages_embedded"] < added or not added, "vectors of earlier runs come from the journal"
     done = f"an ingest killed at {len(MOMENTS)} moments, then run to its end while a server serves the book"
     record(Outcome(PART, "an ingest", done, "every search found the book whole", None, recovery))
 
@@ -255,14 +255,14 @@ def page(number: int) -> str:
 
 
 def ingest(home: Path, book: Path) -> "subprocess.Popen[bytes]":
-    alone = environment(home, model_memory="")  # it computes every vector, so that there is a middle
+    alone = environment(home, model_memory="")  # without the cache of model outputs, so that the run takes a while
     return subprocess.Popen(
         command("ingest", str(book)), env=alone, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
 
 
 def kill_after(run: "subprocess.Popen[bytes]", home: Path, vectors: int) -> None:
-    """Kill a run once it has kept so many vectors, or as soon as it starts to write where that is none."""
+    """Kills a run when it has stored this many vectors, or as soon as the journal exists if the number is 0."""
     journal = home / "unpublished-vectors.sqlite"
     deadline = time.monotonic() + 200
     while run.poll() is None and not (journal.exists() and kept(journal) >= vectors):
@@ -273,11 +273,11 @@ def kill_after(run: "subprocess.Popen[bytes]", home: Path, vectors: int) -> None
 
 
 def kept(journal: Path) -> int:
-    """How many vectors a journal holds for good: those of a transaction that was ended."""
+    """The number of committed vectors in a journal."""
     address = f"file:{journal}?mode=ro"
     with contextlib.suppress(sqlite3.Error), contextlib.closing(sqlite3.connect(address, uri=True)) as database:
         return int(database.execute("SELECT count(*) FROM vectors").fetchone()[0])
-    return 0  # it has just been made, or removed
+    return 0  # it has just been created or removed
 
 
 def pages(server: Server) -> int:
@@ -292,5 +292,5 @@ def found(server: Server, question: str) -> bool:
 def wait_for_pages(server: Server, count: int) -> None:
     deadline = time.monotonic() + 120
     while pages(server) != count:
-        assert time.monotonic() < deadline, "the new state is not taken up"
+        assert time.monotonic() < deadline, "the server does not serve the new state"
         time.sleep(0.1)

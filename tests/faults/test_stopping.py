@@ -22,7 +22,7 @@ STREAMS = 8
 
 
 @pytest.mark.parametrize("workers", ["1", "2"] if FULL else ["1"])
-async def test_a_server_that_stops_finishes_its_answers(
+async def test_stopping_server_finishes_its_open_answers(
     small_home: Path, tmp_path: Path, postgres_url: str, workers: str
 ) -> None:
     home = copied_book(small_home, tmp_path / "home")

@@ -1,7 +1,7 @@
-"""Every dependency made to fail while readers go on asking: nobody is lied to, nothing that was acknowledged is lost.
+"""Each dependency fails while clients keep asking: clients see only typed outcomes, and nothing acknowledged is lost.
 
-The server runs in a process of its own, all its other dependencies are real and well. `make test` shows two of them
-lying and failing on and off; `make reliability` shows all of them in every way.
+The server runs in its own process and its other dependencies work. `make test` covers two dependencies with wrong
+replies and repeated failures; `make reliability` covers all dependencies and faults.
 """
 
 import asyncio
@@ -20,12 +20,12 @@ from tests.faults.worlds import copied_book
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 REQUEST = 30.0  # seconds (SPEC 7)
-MARGIN = 30.0  # seconds, for a machine that does much else
+MARGIN = 30.0  # seconds, for a busy machine
 RECOVERY = 120.0
 LEAST = 2.0  # seconds that a fault lasts
 READERS = 4
 
-# What readers may be told besides an answer that was stored.
+# Allowed outcomes for clients besides a stored answer.
 MAY_BE_TOLD = {
     "Qdrant server": {"retrieval_unavailable"},
     "Qdrant Edge": {"retrieval_unavailable"},
@@ -39,7 +39,9 @@ SHOWN = {"Postgres": ("lie", "flap"), "LLM": ("lie", "flap")}  # in `make test`
 
 
 @pytest.mark.parametrize("name", BUILDERS if FULL else SHOWN)
-def test_readers_in_a_storm(name: str, small_home: Path, postgres_root: Path, postgres_url: str) -> None:
+def test_clients_see_only_allowed_outcomes_while_a_dependency_fails(
+    name: str, small_home: Path, postgres_root: Path, postgres_url: str
+) -> None:
     home = postgres_root / f"storm-{name.replace(' ', '-')}"
     home.mkdir()
 

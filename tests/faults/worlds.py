@@ -1,12 +1,11 @@
-"""The servers under observation, each with one dependency that can be made to fail and all others well.
+"""The observed servers: each has one dependency that can be made to fail, and the others work.
 
-Real engines, proxies and stubs on loopback, processes to be killed and stopped.
+They use real engines, proxies and stubs on loopback, and processes that can be killed and stopped.
 """
 
 import asyncio
 import contextlib
 import os
-import shutil
 import signal
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager
@@ -24,6 +23,7 @@ from tests.embeddings.stub import KEY, EmbeddingStub
 from tests.faults.observing import Fault, Step, World
 from tests.faults.processes import serving, working_in
 from tests.faults.proxy import POSTGRES_LIE, REDIS_LIE, Mode, Proxy, to_port, to_socket
+from tests.index.places import copy_book
 from tests.llm_stub import serving_llm
 from tests.redis_server import RedisServer
 from tests.served import free_port
@@ -37,7 +37,7 @@ BOOK = Path(__file__).parent / "book"
 
 
 async def entered(stack: AsyncExitStack, manager: AbstractContextManager[T]) -> T:
-    """What a blocking context manager gives, entered and left on threads, so that proxies go on meanwhile."""
+    """Enters a blocking context manager in a thread, so that proxies keep running; it is also left in a thread."""
 
     @asynccontextmanager
     async def aside() -> AsyncIterator[T]:
@@ -51,12 +51,12 @@ async def entered(stack: AsyncExitStack, manager: AbstractContextManager[T]) -> 
 
 
 async def served(stack: AsyncExitStack, home: Path, **settings: Any) -> str:
-    """The address of a running server, in a process of its own."""
+    """Starts a server in its own process; returns its address."""
     return (await entered(stack, serving(home, **settings))).url
 
 
 def by_proxy(proxy: Proxy, modes: Iterable[Mode] = EVERY) -> tuple[Fault, ...]:
-    """Faults of the way to a dependency."""
+    """Faults of the connection to a dependency."""
 
     def fault(mode: Mode) -> Fault:
         return Fault(mode, lambda: proxy.become(mode), lambda: proxy.become("pass"), shows=mode != "slow")
@@ -70,7 +70,7 @@ def lying(proxy: Proxy) -> Fault:
 
 
 def on_and_off(inflict: Step, heal: Step, name: str = "flap", seconds: float = FLAP_SECONDS) -> Fault:
-    """A dependency that fails and comes back, again and again."""
+    """A dependency that fails and recovers repeatedly."""
     flapping: list[asyncio.Task[None]] = []
 
     async def flap() -> None:
@@ -93,18 +93,18 @@ def on_and_off(inflict: Step, heal: Step, name: str = "flap", seconds: float = F
 
 
 def flapping(proxy: Proxy) -> Fault:
-    """The way to a dependency, broken and mended again and again."""
+    """A connection to a dependency that fails and recovers repeatedly."""
     return on_and_off(lambda: proxy.become("refuse"), lambda: proxy.become("pass"))
 
 
 def by_signal(name: str, number: signal.Signals, find: Callable[[], list[int]], *, shows: bool) -> Fault:
-    """A fault of processes. Those that were stopped are woken again, if they are still there."""
+    """A fault of processes. Stopped processes that still exist are continued afterwards."""
     hit: list[int] = []
 
     async def inflict() -> None:
         hit[:] = find()
         for pid in hit:
-            with contextlib.suppress(ProcessLookupError):  # a child of one that was killed just before
+            with contextlib.suppress(ProcessLookupError):  # its parent was killed just before
                 os.kill(pid, number)
 
     async def heal() -> None:
@@ -116,7 +116,7 @@ def by_signal(name: str, number: signal.Signals, find: Callable[[], list[int]], 
 
 
 def by_signals(faults: tuple[Fault, Fault], files: Callable[[], list[Path]]) -> tuple[Fault, ...]:
-    """More faults of an engine's processes, made of being killed and being stopped."""
+    """More faults of an engine's processes, based on killing and stopping them."""
     killed, stopped = faults
     return (
         on_and_off(killed.inflict, killed.heal),
@@ -126,7 +126,7 @@ def by_signals(faults: tuple[Fault, Fault], files: Callable[[], list[Path]]) -> 
 
 
 def broken(killed: Fault, files: Callable[[], list[Path]]) -> Fault:
-    """An engine whose files hold garbage, so that what is started instead of its killed processes cannot read them."""
+    """An engine with garbage in its files, which the new processes cannot read after the old ones were killed."""
     kept: dict[Path, bytes] = {}
 
     async def inflict() -> None:
@@ -143,7 +143,7 @@ def broken(killed: Fault, files: Callable[[], list[Path]]) -> Fault:
 
 
 async def fill(settings: Settings) -> None:
-    """Ingest the small book."""
+    """Ingests the small book."""
     async with open_engines(settings) as engines:
         workshop = Workshop(engines.index, engines.embedder, settings.chapterverse_home)
         ledger = await ingest([open_source(str(BOOK), SourceOptions())], workshop)
@@ -219,7 +219,7 @@ async def edge(stack: AsyncExitStack, home: Path, database_url: str) -> World:
     )
 
     def files() -> list[Path]:
-        # Not those that a copy which is in use shares by hard links: a generation never changes.
+        # Not files that are hard-linked into a copy in use, because a generation never changes.
         current = home / "index" / "generations" / (home / "index" / "CURRENT").read_text()
         return [path for path in current.rglob("*") if path.is_file() and path.stat().st_nlink == 1]
 
@@ -242,6 +242,6 @@ async def embedded_postgres(stack: AsyncExitStack, home: Path, _: str) -> World:
 
 
 def copied_book(book: Path, home: Path) -> Path:
-    """A home of its own with the same book."""
-    shutil.copytree(book / "index", home / "index", ignore=shutil.ignore_patterns("readers", "*.lock"))
+    """Copies the book into another home; returns it."""
+    copy_book(book / "index", home / "index")
     return home

@@ -1,4 +1,4 @@
-"""Damaged and hostile documents without end: front matter, TOML, CSS, EPUB structure, sitemaps, PDFs and all formats.
+"""Generates damaged and hostile documents: front matter, TOML, CSS, EPUB structure, sitemaps, PDFs and all formats.
 
 `make fuzz` reads 20,000 of them, each in a worker process as an ingest does, and says how it went. Any seed gives the
 same documents again: `python -m tests.fuzz.documents --cases 20000 --seed 1`.
@@ -26,20 +26,20 @@ from tests.fuzz.test_readers import FORMATS, NASTY, SOUND
 from tests.ingestion.readers.test_epub import FILES, archive
 from tests.ingestion.readers.test_pdf import write_pdf
 
-MOST_SECONDS = 10.0  # of CPU time, so that a busy machine changes nothing
+MOST_SECONDS = 10.0  # of CPU time, which does not depend on the load of the machine
 MOST_BYTES = 1024 * 2**20
 
 Made = tuple[Format, bytes]
 
 
 def token(pick: random.Random) -> str:
-    """Something nasty, once or many times."""
+    """A hostile token, once or many times."""
     times = pick.choice((1, 1, 1, 2, 30, 300, 3_000))
     return (pick.choice(NASTY) * times)[:40_000]
 
 
 def mutated(data: bytes, pick: random.Random) -> bytes:
-    """Bytes cut out, repeated, overwritten, flipped, or with something nasty put in."""
+    """Removes, repeats, overwrites or flips bytes, or inserts a hostile token."""
     for _ in range(pick.randint(1, 5)):
         start = pick.randint(0, len(data))
         end = min(len(data), start + pick.randint(0, 60))
@@ -259,7 +259,7 @@ KINDS = (*MAKERS, "sitemap")
 
 @dataclass
 class Figures:
-    """What came of a run."""
+    """The results of a run."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
@@ -273,13 +273,13 @@ class Figures:
 
 
 async def one(reader: DocumentReader, number: int, seed: int, figures: Figures) -> None:
-    """Make and read one document. Anything but pages or a reason is a fault."""
+    """Makes and reads one document. Any result other than pages or a reason is a fault."""
     pick = random.Random(f"{seed}/{number}")
     kind = KINDS[number % len(KINDS)]
     name = f"case {number} of seed {seed} ({kind})"
     if kind == "sitemap":
         data = sitemap(pick)
-        Path("/proc/self/clear_refs").write_text("5")  # noqa: ASYNC240 - forgets the peak so far
+        Path("/proc/self/clear_refs").write_text("5")  # noqa: ASYNC240 - resets the peak
         started = time.process_time()
         found = parse_sitemap(data)
         seconds = time.process_time() - started
@@ -305,7 +305,7 @@ async def one(reader: DocumentReader, number: int, seed: int, figures: Figures) 
         assert str(why)
         outcome = "skipped"
     after, now = _cpu(pid), resource.getrusage(resource.RUSAGE_CHILDREN)
-    if after is None or before is None:  # it ended: it was killed, or it is to be replaced
+    if after is None or before is None:  # it has ended: killed, or due for replacement
         seconds = now.ru_utime + now.ru_stime - ended.ru_utime - ended.ru_stime - (before or 0)
     else:
         seconds = after - before
@@ -322,7 +322,7 @@ def _cpu(pid: int) -> float | None:
 
 
 def _peak(pid: int) -> int:
-    """The most memory a worker had, in bytes; of one that ended, what the kernel says of all that did."""
+    """The peak memory of a worker in bytes; for an ended one, the maximum of all ended workers."""
     try:
         for line in Path(f"/proc/{pid}/status").read_text("ascii").splitlines():
             if line.startswith("VmHWM:"):
@@ -333,7 +333,7 @@ def _peak(pid: int) -> int:
 
 
 async def run(cases: int, seed: int, readers: int = 1) -> Figures:
-    """Read so many documents."""
+    """Reads this many documents."""
     figures = Figures()
     numbers = iter(range(cases))
 

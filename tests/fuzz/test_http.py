@@ -1,8 +1,7 @@
-"""Random requests to every route of a real server: each answer is a documented one, the server stays healthy.
+"""Random requests to every route of a real server: each response is a documented one, and the server stays healthy.
 
-Schemathesis (`test_schemathesis.py`) starts from the description of the API; this starts from what the description does
-not foresee: bytes that are no JSON, JSON of the wrong shape at any depth, paths and headers that no client sends, and
-connections that break off. The examples are drawn from a fixed seed.
+Schemathesis (`test_schemathesis.py`) starts from the API description. These tests send what the description does not
+cover: invalid JSON, JSON of the wrong shape, unusual paths and headers, and aborted connections. The seed is fixed.
 """
 
 import json
@@ -24,7 +23,7 @@ pytestmark = [
 
 ASKING = ("/chat", "/chat/run", "/chat/stream", "/search", "/v1/chat/completions", "/mcp")
 READING = ("/sessions/", "/pages/", "/assets/", "/v1/models/", "/")
-MEANT = {200, 202, 307, 400, 401, 404, 405, 406, 413, 415, 421, 429, 503}
+EXPECTED = {200, 202, 307, 400, 401, 404, 405, 406, 413, 415, 421, 429, 503}
 LOOSE = settings(max_examples=60, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 
 values = st.recursive(
@@ -48,8 +47,8 @@ SOUND = {
 
 
 def check(answer: httpx2.Response) -> None:
-    """An answer we meant: no 5xx but a typed 503, and an error names its code."""
-    assert answer.status_code in MEANT, f"{answer.status_code}: {answer.text[:300]}"
+    """The status is expected, and a 503 has an expected error code."""
+    assert answer.status_code in EXPECTED, f"{answer.status_code}: {answer.text[:300]}"
     assert "Traceback" not in answer.text
     if answer.status_code == 503:
         assert answer.json()["error_code"] in ("overloaded", "conversations_unavailable"), answer.text
@@ -57,7 +56,9 @@ def check(answer: httpx2.Response) -> None:
 
 @LOOSE
 @given(st.sampled_from(ASKING), st.dictionaries(st.sampled_from(FIELDS), values, max_size=6), st.booleans())
-def test_json_of_the_wrong_shape(example_server: Served, path: str, fields: dict[str, object], whole: bool) -> None:
+def test_json_of_the_wrong_shape_gets_an_expected_response(
+    example_server: Served, path: str, fields: dict[str, object], whole: bool
+) -> None:
     body = json.dumps({**(SOUND if whole else {}), **fields})
     headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
     check(example_server.http.post(path, content=body.encode("utf-8", "surrogatepass"), headers=headers))
@@ -74,7 +75,7 @@ def test_json_of_the_wrong_shape(example_server: Served, path: str, fields: dict
 @example("/chat", b'{"query": "\\u0000"}')
 @example("/chat/stream", b'{"query": "a", "query": ["b"]}')
 @example("/chat", b"x" * 65_537)
-def test_bytes_that_are_no_request(example_server: Served, path: str, body: bytes) -> None:
+def test_invalid_bodies_get_an_expected_response(example_server: Served, path: str, body: bytes) -> None:
     headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
     check(example_server.http.post(path, content=body, headers=headers))
 
@@ -91,7 +92,7 @@ def test_bytes_that_are_no_request(example_server: Served, path: str, body: byte
 @example("/pages/", "....//....//etc/passwd", "GET")
 @example("/sessions/", "' OR 1=1 --", "GET")
 @example("/sessions/", "00000000-0000-0000-0000-000000000000", "DELETE")
-def test_random_paths_are_answered(example_server: Served, start: str, rest: str, method: str) -> None:
+def test_random_paths_get_an_expected_response(example_server: Served, start: str, rest: str, method: str) -> None:
     address = urlsplit(example_server.url)
     path = start.encode() + b"".join(
         bytes([byte]) if 0x21 <= byte < 0x7F else b"%%%02X" % byte for byte in rest.encode("utf-8", "replace")
@@ -102,7 +103,7 @@ def test_random_paths_are_answered(example_server: Served, start: str, rest: str
     )
     answer = exchange(address.port or 0, request)
     status = int(answer.split(b" ", 2)[1])
-    assert status in MEANT | {204, 304}, answer[:300]
+    assert status in EXPECTED | {204, 304}, answer[:300]
     assert b"root:" not in answer and b"Settings" not in answer
 
 
@@ -114,19 +115,19 @@ def test_random_paths_are_answered(example_server: Served, start: str, rest: str
 @example(b"POST /chat HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
 @example(b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"A: " + b"b" * 70_000 + b"\r\n\r\n")
 @example(b"GET /chat HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
-def test_bytes_that_are_no_http(example_server: Served, data: bytes) -> None:
+def test_invalid_http_gets_a_4xx_or_no_response(example_server: Served, data: bytes) -> None:
     answer = exchange(urlsplit(example_server.url).port or 0, data, leave=True)
     assert not answer or 400 <= int(answer.split(b" ", 2)[1]) < 500, answer[:300]
 
 
-def test_the_server_is_well_after_all_this(example_server: Served) -> None:
+def test_server_still_answers_after_the_tests_above(example_server: Served) -> None:
     answer = example_server.http.post("/chat", json={"query": "What is a node?"})
     assert answer.status_code == 200
     assert answer.json()["status"] == "answered"
 
 
 def exchange(port: int, data: bytes, leave: bool = False) -> bytes:
-    """What comes back when these bytes are sent; `leave`: and no more can follow."""
+    """Sends these bytes and returns the response. `leave` closes the sending side."""
     with socket.create_connection(("127.0.0.1", port), timeout=60) as wire:
         answer = bytearray()
         try:
@@ -136,5 +137,5 @@ def exchange(port: int, data: bytes, leave: bool = False) -> bytes:
             while part := wire.recv(65_536):
                 answer += part
         except (ConnectionResetError, BrokenPipeError):
-            pass  # refused in the middle, which is an answer
+            pass  # refused while sending, which is allowed
         return bytes(answer)

@@ -1,6 +1,6 @@
-"""Damaged and hostile documents: a reader either reads them or says why not, and it comes to an end.
+"""Damaged and hostile documents are either read or refused with a reason, in bounded time.
 
-Whatever else came out of a reader would end the whole ingest because of one file.
+Any other exception of a reader would end the whole ingest because of one file.
 """
 
 import time
@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from chapterverse.ingestion.chunking import cut
 from chapterverse.ingestion.composing import compose
-from chapterverse.ingestion.document import BuiltInFormat, Document, Format, NothingToRead, Unreadable
+from chapterverse.ingestion.document import Document, Format, NothingToRead, Unreadable
+from chapterverse.ingestion.formats import BuiltInFormat
 from chapterverse.ingestion.readers import read
 from tests.ingestion.readers import test_docx, test_epub, test_pdf
 
@@ -102,7 +103,7 @@ SOUND: dict[Format, bytes] = {
     b'{"cell_type": "code", "source": "run()", "outputs": [{"text": "ok"}], "metadata": {}}], "metadata": {}}',
     "docx": test_docx.SOUND,
 }
-# Tokens that open something in one of the formats, or that count badly.
+# Tokens that start a construct in one of the formats, or are otherwise difficult.
 NASTY = (
     *(
         "[",
@@ -143,7 +144,7 @@ def words(text: str) -> int:
 
 
 def take(kind: Format, data: bytes) -> None:
-    """What the pipeline does with a document up to its chunks."""
+    """Reads a document and cuts it into chunks, as the pipeline does."""
     document = Document(f"https://book.example/a.{kind}", f"a.{kind}", "book", kind, data)
     try:
         drafts = read(document)
@@ -158,7 +159,7 @@ def take(kind: Format, data: bytes) -> None:
 
 @st.composite
 def damaged(draw: st.DrawFn) -> tuple[Format, bytes]:
-    """A sound document with parts cut out, repeated, overwritten, or with nasty tokens put in."""
+    """A valid document with parts removed, repeated or overwritten, or with hostile tokens inserted."""
     kind = draw(st.sampled_from(FORMATS))
     data = SOUND[kind]
     for _ in range(draw(st.integers(1, 4))):
@@ -194,7 +195,7 @@ def test_random_bytes_are_read_or_refused(kind: Format, data: bytes) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind for kind in FORMATS if kind not in ("epub", "pdf")])
-def test_the_same_token_over_and_over_takes_a_time_that_grows_with_its_length_only(kind: Format) -> None:
+def test_time_for_a_repeated_token_does_not_grow_quadratically(kind: Format) -> None:
     """Ten times the text may take thirty times as long, not a hundred."""
     for token in NASTY:
         few, many = (_seconds(kind, (token * 6_000)[:size]) for size in (2_000, 20_000))

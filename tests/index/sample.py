@@ -1,4 +1,4 @@
-"""A small book for tests of the index: pages whose vectors are known, so that every cosine can be said beforehand."""
+"""A small book for tests of the index: the vectors of its pages are known, and so are all cosines."""
 
 import hashlib
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ def manifest(note: str = "", dimension: int = DIMENSION) -> Manifest:
 
 
 def direction(name: str, dimension: int = DIMENSION) -> Vectors:
-    """A unit vector that belongs to a name."""
+    """A unit vector derived from a name."""
     seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
     vector = np.random.default_rng(seed).normal(size=dimension).astype(np.float32)
     return np.asarray(vector / np.linalg.norm(vector), dtype=np.float32)

@@ -1,4 +1,4 @@
-"""Word weights of both engines: one contract for the embedded engine's and for those on a server."""
+"""One suite for the word weights of the embedded engine and of a server."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ both = pytest.mark.parametrize("parameters", [bm25.EDGE_DEFAULTS, bm25.SERVER_DE
 
 
 @both
-def test_words_meet_whatever_their_form_and_case(parameters: dict[str, object]) -> None:
+def test_words_match_in_any_form_and_case(parameters: dict[str, object]) -> None:
     weights = weights_of(parameters)
     question = weights.question("Which FERRETS were running?")
     document = weights.document("A ferret runs.")
@@ -33,7 +33,7 @@ def test_a_text_without_words_has_no_weights(parameters: dict[str, object]) -> N
 
 
 @both
-def test_parameters_make_the_weights(parameters: dict[str, object]) -> None:
+def test_weights_depend_on_the_parameters(parameters: dict[str, object]) -> None:
     text = "otter " * 5 + "and a burrow of many other words"
     plain, steep = weights_of(parameters).document(text), weights_of({**parameters, "k": 3.0}).document(text)
     assert plain is not None
@@ -51,8 +51,8 @@ def test_any_text_can_be_weighed(parameters: dict[str, object]) -> None:
 
 
 @pytest.mark.slow
-def test_a_server_needs_nothing_of_the_embedded_engine() -> None:
-    """Also where its index was made: a book is written to a server and asked there."""
+def test_server_does_not_import_the_embedded_engine() -> None:
+    """Neither for writing nor for searching."""
     code = "import sys, chapterverse.index.server, chapterverse.index.server_writer as writer\n"
     code += (
         "assert writer.weights_of(writer.SERVER_DEFAULTS).document('a robot')\nassert 'qdrant_edge' not in sys.modules"
@@ -60,8 +60,8 @@ def test_a_server_needs_nothing_of_the_embedded_engine() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_both_weigh_the_pages_of_a_book_alike() -> None:
-    """Ids differ; the weights of a passage do not, but for words that two stemmers cut differently."""
+def test_both_engines_give_the_same_weights() -> None:
+    """Ids differ. Weights are equal, except for words that the two stemmers cut differently."""
     own, embedded = weights_of(bm25.SERVER_DEFAULTS), weights_of(bm25.EDGE_DEFAULTS)
     pages = sorted((ROOT / "examples" / "book").rglob("*.md"))
     paragraphs = [text for page in pages for text in page.read_text("utf-8").split("\n\n")]

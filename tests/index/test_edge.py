@@ -1,4 +1,4 @@
-"""What only the embedded index must do: survive the death of every process that takes part in it."""
+"""The embedded index survives the death of any of its processes."""
 
 import asyncio
 import contextlib
@@ -76,13 +76,13 @@ async def publish(index: EdgeIndex, *names: str) -> None:
 
 
 def children(directory: Path) -> dict[int, Path]:
-    """The processes that hold a private copy, by the copies' names."""
+    """The private copies of child processes, by process id."""
     return {int(path.name.split("-")[0]): path for path in (directory / "readers").glob("*-*")}
 
 
 @contextlib.contextmanager
 def run(script: str, directory: Path) -> Iterator[tuple["subprocess.Popen[str]", str]]:
-    """A process running a script, and the first line it wrote."""
+    """Runs a script in a process; returns the process and the first line of its output."""
     command = [sys.executable, "-c", script, str(directory)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         assert process.stdout is not None
@@ -92,13 +92,13 @@ def run(script: str, directory: Path) -> Iterator[tuple["subprocess.Popen[str]",
             process.kill()
 
 
-async def until_gone(pid: int) -> None:
+async def wait_for_exit(pid: int) -> None:
     async with asyncio.timeout(60):
-        while Path(f"/proc/{pid}").exists():  # noqa: ASYNC110, ASYNC240 - another process ends: nothing tells us
+        while Path(f"/proc/{pid}").exists():  # noqa: ASYNC110, ASYNC240 - there is no event for the end of another process
             await asyncio.sleep(0.01)
 
 
-async def test_a_killed_writer_leaves_the_last_complete_state(index: EdgeIndex, directory: Path) -> None:
+async def test_killed_writer_leaves_the_last_published_generation(index: EdgeIndex, directory: Path) -> None:
     with run(WRITER, directory) as (process, line):
         assert line == "writing"
         assert len([path for path in (directory / "generations").iterdir() if path.is_dir()]) == 2
@@ -123,11 +123,11 @@ async def test_a_killed_child_is_replaced(index: EdgeIndex, directory: Path) -> 
     with pytest.raises(IndexUnavailable):
         await waiting
     assert len(await index.search(ask("text"))) == 2
-    assert pid not in children(directory), "the copy of the killed child is swept away"
+    assert pid not in children(directory), "the copy of the killed child is removed"
 
 
-async def test_a_pipe_that_is_closed_is_a_lost_engine(index: EdgeIndex, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between a child's death and its notice, uvloop refuses to write with an error of its own."""
+async def test_closed_pipe_raises_index_unavailable(index: EdgeIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    """uvloop raises a RuntimeError if the child died and this is not yet noticed."""
 
     def closed(_: bytes) -> None:
         raise RuntimeError("unable to perform operation on <WriteUnixTransport closed=True>; the handler is closed")
@@ -139,7 +139,9 @@ async def test_a_pipe_that_is_closed_is_a_lost_engine(index: EdgeIndex, monkeypa
         await index.probe()
 
 
-async def test_a_child_that_cannot_be_started_is_said(index: EdgeIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_failed_start_of_the_child_raises_index_unavailable(
+    index: EdgeIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def refuse(*_: object, **__: object) -> None:
         raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
@@ -150,7 +152,7 @@ async def test_a_child_that_cannot_be_started_is_said(index: EdgeIndex, monkeypa
     assert len(await index.search(ask("text"))) == 2
 
 
-async def test_a_hung_child_costs_one_timeout(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_hung_child_causes_one_timeout_and_is_replaced(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index = EdgeIndex(directory, timeout=3.0, loading=60)
     await publish(index, "first")
     await index.probe()
@@ -168,39 +170,39 @@ async def test_a_hung_child_costs_one_timeout(directory: Path, monkeypatch: pyte
         with pytest.raises(IndexTimeout, match="in 3 s"):
             await index.search(ask("text"))
     assert calls == ["search"]
-    await until_gone(pid)
+    await wait_for_exit(pid)
     async with asyncio.timeout(60):
         while True:
-            # Its end may not be noticed yet, and on a busy machine a new start takes longer than a search may.
+            # Its end may not be noticed yet, and on a busy machine a new child may start too start_slowly for a search.
             with contextlib.suppress(IndexTimeout, IndexUnavailable):
                 assert len(await index.search(ask("text"))) == 2
                 break
     await index.close()
 
 
-async def test_a_book_that_loads_for_long_is_said_and_found_later(
+async def test_slow_loading_times_out_and_a_later_search_succeeds(
     index: EdgeIndex, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next call waits for the same process."""
     start, loaded, started = EdgeChild.start, asyncio.Event(), []
 
-    async def slowly(directory: Path) -> EdgeChild:
+    async def start_slowly(directory: Path) -> EdgeChild:
         started.append(directory)
         await loaded.wait()
         return await start(directory)
 
-    monkeypatch.setattr(EdgeChild, "start", slowly)
+    monkeypatch.setattr(EdgeChild, "start", start_slowly)
     impatient = EdgeIndex(directory, timeout=30, loading=0.05)
     with pytest.raises(IndexTimeout, match="still loading"):
         await impatient.search(ask("text"))
     loaded.set()
-    assert len(await (await settled(impatient)).search(ask("text"))) == 2
+    assert len(await (await wait_until_loaded(impatient)).search(ask("text"))) == 2
     assert len(started) == 1
     await impatient.close()
 
 
-async def settled(index: EdgeIndex) -> EdgeIndex:
-    """The index, once its process has loaded the book."""
+async def wait_until_loaded(index: EdgeIndex) -> EdgeIndex:
+    """Waits until the child has loaded the book; returns the index."""
     async with asyncio.timeout(60):
         while True:
             with contextlib.suppress(IndexTimeout):
@@ -208,7 +210,7 @@ async def settled(index: EdgeIndex) -> EdgeIndex:
                 return index
 
 
-async def test_cancelled_searches_leave_the_others_alone(index: EdgeIndex) -> None:
+async def test_cancelled_searches_do_not_affect_others(index: EdgeIndex) -> None:
     await index.probe()
     searches = [asyncio.create_task(index.search(ask("text"))) for _ in range(20)]
     await asyncio.sleep(0)
@@ -219,8 +221,8 @@ async def test_cancelled_searches_leave_the_others_alone(index: EdgeIndex) -> No
     assert all(isinstance(result, list) and len(result) == 2 for result in results[1::2])
 
 
-async def test_a_new_state_is_taken_up_while_searches_go_on(index: EdgeIndex, directory: Path) -> None:
-    """Another process' writer publishes; no search fails and the old child goes once it is no longer needed."""
+async def test_searches_switch_to_a_new_generation_without_failing(index: EdgeIndex, directory: Path) -> None:
+    """After another writer publishes, no search fails, and the old child ends."""
     await index.probe()
     old = children(directory)
     await publish(EdgeIndex(directory), "second")
@@ -228,11 +230,11 @@ async def test_a_new_state_is_taken_up_while_searches_go_on(index: EdgeIndex, di
         while len(await index.search(ask("text"))) != 4:
             pass
     for pid in old:
-        await until_gone(pid)
+        await wait_for_exit(pid)
     assert len(children(directory)) == 1
 
 
-async def test_several_processes_read_at_once(index: EdgeIndex, directory: Path) -> None:
+async def test_several_processes_can_read_concurrently(index: EdgeIndex, directory: Path) -> None:
     with run(READER, directory) as (_, first), run(READER, directory) as (_, second):
         assert (first, second) == ("2", "2")
         assert len(await index.search(ask("text"))) == 2
@@ -245,24 +247,24 @@ async def test_a_child_ends_with_its_parent(index: EdgeIndex, directory: Path) -
         (child,) = children(directory)
         process.kill()
         process.wait()
-        await until_gone(child)
+        await wait_for_exit(child)
     assert not children(directory)
 
 
-async def test_what_killed_processes_left_is_removed_by_the_next(index: EdgeIndex, directory: Path) -> None:
+async def test_files_of_killed_processes_are_removed_by_the_next_reader(index: EdgeIndex, directory: Path) -> None:
     with run(READER, directory) as (process, _):
         (child,) = children(directory)
         os.kill(child, signal.SIGKILL)
         process.kill()
         process.wait()
-        await until_gone(child)
+        await wait_for_exit(child)
     assert child in children(directory)
     await index.probe()
     assert child not in children(directory)
     assert len(children(directory)) == 1
 
 
-async def test_closing_ends_everything(index: EdgeIndex, directory: Path) -> None:
+async def test_close_ends_pending_calls_and_the_child(index: EdgeIndex, directory: Path) -> None:
     start = asyncio.create_task(index.probe())
     await asyncio.sleep(0)
     await index.close()
@@ -272,10 +274,10 @@ async def test_closing_ends_everything(index: EdgeIndex, directory: Path) -> Non
     (pid,) = children(directory)
     await index.close()
     assert not children(directory)
-    await until_gone(pid)
+    await wait_for_exit(pid)
 
 
-async def test_a_lost_generation_is_said(index: EdgeIndex, directory: Path) -> None:
+async def test_missing_generation_raises_retrieval_unavailable(index: EdgeIndex, directory: Path) -> None:
     name = current_name(directory)
     assert name is not None
     (directory / "generations" / name).rename(directory / "elsewhere")
@@ -289,8 +291,8 @@ def test_the_child_starts_without_heavy_imports() -> None:
     assert not {"numpy", "pydantic", "qdrant_client", "httpx"} & set(loaded)
 
 
-async def test_the_event_loop_runs_while_the_engine_works(index: EdgeIndex, directory: Path) -> None:
-    """A stopped child is the longest search there is: the loop must not notice it."""
+async def test_event_loop_is_not_blocked_by_searches(index: EdgeIndex, directory: Path) -> None:
+    """A stopped child stands for a very long search."""
     await index.probe()
     (pid,) = children(directory)
     os.kill(pid, signal.SIGSTOP)

@@ -10,25 +10,25 @@ ANCHOR = st.text(alphabet="ab-", max_size=3)
 
 
 def holds(clause: Clause, chunk: dict[str, str]) -> bool:
-    """What an engine does with a clause."""
+    """Whether a chunk matches a clause, as an engine decides it."""
     fields = {name: [value] for name, value in chunk.items()} | {"ancestors": ancestors(chunk["page_url"])}
     return not clause or any(set(match.values) & set(fields[match.field]) for match in clause)
 
 
 @given(pages=st.lists(st.tuples(URL, ANCHOR), max_size=6), prefix=st.text(alphabet="ab/.-_:#", min_size=1, max_size=14))
-def test_a_prefix_means_what_startswith_means(pages: list[tuple[str, str]], prefix: str) -> None:
+def test_prefix_filter_selects_the_same_chunks_as_startswith(pages: list[tuple[str, str]], prefix: str) -> None:
     chunks = [{"page_url": url, "source_url": f"{url}#{anchor}" if anchor else url} for url, anchor in pages]
     beginnings = [prefix, *(chunk["source_url"][:size] for chunk in chunks for size in (1, 4, 8))]
     for beginning in beginnings:
         scope = prefix_scope(beginning)
         values = {chunk[scope.field] for chunk in chunks if holds(scope.within, chunk)} if scope.field else set()
         clause = prefix_clause(beginning, scope, values)
-        assert clause, "an empty clause would let everything through"
+        assert clause, "an empty clause would match everything"
         found = [chunk for chunk in chunks if holds(clause, chunk)]
         assert found == [chunk for chunk in chunks if chunk["source_url"].startswith(beginning)]
 
 
-def test_fields_become_clauses() -> None:
+def test_exact_filters_become_clauses() -> None:
     assert exact_clauses(Filters()) == []
     assert exact_clauses(Filters(source_url=("u", "v"), module=("m",))) == [
         (Match("source_url", ("u", "v")), Match("page_url", ("u", "v"))),

@@ -15,27 +15,27 @@ def order(branches: Branches[str], weight: float = 0.5) -> list[str]:
     return [candidate.id for candidate in fuse(branches, weight)]
 
 
-def test_the_sum_of_both_decides() -> None:
+def test_rank_is_by_the_weighted_sum_of_both_branches() -> None:
     branches = Branches({"a": 0.9, "b": 0.8, "c": 0.1}, {"b": 10.0, "c": 9.0}, {"b": 0.8, "c": 0.1})
     assert order(branches) == ["b", "a", "c"]
     assert order(branches, 0.9) == ["a", "b", "c"]
     assert order(branches, 0.1) == ["b", "c", "a"]
 
 
-def test_a_word_hit_outside_the_dense_branch_counts_with_its_true_cosine() -> None:
+def test_word_hit_outside_the_dense_branch_has_its_real_cosine() -> None:
     ranked = fuse(Branches({"a": 0.9}, {"z": 5.0}, {"z": 0.2}), 0.45)
     assert [(c.id, c.cosine) for c in ranked] == [("z", 0.2), ("a", 0.9)]
 
 
-def test_words_that_few_chunks_have_tell_hits_from_the_rest() -> None:
-    """Two hits with nearly equal scores: the lesser one is not as bad as no hit at all."""
+def test_weaker_word_hit_scores_far_above_no_hit() -> None:
+    """Of two hits with nearly equal scores, the lower one is closer to the other hit than to no hit."""
     branches = Branches({"a": 0.5, "b": 0.5, "c": 0.5}, {"a": 8.1, "b": 8.0}, {"a": 0.5, "b": 0.5})
     first, second, third = fuse(branches, 0.5)
     assert 10 * (first.score - second.score) < second.score - third.score
 
 
-def test_both_branches_count_in_their_own_spread() -> None:
-    """Scores ten times as large, or all higher by the same, say nothing more."""
+def test_fusion_ignores_scale_and_offset_of_each_branch() -> None:
+    """Scores ten times as large, or all lower by the same amount, give the same ranks."""
     cosines = {"a": 0.9, "b": 0.5, "c": 0.1}
     words = {"a": 1.0, "b": 4.0, "c": 3.0}
     plain = fuse(Branches(cosines, words, cosines), 0.5)
@@ -48,7 +48,7 @@ def test_both_branches_count_in_their_own_spread() -> None:
 
 
 @pytest.mark.parametrize("weight", [0.0, 0.45, 1.0])
-def test_edge_cases(weight: float) -> None:
+def test_fusion_of_empty_single_and_tied_candidates(weight: float) -> None:
     assert fuse(Branches(), weight) == []
     (only,) = fuse(Branches({"a": -0.5}), weight)
     assert (only.cosine, only.similarity) == (-0.5, 0.0)
@@ -66,7 +66,7 @@ def test_a_candidate_without_cosine_is_left_out() -> None:
     others=st.dictionaries(IDS, COSINES, min_size=8),
     weight=st.floats(0, 1),
 )
-def test_ranks_are_total_and_scores_bounded(
+def test_fusion_ranks_every_candidate_with_bounded_scores(
     dense: dict[str, float], sparse: dict[str, float], others: dict[str, float], weight: float
 ) -> None:
     ranked = fuse(Branches(dense, sparse, others), weight)

@@ -26,7 +26,7 @@ def make(directory: Path, name: str, **files: bytes) -> Path:
     return path
 
 
-def test_publishing_switches_the_pointer_and_sweeping_keeps_only_its_target(directory: Path) -> None:
+def test_publish_switches_the_pointer_and_sweep_removes_unpublished_generations(directory: Path) -> None:
     assert generations.current_name(directory) is None
     with pytest.raises(IndexMissing), generations.private_copy(directory):
         pass
@@ -41,7 +41,7 @@ def test_publishing_switches_the_pointer_and_sweeping_keeps_only_its_target(dire
     assert left == ["a", "a.checksums", "b", "b.checksums"]
 
 
-def test_one_writer(directory: Path) -> None:
+def test_second_writer_is_refused_while_one_holds_the_lock(directory: Path) -> None:
     with (
         generations.writer_lock(directory),
         pytest.raises(IngestionError, match=f"pid {os.getpid()}"),
@@ -52,7 +52,7 @@ def test_one_writer(directory: Path) -> None:
         pass
 
 
-def test_a_private_copy_shares_what_readers_never_change(directory: Path) -> None:
+def test_private_copy_shares_files_that_readers_never_change(directory: Path) -> None:
     source = make(directory, "a", page_0__dat=b"big", chunk_0__mmap=b"big", tracker__dat=b"small")
     generations.publish(directory, "a")
     with generations.private_copy(directory) as own:
@@ -68,7 +68,7 @@ def test_a_private_copy_shares_what_readers_never_change(directory: Path) -> Non
     assert not copy.parent.exists()
 
 
-def test_a_writers_copy_shares_nothing_and_keeps_holes(directory: Path) -> None:
+def test_copy_for_a_writer_shares_no_file_and_stays_sparse(directory: Path) -> None:
     source = make(directory, "a", page_0__dat=b"")
     with (source / "inner" / "page_0.dat").open("wb") as file:
         file.seek(8 << 20)
@@ -81,7 +81,7 @@ def test_a_writers_copy_shares_nothing_and_keeps_holes(directory: Path) -> None:
     assert copy.stat().st_blocks * 512 < 1 << 20
 
 
-def test_abandoned_copies_are_removed_and_held_ones_kept(directory: Path) -> None:
+def test_abandoned_copies_are_removed_and_locked_ones_kept(directory: Path) -> None:
     make(directory, "a")
     generations.publish(directory, "a")
     (directory / "readers" / "1-dead" / "shard").mkdir(parents=True)
@@ -92,8 +92,8 @@ def test_abandoned_copies_are_removed_and_held_ones_kept(directory: Path) -> Non
 
 
 @pytest.mark.slow
-async def test_the_engine_leaves_shared_files_as_they_are(directory: Path) -> None:
-    """The reason why hard links are safe: loading, searching and closing change none of the shared files."""
+async def test_engine_does_not_change_shared_files(directory: Path) -> None:
+    """Hard links are safe only because loading, searching and closing change none of these files."""
     index = patient_index(directory)
     async with index.writer() as writer:
         await write_page("p.html", [f"text {number}" for number in range(300)]).put(writer)

@@ -38,18 +38,18 @@ MANIFESTS = st.builds(
 )
 
 
-def stored(payload: dict[str, Any]) -> Any:
+def json_round_trip(payload: dict[str, Any]) -> Any:
     return json.loads(json.dumps(payload))
 
 
 @given(CHUNKS)
-def test_a_chunk_comes_back(chunk: Chunk) -> None:
-    assert points.chunk_from_payload(stored(points.chunk_to_payload(chunk))) == chunk
+def test_chunk_survives_storage(chunk: Chunk) -> None:
+    assert points.chunk_from_payload(json_round_trip(points.chunk_to_payload(chunk))) == chunk
 
 
 @given(PAGES, RECORDS)
-def test_a_page_and_its_record_come_back(page: Page, record: PageRecord) -> None:
-    payload = stored(points.page_to_payload(page, record))
+def test_page_and_record_survive_storage(page: Page, record: PageRecord) -> None:
+    payload = json_round_trip(points.page_to_payload(page, record))
     assert points.page_from_payload(payload) == page
     assert points.record_from_payload(payload) == record
     for name in points.PAGE_BODY:
@@ -58,17 +58,17 @@ def test_a_page_and_its_record_come_back(page: Page, record: PageRecord) -> None
 
 
 @given(MANIFESTS)
-def test_a_manifest_comes_back(manifest: Manifest) -> None:
-    assert points.manifest_from_payload(stored(points.manifest_to_payload(manifest))) == manifest
+def test_manifest_survives_storage(manifest: Manifest) -> None:
+    assert points.manifest_from_payload(json_round_trip(points.manifest_to_payload(manifest))) == manifest
 
 
-def test_kinds_tell_points_apart_and_every_keyword_is_stored() -> None:
+def test_chunk_payload_has_its_kind_and_every_keyword() -> None:
     chunk = write_page("p.html", ["text"]).chunks[0]
     payload = points.chunk_to_payload(dataclasses.replace(chunk, edition="guide@1"))
     assert payload["kind"] == "chunk"
     assert set(points.KEYWORDS) <= payload.keys()
     unnamed = points.chunk_to_payload(chunk)
-    assert set(points.KEYWORDS) - unnamed.keys() == {"edition"}, "the unnamed edition is stored as it always was"
+    assert set(points.KEYWORDS) - unnamed.keys() == {"edition"}, "the unnamed edition has no key, as in older versions"
     assert points.chunk_from_payload(unnamed) == chunk
 
 

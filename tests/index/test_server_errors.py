@@ -1,4 +1,4 @@
-"""Every way a server can fail, over real HTTP, ends in one of our errors."""
+"""Every failure of a Qdrant server, over real HTTP, raises an error of the package."""
 
 import asyncio
 import json
@@ -23,8 +23,8 @@ pytestmark = pytest.mark.slow  # the client takes seconds to import
 
 
 @asynccontextmanager
-async def answering(status: int, body: bytes, headers: str = "") -> AsyncIterator[Index]:
-    """An index on a server that gives the same answer to everything; status 0: it never answers."""
+async def index_on_server(status: int, body: bytes, headers: str = "") -> AsyncIterator[Index]:
+    """An index on a server that sends the same response to every request; with status 0 it never responds."""
     from chapterverse.index.server import QdrantIndex
 
     handlers: set[asyncio.Task[None] | None] = set()
@@ -49,20 +49,20 @@ async def answering(status: int, body: bytes, headers: str = "") -> AsyncIterato
         await asyncio.gather(*(handler for handler in handlers if handler))
 
 
-def said(error: str) -> bytes:
+def error_body(error: str) -> bytes:
     return json.dumps({"status": {"error": error}, "time": 0.0}).encode()
 
 
 CASES = [
     (0, b"", "", IndexTimeout, True),
-    (404, said("Not found: Collection `book` doesn't exist!"), "", IndexMissing, False),
-    (400, said("Wrong input: Vector dimension error: expected dim: 8, got 1"), "", EmbeddingMismatchError, False),
-    (400, said("Wrong input: something else"), "", RetrievalUnavailable, False),
+    (404, error_body("Not found: Collection `book` doesn't exist!"), "", IndexMissing, False),
+    (400, error_body("Wrong input: Vector dimension error: expected dim: 8, got 1"), "", EmbeddingMismatchError, False),
+    (400, error_body("Wrong input: something else"), "", RetrievalUnavailable, False),
     (401, b"Must provide an API key", "", RetrievalUnavailable, False),
     (403, b"Forbidden", "", RetrievalUnavailable, False),
-    (429, said("Too many"), "Retry-After: 3\r\n", IndexUnavailable, True),
+    (429, error_body("Too many"), "Retry-After: 3\r\n", IndexUnavailable, True),
     (429, b"", "", IndexUnavailable, True),
-    (500, said("Service internal error"), "", IndexUnavailable, True),
+    (500, error_body("Service internal error"), "", IndexUnavailable, True),
     (502, b"<html>bad gateway</html>", "", IndexUnavailable, True),
     (200, b"<html>a web page</html>", "", RetrievalUnavailable, False),
     (200, b"\xff\xfe\x00\x80", "", RetrievalUnavailable, False),
@@ -75,10 +75,10 @@ CASES = [
 
 
 @pytest.mark.parametrize(("status", "body", "headers", "kind", "retryable"), CASES)
-async def test_an_answer_becomes_its_error(
+async def test_server_response_raises_the_expected_error(
     status: int, body: bytes, headers: str, kind: type[ChapterverseError], retryable: bool
 ) -> None:
-    async with answering(status, body, headers) as index:
+    async with index_on_server(status, body, headers) as index:
         for call in (index.search(ask("x")), index.pages(), index.page("x"), index.manifest(), index.probe()):
             with pytest.raises(RetrievalUnavailable) as caught:
                 await call
@@ -86,14 +86,14 @@ async def test_an_answer_becomes_its_error(
             assert caught.value.retryable is retryable
 
 
-async def test_a_writer_meets_the_same_errors() -> None:
-    async with answering(500, said("Service internal error")) as index:
+async def test_writer_raises_the_same_errors() -> None:
+    async with index_on_server(500, error_body("Service internal error")) as index:
         with pytest.raises(IndexUnavailable):
             async with index.writer():
                 raise AssertionError("a writer without a server")
 
 
-async def test_refused_connections() -> None:
+async def test_refused_connection_raises_index_unavailable() -> None:
     from chapterverse.index.server import QdrantIndex
 
     index = QdrantIndex(url="http://127.0.0.1:9", collection="book")
@@ -102,8 +102,8 @@ async def test_refused_connections() -> None:
     await index.close()
 
 
-async def test_a_secret_never_reaches_a_message() -> None:
-    async with answering(403, b"Forbidden: key s3cret") as index:
+async def test_error_message_contains_no_secret() -> None:
+    async with index_on_server(403, b"Forbidden: key s3cret") as index:
         with pytest.raises(RetrievalUnavailable, match="QDRANT_API_KEY") as caught:
             await index.probe()
     assert "s3cret" not in caught.value.message

@@ -30,7 +30,7 @@ def test_github_slugs(heading: str, anchor: str) -> None:
     assert _all("github", heading) == [anchor]
 
 
-def test_github_counts_what_comes_again_even_into_taken_names() -> None:
+def test_github_numbers_repeated_headings() -> None:
     assert _all("github", "Foo", "Foo", "foo", "Foo 1", "Foo-1") == ["foo", "foo-1", "foo-2", "foo-1-1", "foo-1-2"]
 
 
@@ -49,7 +49,7 @@ def test_mkdocs_slugs(heading: str, anchor: str) -> None:
     assert _all("mkdocs", heading) == [anchor]
 
 
-def test_mkdocs_counts_with_underscores_and_goes_on_from_a_number() -> None:
+def test_mkdocs_numbers_repeated_headings_with_underscores() -> None:
     assert _all("mkdocs", "Foo", "Foo", "Foo", "Step_1", "Step_1", "", "") == [
         *("foo", "foo_1", "foo_2"),
         *("step_1", "step_2"),
@@ -63,7 +63,7 @@ _TITLES = st.lists(
 
 
 @given(_TITLES)
-def test_sphinx_anchors_are_those_of_docutils(titles: list[str]) -> None:
+def test_sphinx_anchors_equal_those_of_docutils(titles: list[str]) -> None:
     source = "".join(f"{title}\n{'=' * 30}\n\ntext\n\n" for title in ["First", *titles])
     settings = {"auto_id_prefix": "id", "report_level": 5, "doctitle_xform": False}
     expected = [found["ids"][0] for found in publish_doctree(source, settings_overrides=settings).findall(section)]
@@ -71,13 +71,13 @@ def test_sphinx_anchors_are_those_of_docutils(titles: list[str]) -> None:
 
 
 @pytest.mark.parametrize("style", ["github", "mkdocs", "sphinx"])
-def test_the_authors_anchor_wins(style: AnchorStyle) -> None:
+def test_explicit_anchor_is_used(style: AnchorStyle) -> None:
     anchors = Anchors(style)
     assert anchors.take("Setup", "install") == "install"
     assert anchors.take("Setup") == "setup"
 
 
-def test_an_explicit_anchor_is_taken_except_for_github_slugger_which_never_sees_it() -> None:
+def test_explicit_anchor_is_reserved_except_for_github() -> None:
     found: dict[AnchorStyle, str] = {}
     for style in ("github", "mkdocs", "sphinx"):
         anchors = Anchors(style)
@@ -86,6 +86,6 @@ def test_an_explicit_anchor_is_taken_except_for_github_slugger_which_never_sees_
     assert found == {"github": "setup", "mkdocs": "setup_1", "sphinx": "id1"}
 
 
-def test_ten_thousand_equal_headings_are_quick_and_distinct() -> None:
+def test_ten_thousand_equal_headings_have_distinct_anchors() -> None:
     for style in ("github", "mkdocs", "sphinx"):
         assert len(set(_all(style, *["Same"] * 10_000))) == 10_000

@@ -1,4 +1,4 @@
-"""Images of the folder are kept; nothing else is."""
+"""Images inside the folder are copied to the home; other files are not."""
 
 import os
 from pathlib import Path
@@ -18,7 +18,7 @@ def page(*addresses: str) -> Page:
 
 
 @pytest.mark.parametrize("base", ["", "https://b.test/docs"])
-def test_files_of_the_folder_are_kept(tmp_path: Path, base: str) -> None:
+def test_images_of_the_folder_are_copied(tmp_path: Path, base: str) -> None:
     write(tmp_path / "book", "docs/img/a b.png", "static/logo.svg", "docs/notes.txt", data=b"picture")
     (tmp_path / "out.png").write_bytes(b"secret")
     (tmp_path / "book/docs/link.png").symlink_to(tmp_path / "out.png")
@@ -40,7 +40,7 @@ def test_files_of_the_folder_are_kept(tmp_path: Path, base: str) -> None:
     assert stored_image(home, image_name(logo)) == home / "images" / image_name(logo)
 
 
-def test_a_changed_file_is_kept_anew_and_a_large_one_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_image_is_copied_again_and_a_large_one_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source, name = tmp_path / "a.png", image_name("a.png")
     for content, when in ((b"one", 1000), (b"two", 2**40 // 1000)):
         source.write_bytes(content)
@@ -53,5 +53,5 @@ def test_a_changed_file_is_kept_anew_and_a_large_one_is_not(tmp_path: Path, monk
 
 
 @pytest.mark.parametrize("name", ["../x.png", "x.png", f"{'a' * 32}.exe", f"{'a' * 32}.png", ""])
-def test_only_names_of_ours_are_looked_up(tmp_path: Path, name: str) -> None:
+def test_stored_image_rejects_other_names(tmp_path: Path, name: str) -> None:
     assert stored_image(tmp_path, name) is None

@@ -1,4 +1,4 @@
-"""Includes stay inside the folder, end, and cost little."""
+"""Includes stay inside the folder and end in bounded time."""
 
 import time
 from pathlib import Path
@@ -31,7 +31,9 @@ def book(tmp_path: Path) -> Path:
     return root
 
 
-def said(book: Path, text: str, generator: Generator = "mkdocs", form: Format = "markdown") -> list[tuple[str, str]]:
+def parts_of(
+    book: Path, text: str, generator: Generator = "mkdocs", form: Format = "markdown"
+) -> list[tuple[str, str]]:
     tree = Tree(str(book / "docs"), generator=generator, within=str(book))
     path = "page.mdx" if form == "mdx" else "page.md"
     document = Document("book/page.md", path, "book", form, f"Begin.\n\n{text}".encode(), tree=tree)
@@ -56,8 +58,8 @@ def said(book: Path, text: str, generator: Generator = "mkdocs", form: Format = 
         ("hugo", '{{% code_sample file="../src/x.py" %}}', "a = 1\nb = 2\nc = 3"),
     ],
 )
-def test_programs(book: Path, generator: Generator, text: str, code: str) -> None:
-    assert said(book, text, generator) == [("code", code)]
+def test_code_is_included(book: Path, generator: Generator, text: str, code: str) -> None:
+    assert parts_of(book, text, generator) == [("code", code)]
 
 
 @pytest.mark.parametrize(
@@ -70,13 +72,13 @@ def test_programs(book: Path, generator: Generator, text: str, code: str) -> Non
         ("hugo", '{{< readfile file="parts/p.md" >}}'),
     ],
 )
-def test_prose(book: Path, generator: Generator, text: str) -> None:
-    (kind, words) = said(book, text, generator)[-1]
+def test_prose_is_included(book: Path, generator: Generator, text: str) -> None:
+    (kind, words) = parts_of(book, text, generator)[-1]
     assert kind == "paragraph"
     assert "Included" in words and "prose" in words
 
 
-def test_a_partial_of_mdx(book: Path) -> None:
+def test_mdx_partial_is_included(book: Path) -> None:
     (book / "docs/_part.mdx").write_text("export const a = 1;\n\nA **partial** of {props.name} `code`.\n\n<Inner />\n")
     text = (
         "import Part from './_part.mdx';\nimport code from '!!raw-loader!../src/x.py';\n"
@@ -84,7 +86,7 @@ def test_a_partial_of_mdx(book: Path) -> None:
         '<CodeBlock language="py">{code}</CodeBlock>\n\n<Out />\n\n'
         "<CodeBlock>{`x\ny`}</CodeBlock>"
     )
-    found = said(book, text, "docusaurus", "mdx")
+    found = parts_of(book, text, "docusaurus", "mdx")
     assert [kind for kind, _ in found] == ["paragraph", "code", "code"]
     assert [code for kind, code in found if kind == "code"] == [
         "# --8<-- [start:one]\na = 1\n# --8<-- [end:one]\nb = 2\nc = 3",
@@ -117,29 +119,29 @@ def test_a_partial_of_mdx(book: Path) -> None:
 )
 def test_nothing_outside_of_the_folder_is_opened(book: Path, name: str, form: str) -> None:
     (book / "docs/link.txt").symlink_to(book.parent / "secret.txt")
-    assert SECRET not in str(said(book, f"{form.format(name)}\n\n```\n{form.format(name)}\n```\n\nend"))
-    assert "root:" not in str(said(book, form.format(name) + "\n\nend"))
+    assert SECRET not in str(parts_of(book, f"{form.format(name)}\n\n```\n{form.format(name)}\n```\n\nend"))
+    assert "root:" not in str(parts_of(book, form.format(name) + "\n\nend"))
 
 
-def test_a_file_that_includes_itself_ends(book: Path) -> None:
+def test_circular_includes_end(book: Path) -> None:
     (book / "docs/page.md").write_text('x\n\n--8<-- "page.md"\n')
     (book / "docs/a.md").write_text('A\n\n--8<-- "b.md"\n')
     (book / "docs/b.md").write_text('B\n\n--8<-- "a.md"\n')
-    assert [text for _, text in said(book, '--8<-- "a.md"\n\n--8<-- "page.md"\n\nend')] == ["A", "B", "end"]
+    assert [text for _, text in parts_of(book, '--8<-- "a.md"\n\n--8<-- "page.md"\n\nend')] == ["A", "B", "end"]
 
 
-def test_includes_cannot_multiply(book: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nested_includes_are_limited(book: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for depth in range(8):
         (book / f"docs/{depth}.md").write_text(f'--8<-- "{depth + 1}.md"\n\n' * 50)
     (book / "docs/8.md").write_text("x " * 10_000)
     start = time.process_time()
-    said(book, '--8<-- "0.md"\n\nend')
+    parts_of(book, '--8<-- "0.md"\n\nend')
     assert time.process_time() - start < 5
     monkeypatch.setattr(inclusion, "MAX_BYTES", 10)
-    assert said(book, '--8<-- "8.md"\n\nend') == [("paragraph", "end")]
+    assert parts_of(book, '--8<-- "8.md"\n\nend') == [("paragraph", "end")]
 
 
-async def test_a_page_is_read_again_when_what_it_includes_changed(book: Path) -> None:
+async def test_surroundings_change_if_an_included_file_changes(book: Path) -> None:
     (book / "mkdocs.yml").write_text("site_name: x")
     (book / "docs/page.md").write_text('# P\n\n--8<-- "parts/p.md"\n')
     (book / "docs/plain.md").write_text("# Q\n\nText.")

@@ -1,4 +1,4 @@
-"""A ledger counts, explains and keeps what became of every page."""
+"""A ledger counts and stores the outcome of every page, with its reason."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -7,7 +7,7 @@ from pathlib import Path
 from chapterverse.ingestion.ledger import KEPT_LEDGERS, Ledger, Row
 
 
-def test_counts_reasons_and_file(tmp_path: Path) -> None:
+def test_ledger_has_counts_and_reasons_and_is_saved(tmp_path: Path) -> None:
     ledger = Ledger(("book",))
     for row in (
         Row("a", "added", chunks=3),
@@ -25,7 +25,7 @@ def test_counts_reasons_and_file(tmp_path: Path) -> None:
     assert kept["pages"][0] == {"url": "a", "outcome": "added", "why": "", "chunks": 3, "flags": [], "orders": []}
 
 
-def test_a_run_without_change(tmp_path: Path) -> None:
+def test_unchanged_and_failed_pages_are_no_change(tmp_path: Path) -> None:
     ledger = Ledger(("book",))
     ledger.write(Row("b", "unchanged"))
     ledger.write(Row("c", "failed", "why"))

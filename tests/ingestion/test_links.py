@@ -1,4 +1,4 @@
-"""Where links of a page lead."""
+"""Targets of the links of a page."""
 
 from pathlib import Path
 
@@ -39,7 +39,7 @@ def resolver(root: Path, generator: Generator, path: str = "guide/01-setup.md", 
         ("plain", {"use.mdx": "guide/use.mdx", "../img/x.png": "img/x.png", "gone.md": "guide/gone.md"}),
     ],
 )
-def test_a_relative_link_leads_to_the_page_that_is_made_of_the_file(
+def test_relative_link_resolves_to_the_address_of_the_page(
     root: Path, generator: Generator, addresses: dict[str, str]
 ) -> None:
     found = resolver(root, generator)
@@ -48,7 +48,12 @@ def test_a_relative_link_leads_to_the_page_that_is_made_of_the_file(
     }
 
 
-def test_other_targets(root: Path) -> None:
+def test_mdbook_links_to_another_book_lead_to_its_html(root: Path) -> None:
+    found = resolver(root, "mdbook")
+    assert found.resolve("../../rover/arm.md#grip") == "https://example.org/rover/arm.html#grip"
+
+
+def test_anchors_queries_and_absolute_targets_are_resolved(root: Path) -> None:
     found = resolver(root, "docusaurus")
     assert found.resolve("#part") == f"{BASE}/guide/setup#part"
     assert found.resolve("?q=1") == f"{BASE}/guide/setup?q=1"
@@ -56,17 +61,17 @@ def test_other_targets(root: Path) -> None:
     assert found.resolve("//cdn.example/x") == "https://cdn.example/x"
     assert found.resolve("mailto:a@b.test") == "mailto:a@b.test"
     assert found.resolve("https://b.test/x#y") == "https://b.test/x#y"
-    assert found.resolve("/community") == "https://example.org/community"  # of the site, not of the book
+    assert found.resolve("/community") == "https://example.org/community"  # another part of the site
 
 
 @pytest.mark.parametrize(
     "target", ["javascript:alert(1)", "data:text/html,x", "file:///etc/passwd", "path:../x", "", "x" * 3000]
 )
-def test_a_target_that_no_reader_could_open_is_dropped(root: Path, target: str) -> None:
+def test_unsafe_or_invalid_target_is_dropped(root: Path, target: str) -> None:
     assert resolver(root, "plain").resolve(target) == ""
 
 
-def test_a_book_that_is_published_nowhere(root: Path) -> None:
+def test_links_without_a_base_url_stay_inside_the_folder(root: Path) -> None:
     write(root, "static/logo.svg")
     found = resolver(root, "plain", base="")
     assert found.resolve("use.mdx#x") == "book/guide/use.mdx#x"
@@ -74,7 +79,7 @@ def test_a_book_that_is_published_nowhere(root: Path) -> None:
     assert found.resolve("/logo.svg") == "book/static/logo.svg"
 
 
-def test_a_slug_is_the_address_of_a_page_and_of_links_to_it(root: Path) -> None:
+def test_slug_is_used_for_the_page_and_for_links_to_it(root: Path) -> None:
     (root / "api/ref.md").write_text("---\nslug: /api/@me/ref\n---\n# R\n\ntext [back](../guide/use.mdx)")
     assert resolver(root, "docusaurus").resolve("../api/ref.md") == f"{BASE}/api/@me/ref"
     tree = Tree(str(root), BASE, "book", "docusaurus")
@@ -85,7 +90,7 @@ def test_a_slug_is_the_address_of_a_page_and_of_links_to_it(root: Path) -> None:
     assert [mark.target for mark in page.marks] == [f"{BASE}/guide/use"]
 
 
-def test_marks_of_a_page_have_addresses_and_dead_links_are_text(root: Path) -> None:
+def test_marks_have_resolved_targets_and_unsafe_links_are_text(root: Path) -> None:
     text = b"# T\n\n[a](use.mdx) [b](javascript:x) ![p](../img/x.png)\n\n![alone](../img/x.png)\n"
     tree = Tree(str(root), "", "book", "plain")
     document = Document("book/guide/t.md", "guide/t.md", "book", "markdown", text, tree=tree)
@@ -97,7 +102,7 @@ def test_marks_of_a_page_have_addresses_and_dead_links_are_text(root: Path) -> N
     assert [block.info for block in page.blocks if block.kind == "image"] == ["book/img/x.png"]
 
 
-def test_a_page_of_a_website_has_links_relative_to_it() -> None:
+def test_links_of_a_web_page_are_relative_to_its_address() -> None:
     found = Links(Document("https://b.test/a/b", "a/b", "s", "html", b""), "https://b.test/a/b")
     assert found.resolve("../c#d") == "https://b.test/c#d"
     assert found.resolve("path:x.md") == ""

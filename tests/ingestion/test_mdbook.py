@@ -1,4 +1,4 @@
-"""Three pages in the style of mdBook, with what a reader of the site sees, checked by hand."""
+"""Three pages of an mdBook. The expected text was checked by hand."""
 
 import asyncio
 from pathlib import Path
@@ -52,7 +52,7 @@ def pages(tmp_path: Path) -> dict[str, Page]:
     return asyncio.run(run())
 
 
-def test_pages_come_in_the_order_of_the_summary_under_their_parts(pages: dict[str, Page]) -> None:
+def test_pages_have_the_order_and_chapters_of_the_summary(pages: dict[str, Page]) -> None:
     assert list(pages) == ["Welcome", "Wheels", "Brakes"]
     assert [page.url for page in pages.values()] == [
         "https://b.test/welcome.html",
@@ -62,14 +62,14 @@ def test_pages_come_in_the_order_of_the_summary_under_their_parts(pages: dict[st
     assert [page.chapters for page in pages.values()] == [(), ("Driving",), ("Driving", "Wheels")]
 
 
-def test_includes_with_anchors_and_lines(pages: dict[str, Page]) -> None:
+def test_includes_select_anchors_and_lines(pages: dict[str, Page]) -> None:
     assert pages["Wheels"].text == (
         "# Wheels\n\nFour wheels carry the rover.\n\n## Turning\n\n```rust\n    turn(90);\n```"
     )
     assert "```rust\nfn main() {\n    start();\n```" in pages["Brakes"].text
 
 
-def test_links_and_boxes(pages: dict[str, Page]) -> None:
+def test_links_are_resolved_and_admonish_blocks_are_admonitions(pages: dict[str, Page]) -> None:
     page = pages["Welcome"]
     assert [mark.target for mark in page.marks if mark.kind == "link"] == ["https://b.test/driving/wheels.html#turning"]
     assert [(block.kind, page.text[block.start : block.end]) for block in page.blocks[2:]] == [
@@ -77,5 +77,5 @@ def test_links_and_boxes(pages: dict[str, Page]) -> None:
     ]
 
 
-def test_hidden_lines_of_programs_are_left_out(pages: dict[str, Page]) -> None:
+def test_hidden_lines_of_rust_code_are_left_out(pages: dict[str, Page]) -> None:
     assert "```rust\nstop();\n# kept\n```" in pages["Brakes"].text

@@ -1,8 +1,9 @@
-"""From bytes to passages in every format: each passage lies in its page, word for word, at its offsets."""
+"""Chunks of every format are in their page, word for word, at their offsets."""
 
 import html
 import json
 from collections.abc import Callable
+from typing import get_args
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,13 +14,14 @@ from chapterverse.embeddings.wordpiece import count_tokens
 from chapterverse.ingestion.chunking import cut
 from chapterverse.ingestion.composing import compose
 from chapterverse.ingestion.document import Document, Format, NothingToRead
+from chapterverse.ingestion.formats import BuiltInFormat
 from chapterverse.ingestion.readers import read
 from tests.ingestion.readers.test_docx import paragraph as docx_paragraph
 from tests.ingestion.readers.test_docx import word_file
 from tests.ingestion.readers.test_epub import FILES, archive
 from tests.ingestion.readers.test_pdf import write_pdf
 
-BUDGET = 64  # tokens: small, so that much is cut
+BUDGET = 64  # tokens; small, so that many chunks are made
 
 words = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), min_size=1, max_size=12)
 plain = st.lists(words, min_size=1, max_size=60).map(" ".join).map(str.strip).filter(bool)
@@ -65,14 +67,14 @@ def pdf(parts: Sections) -> bytes:
     lines = [
         [line.encode("latin-1", "replace").decode("latin-1")[:90] for line in [head, *body]] for head, body in parts
     ]
-    return write_pdf([*lines, ["something"]])  # characters that nobody sees alone are no text
+    return write_pdf([*lines, ["something"]])  # invisible characters alone are no text
 
 
 def notebook(parts: Sections) -> bytes:
     cells = [
-        {"cell_type": kind, "source": said, "metadata": {}, "outputs": []}
+        {"cell_type": kind, "source": source, "metadata": {}, "outputs": []}
         for head, body in parts
-        for kind, said in [
+        for kind, source in [
             ("markdown", f"## {head}"),
             *(("code" if "`" in text else "markdown", text) for text in body),
         ]
@@ -110,11 +112,15 @@ def pages(form: Format, data: bytes) -> list[Page]:
         return []
 
 
+def test_every_format_has_a_writer() -> None:
+    assert set(WRITERS) == set(get_args(BuiltInFormat))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("form", WRITERS)
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(parts=sections)
-def test_every_passage_of_every_format_lies_at_its_offsets(form: Format, parts: Sections) -> None:
+def test_chunks_of_every_format_are_at_their_offsets(form: Format, parts: Sections) -> None:
     for page in pages(form, WRITERS[form](parts)):
         for chunk in cut(page, count_tokens, BUDGET):
             assert page.text[chunk.start : chunk.end] == chunk.text
@@ -127,9 +133,9 @@ def test_every_passage_of_every_format_lies_at_its_offsets(form: Format, parts: 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["markdown", "rst", "asciidoc", "html"])
-def test_a_page_with_ten_thousand_headings(form: Format) -> None:
+def test_page_with_ten_thousand_headings_has_distinct_anchors(form: Format) -> None:
     parts: Sections = [(f"Heading {number}", ["A sentence."]) for number in range(10_000)]
     (page,) = pages(form, WRITERS[form](parts))
     assert len({section.anchor for section in page.sections}) == 10_000  # the first heading is the title
-    chunks = cut(page, lambda said: len(said.split()), BUDGET)
+    chunks = cut(page, lambda text: len(text.split()), BUDGET)
     assert len(chunks) == 10_000

@@ -1,4 +1,4 @@
-"""Pages are sorted as a reader would turn them."""
+"""Pages are sorted in reading order."""
 
 import json
 import math
@@ -29,32 +29,32 @@ def shuffled(paths: list[str]) -> list[str]:
         ["/docs/", "/docs/guide/", "/docs/guide/a/", "/docs/guide/b/", "/docs/reference/"],
     ],
 )
-def test_names(paths: list[str]) -> None:
+def test_paths_are_sorted_naturally(paths: list[str]) -> None:
     assert shuffled(paths) == paths
 
 
-def test_a_given_number_counts_more_than_the_name() -> None:
+def test_explicit_position_comes_before_the_name() -> None:
     given = [("b.md", -3), ("z.md", 1.5), ("2-two.md", None), ("a.md", 11), ("aa.md", None)]
     assert sorted(given, key=lambda one: order_of(one[0], (), one[1])) == given
     assert order_of("zebra/a.md", (1,)) < order_of("ant/a.md", (2,)) < order_of("bee/a.md", (None,))
 
 
 @pytest.mark.parametrize("value", [True, "3", None, math.nan, math.inf, [1]])
-def test_what_is_no_number_orders_nothing(value: object) -> None:
+def test_values_that_are_no_numbers_are_ignored(value: object) -> None:
     assert number_of(value) is None
 
 
-def test_numbers_beyond_reason_are_the_last() -> None:
+def test_huge_numbers_sort_last() -> None:
     assert order_of("a.md", (), number_of(10**30)) > order_of("b.md", (), number_of(5000))
 
 
-def test_chapters_follow_their_spine() -> None:
+def test_chapters_of_an_epub_keep_their_order() -> None:
     places = [chapter_of(order_of("book.epub"), number) for number in range(12)]
     assert sorted(places) == places
     assert order_of("a-book.epub") < places[0] < order_of("c-book.epub")
 
 
-async def test_a_folder_as_docusaurus_and_hugo_write_it(tmp_path: Path) -> None:
+async def test_positions_of_docusaurus_and_weights_of_hugo_are_used(tmp_path: Path) -> None:
     files = {
         "ros2/_category_.json": '{"label": "ROS 2", "position": 2}',
         "ros2/nodes.md": "---\nsidebar_position: 2\n---\nNodes.",
@@ -83,7 +83,7 @@ async def test_a_folder_as_docusaurus_and_hugo_write_it(tmp_path: Path) -> None:
     ]
 
 
-async def test_a_page_is_read_again_when_its_folder_gets_another_name(tmp_path: Path) -> None:
+async def test_surroundings_change_if_the_label_of_the_folder_changes(tmp_path: Path) -> None:
     async def surroundings(label: object) -> str:
         (tmp_path / "guide").mkdir(exist_ok=True)
         (tmp_path / "guide" / "page.md").write_text("Page.")

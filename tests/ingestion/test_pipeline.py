@@ -1,4 +1,4 @@
-"""An ingest run on the real embedded index: what counts as changed, what is kept, and that nothing is half done."""
+"""An ingest run on the real embedded index: outcomes of pages, editions, and that a failed run changes nothing."""
 
 import asyncio
 import itertools
@@ -31,13 +31,14 @@ pytestmark = pytest.mark.slow
 
 
 @dataclass
-class Shelf:
-    """A source whose pages the test decides."""
+class FakeSource:
+    """A source with pages from the test."""
 
     pages: dict[str, str | Fetched]
     key: str = "shelf"
     complete: bool = True
     description: str = "a shelf"
+    title: str = ""
     expected: int | None = None
     known: dict[str, PageRecord] = field(default_factory=dict)
     images: dict[str, Path] = field(default_factory=dict)
@@ -75,19 +76,21 @@ async def found(workshop: Workshop, text: str) -> str:
     return hits[0].chunk.text
 
 
-async def test_added_unchanged_changed_removed(workshop: Workshop) -> None:
-    shelf = Shelf({"a.md": "# A\n\nApples are red.", "b.md": "# B\n\nBananas are yellow.", "c.md": "# C\n\nCherries."})
-    assert outcomes(await ingest([shelf], workshop)) == {"a.md": "added", "b.md": "added", "c.md": "added"}
-    shelf.pages = {"a.md": "# A\n\nApples are red.", "b.md": "# B\n\nBananas are green."}
-    ledger = await ingest([shelf], workshop)
+async def test_pages_are_added_changed_unchanged_or_removed(workshop: Workshop) -> None:
+    source = FakeSource(
+        {"a.md": "# A\n\nApples are red.", "b.md": "# B\n\nBananas are yellow.", "c.md": "# C\n\nCherries."}
+    )
+    assert outcomes(await ingest([source], workshop)) == {"a.md": "added", "b.md": "added", "c.md": "added"}
+    source.pages = {"a.md": "# A\n\nApples are red.", "b.md": "# B\n\nBananas are green."}
+    ledger = await ingest([source], workshop)
     assert outcomes(ledger) == {"a.md": "unchanged", "b.md": "changed", "c.md": "removed"}
     assert ledger.passages_embedded == 1
     assert await urls(workshop) == {"a.md", "b.md"}
     assert "green" in await found(workshop, "Bananas")
-    assert shelf.known["a.md"].etag == "tag-of-a.md"
+    assert source.known["a.md"].etag == "tag-of-a.md"
 
 
-async def test_the_ledger_names_files_that_a_page_may_not_include(workshop: Workshop, tmp_path: Path) -> None:
+async def test_ledger_names_refused_includes(workshop: Workshop, tmp_path: Path) -> None:
     (tmp_path / "secret.txt").write_text("secret")
     folder = tmp_path / "book"
     folder.mkdir()
@@ -100,82 +103,96 @@ async def test_the_ledger_names_files_that_a_page_may_not_include(workshop: Work
     assert [reason for reason, _ in ledger.reasons(("added",))] == [f"added: {why}"]
 
 
-async def test_a_run_without_change_publishes_nothing(workshop: Workshop) -> None:
-    shelf = Shelf({"a.md": "# A\n\nApples are red."})
-    first = await ingest([shelf], workshop)
-    again = await ingest([shelf], workshop)
+async def test_run_without_changes_publishes_nothing(workshop: Workshop) -> None:
+    source = FakeSource({"a.md": "# A\n\nApples are red."})
+    first = await ingest([source], workshop)
+    again = await ingest([source], workshop)
     assert first.generation
     assert not again.generation
     assert again.passages_embedded == 0
     assert (await workshop.index.manifest()).generation == first.generation
 
 
-async def test_not_modified_keeps_the_page(workshop: Workshop) -> None:
-    await ingest([Shelf({"a.md": "# A\n\nApples are red."})], workshop)
-    ledger = await ingest([Shelf({"a.md": Unchanged("a.md")})], workshop)
+async def test_title_given_by_the_user_wins_over_that_of_the_source(workshop: Workshop) -> None:
+    async def title() -> str:
+        manifest = await workshop.index.manifest()
+        return manifest.shelf[0].title
+
+    await ingest([FakeSource({"a.md": "# A\n\nApples."}, title="Fruit")], workshop)
+    assert await title() == "Fruit"
+    await ingest([FakeSource({"a.md": "# A\n\nPears."}, title="Fruit")], workshop, into=Edition(title="My fruit"))
+    await ingest([FakeSource({"a.md": "# A\n\nPlums."}, title="Fruit")], workshop)
+    assert await title() == "My fruit"
+
+
+async def test_unchanged_page_is_kept(workshop: Workshop) -> None:
+    await ingest([FakeSource({"a.md": "# A\n\nApples are red."})], workshop)
+    ledger = await ingest([FakeSource({"a.md": Unchanged("a.md")})], workshop)
     assert outcomes(ledger) == {"a.md": "unchanged"}
     assert await urls(workshop) == {"a.md"}
 
 
-async def test_one_bad_page_never_fails_the_run_and_a_page_that_was_there_stays(workshop: Workshop) -> None:
-    await ingest([Shelf({"a.md": "# A\n\nApples are red.", "b.md": "# B\n\nBananas."})], workshop)
+async def test_failed_page_does_not_fail_the_run_and_keeps_its_old_version(workshop: Workshop) -> None:
+    await ingest([FakeSource({"a.md": "# A\n\nApples are red.", "b.md": "# B\n\nBananas."})], workshop)
     binary = Document("a.md", "a.md", "shelf", "markdown", b"\x00\x01\x02" * 100)
     ledger = await ingest(
-        [Shelf({"a.md": binary, "b.md": Failed("b.md", "HTTP 500"), "c.md": "# C\n\nNew."})], workshop
+        [FakeSource({"a.md": binary, "b.md": Failed("b.md", "HTTP 500"), "c.md": "# C\n\nNew."})], workshop
     )
     assert outcomes(ledger) == {"a.md": "failed", "b.md": "failed", "c.md": "added"}
     assert all("kept" in row.why for row in ledger if row.outcome == "failed")
     assert await urls(workshop) == {"a.md", "b.md", "c.md"}
 
 
-async def test_a_page_that_is_no_longer_wanted_goes_with_its_reason(workshop: Workshop) -> None:
-    await ingest([Shelf({"a.md": "# A\n\nApples.", "b.md": "# B\n\nBananas."})], workshop)
-    shelf = Shelf(
+async def test_page_that_is_skipped_now_is_removed_with_the_reason(workshop: Workshop) -> None:
+    await ingest([FakeSource({"a.md": "# A\n\nApples.", "b.md": "# B\n\nBananas."})], workshop)
+    source = FakeSource(
         {"a.md": Skipped("a.md", "robots.txt"), "b.md": "---\ndraft: true\n---\n# B", "n.md": Skipped("n.md", "x")}
     )
-    ledger = await ingest([shelf], workshop)
+    ledger = await ingest([source], workshop)
     assert outcomes(ledger) == {"a.md": "removed", "b.md": "removed", "n.md": "skipped"}
     assert {row.url: row.why for row in ledger}["a.md"] == "robots.txt"
 
 
-async def test_an_incomplete_listing_removes_nothing(workshop: Workshop) -> None:
-    await ingest([Shelf({"a.md": "# A\n\nApples.", "b.md": "# B\n\nBananas."})], workshop)
-    ledger = await ingest([Shelf({"a.md": "# A\n\nApples."}, complete=False)], workshop)
+async def test_incomplete_source_removes_nothing(workshop: Workshop) -> None:
+    await ingest([FakeSource({"a.md": "# A\n\nApples.", "b.md": "# B\n\nBananas."})], workshop)
+    ledger = await ingest([FakeSource({"a.md": "# A\n\nApples."}, complete=False)], workshop)
     assert outcomes(ledger) == {"a.md": "unchanged"}
     assert await urls(workshop) == {"a.md", "b.md"}
 
 
 async def test_sources_do_not_remove_each_others_pages(workshop: Workshop) -> None:
-    await ingest([Shelf({"a.md": "# A\n\nApples."}, key="one")], workshop)
-    ledger = await ingest([Shelf({"b.md": "# B\n\nBananas.", "a.md": "# A\n\nOther."}, key="two")], workshop)
+    await ingest([FakeSource({"a.md": "# A\n\nApples."}, key="one")], workshop)
+    ledger = await ingest([FakeSource({"b.md": "# B\n\nBananas.", "a.md": "# A\n\nOther."}, key="two")], workshop)
     assert outcomes(ledger) == {"b.md": "added", "a.md": "failed"}
     assert "belongs to a page of one" in {row.url: row.why for row in ledger}["a.md"]
     assert await urls(workshop) == {"a.md", "b.md"}
 
 
-async def test_two_pages_with_one_address(workshop: Workshop) -> None:
+async def test_second_page_with_the_same_address_fails(workshop: Workshop) -> None:
     twin = Document("a.md", "other.md", "shelf", "markdown", b"# Twin\n\nText.")
-    ledger = await ingest([Shelf({"a.md": "# A\n\nApples.", "twin": twin})], workshop)
+    ledger = await ingest([FakeSource({"a.md": "# A\n\nApples.", "twin": twin})], workshop)
     assert [row.outcome for row in ledger] == ["failed", "added"]
 
 
-async def test_fresh_forgets_everything(workshop: Workshop) -> None:
-    await ingest([Shelf({"a.md": "# A\n\nApples."}, key="one")], workshop)
-    ledger = await ingest([Shelf({"b.md": "# B\n\nBananas."}, key="two")], workshop, fresh=True)
+async def test_fresh_removes_all_other_pages(workshop: Workshop) -> None:
+    await ingest([FakeSource({"a.md": "# A\n\nApples."}, key="one")], workshop)
+    ledger = await ingest([FakeSource({"b.md": "# B\n\nBananas."}, key="two")], workshop, fresh=True)
     assert await urls(workshop) == {"b.md"}
-    assert {row.url: row.outcome for row in ledger} == {"a.md": "removed", "b.md": "added"}, "what went is counted"
+    assert {row.url: row.outcome for row in ledger} == {"a.md": "removed", "b.md": "added"}, (
+        "removed pages are in the ledger"
+    )
 
 
-async def test_a_fresh_start_that_reads_nothing_forgets_nothing(workshop: Workshop) -> None:
-    await ingest([Shelf({"a.md": "# A\n\nApples."}, key="one")], workshop)
-    ledger = await ingest([Shelf({"b.md": Failed("b.md", "broken")}, key="two")], workshop, fresh=True)
+async def test_fresh_run_that_reads_nothing_removes_nothing(workshop: Workshop) -> None:
+    await ingest([FakeSource({"a.md": "# A\n\nApples."}, key="one")], workshop)
+    ledger = await ingest([FakeSource({"b.md": Failed("b.md", "broken")}, key="two")], workshop, fresh=True)
     assert [row.outcome for row in ledger] == ["failed"]
     assert await urls(workshop) == {"a.md"}
 
 
-async def test_a_source_is_forgotten_and_the_others_stay(workshop: Workshop) -> None:
-    await ingest([Shelf({"a.md": "# A\n\nApples."}, key="one")], workshop)
-    await ingest([Shelf({"b.md": "# B\n\nBananas.", "c.md": "# C\n\nCherries."}, key="two")], workshop)
+async def test_forget_removes_one_source_and_keeps_the_others(workshop: Workshop) -> None:
+    await ingest([FakeSource({"a.md": "# A\n\nApples."}, key="one")], workshop)
+    await ingest([FakeSource({"b.md": "# B\n\nBananas.", "c.md": "# C\n\nCherries."}, key="two")], workshop)
     ledger = await forget(["two"], workshop)
     assert {row.url: (row.outcome, row.why) for row in ledger} == dict.fromkeys(
         ("b.md", "c.md"), ("removed", "forgotten")
@@ -186,7 +203,7 @@ async def test_a_source_is_forgotten_and_the_others_stay(workshop: Workshop) -> 
 
 
 class Broken(HashEmbedder):
-    """Fails after some passages."""
+    """Fails after this many passages."""
 
     def __init__(self, works_for: int) -> None:
         super().__init__()
@@ -206,21 +223,21 @@ def many(count: int) -> dict[str, str | Fetched]:
     }
 
 
-async def test_a_failed_run_leaves_the_book_and_resumes_without_paying_twice(workshop: Workshop) -> None:
-    await ingest([Shelf({"old.md": "# Old\n\nText."})], workshop)
+async def test_failed_run_changes_nothing_and_the_next_one_reuses_its_vectors(workshop: Workshop) -> None:
+    await ingest([FakeSource({"old.md": "# Old\n\nText."})], workshop)
     pages = {"old.md": "# Old\n\nText.", **many(300)}
     broken = Workshop(workshop.index, Broken(200), workshop.home)
     with pytest.raises(EmbeddingError):
-        await ingest([Shelf(pages)], broken)
+        await ingest([FakeSource(pages)], broken)
     assert await urls(workshop) == {"old.md"}
-    ledger = await ingest([Shelf(pages)], workshop)
+    ledger = await ingest([FakeSource(pages)], workshop)
     assert ledger.count("added") == 300
-    assert 0 < ledger.passages_embedded <= 300 - 128  # two batches and more were kept from the failed run
+    assert 0 < ledger.passages_embedded <= 300 - 128  # at least two batches were kept from the failed run
     assert not (workshop.home / "unpublished-vectors.sqlite").exists()
 
 
-async def test_cancelling_leaves_the_book(workshop: Workshop) -> None:
-    await ingest([Shelf({"old.md": "# Old\n\nText."})], workshop)
+async def test_cancelled_run_changes_nothing(workshop: Workshop) -> None:
+    await ingest([FakeSource({"old.md": "# Old\n\nText."})], workshop)
     seen = asyncio.Event()
 
     def watch(progress: Progress) -> None:
@@ -228,33 +245,35 @@ async def test_cancelling_leaves_the_book(workshop: Workshop) -> None:
             seen.set()
 
     task = asyncio.create_task(
-        ingest([Shelf(many(500))], Workshop(workshop.index, HashEmbedder(), workshop.home, watch))
+        ingest([FakeSource(many(500))], Workshop(workshop.index, HashEmbedder(), workshop.home, watch))
     )
     await seen.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert await urls(workshop) == {"old.md"}
-    assert outcomes(await ingest([Shelf({"old.md": "# Old\n\nText."})], workshop)) == {"old.md": "unchanged"}
+    assert outcomes(await ingest([FakeSource({"old.md": "# Old\n\nText."})], workshop)) == {"old.md": "unchanged"}
 
 
-async def test_another_model_is_refused_and_reembedding_helps(workshop: Workshop) -> None:
-    await ingest([Shelf({"a.md": "# A\n\nApples are red.", "b.md": "# B\n\nBananas."})], workshop)
+async def test_other_embedding_model_is_refused_until_reembed(workshop: Workshop) -> None:
+    await ingest([FakeSource({"a.md": "# A\n\nApples are red.", "b.md": "# B\n\nBananas."})], workshop)
     other = Workshop(workshop.index, HashEmbedder(32), workshop.home)
     with pytest.raises(EmbeddingMismatchError, match="chapterverse ingest --reembed"):
-        await ingest([Shelf({"a.md": "# A"})], other)
+        await ingest([FakeSource({"a.md": "# A"})], other)
     ledger = await reembed(other)
     assert outcomes(ledger) == {"a.md": "changed", "b.md": "changed"}
     assert (await other.index.manifest()).fingerprint == other.embedder.fingerprint
     assert "red" in await found(other, "Apples")
-    assert outcomes(await ingest([Shelf({"a.md": "# A\n\nApples are red.", "b.md": "# B\n\nBananas."})], other)) == {
+    assert outcomes(
+        await ingest([FakeSource({"a.md": "# A\n\nApples are red.", "b.md": "# B\n\nBananas."})], other)
+    ) == {
         "a.md": "unchanged",
         "b.md": "unchanged",
     }
 
 
-async def test_a_book_that_loads_slowly_is_waited_for(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    await ingest([Shelf({"a.md": "# A\n\nApples are red."})], workshop)
+async def test_index_that_loads_slowly_is_retried(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    await ingest([FakeSource({"a.md": "# A\n\nApples are red."})], workshop)
     late = iter([IndexTimeout("still loading")] * 3)
     manifest = EdgeIndex.manifest
 
@@ -270,13 +289,13 @@ async def test_a_book_that_loads_slowly_is_waited_for(workshop: Workshop, monkey
         await reembed(workshop)
 
 
-async def test_two_runs_at_once(workshop: Workshop) -> None:
+async def test_second_run_at_once_is_refused(workshop: Workshop) -> None:
     async with workshop.index.writer():
         with pytest.raises(IngestionError, match="another ingest"):
-            await ingest([Shelf({"a.md": "# A\n\nApples."})], workshop)
+            await ingest([FakeSource({"a.md": "# A\n\nApples."})], workshop)
 
 
-async def test_every_chunk_of_the_example_book_lies_at_its_offsets(workshop: Workshop) -> None:
+async def test_chunks_of_the_example_book_are_at_their_offsets(workshop: Workshop) -> None:
     await ingest([open_source(str(EXAMPLE_BOOK), SourceOptions())], workshop)
     for summary in await workshop.index.pages():
         page = await workshop.index.page(summary.page_id)
@@ -288,7 +307,7 @@ async def test_every_chunk_of_the_example_book_lies_at_its_offsets(workshop: Wor
                 assert page.text[hit.chunk.start : hit.chunk.end] == hit.chunk.text
 
 
-def test_ctrl_c_on_the_command_line_leaves_the_book_as_it_was(tmp_path: Path) -> None:
+def test_ctrl_c_changes_nothing(tmp_path: Path) -> None:
     book = tmp_path / "pages"
     book.mkdir()
     for n in range(400):
@@ -310,10 +329,10 @@ def test_ctrl_c_on_the_command_line_leaves_the_book_as_it_was(tmp_path: Path) ->
             if "passages embedded" in line and " 0 passages" not in line:
                 break
         run.send_signal(signal.SIGINT)
-        told = run.stderr.read()
+        output = run.stderr.read()
     assert run.returncode == 130
-    assert "The book is as it was" in told
-    assert "Traceback" not in told
+    assert "The book was not changed" in output
+    assert "Traceback" not in output
     assert not (tmp_path / "home" / "index" / "CURRENT").exists()
 
 
@@ -327,63 +346,63 @@ async def pages_in(workshop: Workshop) -> dict[str, list[str]]:
     return kept
 
 
-async def test_an_ingest_touches_its_own_edition_alone(workshop: Workshop) -> None:
-    """Both versions have the same addresses and the same source, as two checkouts of one folder have."""
-    await ingest([Shelf({"a.md": "# A\n\nApples are red.", "b.md": "# B\n\nBananas."})], workshop, into=OLD)
-    ledger = await ingest([Shelf({"a.md": "# A\n\nApples are green."})], workshop, into=NEW)
+async def test_ingest_changes_only_its_own_edition(workshop: Workshop) -> None:
+    """Both versions have the same addresses and the same source, like two checkouts of one folder."""
+    await ingest([FakeSource({"a.md": "# A\n\nApples are red.", "b.md": "# B\n\nBananas."})], workshop, into=OLD)
+    ledger = await ingest([FakeSource({"a.md": "# A\n\nApples are green."})], workshop, into=NEW)
     assert (outcomes(ledger), ledger.edition) == ({"a.md": "added"}, "guide@2.0")
     assert await pages_in(workshop) == {"guide@1.0": ["a.md", "b.md"], "guide@2.0": ["a.md"]}
     before = {edition.key: edition for edition in (await workshop.index.manifest()).shelf}
     assert (before["guide@1.0"].title, before["guide@1.0"].pages) == ("The Guide", 2)
-    again = Shelf({"a.md": "# A\n\nApples are blue.", "c.md": "# C\n\nCherries are sweet."})
+    again = FakeSource({"a.md": "# A\n\nApples are blue.", "c.md": "# C\n\nCherries are sweet."})
     assert outcomes(await ingest([again], workshop, into=NEW)) == {"a.md": "changed", "c.md": "added"}
     after = {edition.key: edition for edition in (await workshop.index.manifest()).shelf}
-    assert after["guide@1.0"] == before["guide@1.0"], "nor is it calibrated anew"
+    assert after["guide@1.0"] == before["guide@1.0"], "the other edition is not calibrated again"
     assert after["guide@2.0"].pages == 2
     for version, colour in ((OLD, "red"), (NEW, "blue")):
         page = await workshop.index.page(page_id_for("a.md", version.key))
         assert page is not None and colour in page.text
 
 
-async def test_a_fresh_start_forgets_its_own_edition_alone(workshop: Workshop) -> None:
-    await ingest([Shelf({"a.md": "# A\n\nApples."})], workshop)
-    await ingest([Shelf({"a.md": "# A\n\nApples.", "b.md": "# B\n\nBananas."})], workshop, into=NEW)
-    ledger = await ingest([Shelf({"c.md": "# C\n\nCherries."}, key="two")], workshop, into=NEW, fresh=True)
+async def test_fresh_run_removes_only_pages_of_its_own_edition(workshop: Workshop) -> None:
+    await ingest([FakeSource({"a.md": "# A\n\nApples."})], workshop)
+    await ingest([FakeSource({"a.md": "# A\n\nApples.", "b.md": "# B\n\nBananas."})], workshop, into=NEW)
+    ledger = await ingest([FakeSource({"c.md": "# C\n\nCherries."}, key="two")], workshop, into=NEW, fresh=True)
     assert outcomes(ledger) == {"a.md": "removed", "b.md": "removed", "c.md": "added"}
     assert await pages_in(workshop) == {"": ["a.md"], "guide@2.0": ["c.md"]}
-    failing = Shelf({"d.md": Failed("d.md", "broken")}, key="two")
+    failing = FakeSource({"d.md": Failed("d.md", "broken")}, key="two")
     await ingest([failing], workshop, into=NEW, fresh=True)
-    assert await pages_in(workshop) == {"": ["a.md"], "guide@2.0": ["c.md"]}, "one that reads nothing forgets nothing"
-    same = await ingest([Shelf({"c.md": "# C\n\nCherries."}, key="two")], workshop, into=NEW, fresh=True)
+    assert await pages_in(workshop) == {"": ["a.md"], "guide@2.0": ["c.md"]}, "a run that reads nothing removes nothing"
+    same = await ingest([FakeSource({"c.md": "# C\n\nCherries."}, key="two")], workshop, into=NEW, fresh=True)
     assert outcomes(same) == {"c.md": "added"}
 
 
-async def test_a_source_is_forgotten_in_one_edition(workshop: Workshop) -> None:
+async def test_forget_removes_a_source_from_one_edition(workshop: Workshop) -> None:
     for edition in (OLD, NEW):
-        await ingest([Shelf({"a.md": "# A\n\nApples."})], workshop, into=edition)
+        await ingest([FakeSource({"a.md": "# A\n\nApples."})], workshop, into=edition)
     await forget(["shelf"], workshop, ["guide@1.0"])
     assert await pages_in(workshop) == {"guide@2.0": ["a.md"]}
     assert [edition.key for edition in (await workshop.index.manifest()).shelf] == ["guide@2.0"]
 
 
-async def test_embedding_anew_keeps_the_editions(workshop: Workshop) -> None:
+async def test_reembed_keeps_the_editions(workshop: Workshop) -> None:
     for edition in (OLD, NEW):
-        await ingest([Shelf({"a.md": f"# A\n\nApples of {edition.version}."})], workshop, into=edition)
+        await ingest([FakeSource({"a.md": f"# A\n\nApples of {edition.version}."})], workshop, into=edition)
     before = (await workshop.index.manifest()).shelf
     await reembed(workshop)
     assert (await workshop.index.manifest()).shelf == before
 
 
-async def test_a_book_of_an_older_version_is_the_unnamed_one_beside_others(workshop: Workshop) -> None:
-    """What it stored says nothing of editions, neither in its manifest nor in its pages."""
-    shelf = Shelf({"a.md": "# A\n\nApples are red."})
-    await ingest([shelf], workshop)
+async def test_book_stored_by_an_older_version_is_the_unnamed_edition(workshop: Workshop) -> None:
+    """Older versions stored no editions, neither in the manifest nor in the pages."""
+    source = FakeSource({"a.md": "# A\n\nApples are red."})
+    await ingest([source], workshop)
     async with workshop.index.writer() as writer:
         assert writer.manifest is not None
         (one,) = writer.manifest.editions
         await writer.publish(replace(writer.manifest, editions=(), calibration=one.calibration))
-    assert outcomes(await ingest([shelf], workshop)) == {"a.md": "unchanged"}
-    await ingest([Shelf({"a.md": "# A\n\nApples are green."})], workshop, into=NEW)
+    assert outcomes(await ingest([source], workshop)) == {"a.md": "unchanged"}
+    await ingest([FakeSource({"a.md": "# A\n\nApples are green."})], workshop, into=NEW)
     assert await pages_in(workshop) == {"": ["a.md"], "guide@2.0": ["a.md"]}
     assert [edition.key for edition in (await workshop.index.manifest()).shelf] == ["", "guide@2.0"]
     old = (await workshop.index.manifest()).shelf[0]

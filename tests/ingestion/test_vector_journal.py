@@ -1,4 +1,4 @@
-"""Computed vectors survive a run that did not publish, and go when one did."""
+"""Computed vectors are kept after a failed run and deleted after a published one."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ from chapterverse.testing import HashEmbedder
 
 
 class Counting(HashEmbedder):
-    """Remembers what it was asked."""
+    """Records the texts that it embeds."""
 
     def __init__(self, dimension: int = 32) -> None:
         super().__init__(dimension)
@@ -22,7 +22,7 @@ class Counting(HashEmbedder):
         return await super().embed_passages(texts)
 
 
-async def test_each_text_is_embedded_once_even_over_a_crash(tmp_path: Path) -> None:
+async def test_each_text_is_embedded_once_also_after_a_crash(tmp_path: Path) -> None:
     embedder = Counting()
     with VectorJournal(tmp_path / "journal", embedder) as journal:
         first, computed = await journal.embed(["a b", "c d", "a b"])
@@ -43,13 +43,13 @@ async def test_another_model_has_its_own_vectors(tmp_path: Path) -> None:
     assert (vectors.shape, computed) == ((1, 16), 1)
 
 
-async def test_nothing_to_embed(tmp_path: Path) -> None:
+async def test_empty_list_gives_no_vectors(tmp_path: Path) -> None:
     with VectorJournal(tmp_path / "journal", Counting(32)) as journal:
         vectors, computed = await journal.embed([])
     assert (vectors.shape, computed) == ((0, 32), 0)
 
 
-async def test_forgotten_after_a_publish(tmp_path: Path) -> None:
+async def test_forget_deletes_the_journal(tmp_path: Path) -> None:
     embedder = Counting()
     with VectorJournal(tmp_path / "journal", embedder) as journal:
         await journal.embed(["a"])

@@ -1,4 +1,4 @@
-"""An ingest with worker processes: the same book as without, and what happens when they are killed or left alone."""
+"""An ingest with worker processes gives the same book, and handles killed workers and a killed parent."""
 
 import asyncio
 import json
@@ -27,11 +27,11 @@ from tests.faults.processes import children, command_line, until
 pytestmark = pytest.mark.slow
 
 
-BOOK = [str(EXAMPLE_BOOK / part) for part in ("intro", "ros2")]  # more passages than are embedded together
+BOOK = [str(EXAMPLE_BOOK / part) for part in ("intro", "ros2")]  # more passages than one batch
 
 
 async def read(home: Path, watch: Watch = lambda _: None) -> Ledger:
-    """Ingest a part of the example book with two workers."""
+    """Ingests a part of the example book with two workers."""
     settings = Settings.load(chapterverse_home=home)
     async with open_engines(settings) as engines, sharing_work(engines.embedder, 2) as embedder:
         workshop = Workshop(engines.index, embedder, home, watch)
@@ -43,7 +43,7 @@ async def everything(home: Path) -> dict[str, tuple[str, np.ndarray]]:
         return {chunk.chunk_id: (chunk.text, vector) async for chunk, vector in writer.vectors()}
 
 
-async def test_the_book_and_its_ledger_are_the_same(tmp_path: Path) -> None:
+async def test_workers_give_the_same_book(tmp_path: Path) -> None:
     homes = [tmp_path / "alone", tmp_path / "together"]
     for home, workers in zip(homes, "12", strict=True):
         done = await asyncio.to_thread(chapterverse, home, "ingest", *BOOK, "--workers", workers, "--json")
@@ -56,7 +56,7 @@ async def test_the_book_and_its_ledger_are_the_same(tmp_path: Path) -> None:
         assert np.allclose(together[chunk_id][1], vector, atol=1e-5)
 
 
-async def test_a_worker_that_is_killed_leaves_the_book_as_it_was_and_another_run_makes_it(tmp_path: Path) -> None:
+async def test_killed_worker_changes_nothing_and_the_next_run_succeeds(tmp_path: Path) -> None:
     def kill(progress: Progress) -> None:
         if progress.passages:
             for pid in workers():
@@ -69,11 +69,11 @@ async def test_a_worker_that_is_killed_leaves_the_book_as_it_was_and_another_run
 
 
 def workers() -> list[int]:
-    """The worker processes of this process that embed."""
+    """The embedding workers of this process."""
     return [pid for pid in children(os.getpid()) if "\0embed" in command_line(pid)]
 
 
-async def test_workers_end_with_the_process_that_leads_them(tmp_path: Path) -> None:
+async def test_workers_end_with_their_parent_process(tmp_path: Path) -> None:
     book = tmp_path / "book"
     book.mkdir()
     for number in range(400):
@@ -87,7 +87,7 @@ async def test_workers_end_with_the_process_that_leads_them(tmp_path: Path) -> N
     try:
         await until(
             lambda: len(children(leader.pid)) >= 3, what="the start of the workers"
-        )  # one that reads, two that embed
+        )  # one reader, two embedders
         started = children(leader.pid)
     finally:
         leader.kill()

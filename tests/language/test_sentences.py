@@ -1,4 +1,4 @@
-"""Sentences: where they end, where they do not, and that nothing is lost."""
+"""Splitting text into sentences."""
 
 import time
 from itertools import pairwise
@@ -25,6 +25,7 @@ def cut(text: str) -> list[str]:
         "Edit package.xml and setup.py in src/my.pkg first",
         "Run `ros2 run a. B` or ``x`. Y`` now.",
         "Wait... it moves.",
+        "A. The method rounds to two places.",
         "Go up with cd .. and stay in . Then look.",
         "It works (see below.) and so on.",
         '"Really?" he asked.',
@@ -36,7 +37,7 @@ def cut(text: str) -> list[str]:
         "It was released in version\n3 and later.",
     ],
 )
-def test_what_is_one_sentence_stays_one(whole: str) -> None:
+def test_one_sentence_is_not_split(whole: str) -> None:
     assert cut(whole) == [whole]
 
 
@@ -62,11 +63,11 @@ def test_what_is_one_sentence_stays_one(whole: str) -> None:
         ("In the U.S. The law differs.", ["In the U.S.", "The law differs."]),
     ],
 )
-def test_where_a_sentence_ends(text: str, expected: list[str]) -> None:
+def test_text_is_split_at_sentence_ends(text: str, expected: list[str]) -> None:
     assert cut(text) == expected
 
 
-def test_lines_that_stand_alone() -> None:
+def test_headings_items_and_table_rows_are_separate() -> None:
     text = "# 1. Start. Here\nText:\n- One. Uno\n  goes on\n- Two\n1. First\n2. Second\n| a. B | c |\nEnd\n\nnew"
     assert cut(text) == [
         "# 1. Start. Here",
@@ -82,7 +83,7 @@ def test_lines_that_stand_alone() -> None:
     ]
 
 
-def test_each_line_of_fenced_code_is_one() -> None:
+def test_each_line_of_fenced_code_is_separate() -> None:
     assert cut("Do:\n\n```py\nx = 1. # One. Two.\n\n- y\n```\nDone. Well.") == [
         "Do:",
         "```py",
@@ -122,7 +123,7 @@ pieces = st.sampled_from(
 
 
 @given(st.one_of(st.text(), st.lists(pieces, max_size=60).map("".join)))
-def test_spans_are_in_order_apart_and_cover_everything(text: str) -> None:
+def test_spans_are_ordered_disjoint_and_complete(text: str) -> None:
     spans = sentences(text)
     assert all(start < end for start, end in spans)
     assert all(before[1] <= after[0] for before, after in pairwise(spans))

@@ -1,8 +1,8 @@
-"""Lets the processes of a test run remember what a shipped model said: the same tokens are not computed again.
+"""Caches the outputs of the models for all processes of a test run.
 
-The first process that asks computes with the real model; all others read its result from the folder `MODEL_MEMORY`,
-which is new in each run. The tests put the folder of this file on PYTHONPATH, so that Python imports it at the start of
-every process that they start. A process that must compute for itself is given an empty `MODEL_MEMORY`.
+The first process with some input computes it with the real model; others read the result from the folder
+`MODEL_MEMORY`, which is new in each run. The tests put the folder of this file on PYTHONPATH, so that Python imports it
+when a child process starts. An empty `MODEL_MEMORY` turns the cache off.
 """
 
 import os
@@ -14,8 +14,8 @@ MODELS = "chapterverse.embeddings.onnx_models"
 
 
 def remembering(models: ModuleType, folder: str, *, lazily: bool) -> tuple[Any, Any]:
-    """`__init__` and `run` of a model that looks into the folder before it computes. `lazily`: its file is verified at
-    once, but loaded, which takes longer than a short command, only for the first inputs that are not in the folder."""
+    """`__init__` and `run` of a model that uses the cache folder. `lazily`: the file is verified at once, but loaded
+    only for the first input that is not in the cache, because loading takes longer than a short command."""
     import hashlib
     import pickle
     import threading
@@ -33,7 +33,7 @@ def remembering(models: ModuleType, folder: str, *, lazily: bool) -> tuple[Any, 
         else:
             open_now(self)
         runtime = find_spec("onnxruntime")  # tools/without_vnni.py has its own
-        self.remembered_as = f"{sha256} {runtime and runtime.origin}"
+        self.cache_prefix = f"{sha256} {runtime and runtime.origin}"
 
     def open_now(self: Any) -> None:
         with opening:
@@ -42,25 +42,25 @@ def remembering(models: ModuleType, folder: str, *, lazily: bool) -> tuple[Any, 
                 self.unopened = ()
 
     def run_once(self: Any, inputs: Any) -> Any:
-        key = hashlib.sha256(self.remembered_as.encode())
+        key = hashlib.sha256(self.cache_prefix.encode())
         for name, values in sorted(inputs.items()):
             key.update(f"{name} {values.shape}".encode() + values.tobytes())
         place = Path(folder, key.hexdigest())
         with suppress(OSError):
             return pickle.loads(place.read_bytes())
         open_now(self)
-        said = run(self, inputs)
-        with suppress(OSError):  # the disk may be full, or this process may let no file grow
+        output = run(self, inputs)
+        with suppress(OSError):  # the disk may be full, or the size of files limited
             unfinished = place.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
-            unfinished.write_bytes(pickle.dumps(said))
+            unfinished.write_bytes(pickle.dumps(output))
             unfinished.replace(place)
-        return said
+        return output
 
     return open_named, run_once
 
 
 class _WhenImported:
-    """Changes the module of the models when it is imported, and imports nothing before."""
+    """Patches the module of the models when it is imported; imports nothing earlier."""
 
     def find_spec(self, name: str, *_: object) -> Any:
         if name != MODELS:

@@ -1,7 +1,4 @@
-"""The servers that hosts share, started by the tests: Postgres on a TCP port, and PgBouncer before it.
-
-Redis and Qdrant have files of their own.
-"""
+"""Postgres on a TCP port, and PgBouncer in front of it, for tests with several hosts."""
 
 import asyncio
 import os
@@ -23,8 +20,8 @@ from chapterverse.conversations.postgres import ROLE
 from chapterverse.conversations.postgres.paths import settle
 from tests.served import free_port
 
-STARTING = 120.0  # seconds, on a machine that does much else
-_PATHS = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin"))  # where Debian has servers
+STARTING = 120.0  # seconds, on a busy machine
+_PATHS = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin"))  # Debian installs servers there
 
 PGBOUNCER = shutil.which("pgbouncer", path=_PATHS)
 needs_pgbouncer = pytest.mark.skipif(PGBOUNCER is None, reason="no PgBouncer: apt-get install pgbouncer")
@@ -32,7 +29,7 @@ needs_pgbouncer = pytest.mark.skipif(PGBOUNCER is None, reason="no PgBouncer: ap
 
 @dataclass(frozen=True)
 class Postgres:
-    """A server that anybody on this machine can reach, with one database that nobody has touched."""
+    """A server on a TCP port with one empty database."""
 
     port: int
     log: Path
@@ -41,8 +38,8 @@ class Postgres:
     def url(self) -> str:
         return f"postgresql://{ROLE}@127.0.0.1:{self.port}/fresh"
 
-    def said(self, words: str) -> int:
-        """How many lines of the log hold these words. Statements that change the schema are logged."""
+    def count_log_lines(self, words: str) -> int:
+        """The number of log lines with these words. Statements that change the schema are logged."""
         return sum(words in line for line in self.log.read_text("utf-8", "replace").splitlines())
 
     def ask(self, query: str, *values: Any) -> list[Any]:
@@ -59,7 +56,7 @@ class Postgres:
 
 @contextmanager
 def postgres_server(cluster: Path, directory: Path) -> Iterator[Postgres]:
-    """A Postgres on a copy of a cluster that is whole and stopped."""
+    """Runs Postgres on a copy of a stopped cluster."""
     subprocess.run(["cp", "-a", str(cluster), str(directory)], check=True)
     place = settle(directory)
     server = Postgres(free_port(), directory / "log")
@@ -67,14 +64,14 @@ def postgres_server(cluster: Path, directory: Path) -> Iterator[Postgres]:
     options["log_statement"] = "ddl"
     command = [str(place.binaries / "postgres"), "-D", str(place.data)]
     command += [f"--{name}={value}" for name, value in options.items()]
-    with _running(command, directory / "log", place.account, signal.SIGINT):  # a fast end
+    with _running(command, directory / "log", place.account, signal.SIGINT):  # fast shutdown
         _wait(server.url.replace("/fresh", "/postgres"), "CREATE DATABASE fresh")
         yield server
 
 
 @contextmanager
 def pgbouncer(server: Postgres, directory: Path) -> Iterator[str]:
-    """The address of a PgBouncer that hands each transaction one of two sessions of the server, whichever is free."""
+    """Runs PgBouncer in transaction mode with two server connections; returns its URL."""
     assert PGBOUNCER
     port = free_port()
     (directory / "users.txt").write_text(f'"{ROLE}" ""\n')
@@ -99,8 +96,8 @@ def _running(
     command: list[str], log: Path, account: pwd.struct_passwd | None, ending: signal.Signals
 ) -> Iterator[None]:
     identity: dict[str, Any] = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []} if account else {}
-    with log.open("wb") as told:
-        process = subprocess.Popen(command, stdout=told, stderr=told, cwd="/", **identity)
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output, cwd="/", **identity)
     try:
         yield
     finally:
@@ -113,7 +110,7 @@ def _running(
 
 
 def _wait(url: str, statement: str) -> None:
-    """Run a statement as soon as there is somebody to take it."""
+    """Runs a statement as soon as the server accepts it."""
 
     async def run() -> None:
         connection = await asyncpg.connect(url, timeout=10, statement_cache_size=0)

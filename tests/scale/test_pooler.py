@@ -1,4 +1,4 @@
-"""Conversations through PgBouncer in transaction mode: two sessions of the server for everybody, handed out in turn."""
+"""Conversations through PgBouncer in transaction mode with two server connections."""
 
 import asyncio
 import time
@@ -14,8 +14,8 @@ from chapterverse.conversations.store import Conversations
 from chapterverse.conversations.turns import Turn
 from tests.faults.processes import serving
 from tests.faults.worlds import copied_book
-from tests.scale.lines import Worker
 from tests.scale.servers import Postgres, needs_pgbouncer, pgbouncer, postgres_server
+from tests.scale.worker_client import Worker
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), needs_pgbouncer]
 
@@ -34,7 +34,7 @@ def pooler(postgres: Postgres, postgres_root: Path) -> Iterator[str]:
         yield url
 
 
-async def test_many_at_once_through_two_sessions(pooler: str) -> None:
+async def test_concurrent_turns_through_two_connections_are_all_stored(pooler: str) -> None:
     workers = [Conversations(pooler) for _ in range(4)]
     sessions = [str(uuid4()) for _ in range(6)]
 
@@ -51,20 +51,22 @@ async def test_many_at_once_through_two_sessions(pooler: str) -> None:
         await worker.close()
 
 
-def test_the_server_speaks_through_it(pooler: str, postgres: Postgres, example_home: Path, tmp_path: Path) -> None:
-    old = asyncio.run(_leave_an_old_turn(postgres))
+def test_server_stores_and_purges_through_pgbouncer(
+    pooler: str, postgres: Postgres, example_home: Path, tmp_path: Path
+) -> None:
+    old = asyncio.run(_store_an_old_turn(postgres))
     home = copied_book(example_home, tmp_path)
     with serving(home, database_url=pooler) as server:
         with closing(Worker(server.url, server.process.pid)) as worker:
-            _converse(worker)
+            _check_conversation(worker)
         deadline = time.monotonic() + 120
         while postgres.ask("SELECT 1 FROM conversations WHERE session_id = $1", old):
             assert time.monotonic() < deadline, "the old turn was not purged"
             time.sleep(0.05)
-    assert postgres.said("prepared statement") == 0
+    assert postgres.count_log_lines("prepared statement") == 0
 
 
-async def _leave_an_old_turn(postgres: Postgres) -> UUID:
+async def _store_an_old_turn(postgres: Postgres) -> UUID:
     session = uuid4()
     conversations = Conversations(postgres.url)
     await conversations.store(Turn(str(session), "question", "answer"))
@@ -75,10 +77,10 @@ async def _leave_an_old_turn(postgres: Postgres) -> UUID:
     return session
 
 
-def _converse(worker: Worker) -> None:
+def _check_conversation(worker: Worker) -> None:
     session = None
     for question in ("What is a node in ROS 2?", "What is a topic?"):
-        session = worker.say(question, session)
+        session = worker.ask_in_session(question, session)
     assert worker.ask("GET", f"/sessions/{session}")[1]["turn_count"] == 2
     assert worker.ask("DELETE", f"/sessions/{session}")[0] == 204
     assert worker.ask("GET", f"/sessions/{session}")[0] == 404

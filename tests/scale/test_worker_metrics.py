@@ -1,4 +1,4 @@
-"""Two workers of one server: a scrape tells the sum of both, whichever it meets, also after one of them died."""
+"""Metrics of a server with two workers are the sum of both, also after one of them died."""
 
 import os
 import re
@@ -31,12 +31,12 @@ def server(small_home: Path) -> Iterator[Server]:
 def wait_for(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + STARTING
     while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
+        assert time.monotonic() < deadline, "the condition was not met in time"
         time.sleep(0.05)
 
 
 def scraped(server: Server, name: str, labels: str = "") -> float:
-    """A sample, over a connection of its own: any worker may answer."""
+    """The value of a metric, over a new connection, so that any worker may respond."""
     text = httpx2.get(f"{server.url}/metrics", trust_env=False).text
     found = re.findall(rf"^{name}{re.escape(labels)} (\S+)$", text, re.MULTILINE)
     return float(found[0]) if found else 0.0
@@ -47,7 +47,7 @@ def search(server: Server) -> int:
     return asked.status_code
 
 
-def test_every_scrape_tells_the_sum_and_none_of_it_is_lost_with_a_worker(server: Server) -> None:
+def test_metrics_sum_all_workers_and_survive_the_death_of_one(server: Server) -> None:
     assert {search(server) for _ in range(ASKED)} == {200}
     counted = ("chapterverse_requests_total", '{method="POST",route="/search",status="200"}')
     assert {scraped(server, *counted) for _ in range(8)} == {ASKED}
@@ -58,7 +58,7 @@ def test_every_scrape_tells_the_sum_and_none_of_it_is_lost_with_a_worker(server:
 
     os.kill(workers[0], signal.SIGKILL)
     wait_for(lambda: not runs(workers[0]) and len(server.workers) == 2 and server.ready())
-    assert scraped(server, *counted) == ASKED, "what the dead worker counted still counts"
+    assert scraped(server, *counted) == ASKED, "requests of the dead worker are still counted"
     assert search(server) == 200
     wait_for(lambda: scraped(server, *counted) == ASKED + 1)
     assert scraped(server, "chapterverse_running_requests") == 0

@@ -1,7 +1,7 @@
-"""Two hosts, one of them with three workers, that share Postgres, Redis and Qdrant: what all of them must agree on.
+"""Two hosts, one of them with three workers, share Postgres, Redis and Qdrant and have consistent state.
 
-That one worker at a time purges, and that turns stored at once keep one order, is shown in
-`tests/conversations/test_store.py` and `tests/conversations/test_housekeeping.py`.
+`tests/conversations/test_store.py` and `tests/conversations/test_housekeeping.py` test that one worker at a time purges
+and that concurrent turns have one order.
 """
 
 import asyncio
@@ -26,20 +26,20 @@ from tests.contract.qdrant_server import qdrant_server
 from tests.faults.processes import STARTING, Server, end, start
 from tests.faults.worlds import fill
 from tests.redis_server import RedisServer, needs_redis
-from tests.scale.lines import PATIENCE, Worker
 from tests.scale.servers import Postgres, postgres_server
+from tests.scale.worker_client import PATIENCE, Worker
 from tests.served import free_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), needs_redis]
 
 LIMIT = 12  # requests a minute
-CLIENTS = map(str, map(IPv4Address, itertools.count(0x_0A00_0001)))  # so that each asks little
+CLIENTS = map(str, map(IPv4Address, itertools.count(0x_0A00_0001)))  # new clients, so that none reaches its rate limit
 QUESTIONS = ["What is a node in ROS 2?", "What is a topic?", "What is a service?", "What is an action?"]
 
 
 @dataclass(frozen=True)
 class Hosts:
-    """Two hosts and what they share."""
+    """Two hosts and the services that they share."""
 
     workers: list[Worker]  # three of the first host, one of the second
     home: Path  # of the first
@@ -66,14 +66,14 @@ def hosts(cluster: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[H
         servers = [start(home, "--workers", n, **shared, **limits) for home, n in zip(homes, "31", strict=True)]
         for server in servers:
             stack.callback(end, server)
-        workers = [worker for server, n in zip(servers, (3, 1), strict=True) for worker in up(server, n)]
+        workers = [worker for server, n in zip(servers, (3, 1), strict=True) for worker in wait_for_workers(server, n)]
         for worker in workers:
             stack.callback(worker.close)
         yield Hosts(workers, homes[0], postgres, shared)
 
 
-def up(server: Server, number: int) -> list[Worker]:
-    """The workers of a server, once all are well."""
+def wait_for_workers(server: Server, number: int) -> list[Worker]:
+    """The workers of a server, once all are healthy."""
     server.wait_until_ready()
     deadline = time.monotonic() + STARTING
     while len(server.workers) < number:
@@ -82,7 +82,7 @@ def up(server: Server, number: int) -> list[Worker]:
     workers = [Worker(server.url, pid) for pid in server.workers]
     for worker in workers:
         while not healthy(worker):
-            assert time.monotonic() < deadline, f"{worker} is not well"
+            assert time.monotonic() < deadline, f"{worker} is not healthy"
             time.sleep(0.1)
     return workers
 
@@ -92,59 +92,59 @@ def healthy(worker: Worker) -> bool:
     return status == 200 and health["status"] == "healthy"
 
 
-def uncounted(hosts: Hosts) -> float:
-    """Requests that workers counted for themselves, because Redis, on a machine that stood still, was late."""
+def counted_locally(hosts: Hosts) -> float:
+    """Requests that workers counted locally because Redis timed out on a busy machine."""
     lines = [line for worker in hosts.workers for line in str(worker.ask("GET", "/metrics")[1]).splitlines()]
     return sum(float(line.split()[1]) for line in lines if line.startswith("chapterverse_rate_limit_fallbacks_total "))
 
 
-def test_the_schema_was_made_once(hosts: Hosts) -> None:
+def test_schema_is_created_once(hosts: Hosts) -> None:
     versions = [version for version, *_ in _migrations()]
     rows = hosts.postgres.ask("SELECT version FROM schema_migrations ORDER BY version")
     assert [row["version"] for row in rows] == versions
     for table in ("schema_migrations", "conversation_threads"):
-        assert hosts.postgres.said(f"CREATE TABLE {table}") == 1
-    assert hosts.postgres.said("already exists") == 0
+        assert hosts.postgres.count_log_lines(f"CREATE TABLE {table}") == 1
+    assert hosts.postgres.count_log_lines("already exists") == 0
 
 
-def test_the_limit_is_one_for_all(hosts: Hosts) -> None:
+def test_rate_limit_is_shared_by_all_workers(hosts: Hosts) -> None:
     for _ in range(5):
-        client, before, began = next(CLIENTS), uncounted(hosts), time.monotonic()
+        client, before, began = next(CLIENTS), counted_locally(hosts), time.monotonic()
 
         def ask(worker: Worker, client: str = client) -> int:
             return worker.ask("POST", "/search", {"query": "node"}, client)[0]
 
         with ThreadPoolExecutor(10) as readers:
             statuses = Counter(readers.map(ask, hosts.workers * 5))
-        # Later than that the first requests count no more; and what Redis was not asked it cannot count.
-        if time.monotonic() - began < 50 and uncounted(hosts) == before:
+        # Tried again if it took so long that the first requests expired, or if Redis did not count all.
+        if time.monotonic() - began < 50 and counted_locally(hosts) == before:
             break
     assert statuses == {200: LIMIT, 429: 4 * 5 - LIMIT}
 
 
-def test_shared_servers_are_probed_by_one_worker_for_all(hosts: Hosts) -> None:
-    """The time that a probe took is that of one probe: all workers tell the same to the microsecond."""
+def test_one_worker_probes_shared_services_for_all(hosts: Hosts) -> None:
+    """All workers report the same latency, which is that of one probe."""
     deadline = time.monotonic() + PATIENCE
     while True:
         with ThreadPoolExecutor(4) as askers:
-            told = list(askers.map(lambda worker: worker.ask("GET", "/health")[1]["services"], hosts.workers))
-        times = {name: {services[name]["latency_ms"] for services in told} for name in ("qdrant", "database")}
+            reported = list(askers.map(lambda worker: worker.ask("GET", "/health")[1]["services"], hosts.workers))
+        times = {name: {services[name]["latency_ms"] for services in reported} for name in ("qdrant", "database")}
         if all(len(found) == 1 for found in times.values()):
             break
-        assert time.monotonic() < deadline, times  # they did not fall into one period, all this time
+        assert time.monotonic() < deadline, times  # the requests never fell into the same probe period
         time.sleep(0.1)
 
 
-def test_a_conversation_goes_on_at_any_worker(hosts: Hosts) -> None:
+def test_conversation_continues_on_any_worker(hosts: Hosts) -> None:
     session: str | None = None
     asked = []
     for turn, worker in enumerate(hosts.workers * 2):
         asked.append(f"{QUESTIONS[turn % len(QUESTIONS)]} ({turn})")
-        session = worker.say(asked[-1], session, next(CLIENTS))
+        session = worker.ask_in_session(asked[-1], session, next(CLIENTS))
 
     def ask_at_once(numbered: tuple[int, Worker]) -> str:
         question = f"{QUESTIONS[numbered[0]]} (at once, {numbered[0]})"
-        assert numbered[1].say(question, session, next(CLIENTS)) == session
+        assert numbered[1].ask_in_session(question, session, next(CLIENTS)) == session
         return question
 
     with ThreadPoolExecutor(4) as readers:
@@ -159,7 +159,7 @@ def test_a_conversation_goes_on_at_any_worker(hosts: Hosts) -> None:
     assert [worker.ask("GET", f"/sessions/{session}")[0] for worker in hosts.workers] == [404] * 4
 
 
-def test_a_new_state_of_the_book_reaches_all_workers(hosts: Hosts, tmp_path: Path) -> None:
+def test_all_workers_serve_a_newly_ingested_page(hosts: Hosts, tmp_path: Path) -> None:
     (tmp_path / "page.md").write_text("# Gyroscope drift\n\nThe quokka board corrects gyroscope drift every second.\n")
     settings = {name.upper(): value for name, value in hosts.shared.items()}
     done = chapterverse(hosts.home, "ingest", str(tmp_path), **settings)

@@ -1,4 +1,4 @@
-"""Small files that broke version 1: each made it crash, never end, or take gigabytes."""
+"""Small files on which version 1 crashed, never finished or used gigabytes of memory."""
 
 import gzip
 import io
@@ -14,7 +14,7 @@ from tests.ingestion.readers.test_epub import CONTAINER, FILES, ONE, PACKAGE, ar
 
 @dataclass(frozen=True)
 class Hostile:
-    """A file and its name."""
+    """A hostile file: its name, its format and a function that makes its content."""
 
     name: str
     format: Format
@@ -34,12 +34,12 @@ def attlist_epub() -> bytes:
 
 
 def spine_epub() -> bytes:
-    """One chapter, named 20,000 times."""
+    """A spine that lists one chapter 20,000 times."""
     return _epub(opf=PACKAGE.replace('<itemref idref="one"/>', '<itemref idref="one"/>' * 20_000))
 
 
 def same_chapter_epub() -> bytes:
-    """One chapter under 5,000 names of the manifest."""
+    """A manifest with 5,000 ids for one chapter."""
     items = "".join(f'<item id="c{n}" href="text/one.xhtml" media-type="application/xhtml+xml"/>' for n in range(5_000))
     refs = "".join(f'<itemref idref="c{n}"/>' for n in range(5_000))
     chapter = ONE.replace("<p>A robot", "<p>" + "A robot has two legs. " * 500 + "A robot")
@@ -49,7 +49,7 @@ def same_chapter_epub() -> bytes:
 
 
 def nav_epub() -> bytes:
-    """5,000 tables of contents, all the same file, with lists in lists."""
+    """5,000 manifest items for one table of contents with deeply nested lists."""
     items = "".join(
         f'<item id="n{n}" href="nav.xhtml" properties="nav" media-type="application/xhtml+xml"/>' for n in range(5_000)
     )
@@ -58,7 +58,7 @@ def nav_epub() -> bytes:
 
 
 def merge_keys() -> bytes:
-    """YAML that is 30 levels of two references each: a billion entries."""
+    """YAML merge keys in 28 levels, each with two references to the level before."""
     lines = ["a0: &a0 {x: 1}"] + [f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}" for n in range(1, 28)]
     return ("---\ntitle: Merged\n" + "\n".join(lines) + "\n---\n# Merged\n\nText of the page.\n").encode()
 
@@ -69,7 +69,7 @@ def alias_bomb() -> bytes:
 
 
 def attribute_doubling() -> bytes:
-    """AsciiDoc attributes that name the one before them twice."""
+    """AsciiDoc attributes that each refer twice to the one before."""
     lines = [":a0: boom boom"] + [f":a{n}: {{a{n - 1}}}{{a{n - 1}}}" for n in range(1, 32)]
     return ("= Page\n" + "\n".join(lines) + "\n\nText: {a31}\n").encode()
 
@@ -96,7 +96,7 @@ _FONT = b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"
 
 
 def repeated_kids_pdf() -> bytes:
-    """A page tree four levels deep whose nodes name the next one 20 times: 160,000 pages."""
+    """A page tree with four levels; each node lists the next one 20 times: 160,000 pages."""
     objects = {1: b"<< /Type /Catalog /Pages 2 0 R >>"}
     for level in range(4):
         kids = b"%d 0 R " % (level + 3) * 20
@@ -108,7 +108,7 @@ def repeated_kids_pdf() -> bytes:
 
 
 def nested_forms_pdf(drawn: bytes = b"BT /F1 10 Tf (Text) Tj ET " * 10) -> bytes:
-    """Eight forms, each drawing the next one 30 times. With text memory grows, without it only time does."""
+    """Eight forms, each drawing the next one 30 times. With text it costs memory and time, without text only time."""
     objects = {
         1: b"<< /Type /Catalog /Pages 2 0 R >>",
         2: b"<< /Type /Pages /Count 1 /Kids [3 0 R] >>",
@@ -155,7 +155,7 @@ def zip_bomb() -> bytes:
 
 
 def nested_sitemap() -> bytes:
-    """46 kB of gzip: 16 million elements inside each other."""
+    """46 kB of gzip with 16 million nested elements."""
     packer = zlib.compressobj(9, wbits=31)
     pieces = [packer.compress(b"<urlset>"), *(packer.compress(b"<a>" * 100_000) for _ in range(160)), packer.flush()]
     return b"".join(pieces)
@@ -217,5 +217,5 @@ SUFFIXES = {
 }
 
 
-def every() -> Iterator[Hostile]:
+def every_hostile_file() -> Iterator[Hostile]:
     yield from (*CRASHING, *ENDLESS, *LARGE)

@@ -1,7 +1,7 @@
-"""Reads one hostile file in a worker and says what it took: `python -m tests.security.reading_one NAME`.
+"""Reads one hostile file in a worker and prints time and memory: `python -m tests.security.reading_one NAME`.
 
-A program of its own: to the kernel the peak of a process begins with the memory of the one that started it, so beside
-the many engines of a test run every worker would seem to take a gigabyte.
+It is a separate program because the kernel counts the memory of the parent process towards the peak of a new process.
+In the process of the tests, which is large, every worker would seem to use a gigabyte.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Finds every regular expression of the package and times each on strings made to be slow.
+"""Finds every regular expression of the package and times each on strings that may make it slow.
 
 Patterns are found in two ways: compiled ones in the modules' variables after importing every module, and literals in
 calls such as `re.sub(r"…", …)` by reading the source. Each is run with the methods that the source uses on it.
@@ -29,7 +29,7 @@ SHORT = 4 * 1024
 
 @dataclass(frozen=True)
 class Found:
-    """A pattern, where it stands, and how it is used."""
+    """A pattern, where it is defined, and the methods that are called on it."""
 
     where: str
     pattern: "re.Pattern[Any]"
@@ -38,18 +38,18 @@ class Found:
 
 @dataclass
 class Uses:
-    """Which methods the source calls on which names, and which patterns stand in calls of `re`."""
+    """The methods that the source calls on each name, and the literal patterns in calls of `re`."""
 
     methods: dict[tuple[str, str], set[str]] = field(default_factory=dict)  # by module and name
     literals: list[tuple[str, str, int, str]] = field(default_factory=list)  # where, pattern, flags, method
-    passed: set[tuple[str, str]] = field(default_factory=set)  # names handed on, so that any method may follow
+    passed: set[tuple[str, str]] = field(default_factory=set)  # names passed on, so that any method may be called
 
     def of(self, module: str, name: str) -> frozenset[str]:
-        """The methods used on a variable; all of them where nobody can tell."""
+        """The methods called on a variable; all methods if that is unknown."""
         keys = [(module, name)] if name.startswith("_") else [key for key in self.methods if key[1] == name]
-        handed_on = [key for key in self.passed if key[1] == name and (key[0] == module or not name.startswith("_"))]
+        passed_on = [key for key in self.passed if key[1] == name and (key[0] == module or not name.startswith("_"))]
         used = set().union(*(self.methods.get(key, set()) for key in keys))
-        return frozenset(METHODS if handed_on or not used else used)
+        return frozenset(METHODS if passed_on or not used else used)
 
 
 def modules() -> Iterator[ModuleType]:
@@ -81,7 +81,7 @@ def _add(found: dict[tuple[str | bytes, int], Found], one: Found) -> None:
 
 
 def _patterns(value: object, depth: int = 0) -> Iterator["re.Pattern[Any]"]:
-    """The patterns in a value: in containers and in the fields of objects of ours, too."""
+    """The patterns in a value, also in containers and in fields of the package's own objects."""
     if isinstance(value, re.Pattern):
         yield value
     elif depth < 4 and isinstance(value, dict):
@@ -131,14 +131,14 @@ def _literal(node: ast.Call, path: Path, uses: Uses) -> None:
         uses.literals.append((f"{path.relative_to(SOURCE)}:{node.lineno}", given.value, flags, function.attr))
 
 
-# ── strings that are slow ────────────────────────────────────────────────────────────────────────────────────────────
+# ── slow strings ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 _COMMON = [" ", "\n", "\t", "a", "A", "1", ".", "-", "_", "*", "`", "[", "(", "<", '"', "#", "|", ":", "é", "中", "'"]
 _PAIRS = ["a ", " a", "\n ", " \n", "a\n", "\n\n", "a.", ". ", "a-", "1.", "<a", "[a", "](", "a b ", "&a", "- ", "| "]
 
 
 def attacks(pattern: "re.Pattern[Any]") -> Iterator[tuple[str, str, str]]:
-    """Prefix, pump and suffix of strings that may be slow: common ones, and some made of the pattern itself."""
+    """Prefix, repeated part and suffix of strings that may be slow: common ones, and some derived from the pattern."""
     prefixes, pumps = _read_pattern(pattern)
     for pump in dict.fromkeys([*pumps, *_COMMON, *_PAIRS]):
         for prefix in dict.fromkeys(["", *prefixes[:3]]):
@@ -149,7 +149,7 @@ def attacks(pattern: "re.Pattern[Any]") -> Iterator[tuple[str, str, str]]:
 
 
 def _read_pattern(pattern: "re.Pattern[Any]") -> tuple[list[str], list[str]]:  # noqa: C901
-    """What comes before each repeat of a pattern, and what the repeat repeats, as shortest strings that match."""
+    """Shortest matching strings for the part before each repeat of a pattern, and for the repeated part."""
     text = pattern.pattern if isinstance(pattern.pattern, str) else pattern.pattern.decode("latin-1")
     prefixes: dict[str, None] = {}
     pumps: dict[str, None] = {}
@@ -183,7 +183,7 @@ def _read_pattern(pattern: "re.Pattern[Any]") -> tuple[list[str], list[str]]:  #
     whole = walk(parsed, "")
     if whole:
         pumps[whole[:60]] = None
-        for size in range(1, min(len(whole), 6)):  # a beginning over and over that never comes to its end
+        for size in range(1, min(len(whole), 6)):  # a repeated beginning without the end
             pumps[whole[:size]] = None
     return [one for one in prefixes if one][:6], [one for one in pumps if one][:24]
 
@@ -235,7 +235,7 @@ _CATEGORIES = {
 
 
 def _members(items: Any) -> Iterator[str]:
-    """Some characters of a set."""
+    """Some characters that a character class matches."""
     if items and items[0][0] is codes.NEGATE:
         excluded = set(_members(items[1:]))
         yield from (one for one in "a 1.-\n\"'([<" if one not in excluded)
@@ -253,11 +253,11 @@ def _members(items: Any) -> Iterator[str]:
 
 
 class TooSlow(Exception):
-    """A run was stopped."""
+    """Raised when a run exceeds its time."""
 
 
 def seconds(found: Found, method: str, text: str, most: float) -> float:
-    """CPU time of one run; `inf` where it had to be stopped after `most` seconds of it."""
+    """CPU time of one run; `inf` if it was stopped after `most` seconds."""
     given: Any = text if isinstance(found.pattern.pattern, str) else text.encode("utf-8", "replace")
     run: Callable[[], object] = _runner(found.pattern, method, given)
 
@@ -291,7 +291,7 @@ def _tries(found: Found, method: str, text: str, budget: float) -> Iterator[floa
 
 
 def slowest(found: Found, budget: float, short_budget: float) -> str | None:
-    """The first attack on a pattern that takes longer than the budget at full length."""
+    """The first attack that exceeds the budget with a string of full length, or None."""
     methods = _kinds(found.methods)
     for prefix, pump, suffix in attacks(found.pattern):
         short = (prefix + pump * (SHORT // len(pump) + 1))[:SHORT] + suffix
@@ -299,7 +299,7 @@ def slowest(found: Found, budget: float, short_budget: float) -> str | None:
             if seconds(found, method, short, 10 * short_budget) <= short_budget:
                 continue
             long = (prefix + pump * (LONG // len(pump) + 1))[:LONG] + suffix
-            # A core that is shared with another process takes longer: the best of three counts.
+            # The best of three runs counts, because other processes may share the core.
             taken = next((one for one in _tries(found, method, long, budget) if one <= budget), None)
             if taken is None:
                 return f"{method}({prefix!r} + {pump!r} * n + {suffix!r})"
@@ -307,7 +307,7 @@ def slowest(found: Found, budget: float, short_budget: float) -> str | None:
 
 
 def _kinds(methods: frozenset[str]) -> list[str]:
-    """One method of each kind: the others do the same work."""
+    """One method of each kind, because methods of a kind do the same work."""
     kinds: list[str] = [method for method in ("match", "fullmatch") if method in methods]
     if methods - {"match", "fullmatch"}:
         kinds.append("sub" if methods & {"sub", "subn", "split", "findall", "finditer"} else "search")

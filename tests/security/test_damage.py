@@ -1,6 +1,6 @@
-"""An index that was changed on disk: it is refused with the command that rebuilds it, or the last good state is served.
+"""A damaged index is refused with the command that rebuilds it, or the last good generation is served.
 
-`FLIPS=300` tries so many random bytes of a home instead of a few (`make flips`).
+`FLIPS=300` (`make flips`) damages that many random bytes instead of a few.
 """
 
 import asyncio
@@ -62,7 +62,7 @@ def current(directory: Path) -> Path:
 
 
 def change(folder: Path, old: bytes, new: bytes) -> int:
-    """Replace bytes in all files of a folder, in place; how many times."""
+    """Replaces bytes in all files of a folder, in place; returns the number of replacements."""
     changed = 0
     for path in folder.rglob("*"):
         if path.is_file() and old in (data := path.read_bytes()):
@@ -90,15 +90,15 @@ async def test_changed_text_is_refused_with_the_command_that_rebuilds(directory:
         assert await index.verify() is None
 
 
-async def test_the_last_good_state_is_served_and_health_says_so(directory: Path) -> None:
+async def test_last_good_generation_is_served_and_probe_reports_it(directory: Path) -> None:
     await publish(directory, *TEXTS)
     await publish(directory, *[text.replace("part", "piece") for text in TEXTS])
     assert change(current(directory), b"ROS 2", b"ROS 9")
     async with opened(directory) as index:
         assert "part" in (await index.search(ask(TEXTS[0])))[0].chunk.text
-        told = await index.probe()
-        assert told and "published before" in told
-        async with index.writer() as writer:  # starts from the good one
+        report = await index.probe()
+        assert report and "generation before" in report
+        async with index.writer() as writer:  # starts from the good generation
             assert len(writer.records) == 1
             await write_page("q.html", ["ROS 2 again."]).put(writer)
             await writer.publish(manifest())
@@ -106,7 +106,7 @@ async def test_the_last_good_state_is_served_and_health_says_so(directory: Path)
         assert len(await index.pages()) == 2
 
 
-async def test_text_that_changes_under_a_running_server_is_not_quoted(directory: Path) -> None:
+async def test_text_that_changes_while_the_server_runs_is_not_quoted(directory: Path) -> None:
     await publish(directory, *TEXTS)
     async with opened(directory) as index:
         assert "ROS 2" in (await index.search(ask(TEXTS[0])))[0].chunk.text
@@ -121,14 +121,14 @@ async def test_text_that_changes_under_a_running_server_is_not_quoted(directory:
 
 
 @pytest.mark.parametrize("pointer", [b"\xff\xfe\x00", b"", b"../../../etc", b"20200101T000000-00000000", None])
-async def test_a_broken_pointer(directory: Path, pointer: bytes | None) -> None:
+async def test_broken_pointer_serves_the_only_generation(directory: Path, pointer: bytes | None) -> None:
     await publish(directory, *TEXTS)
     if pointer is None:
         (directory / "CURRENT").unlink()
     else:
         (directory / "CURRENT").write_bytes(pointer)
     async with opened(directory) as index:
-        assert "ROS 2" in (await index.search(ask(TEXTS[0])))[0].chunk.text  # the only state there is, and it is good
+        assert "ROS 2" in (await index.search(ask(TEXTS[0])))[0].chunk.text  # the only generation, which is sound
         assert await index.probe()
 
 
@@ -145,7 +145,7 @@ async def test_doctor_names_the_damage_and_the_command(directory: Path) -> None:
     assert "--fresh" in book["fix"]
 
 
-async def test_an_index_of_an_older_version_is_read(directory: Path) -> None:
+async def test_index_of_an_older_version_without_checksums_is_read(directory: Path) -> None:
     await publish(directory, *TEXTS)
     checksums.place_of(current(directory)).unlink()
     async with opened(directory) as index:
@@ -153,8 +153,8 @@ async def test_an_index_of_an_older_version_is_read(directory: Path) -> None:
         assert await index.probe() is None
 
 
-async def test_vectors_of_a_run_that_was_broken_off_are_checked(tmp_path: Path) -> None:
-    """A damaged vector in the journal is embedded anew, not published."""
+async def test_damaged_vector_of_an_interrupted_run_is_computed_again(tmp_path: Path) -> None:
+    """A damaged vector in the journal is not published."""
     path, embedder = tmp_path / "vectors.sqlite", HashEmbedder()
     with VectorJournal(path, embedder) as journal:
         sound, computed = await journal.embed(TEXTS)
@@ -180,7 +180,7 @@ TURNS = [(f"What is part {number}?", f"It is part {number} of the robot. " * 20)
 def home() -> Iterator[Path]:
     """A home with a book and a conversation."""
     with scratch_directory() as scratch:
-        scratch.chmod(0o755)  # root runs Postgres under another account
+        scratch.chmod(0o755)  # as root, Postgres runs under another account
         asyncio.run(publish(scratch / "home" / "index", *TEXTS))
         asyncio.run(converse(scratch / "home"))
         yield scratch / "home"
@@ -204,8 +204,8 @@ async def converse(home: Path) -> None:
             await kept.store(Turn(session_id=SESSION, query=query, response=response))
 
 
-async def found_in(home: Path) -> list[object]:
-    """What is found in the book, word for word, with scores."""
+async def read_book(home: Path) -> list[object]:
+    """All search results, pages and the manifest of the book."""
     async with opened(home / "index") as index:
         found: list[object] = []
         for text in (TEXTS[3], TEXTS[17], "operating system"):
@@ -218,15 +218,15 @@ async def found_in(home: Path) -> list[object]:
         return found
 
 
-async def told_in(home: Path) -> list[object]:
-    """The conversation."""
+async def read_conversation(home: Path) -> list[object]:
+    """All turns of the conversation."""
     async with conversations(home) as kept:
-        await until_it_starts(kept)
+        await wait_until_started(kept)
         return [(turn.query, turn.response) for turn in await kept.recent(SESSION, 100)]
 
 
-async def until_it_starts(kept: Conversations) -> None:
-    """A busy machine starts Postgres slowly, and a call waits for five seconds only."""
+async def wait_until_started(kept: Conversations) -> None:
+    """Retries, because Postgres may need longer to start on a busy machine than the five seconds of a call."""
     for _ in range(5):
         try:
             return await kept.probe()
@@ -236,12 +236,14 @@ async def until_it_starts(kept: Conversations) -> None:
     return await kept.probe()
 
 
-Look = Callable[[Path], Awaitable[list[object]]]
+ReadPart = Callable[[Path], Awaitable[list[object]]]
 
 
-@pytest.mark.parametrize(("part", "look"), [("index", found_in), ("postgres", told_in)], ids=["book", "conversation"])
-async def test_random_bytes_give_the_same_answer_or_an_error(home: Path, part: str, look: Look) -> None:
-    sound = await look(home)
+@pytest.mark.parametrize(
+    ("part", "read_part"), [("index", read_book), ("postgres", read_conversation)], ids=["book", "conversation"]
+)
+async def test_random_damage_gives_the_same_result_or_an_error(home: Path, part: str, read_part: ReadPart) -> None:
+    sound = await read_part(home)
     assert sound
     pick = random.Random(10)
     files = [path for path in sorted((home / part).rglob("*")) if path.is_file() and path.suffix != ".lock"]
@@ -253,18 +255,18 @@ async def test_random_bytes_give_the_same_answer_or_an_error(home: Path, part: s
         await asyncio.to_thread(subprocess.run, ["cp", "-a", "--sparse=always", str(home), str(copy)], check=True)
         flip(copy / path.relative_to(home), pick)
         try:
-            found = await look(copy)
+            found = await read_part(copy)
         except ChapterverseError:
             seen["an error"] += 1
         else:
-            assert found == sound, f"{path.relative_to(home)} gave another answer"
+            assert found == sound, f"{path.relative_to(home)} gave another result"
             seen["the same"] += 1
         shutil.rmtree(copy)
     print(f"{part}: {seen}")
 
 
 def flip(path: Path, pick: random.Random) -> None:
-    """Change one bit of one byte, which is data and not a hole where the file has data."""
+    """Flips one bit of a file, in a block with data if there is one."""
     with path.open("r+b") as file:
         size = path.stat().st_size
         at = pick.randrange(size) if size else 0

@@ -1,4 +1,4 @@
-"""A home that is lost or read-only, and what child processes are told: health says so, and no key leaves the server."""
+"""A missing or read-only home is reported, and child processes get no keys."""
 
 import asyncio
 import os
@@ -35,7 +35,7 @@ SECRETS = {
 SESSION = "11111111-1111-4111-8111-111111111111"
 
 
-def test_children_get_an_allow_list_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_child_processes_get_only_allowed_environment_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in SECRETS.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("LC_TIME", "C")
@@ -45,12 +45,12 @@ def test_children_get_an_allow_list_of_the_environment(monkeypatch: pytest.Monke
 
 
 def test_no_child_process_of_a_server_has_a_key(example_home: Path, postgres_root: Path) -> None:
-    """Postgres runs under another account, which could read the environment of its own processes."""
+    """Postgres runs under another account, which can read the environment of its processes."""
     home = copied_book(example_home, postgres_root / "secrets")
     secrets = {"cohere_api_key": "secret-2", "embeddings": "local", "api_keys": "secret-3"}
     with serving(home, **secrets) as server:
         httpx2.get(f"{server.url}/health", timeout=60, trust_env=False)
-        found = {pid: Path(f"/proc/{pid}/environ") for pid in _family(server.process.pid, home)}
+        found = {pid: Path(f"/proc/{pid}/environ") for pid in _child_processes(server.process.pid, home)}
         assert len(found) >= 2  # the engine, and Postgres
         for pid, environ in found.items():
             try:
@@ -60,8 +60,8 @@ def test_no_child_process_of_a_server_has_a_key(example_home: Path, postgres_roo
     shutil.rmtree(home, ignore_errors=True)
 
 
-def _family(pid: int, home: Path) -> list[int]:
-    """The children of a server, and the processes of its Postgres, which are nobody's children."""
+def _child_processes(pid: int, home: Path) -> list[int]:
+    """The child processes of a server and those of its Postgres, which has no parent."""
     postgres = [
         int(place.name)
         for place in Path("/proc").iterdir()
@@ -77,19 +77,19 @@ def _cwd(place: Path) -> str:
         return ""
 
 
-async def test_a_turn_is_not_called_stored_when_the_home_is_gone(postgres_root: Path) -> None:
+async def test_storing_a_turn_fails_if_the_home_is_missing(postgres_root: Path) -> None:
     home = postgres_root / "gone"
     postgres = EmbeddedPostgres(home, fast=True)
     kept = Conversations(postgres.start, postgres.lost)
     try:
-        await asyncio.to_thread(lambda: asyncio.run(_started(home)))
+        await asyncio.to_thread(lambda: asyncio.run(_create_cluster(home)))
         await kept.probe()
         await kept.store(Turn(session_id=SESSION, query="a", response="b"))
         data = (home / "data").resolve()
-        # Moved, not removed: that takes long on a busy machine, and a Postgres that has ended meanwhile is made anew.
+        # Moved, because removing is slow on a busy machine, and if Postgres ends meanwhile it is created again.
         for place in (data, home):
             place.rename(place.with_name(f"{place.name}-moved"))
-        with pytest.raises(ConversationsUnavailable, match="is gone"):
+        with pytest.raises(ConversationsUnavailable, match="is missing"):
             await kept.store(Turn(session_id=SESSION, query="a", response="b"))
         with pytest.raises(ConversationsUnavailable):
             await kept.probe()
@@ -103,14 +103,14 @@ async def test_a_turn_is_not_called_stored_when_the_home_is_gone(postgres_root: 
             shutil.rmtree(place, ignore_errors=True)
 
 
-async def _started(home: Path) -> None:
-    """Make the cluster, which takes longer than a call has."""
+async def _create_cluster(home: Path) -> None:
+    """Creates the cluster, which takes longer than the timeout of a call."""
     postgres = EmbeddedPostgres(home, fast=True)
     await postgres.start()
     await postgres.stop()
 
 
-async def test_an_index_whose_folder_is_gone_is_served_and_degraded() -> None:
+async def test_probe_reports_a_missing_index_folder() -> None:
     with scratch_directory() as scratch:
         index = patient_index(scratch / "index")
         try:
@@ -120,15 +120,15 @@ async def test_an_index_whose_folder_is_gone_is_served_and_degraded() -> None:
             assert await index.search(ask("robot"))
             assert await index.probe() is None
             await asyncio.to_thread(shutil.rmtree, scratch / "index")
-            told = await index.probe()
-            assert told and "gone" in told
+            report = await index.probe()
+            assert report and "missing" in report
         finally:
             await index.close()
 
 
 @pytest.fixture
 def read_only_home(example_home: Path, tmp_path: Path) -> Iterator[Path]:
-    """A home with the example book on a disk that is mounted read-only; for users other than root, without rights."""
+    """A home with the example book on a read-only disk; for users other than root, without write permission."""
     place = tmp_path / "disk"
     place.mkdir()
     mounted = os.geteuid() == 0 and not _run("mount", "-t", "tmpfs", "-o", "size=512m", "tmpfs", str(place))
@@ -152,7 +152,7 @@ def _run(*command: str) -> int:
     return subprocess.run(command, capture_output=True, check=False).returncode
 
 
-def test_a_read_only_home_is_searched_and_refuses_changes_in_words(read_only_home: Path) -> None:
+def test_read_only_home_can_be_searched_and_ingest_fails_with_a_message(read_only_home: Path) -> None:
     found = chapterverse(read_only_home, "search", "What is ROS 2?")
     assert found.returncode == 0, found.stderr
     assert "ROS 2" in found.stdout

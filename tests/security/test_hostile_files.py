@@ -1,4 +1,4 @@
-"""Hostile files in a folder beside a good page: each is one row of the ledger, and the run goes on to its end."""
+"""Hostile files in a folder: each has one row in the ledger, and the other pages are ingested."""
 
 import asyncio
 import json
@@ -38,8 +38,8 @@ from tests.security.hostile_files import (
 MEBIBYTE = 2**20
 
 
-def shelve(folder: Path, *files: Hostile) -> None:
-    """Write the files between two good pages."""
+def write_files(folder: Path, *files: Hostile) -> None:
+    """Writes the files and two good pages, one first and one last in order."""
     folder.mkdir(exist_ok=True)
     (folder / "a-good.md").write_text("# First\n\nApples are red.")
     (folder / "z-good.md").write_text("# Last\n\nCherries are dark.")
@@ -61,8 +61,8 @@ def good_pages(ledger: Ledger) -> set[str]:
 
 
 @pytest.mark.slow
-async def test_files_that_crashed_a_reader_are_rows_of_the_ledger(tmp_path: Path) -> None:
-    shelve(tmp_path / "book", *CRASHING)
+async def test_files_that_crashed_a_parser_have_a_row_in_the_ledger(tmp_path: Path) -> None:
+    write_files(tmp_path / "book", *CRASHING)
     ledger = await run(tmp_path / "book", tmp_path)
     assert good_pages(ledger) == {"book/a-good.md", "book/z-good.md"}
     assert {Path(row.url).stem for row in ledger} == {"a-good", "z-good", *(file.name for file in CRASHING)}
@@ -70,10 +70,10 @@ async def test_files_that_crashed_a_reader_are_rows_of_the_ledger(tmp_path: Path
     assert all(row.why for row in ledger if row.outcome == "failed")
 
 
-async def test_a_folder_with_nested_json_about_it_keeps_its_pages(tmp_path: Path) -> None:
+async def test_folder_with_hostile_category_files_keeps_its_pages(tmp_path: Path) -> None:
     book = tmp_path / "book"
     book.mkdir()
-    shelve(book / "deep")
+    write_files(book / "deep")
     for name, text in (("_category_.json", "[" * 100_000), ("_category_.yml", "position: &a [*a]")):
         (book / "deep" / name).write_text(text)
     assert good_pages(await run(book, tmp_path)) == {"book/deep/a-good.md", "book/deep/z-good.md"}
@@ -81,8 +81,8 @@ async def test_a_folder_with_nested_json_about_it_keeps_its_pages(tmp_path: Path
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [file.name for file in (*ENDLESS, *LARGE)])
-def test_files_that_never_ended_or_took_gigabytes_end_within_their_limits(name: str) -> None:
-    """No file takes more than 1 GiB. The limit of time is on CPU time, so that a busy machine changes nothing."""
+def test_expensive_files_stay_within_time_and_memory_limits(name: str) -> None:
+    """The time limit is on CPU time, so that other processes on the machine do not matter."""
     program = [sys.executable, "-m", "tests.security.reading_one", name]
     took = json.loads(subprocess.run(program, capture_output=True, check=True, timeout=300).stdout)
     assert took["why"] or took["characters"] < 10 * took["bytes"] + 100_000
@@ -91,18 +91,16 @@ def test_files_that_never_ended_or_took_gigabytes_end_within_their_limits(name: 
 
 
 @pytest.mark.slow
-async def test_the_run_goes_on_after_files_that_break_their_limits(tmp_path: Path) -> None:
-    broken = (Hostile("forms", "pdf", nested_forms_pdf), Hostile("flate", "pdf", flate_pdf))
-    shelve(tmp_path / "book", *broken)
+async def test_run_continues_after_a_file_over_its_limit(tmp_path: Path) -> None:
+    write_files(tmp_path / "book", Hostile("flate", "pdf", flate_pdf))
     ledger = await run(tmp_path / "book", tmp_path)
     assert good_pages(ledger) == {"book/a-good.md", "book/z-good.md"}
-    why = {Path(row.url).stem: row.why for row in ledger if row.outcome == "failed"}
-    assert set(why) == {"forms", "flate"}
-    assert all(reason.startswith(("cannot be read:", "reading it needs more than")) for reason in why.values()), why
+    (why,) = (row.why for row in ledger if row.outcome == "failed")
+    assert why.startswith(("cannot be read:", "reading it needs more than"))
 
 
 @pytest.mark.slow
-async def test_a_worker_that_dies_is_one_failed_document(tmp_path: Path) -> None:
+async def test_killed_worker_fails_only_its_document(tmp_path: Path) -> None:
     reader = DocumentReader(ReadLimits(seconds=300))
     slow = Document("x/a.pdf", "a.pdf", "x", "pdf", nested_forms_pdf())
     good = Document("x/b.md", "b.md", "x", "markdown", b"# Page\n\nText.")
@@ -110,7 +108,8 @@ async def test_a_worker_that_dies_is_one_failed_document(tmp_path: Path) -> None
         await reader.read(good, 256)
         reading = asyncio.create_task(reader.read(slow, 256))
         (worker,) = _workers()
-        await asyncio.sleep(0.5)
+        idle = _cpu_ticks(worker)
+        await until(lambda: _cpu_ticks(worker) > idle + 10, what="the worker to parse the document")
         os.kill(worker, signal.SIGSEGV)
         with pytest.raises(Unreadable, match=r"crashed the parser \(SIGSEGV\)"):
             await reading
@@ -121,7 +120,7 @@ async def test_a_worker_that_dies_is_one_failed_document(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-async def test_cpu_time_is_limited() -> None:
+async def test_read_over_the_cpu_time_limit_fails() -> None:
     reader = DocumentReader(ReadLimits(seconds=1))
     try:
         with pytest.raises(Unreadable, match="it took too long"):
@@ -130,7 +129,7 @@ async def test_cpu_time_is_limited() -> None:
         await reader.close()
 
 
-async def test_output_is_limited() -> None:
+async def test_read_over_the_output_limit_fails() -> None:
     reader = DocumentReader(ReadLimits(reply=100_000, growth=0))
     try:
         with pytest.raises(Unreadable, match="far larger than the file"):
@@ -140,7 +139,7 @@ async def test_output_is_limited() -> None:
         await reader.close()
 
 
-async def test_a_cancelled_run_leaves_no_worker() -> None:
+async def test_cancelled_read_leaves_no_worker() -> None:
     reader = DocumentReader(ReadLimits(seconds=300))
     slow = Document("x/a.pdf", "a.pdf", "x", "pdf", nested_forms_pdf())
     reading = asyncio.create_task(reader.read(slow, 256))
@@ -175,6 +174,11 @@ def test_a_sitemap_with_millions_of_elements_is_refused(make: object) -> None:
     assert found is None or not found.pages
     assert time.process_time() - started < 10
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300 * 1024  # KiB
+
+
+def _cpu_ticks(pid: int) -> int:
+    """User time of a process in clock ticks."""
+    return int(Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()[11])
 
 
 def _workers() -> list[int]:

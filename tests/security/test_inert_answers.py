@@ -1,4 +1,4 @@
-"""A book full of images, HTML and links, asked through `/v1` and MCP: nothing of it is active in what they send."""
+"""Images, HTML and links in a book are inert in the replies of `/v1` and MCP."""
 
 import asyncio
 import json
@@ -49,7 +49,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, postgres_url: str) -> Itera
         yield served
 
 
-def harmless(text: str) -> None:
+def assert_inert(text: str) -> None:
     """Only addresses of the book's own site may become links."""
     shown = text.replace("https://book.example/", "")
     assert not active(shown), shown
@@ -59,7 +59,7 @@ def harmless(text: str) -> None:
 def test_completions_are_inert(server: Served, question: str) -> None:
     body = {"messages": [{"role": "user", "content": question}]}
     content = server.http.post("/v1/chat/completions", json=body).json()["choices"][0]["message"]["content"]
-    harmless(content)
+    assert_inert(content)
     plain = server.http.post("/chat", json={"query": question}).json()
     if plain["status"] == "answered":
         assert "https://book.example/docs" in content
@@ -81,6 +81,6 @@ async def test_mcp_is_inert(server: Served, tmp_path: Path) -> None:
             texts = [block.text for block in result.content if isinstance(block, TextContent)]
             assert texts
             for text in texts:
-                harmless(text)
+                assert_inert(text)
         (page,) = (await client.list_resources()).resources
         assert page.mime_type == "text/plain"

@@ -1,13 +1,14 @@
-"""No regular expression of the package takes a time that grows with the square of its input."""
+"""No regular expression of the package takes quadratic time."""
 
 import re
+import time
 
 import pytest
 
-from tests.security.regexes import LONG, Found, every_pattern, seconds, slowest
+from tests.security.regexes import LONG, Found, every_pattern, slowest
 
 BUDGET = 1.0  # seconds of CPU time for 64 KiB; a quadratic pattern takes ten or more
-SHORT_BUDGET = 0.006  # for 4 KiB; what takes longer is tried at full length
+SHORT_BUDGET = 0.006  # for 4 KiB; slower patterns are tried with 64 KiB
 
 
 @pytest.mark.slow
@@ -30,16 +31,16 @@ def test_every_pattern_is_fast_on_hostile_strings() -> None:
         (r"(?:kbd|btn):\[([^\]]*)\]", "sub"),
     ],
 )
-def test_the_search_finds_slow_patterns(pattern: str, method: str) -> None:
-    """These were in version 1, or are known from textbooks. A fifth of the budget tells as well, and sooner."""
+def test_slowest_finds_known_slow_patterns(pattern: str, method: str) -> None:
+    """Patterns of version 1 or from textbooks. A fifth of the budget is enough to detect them."""
     assert slowest(Found("here", re.compile(pattern, re.M | re.S), frozenset((method,))), BUDGET / 5, SHORT_BUDGET)
 
 
-def test_a_request_of_blanks_is_read_at_once() -> None:
+def test_message_with_many_blanks_is_read_fast() -> None:
     """One assistant message of 65 kB blocked the event loop of version 1 for 22 seconds."""
     from chapterverse.api.openai.completions import _without_notes
 
-    found = Found("here", re.compile("x"), frozenset(("search",)))
-    assert seconds(found, "search", "y" * LONG, 1) < 1
+    began = time.process_time()
     assert _without_notes("x" + " " * LONG + "y") == "x" + " " * LONG + "y"
+    assert time.process_time() - began < BUDGET
     assert _without_notes("An answer [^1].\n\n[^1]: Page: “quote”") == "An answer [1]."

@@ -1,1 +1,1 @@
-"""One file for each seed: its examples and fields, replayed against the real server."""
+"""One file for each seed: its examples and fields, tested against the real server."""

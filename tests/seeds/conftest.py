@@ -1,4 +1,4 @@
-"""The real server over the example book: a real index, a real Postgres, and Gemini played by a script."""
+"""The real server with the example book, a real index, a real Postgres and a stub of Gemini."""
 
 import asyncio
 from collections.abc import Iterator
@@ -27,14 +27,14 @@ class World:
     def post(self, path: str, **body: Any) -> dict[str, Any]:
         answer = self.server.http.post(path, json=body)
         assert answer.status_code == 200, answer.text
-        told: dict[str, Any] = answer.json()
-        return told
+        reply: dict[str, Any] = answer.json()
+        return reply
 
     def get(self, path: str) -> dict[str, Any]:
         answer = self.server.http.get(path)
         assert answer.status_code == 200, answer.text
-        told: dict[str, Any] = answer.json()
-        return told
+        reply: dict[str, Any] = answer.json()
+        return reply
 
     def rows(self, sql: str, *values: Any) -> list[dict[str, Any]]:
         async def fetch() -> list[dict[str, Any]]:
@@ -75,7 +75,7 @@ def seeds_world(example_home: Path, seeds_database: str) -> Iterator[World]:
 
 @pytest.fixture
 def world(seeds_world: World) -> World:
-    """The same for all, with a model that quotes the first sentences of what it is shown."""
+    """The shared server, with a model that quotes the first sentences of the passages."""
     seeds_world.llm.script.clear()
     seeds_world.llm.requests.clear()
     seeds_world.llm.usual = Quotes(3)

@@ -20,7 +20,7 @@ from chapterverse.settings import (
 )
 from chapterverse.writing.messages import HISTORY_TOKENS
 from tests.embeddings.stub import KEY, EmbeddingStub
-from tests.llm_stub import Fails, Quotes, Says
+from tests.llm_stub import Fails, Quotes, Replies
 from tests.seeds.conftest import World
 from tests.served import free_port, serve
 
@@ -41,38 +41,40 @@ def events(world: World, path: str = "/chat/stream", **body: Any) -> list[dict[s
 # ── user stories ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_what_is_ros_2(world: World) -> None:
+def test_chat_returns_answer_sources_and_metadata(world: World) -> None:
     world.llm.usual = Quotes(12)
-    told = world.post("/chat", query="What is ROS 2?")
-    assert told["answer"]
-    assert len(told["sources"]) > 1, "all that contributed are cited, not the first alone"
-    for source in told["sources"]:
+    reply = world.post("/chat", query="What is ROS 2?")
+    assert reply["answer"]
+    assert len(reply["sources"]) > 1, "every passage that contributed is cited"
+    for source in reply["sources"]:
         assert {"source_url", "page_title", "section_heading", "chunk_text", "relevance_score"} <= source.keys()
         assert len(source["chunk_text"]) <= 500
         assert 0 <= source["relevance_score"] <= 1
         assert source["quote"] in source["chunk_text"] or len(source["quote"]) > 400
-    assert told["mode"] == "general"
-    took = told["metadata"]
-    assert took["query_time_ms"] > 0 and took["chunks_retrieved"] == 5 and took["model"] == "gemini-2.0-flash"
+    assert reply["mode"] == "general"
+    metadata = reply["metadata"]
+    assert (
+        metadata["query_time_ms"] > 0 and metadata["chunks_retrieved"] == 5 and metadata["model"] == "gemini-2.0-flash"
+    )
 
 
-def test_nothing_is_said_that_the_passages_do_not_say(world: World) -> None:
-    world.llm.usual = Says("ROS 2 was written on the moon in 1742 [1.1].")
-    told = world.post("/chat", query="What is ROS 2?")
-    assert "moon" not in told["answer"] and "1742" not in told["answer"]
+def test_unsupported_sentence_is_not_in_the_answer(world: World) -> None:
+    world.llm.usual = Replies("ROS 2 was written on the moon in 1742 [1.1].")
+    reply = world.post("/chat", query="What is ROS 2?")
+    assert "moon" not in reply["answer"] and "1742" not in reply["answer"]
 
 
-def test_what_is_not_in_the_book(world: World) -> None:
-    world.llm.usual = Says(NOT_IN_BOOK)
+def test_question_not_in_the_book_is_refused(world: World) -> None:
+    world.llm.usual = Replies(NOT_IN_BOOK)
     for query in ("Which yeast makes the best sourdough bread?", "Who won the ROS 2 chess cup of 1999?"):
-        told = world.post("/chat", query=query)
-        assert (told["answer"], told["sources"], told["status"]) == (NOT_IN_BOOK, [], "refused")
+        reply = world.post("/chat", query=query)
+        assert (reply["answer"], reply["sources"], reply["status"]) == (NOT_IN_BOOK, [], "refused")
 
 
-def test_a_selection_is_answered_from_alone(world: World) -> None:
-    world.llm.usual = Says("It carries a tray instead of an arm [1.2].")
-    told = world.post("/chat", query="What does it carry?", mode="selected_text", selected_text=SELECTION)
-    (source,) = told["sources"]
+def test_selected_text_is_answered_from_the_selection_only(world: World) -> None:
+    world.llm.usual = Replies("It carries a tray instead of an arm [1.2].")
+    reply = world.post("/chat", query="What does it carry?", mode="selected_text", selected_text=SELECTION)
+    (source,) = reply["sources"]
     assert (source["source_url"], source["page_title"], source["relevance_score"]) == (
         "selected_text",
         "User Selection",
@@ -80,43 +82,43 @@ def test_a_selection_is_answered_from_alone(world: World) -> None:
     )
     assert SELECTION[source["char_start"] : source["char_end"]] == source["quote"]
     assert (source["line_start"], source["line_end"]) == (1, 2)  # with the sentence that “It” refers to
-    assert (told["mode"], told["metadata"]["chunks_retrieved"]) == ("selected_text", 0)
+    assert (reply["mode"], reply["metadata"]["chunks_retrieved"]) == ("selected_text", 0)
     (request,) = world.llm.requests
-    assert "tools" not in request, "no way to the index"
+    assert "tools" not in request, "the model cannot search the index"
 
 
-def test_what_is_not_in_the_selection(world: World) -> None:
-    world.llm.usual = Says(NOT_IN_BOOK)
-    told = world.post("/chat", query="What is ROS 2?", mode="selected_text", selected_text=SELECTION)
-    assert told["answer"] == (
+def test_question_not_in_the_selection_is_refused(world: World) -> None:
+    world.llm.usual = Replies(NOT_IN_BOOK)
+    reply = world.post("/chat", query="What is ROS 2?", mode="selected_text", selected_text=SELECTION)
+    assert reply["answer"] == (
         "The provided selection does not contain information about “What is ROS 2?”. "
         "Would you like me to search the full documentation?"
     )
 
 
 @pytest.mark.parametrize("selected", [None, "", "  "])
-def test_an_empty_selection_is_an_error(world: World, selected: str | None) -> None:
+def test_chat_returns_400_for_empty_selection(world: World, selected: str | None) -> None:
     body = {"query": "What?", "mode": "selected_text", "selected_text": selected}
     answer = world.server.http.post("/chat", json=body)
     assert (answer.status_code, answer.json()["error_code"]) == (400, "validation_error")
-    assert "selected_text is required" in answer.json()["message"]
+    assert "selected_text: is required" in answer.json()["message"]
 
 
 @pytest.mark.parametrize(("path", "more"), [("/chat/stream", {}), ("/chat", {"stream": True})])
-def test_a_stream(world: World, path: str, more: dict[str, Any]) -> None:
-    told = events(world, path, query="What is ROS 2?", **more)
-    kinds = [event["type"] for event in told]
+def test_stream_has_chunks_then_sources_then_done(world: World, path: str, more: dict[str, Any]) -> None:
+    reply = events(world, path, query="What is ROS 2?", **more)
+    kinds = [event["type"] for event in reply]
     assert kinds[-2:] == ["sources", "done"] and kinds.count("chunk") > 1
-    assert all(event["content"] for event in told if event["type"] == "chunk")
-    assert told[-2]["sources"][0]["source_url"]
-    assert told[-1]["metadata"]["chunks_retrieved"] == 5
+    assert all(event["content"] for event in reply if event["type"] == "chunk")
+    assert reply[-2]["sources"][0]["source_url"]
+    assert reply[-1]["metadata"]["chunks_retrieved"] == 5
 
 
-def test_top_k(world: World) -> None:
+def test_top_k_limits_chunks_retrieved(world: World) -> None:
     assert 5 < world.post("/chat", query="What is ROS 2?", top_k=10)["metadata"]["chunks_retrieved"] <= 10
 
 
-def test_score_threshold(world: World) -> None:
+def test_score_threshold_removes_lower_scores(world: World) -> None:
     query = "How do ROS 2 nodes communicate?"
     scores = [passage["relevance_score"] for passage in world.post("/search", query=query, top_k=20)["results"]]
     middle = sorted(scores)[len(scores) // 2]
@@ -125,32 +127,32 @@ def test_score_threshold(world: World) -> None:
         kept = world.post("/search", query=query, top_k=20, score_threshold=least)["results"]
         found = [passage["relevance_score"] for passage in kept]
         reached = [score for score in scores if score >= least]
-        assert found[: len(reached)] == reached  # others that reach it take the places of those that do not
+        assert found[: len(reached)] == reached  # other passages above it may follow
         assert all(score >= least for score in found)
-        told = events(world, query=query, top_k=20, score_threshold=least)
-        assert len(told[0]["passages"]) == len(kept)
-        assert all(passage["score"] >= least for passage in told[0]["passages"])
-        assert told[-1]["status"] == "answered"
+        reply = events(world, query=query, top_k=20, score_threshold=least)
+        assert len(reply[0]["passages"]) == len(kept)
+        assert all(passage["score"] >= least for passage in reply[0]["passages"])
+        assert reply[-1]["status"] == "answered"
 
 
 @pytest.mark.parametrize("field", ["source_url", "page_title", "section_heading"])
 @pytest.mark.parametrize("several", [False, True])
-def test_filters(world: World, field: str, several: bool) -> None:
+def test_filters_select_passages_by_field(world: World, field: str, several: bool) -> None:
     value = world.post("/search", query="What is a node?")["results"][1][field]
-    told = events(world, query="What is a node?", filters={field: [value, "elsewhere"] if several else value})
+    reply = events(world, query="What is a node?", filters={field: [value, "elsewhere"] if several else value})
     names = {"source_url": "source_url", "page_title": "page_title", "section_heading": "section_heading"}
-    assert {passage[names[field]] for passage in told[0]["passages"]} == {value}
+    assert {passage[names[field]] for passage in reply[0]["passages"]} == {value}
 
 
 # ── edge cases ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_no_relevant_chunks(world: World) -> None:
+def test_chat_without_relevant_chunks_returns_not_found_text(world: World) -> None:
     assert world.post("/chat", query="What is ROS 2?", filters={"page_title": "No Such Page"})["answer"] == NOT_FOUND
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         ({"query": "x" * 2001}, "shorten it to 2,000"),
         ({"query": "x", "mode": "selected_text", "selected_text": "x" * 10_001}, "shorten it to 10,000"),
@@ -162,32 +164,32 @@ def test_no_relevant_chunks(world: World) -> None:
         ({"query": "x", "session_id": "12345678"}, "session_id"),
     ],
 )
-def test_bad_requests(world: World, body: dict[str, Any], told: str) -> None:
+def test_chat_returns_400_for_invalid_fields(world: World, body: dict[str, Any], message: str) -> None:
     answer = world.server.http.post("/chat", json=body)
     assert (answer.status_code, answer.json()["error_code"]) == (400, "validation_error")
     assert answer.json().keys() == {"error_code", "message", "details", "retry_after"}
-    assert told in answer.json()["message"]
+    assert message in answer.json()["message"]
 
 
-def test_malformed_json(world: World) -> None:
+def test_chat_returns_400_for_malformed_json(world: World) -> None:
     answer = world.server.http.post("/chat", content='{"query": ', headers={"Content-Type": "application/json"})
     assert answer.status_code == 400
     assert "position" in answer.json()["message"]
 
 
-def test_an_unknown_endpoint(world: World) -> None:
+def test_unknown_endpoint_returns_404(world: World) -> None:
     answer = world.server.http.get("/nowhere")
     assert (answer.status_code, answer.json()["error_code"]) == (404, "not_found")
 
 
-def test_gemini_fails(world: World) -> None:
+def test_chat_returns_503_if_gemini_fails(world: World) -> None:
     world.llm.usual = Fails(500)
     answer = world.server.http.post("/chat", json={"query": "What is ROS 2?"})
     assert (answer.status_code, answer.json()["error_code"]) == (503, "agent_unavailable")
-    assert len(world.llm.requests) == 3, "two more tries"
+    assert len(world.llm.requests) == 3, "two retries"
 
 
-def test_qdrant_is_unreachable(tmp_path: Path, world: World) -> None:
+def test_chat_returns_503_if_qdrant_is_unreachable(tmp_path: Path, world: World) -> None:
     gone = f"http://127.0.0.1:{free_port()}"
     settings = world.settings.model_copy(update={"qdrant_url": gone, "chapterverse_home": tmp_path})
     with serve(settings) as server:
@@ -203,7 +205,7 @@ async def test_health_names_the_services_of_the_seed(world: World) -> None:
 
         def check() -> dict[str, Any]:
             with serve(world.settings.model_copy(update=update)) as server:
-                return server.health(lambda said: said["status"] == "healthy")
+                return server.health(lambda health: health["status"] == "healthy")
 
         health = await asyncio.to_thread(check)
     assert health.keys() >= {"status", "services", "timestamp"}
@@ -212,7 +214,7 @@ async def test_health_names_the_services_of_the_seed(world: World) -> None:
         assert health["services"][name].keys() >= {"status", "latency_ms", "message"}
 
 
-def test_rate_limit(world: World) -> None:
+def test_request_over_the_rate_limit_returns_429(world: World) -> None:
     with serve(world.settings.model_copy(update={"api_rate_limit": 2})) as server:
         answers = [server.http.post("/search", json={"query": "node"}) for _ in range(3)]
     assert [answer.status_code for answer in answers] == [200, 200, 429]
@@ -225,33 +227,33 @@ def test_rate_limit(world: World) -> None:
 # ── storage and conversations ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_turn_is_stored(world: World) -> None:
+def test_turn_is_stored_in_the_database(world: World) -> None:
     session = str(uuid4())
-    told = world.post("/chat", query="What is ROS 2?", session_id=session)
+    reply = world.post("/chat", query="What is ROS 2?", session_id=session)
     (row,) = world.rows("SELECT * FROM conversations WHERE session_id = $1", session)
     assert row.keys() >= {
         *("id", "session_id", "query", "response", "sources", "mode", "selected_text", "chunks_retrieved"),
         *("latency_ms", "created_at"),
     }
-    assert (row["query"], row["response"], row["mode"]) == ("What is ROS 2?", told["answer"].strip(), "general")
-    assert json.loads(row["sources"])[0]["source_url"] == told["sources"][0]["source_url"]
+    assert (row["query"], row["response"], row["mode"]) == ("What is ROS 2?", reply["answer"].strip(), "general")
+    assert json.loads(row["sources"])[0]["source_url"] == reply["sources"][0]["source_url"]
     indexes = {row["indexname"] for row in world.rows("SELECT indexname FROM pg_indexes WHERE schemaname = 'public'")}
     assert {"idx_conversations_session_id", "idx_conversations_session_created"} <= indexes
 
 
-def test_earlier_turns_are_context(world: World) -> None:
+def test_model_gets_earlier_turns(world: World) -> None:
     session = str(uuid4())
     first = world.post("/chat", query="What is ROS 2?", session_id=session)
     world.post("/chat", query="Which middleware does ROS 2 use?", session_id=session)
-    said = json.dumps(world.llm.requests[-1]["messages"])
-    assert "What is ROS 2?" in said
-    assert first["answer"][:40] in said
+    messages = json.dumps(world.llm.requests[-1]["messages"])
+    assert "What is ROS 2?" in messages
+    assert first["answer"][:40] in messages
 
 
 # ── agent, constraints, integration ──────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_agent(world: World) -> None:
+def test_agent_request_has_tool_system_prompt_and_key(world: World) -> None:
     world.post("/chat", query="What is ROS 2?")
     (request,) = world.llm.requests
     (tool,) = request["tools"]
@@ -259,11 +261,11 @@ def test_the_agent(world: World) -> None:
     assert tool["function"]["parameters"]["properties"].keys() == {"query", "top_k", "filters"}
     system = request["messages"][0]["content"]
     assert request["messages"][0]["role"] == "system"
-    assert NOT_IN_BOOK in system, "what to say when it is not in the book"
+    assert NOT_IN_BOOK in system, "the text of a refusal"
     assert world.llm.headers[-1]["authorization"] == "Bearer AIza-of-the-tests"
 
 
-def test_constraints() -> None:
+def test_default_limits_and_timeouts() -> None:
     assert (REQUEST_SECONDS, RETRIEVAL_SECONDS, GENERATION_SECONDS) == (30, 5, 25)
     assert (DATABASE_CONNECT_SECONDS, store.UNIT_SECONDS, HISTORY_TOKENS) == (5, 5, 8000)
     settings = Settings.load()
@@ -273,7 +275,7 @@ def test_constraints() -> None:
     assert settings.gemini_base_url == "https://generativelanguage.googleapis.com/v1beta/openai/"
 
 
-def test_the_environment_of_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_are_read_from_the_environment_of_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     given = {
         "GEMINI_API_KEY": "AIza",
         "COHERE_API_KEY": "c",
@@ -310,7 +312,7 @@ def test_the_environment_of_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
         ("config", ["QDRANT_COLLECTION", "COHERE_MODEL"]),
     ],
 )
-def test_what_can_be_imported(module: str, names: list[str]) -> None:
+def test_names_of_the_seed_can_be_imported(module: str, names: list[str]) -> None:
     found = importlib.import_module(f"chapterverse.{module}")
     for name in names:
         assert hasattr(found, name)
@@ -318,7 +320,7 @@ def test_what_can_be_imported(module: str, names: list[str]) -> None:
         assert all(inspect.iscoroutinefunction(getattr(found, name)) for name in names)
 
 
-def test_the_description_has_every_endpoint(world: World) -> None:
+def test_openapi_has_the_endpoints_of_the_seed(world: World) -> None:
     assert world.server.http.get("/docs").status_code == 200
     paths = world.get("/openapi.json")["paths"]
     assert {"/chat", "/chat/stream", "/health"} <= paths.keys()

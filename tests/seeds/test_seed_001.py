@@ -10,7 +10,7 @@ import pytest
 from chapterverse.errors import ConfigurationError
 from chapterverse.settings import Settings
 from tests.cli.process import chapterverse
-from tests.llm_stub import Calls, LlmStub, Quotes, Says, serving_llm
+from tests.llm_stub import Calls, LlmStub, Quotes, Replies, serving_llm
 from tests.seeds.conftest import World
 from tests.served import serve
 
@@ -32,7 +32,7 @@ TURNS = (
 
 
 def tool_results(llm: LlmStub) -> list[dict[str, Any]]:
-    """What the tool told the model, in its last request."""
+    """The results of the tool in the last request to the model."""
     messages = llm.requests[-1]["messages"]
     return [json.loads(message["content"]) for message in messages if message["role"] == "tool"]
 
@@ -40,7 +40,7 @@ def tool_results(llm: LlmStub) -> list[dict[str, Any]]:
 # ── AgentConfiguration ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_configuration_reaches_the_model(world: World, tmp_path: Path) -> None:
+def test_configuration_is_sent_to_the_model(world: World, tmp_path: Path) -> None:
     prompt = tmp_path / "prompt.md"
     prompt.write_text("You are a helpful assistant that answers questions about a book. Refuse with: {refusal}")
     with serving_llm() as llm:
@@ -55,8 +55,8 @@ def test_the_configuration_reaches_the_model(world: World, tmp_path: Path) -> No
             agent_prompt=prompt,
         )
         with serve(settings) as server:
-            told = server.http.post("/chat", json={"query": "What is ROS 2?"}).json()
-        assert told["metadata"]["model"] == "gpt-3.5-turbo"
+            reply = server.http.post("/chat", json={"query": "What is ROS 2?"}).json()
+        assert reply["metadata"]["model"] == "gpt-3.5-turbo"
         (request,) = llm.requests
         assert (request["model"], request["temperature"], request["max_tokens"]) == ("gpt-3.5-turbo", 0.25, 77)
         assert request["messages"][0]["content"].startswith("You are a helpful assistant")
@@ -64,11 +64,11 @@ def test_the_configuration_reaches_the_model(world: World, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_the_temperatures_of_the_seed_are_taken(temperature: float) -> None:
+def test_temperatures_of_the_seed_are_accepted(temperature: float) -> None:
     assert Settings.load(agent_temperature=temperature).agent_temperature == temperature
 
 
-def test_the_defaults_and_what_is_refused() -> None:
+def test_configuration_has_defaults_and_rejects_invalid_values() -> None:
     settings = Settings.load()
     assert (settings.agent_temperature, settings.agent_max_tokens) == (0.0, None)
     for field, value in (
@@ -84,7 +84,7 @@ def test_the_defaults_and_what_is_refused() -> None:
 # ── RetrievalTool and ToolResponse ───────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_tool_and_its_response(world: World) -> None:
+def test_tool_response_has_ranked_results(world: World) -> None:
     world.llm.script.append(Calls({"query": "What are the prerequisites?", "top_k": 2}))
     world.post("/chat", query="What is ROS 2?")
     found = world.post("/search", query="What is ROS 2?")["results"]
@@ -109,7 +109,7 @@ def test_the_tool_and_its_response(world: World) -> None:
     ("arguments", "query"),
     [({"query": ""}, ""), ({"query": "x", "top_k": 0}, "x"), ({"query": "x", "top_k": 21}, "x"), ("{", ""), ("[]", "")],
 )
-def test_a_call_that_cannot_be_served_is_told_to_the_model(world: World, arguments: Any, query: str) -> None:
+def test_invalid_tool_call_returns_an_error_to_the_model(world: World, arguments: Any, query: str) -> None:
     world.llm.script.append(Calls(arguments))
     assert world.post("/chat", query="What is ROS 2?")["status"] == "answered"
     last = tool_results(world.llm)[-1]
@@ -117,20 +117,22 @@ def test_a_call_that_cannot_be_served_is_told_to_the_model(world: World, argumen
     assert last["error"] and last["query"] == query
 
 
-def test_what_is_not_in_the_book_is_not_invented(world: World) -> None:
-    world.llm.usual = Says("I don't have information about that in the book content")
-    told = world.post("/chat", query="Which yeast makes the best sourdough bread?")
-    assert (told["status"], told["sources"]) == ("refused", [])
+def test_question_not_in_the_book_is_refused(world: World) -> None:
+    world.llm.usual = Replies("I don't have information about that in the book content")
+    reply = world.post("/chat", query="Which yeast makes the best sourdough bread?")
+    assert (reply["status"], reply["sources"]) == ("refused", [])
 
 
 # ── ConversationState ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_more_than_ten_turns_with_their_retrieval_history(world: World) -> None:
+def test_thread_keeps_more_than_ten_turns_with_their_searches(world: World) -> None:
     session = str(uuid4())
     for question in TURNS:
         if question in ("Tell me more", "Why does its error grow?", "And a service?"):
-            world.llm.script.append(Says("What is odometry, and why does its error grow?"))  # rephrased to stand alone
+            world.llm.script.append(
+                Replies("What is odometry, and why does its error grow?")
+            )  # the rewritten, standalone question
         world.post("/chat", query=question, session_id=session)
     thread = world.get(f"/sessions/{session}")
     assert UUID(thread["thread_id"]) == UUID(session)
@@ -144,15 +146,15 @@ def test_more_than_ten_turns_with_their_retrieval_history(world: World) -> None:
         assert search["searched_at"]
 
 
-def test_every_search_of_a_turn_is_in_the_history(world: World) -> None:
+def test_thread_has_every_search_of_a_turn(world: World) -> None:
     world.llm.script.append(Calls({"query": "middleware", "top_k": 3}))
-    told = world.post("/chat", query="What is ROS 2?", filters={"module": "ros2"})
-    searches = world.get(f"/sessions/{told['session_id']}")["messages"][1]["searches"]
+    reply = world.post("/chat", query="What is ROS 2?", filters={"module": "ros2"})
+    searches = world.get(f"/sessions/{reply['session_id']}")["messages"][1]["searches"]
     assert [(search["query"], search["count"]) for search in searches] == [("What is ROS 2?", 5), ("middleware", 3)]
     assert all(search["filters"] == {"module": ["ros2"]} for search in searches)
 
 
-def test_the_model_sees_no_more_turns_than_configured(world: World) -> None:
+def test_model_gets_at_most_agent_max_turns_turns(world: World) -> None:
     session = str(uuid4())
     with serve(world.settings.model_copy(update={"agent_max_turns": 2})) as server:
         for question in ("What is Gazebo?", "What is a topic?", "What is odometry?", "What is ROS 2?"):
@@ -161,7 +163,7 @@ def test_the_model_sees_no_more_turns_than_configured(world: World) -> None:
     assert asked == ["What is a topic?", "What is odometry?", "What is ROS 2?"]
 
 
-def test_in_a_terminal(world: World, example_home: Path) -> None:
+def test_cli_chat_and_sessions_show_searches(world: World, example_home: Path) -> None:
     environment = {"DATABASE_URL": world.database_url}
     session = str(uuid4())
     fed = "What is ROS 2?\nWhat does Tern carry instead of an arm?\n/searches\n"
@@ -176,7 +178,7 @@ def test_in_a_terminal(world: World, example_home: Path) -> None:
     assert [len(message["searches"]) for message in thread["messages"]] == [0, 1, 0, 1]
 
 
-def test_a_source_is_named_with_page_and_section(world: World) -> None:
+def test_source_has_page_title_and_section_heading(world: World) -> None:
     world.llm.usual = Quotes(2)
     for source in world.post("/chat", query="What is ROS 2?")["sources"]:
         assert source["page_title"] and source["section_heading"] and source["breadcrumb"]

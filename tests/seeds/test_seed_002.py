@@ -16,7 +16,7 @@ from tests.served import serve
 pytestmark = pytest.mark.slow
 
 
-def test_messages_and_conversation(world: World) -> None:
+def test_thread_has_messages_with_role_content_and_timestamp(world: World) -> None:
     session = str(uuid4())
     world.post("/chat", query="What is ROS 2?", session_id=session)
     thread = world.get(f"/sessions/{session}")
@@ -32,28 +32,28 @@ def test_messages_and_conversation(world: World) -> None:
     assert sent[2]["tool_calls"][0]["id"] == sent[3]["tool_call_id"]
 
 
-def test_an_empty_question_is_refused(world: World) -> None:
+def test_chat_returns_400_for_empty_query(world: World) -> None:
     assert world.server.http.post("/chat", json={"query": ""}).status_code == 400
 
 
 @pytest.mark.parametrize("path", ["/chat", "/search"])
-def test_a_filter_prefix(world: World, path: str) -> None:
-    told = world.post(path, query="What is a robot?", filters={"source_url_prefix": "book/simulation/"})
-    found = told["sources"] if path == "/chat" else told["results"]
+def test_source_url_prefix_filters_results(world: World, path: str) -> None:
+    reply = world.post(path, query="What is a robot?", filters={"source_url_prefix": "book/simulation/"})
+    found = reply["sources"] if path == "/chat" else reply["results"]
     assert found
     assert all(one["source_url"].startswith("book/simulation/") for one in found)
 
 
-def test_the_response(world: World) -> None:
+def test_chat_response_has_answer_sources_and_metadata(world: World) -> None:
     world.llm.usual = Quotes(2)
-    told = world.post("/chat", query="What is ROS 2?")
-    took = told["metadata"]
-    assert told["answer"] and told["sources"]
-    assert took["tokens_used"] > 0 and took["model"] and took["chunks_retrieved"] == 5
-    assert datetime.fromisoformat(told["timestamp"])
+    reply = world.post("/chat", query="What is ROS 2?")
+    metadata = reply["metadata"]
+    assert reply["answer"] and reply["sources"]
+    assert metadata["tokens_used"] > 0 and metadata["model"] and metadata["chunks_retrieved"] == 5
+    assert datetime.fromisoformat(reply["timestamp"])
 
 
-def test_the_footer_of_sources_in_a_terminal(example_home: Path, postgres_url: str) -> None:
+def test_cli_ask_prints_sources_below_the_answer(example_home: Path, postgres_url: str) -> None:
     shown = chapterverse(example_home, "ask", "What is ROS 2?", DATABASE_URL=postgres_url)
     answer, _, footer = shown.stdout.partition("\n\n[1]")
     assert "[1]" in answer
@@ -72,7 +72,7 @@ def test_the_footer_of_sources_in_a_terminal(example_home: Path, postgres_url: s
         ({"OPENAI_MODEL": "gpt-4o-mini"}, "openai_model", "gpt-4o-mini"),
     ],
 )
-def test_configuration_from_the_environment(
+def test_configuration_is_read_from_the_environment(
     monkeypatch: pytest.MonkeyPatch, given: dict[str, str], field: str, value: Any
 ) -> None:
     for name, text in given.items():
@@ -80,11 +80,11 @@ def test_configuration_from_the_environment(
     assert getattr(Settings.load(), field) == value
 
 
-def test_the_configuration_is_used(world: World) -> None:
+def test_top_k_and_score_threshold_settings_are_applied(world: World) -> None:
     with serve(world.settings.model_copy(update={"agent_top_k": 7})) as server:
-        told = server.http.post("/chat", json={"query": "What is ROS 2?"}).json()
-        assert told["metadata"]["chunks_retrieved"] == 7
+        reply = server.http.post("/chat", json={"query": "What is ROS 2?"}).json()
+        assert reply["metadata"]["chunks_retrieved"] == 7
     best = max(found["relevance_score"] for found in world.post("/search", query="How heavy is Tern?")["results"])
     with serve(world.settings.model_copy(update={"agent_score_threshold": min(1.0, best + 0.01)})) as server:
-        told = server.http.post("/chat", json={"query": "How heavy is Tern?"}).json()
-        assert told["metadata"]["chunks_retrieved"] == 0
+        reply = server.http.post("/chat", json={"query": "How heavy is Tern?"}).json()
+        assert reply["metadata"]["chunks_retrieved"] == 0

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from chapterverse.settings import Settings
-from tests.llm_stub import Says
+from tests.llm_stub import Replies
 from tests.seeds.conftest import World
 from tests.served import serve
 
@@ -24,31 +24,31 @@ EXAMPLE = {
 SOURCE = {"chunk_text": str, "similarity_score": float, "chapter": str, "section": str, "url": str, "chunk_index": int}
 
 
-def test_the_example_request_and_response(world: World) -> None:
+def test_example_request_returns_the_example_response(world: World) -> None:
     answer = world.server.http.post("/chat/run", json=EXAMPLE)
     assert answer.status_code == 200
     assert "warning" not in answer.headers
-    told = answer.json()
-    assert told["response"] == told["answer"] != ""
-    assert told["sources"], "0.7 is a threshold that leaves something, as written in the seed"
-    for source in told["sources"]:
+    reply = answer.json()
+    assert reply["response"] == reply["answer"] != ""
+    assert reply["sources"], "the threshold 0.7 of the seed must leave some sources"
+    for source in reply["sources"]:
         for name, kind in SOURCE.items():
             assert isinstance(source[name], kind), name
         assert len(source["chunk_text"]) <= 500
         assert 0.7 <= source["similarity_score"] <= 1
         assert (source["chapter"], source["section"]) == (source["page_title"], source["section_heading"])
-    assert 0 <= told["confidence"] <= 1
-    assert told["confidence_level"] in ("high", "medium", "low", "insufficient")
-    assert told["should_answer"] is True
-    assert told["session_id"] == EXAMPLE["session_id"]
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", told["timestamp"])
-    assert isinstance(told["sources"], list)
+    assert 0 <= reply["confidence"] <= 1
+    assert reply["confidence_level"] in ("high", "medium", "low", "insufficient")
+    assert reply["should_answer"] is True
+    assert reply["session_id"] == EXAMPLE["session_id"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", reply["timestamp"])
+    assert isinstance(reply["sources"], list)
 
 
-def test_defaults(world: World) -> None:
-    told = world.post("/chat/run", message="What is URDF?")
-    assert UUID(told["session_id"]).version == 4
-    assert told["metadata"]["chunks_retrieved"] == 5
+def test_session_id_and_top_k_have_defaults(world: World) -> None:
+    reply = world.post("/chat/run", message="What is URDF?")
+    assert UUID(reply["session_id"]).version == 4
+    assert reply["metadata"]["chunks_retrieved"] == 5
 
 
 @pytest.mark.parametrize(
@@ -62,12 +62,12 @@ def test_defaults(world: World) -> None:
         {"message": "x", "similarity_threshold": -0.5},
     ],
 )
-def test_what_is_refused(world: World, fields: dict[str, Any]) -> None:
+def test_chat_run_returns_400_for_invalid_fields(world: World, fields: dict[str, Any]) -> None:
     assert world.server.http.post("/chat/run", json=fields).status_code == 400
 
 
 @pytest.mark.parametrize("path", ["/chat/stream", "/chat/run"])
-def test_streaming(world: World, path: str) -> None:
+def test_stream_ends_with_sources_and_done(world: World, path: str) -> None:
     answer = world.server.http.post(path, json=EXAMPLE | {"stream": True, "session_id": None})
     events = [json.loads(block[6:]) for block in answer.text.split("\n\n") if block.startswith("data: ")]
     assert [event["type"] for event in events][-2:] == ["sources", "done"]
@@ -76,17 +76,17 @@ def test_streaming(world: World, path: str) -> None:
         assert events[-1]["query"] == EXAMPLE["message"]
 
 
-def test_a_refusal(world: World) -> None:
-    world.llm.usual = Says("I don't have information about that in the available documentation.")
-    told = world.post("/chat/run", message="Which yeast makes the best sourdough bread?")
-    assert (told["should_answer"], told["confidence_level"], told["confidence"]) == (False, "insufficient", 0.0)
-    assert told["sources"] == []
+def test_refusal_has_no_confidence_and_no_sources(world: World) -> None:
+    world.llm.usual = Replies("I don't have information about that in the available documentation.")
+    reply = world.post("/chat/run", message="Which yeast makes the best sourdough bread?")
+    assert (reply["should_answer"], reply["confidence_level"], reply["confidence"]) == (False, "insufficient", 0.0)
+    assert reply["sources"] == []
 
 
 # ── ConversationThread ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_thread_with_its_metadata(world: World) -> None:
+def test_thread_has_messages_and_metadata(world: World) -> None:
     session = str(uuid4())
     world.post("/chat/run", message="What is URDF?", session_id=session, user_id="user123")
     world.post(
@@ -107,7 +107,7 @@ def test_a_thread_with_its_metadata(world: World) -> None:
     assert json.loads(stored[0]["metadata"])["user_id"] == "user123"
 
 
-def test_a_topic_after_five_exchanges(world: World) -> None:
+def test_thread_has_topic_summary_after_five_turns(world: World) -> None:
     session = str(uuid4())
     for number in range(5):
         assert (number == 0) or world.get(f"/sessions/{session}")["topic_summary"] is None
@@ -117,14 +117,14 @@ def test_a_topic_after_five_exchanges(world: World) -> None:
     assert len(summary) <= 200
 
 
-def test_a_thread_is_deleted(world: World) -> None:
+def test_deleted_thread_returns_404(world: World) -> None:
     session = world.post("/chat/run", message="What is URDF?")["session_id"]
     assert world.server.http.delete(f"/sessions/{session}").status_code == 204
     assert world.server.http.get(f"/sessions/{session}").status_code == 404
     assert world.server.http.delete(f"/sessions/{session}").status_code == 404
 
 
-def test_the_schema(world: World) -> None:
+def test_threads_table_has_columns_and_indexes(world: World) -> None:
     columns = {
         row["column_name"]: row["data_type"]
         for row in world.rows(
@@ -141,7 +141,7 @@ def test_the_schema(world: World) -> None:
 # ── RetrievalResult and ConfidenceMetrics ────────────────────────────────────────────────────────────────────────────
 
 
-def test_retrieval_and_its_metrics(world: World) -> None:
+def test_search_returns_results_and_confidence_metrics(world: World) -> None:
     found = world.post("/search", query=EXAMPLE["message"], similarity_threshold=0.7)
     assert found["total_results"] == len(found["results"]) > 0
     hashes = [passage["content_hash"] for passage in found["results"]]
@@ -165,8 +165,8 @@ def test_retrieval_and_its_metrics(world: World) -> None:
 
 
 @pytest.mark.parametrize(("query", "enough"), [("What is ROS 2?", True), ("Which yeast makes the best bread?", False)])
-def test_the_average_score_and_sufficient_context(world: World, query: str, enough: bool) -> None:
-    """`average_score` is `average_similarity`; `has_sufficient_context` is what level `medium` asks for."""
+def test_average_similarity_decides_sufficient_context(world: World, query: str, enough: bool) -> None:
+    """`average_score` is `average_similarity`; `has_sufficient_context` is the requirement of level `medium`."""
     found = world.post("/search", query=query, top_k=10)
     metrics = found["confidence"]
     assert metrics["average_similarity"] <= metrics["max_similarity"]
@@ -175,25 +175,25 @@ def test_the_average_score_and_sufficient_context(world: World, query: str, enou
     assert (metrics["confidence_level"] in ("high", "medium")) is sufficient
 
 
-def test_three_layers_of_defence(world: World) -> None:
-    """The prompt forbids it; what is written all the same is withheld; what does not fit is not even asked about."""
-    world.llm.usual = Says("The moon is made of 77 kg of green cheese [1.1].")
-    told = world.post("/chat/run", message="What is ROS 2?")
+def test_hallucination_is_prevented_in_three_layers(world: World) -> None:
+    """The prompt forbids it, unsupported sentences are withheld, and questions off the topic do not reach the model."""
+    world.llm.usual = Replies("The moon is made of 77 kg of green cheese [1.1].")
+    reply = world.post("/chat/run", message="What is ROS 2?")
     assert "only" in world.llm.requests[0]["messages"][0]["content"].lower()
-    assert "cheese" not in told["response"]
-    assert told["metadata"]["sentences_withheld"] + told["metadata"]["sentences_replaced"] == 1
+    assert "cheese" not in reply["response"]
+    assert reply["metadata"]["sentences_withheld"] + reply["metadata"]["sentences_replaced"] == 1
     world.llm.requests.clear()
     off = world.post("/chat/run", message="Which yeast makes the best sourdough bread?")
     assert (off["should_answer"], off["confidence_level"]) == (False, "insufficient")
     assert world.llm.requests == []
 
 
-def test_a_question_that_nothing_fits(world: World) -> None:
+def test_search_without_relevant_passages_is_insufficient(world: World) -> None:
     metrics = world.post("/search", query="Which yeast makes the best sourdough bread?")["confidence"]
     assert (metrics["confidence_level"], metrics["should_answer"]) == ("insufficient", False)
 
 
-def test_a_key_has_its_own_limit(world: World) -> None:
+def test_api_key_has_its_own_rate_limit(world: World) -> None:
     assert Settings.load().api_key_rate_limit == 100
     keyed = Settings.load(api_keys="secret-key").api_keys
     with serve(world.settings.model_copy(update={"api_keys": keyed, "api_key_rate_limit": 2})) as server:

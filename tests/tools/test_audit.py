@@ -1,4 +1,4 @@
-"""The audit of what is installed: each of its three findings can come, and none comes without cause."""
+"""The audit of installed packages: versions, licences and advisories."""
 
 import json
 from importlib.metadata import version
@@ -8,11 +8,11 @@ import pytest
 from tools import audit
 
 
-def test_what_the_lock_pins_is_installed_here() -> None:
+def test_installed_versions_match_the_lock() -> None:
     assert audit.drifted(audit.pinned()) == []
 
 
-def test_another_version_and_a_missing_package_are_named() -> None:
+def test_wrong_version_and_missing_package_are_reported() -> None:
     found = audit.drifted({"numpy": "0.0.1", "no-such-package-at-all": "1.0"})
     assert found[0].startswith(f"numpy: 0.0.1 is pinned, {version('numpy')} is installed")
     assert "nothing is installed" in found[1]
@@ -32,7 +32,7 @@ def test_another_version_and_a_missing_package_are_named() -> None:
         ("Classifier: Topic :: GPL", False),
     ],
 )
-def test_a_licence_that_binds_is_refused(headers: str, refused: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_copyleft_licences_are_rejected(headers: str, refused: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     class Installed:
         metadata = __import__("email").message_from_string(f"Name: thing\n{headers}\n")
 
@@ -40,7 +40,7 @@ def test_a_licence_that_binds_is_refused(headers: str, refused: bool, monkeypatc
     assert bool(audit.unshippable(["thing"])) is refused
 
 
-def test_known_advisories_are_told_with_their_repair_and_those_not_asked_counted() -> None:
+def test_advisories_name_the_fixed_version_and_count_skipped_packages() -> None:
     report = {
         "dependencies": [
             {"name": "good", "version": "1.0", "vulns": []},
@@ -51,7 +51,7 @@ def test_known_advisories_are_told_with_their_repair_and_those_not_asked_counted
     assert audit.advisories(json.dumps(report)) == (["bad 2.0: PYSEC-1, repaired in 2.1"], 2, 1)
 
 
-def test_an_unreachable_advisory_server_passes_and_a_drifted_lock_does_not(
+def test_audit_passes_without_advisory_server_and_fails_on_version_drift(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(audit, "ask_advisories", lambda: None)

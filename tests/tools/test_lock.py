@@ -1,14 +1,15 @@
-"""The lock files: three groups that build on each other, each package by version and hashes."""
+"""The lock files: three groups, each including the one before, with versions and hashes."""
 
 import itertools
 import re
 import tomllib
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from tools.lock import GROUPS, is_usable
+from tools.lock import GROUPS, OLDER, is_usable
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,7 +25,7 @@ def test_every_package_has_hashes_and_no_address(name: str) -> None:
     packages = locked(name)
     assert packages
     for package, entry in packages.items():
-        assert re.fullmatch(r"[\w.+]+(?: \\\n    --hash=sha256:[0-9a-f]{64})+", entry), package
+        assert re.fullmatch(r"[\w.+]+(?: ; \w+ < \"[\d.]+\")?(?: \\\n    --hash=sha256:[0-9a-f]{64})+", entry), package
     assert "://" not in (ROOT / name).read_text("utf-8")
 
 
@@ -36,7 +37,25 @@ def test_each_group_includes_the_one_before_and_repeats_none_of_it() -> None:
     assert len(every) == len(set(every))
 
 
-def test_running_needs_no_tool_of_developers() -> None:
+@pytest.mark.parametrize("python", ["3.11.0", "3.11.9", "3.12.0", "3.13.0", "3.14.0"])
+def test_every_supported_python_finds_what_its_packages_need(python: str) -> None:
+    """pip refuses a package that is not in a lock file, so that nothing could be installed with that Python."""
+    known = {package for name, _, _ in GROUPS for package in locked(name)}
+    environment = {"python_full_version": python, "python_version": python.rpartition(".")[0], "extra": ""}
+    missing = set()
+    for package in known:
+        try:
+            needs = distribution(package).requires or []
+        except PackageNotFoundError:  # of an older Python
+            assert package in {older for _, older, _, _ in OLDER}
+            continue
+        for need in map(Requirement, needs):
+            if not need.marker or need.marker.evaluate(environment):
+                missing |= {canonicalize_name(need.name)} - known
+    assert missing <= {"pip"}
+
+
+def test_runtime_lock_has_no_developer_tools() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     running = locked("requirements.lock")
     needed = {canonicalize_name(Requirement(one).name) for one in project["dependencies"]}
@@ -60,11 +79,11 @@ def test_running_needs_no_tool_of_developers() -> None:
         ("thing-1.2.win32-py2.4.exe", False),
     ],
 )
-def test_files_for_supported_systems_are_hashed(file: str, usable: bool) -> None:
+def test_only_files_for_supported_systems_are_usable(file: str, usable: bool) -> None:
     assert is_usable(file, "1.2") is usable
 
 
-def test_make_run_installs_the_first_group_only_and_says_so() -> None:
+def test_make_run_installs_only_the_runtime_group() -> None:
     makefile = (ROOT / "Makefile").read_text("utf-8")
     rules = dict(re.findall(r"^(\S+): (.*\n(?:\t.*\n)*)", makefile, re.MULTILINE))
     assert rules["run"].startswith("$(READY) ##") and rules["test"].startswith("$(TOOLS) ##")

@@ -1,4 +1,4 @@
-"""The digest of generated pages follows what figures depend on, and nothing else; the check names what is untrue."""
+"""The digest of generated pages depends on the code behind their figures; the check reports outdated pages."""
 
 from pathlib import Path
 
@@ -68,16 +68,16 @@ def _changed(tree: Path, name: str, text: str) -> bool:
         ("shop/elsewhere.py", "ELSE = 2\n", False),
     ],
 )
-def test_the_digest_follows_what_the_figures_depend_on(tree: Path, name: str, text: str, differs: bool) -> None:
+def test_digest_changes_only_with_code_that_figures_depend_on(tree: Path, name: str, text: str, differs: bool) -> None:
     assert _changed(tree, name, text) is differs
 
 
-def test_a_text_with_a_hash_is_no_comment(tree: Path) -> None:
+def test_hash_sign_in_a_string_is_not_a_comment(tree: Path) -> None:
     assert _changed(tree, "shop/rules.py", "RULE = '# one'\n")
     assert not _changed(tree, "shop/rules.py", "from shop import telling\n\nRULE = 1  # one\n")
 
 
-def test_the_check_names_what_is_untrue(tree: Path) -> None:
+def test_check_reports_outdated_pages_and_results(tree: Path) -> None:
     page = tree / PAGE.page
     page.write_text("# Board\n\nof commit abc, code 000000000000\n")
     assert ["docs/BOARD.md is of other code than this" in fault for fault in pages.faults()] == [True]
@@ -88,22 +88,22 @@ def test_the_check_names_what_is_untrue(tree: Path) -> None:
     pages.RESULTS.mkdir()
     for name in ("load-abc1234", "load-abc1235", "index-scale-abc1234-dirty", "index-abc1234"):
         (pages.RESULTS / f"{name}.json").write_text("{}")
-    told = " ".join(pages.faults())
-    assert "index-scale-abc1234-dirty.json was measured" in told and "2 results of load" in told
-    assert "results of index" not in told
+    reported = " ".join(pages.faults())
+    assert "index-scale-abc1234-dirty.json was measured" in reported and "2 results of load" in reported
+    assert "results of index" not in reported
 
 
 @pytest.mark.slow
-def test_the_real_pages_have_digests_and_reach_what_they_must() -> None:
+def test_real_pages_depend_on_the_expected_modules() -> None:
     _forget()
     for page, reached in ((pages.SCOREBOARD, "answering/story.py"), (pages.RELIABILITY, "index/edge_process.py")):
         files = {str(file.relative_to(pages.ROOT)) for file in pages._closure(page)}
-        assert f"src/chapterverse/{reached}" in files, "also what is started by the name of its module"
+        assert f"src/chapterverse/{reached}" in files, "including modules that are started by name"
         assert not any(name.startswith("src/chapterverse/web") for name in files)
 
 
 @pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: page.page)
-def test_what_a_page_depends_on_and_what_not_exists(page: Generated) -> None:
+def test_modules_named_in_pages_exist(page: Generated) -> None:
     for name in (*page.roots, *page.cut):
         place = pages._OURS[name.partition(".")[0]] / name.replace(".", "/")
         assert place.is_dir() or place.with_suffix(".py").is_file(), name

@@ -1,4 +1,4 @@
-"""The structure page: counted on a small package, and the page that is committed has every row."""
+"""The structure page: figures of a small package, and the rows of the committed page."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def package(folder: Path) -> Path:
     return folder
 
 
-def test_importers_and_duplicate_names(tmp_path: Path) -> None:
+def test_importers_and_duplicate_names_are_found(tmp_path: Path) -> None:
     files = structure.modules(package(tmp_path))
     found = structure.importers(files)
     assert found["chapterverse.parts.two"] == {"chapterverse.one", "chapterverse.other.three"}
@@ -30,7 +30,7 @@ def test_importers_and_duplicate_names(tmp_path: Path) -> None:
     assert structure.several(structure.classes(files)) == ["Case"]
 
 
-def test_figures_of_a_package(tmp_path: Path) -> None:
+def test_figures_count_modules_lines_and_names(tmp_path: Path) -> None:
     shown = dict(structure.figures(package(tmp_path), "one parts"))
     assert shown["modules"] == "6"
     assert shown["lines"] == "11"
@@ -41,13 +41,13 @@ def test_figures_of_a_package(tmp_path: Path) -> None:
     assert shown["lines of the answer core"] == "9"
 
 
-def test_a_function_with_many_branches_is_named(tmp_path: Path) -> None:
+def test_complex_function_is_listed(tmp_path: Path) -> None:
     branches = "".join(f"    if number == {at}:\n        return {at}\n" for at in range(14))
     (package(tmp_path) / "chapterverse" / "many.py").write_text(f"def pick(number):\n{branches}")
     assert structure.complexity(tmp_path) == [("pick", 15)]
 
 
-def test_the_page_has_every_row(tmp_path: Path) -> None:
+def test_committed_page_has_every_row(tmp_path: Path) -> None:
     page = structure.PAGE.read_text("utf-8")
     assert structure.VERSION_1 in page
     assert all(f"| {name} |" in page for name, _ in structure.figures(package(tmp_path), "one"))

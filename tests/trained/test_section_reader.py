@@ -1,4 +1,4 @@
-"""The shipped weights are the ones that were measured; passages come back in order, with a score for each unit."""
+"""The section reader: its weights, and scores for passages and units."""
 
 import hashlib
 
@@ -22,7 +22,7 @@ def reader() -> SectionReader:
     return SectionReader()
 
 
-def test_the_weights_are_those_of_the_model_card() -> None:
+def test_weights_match_the_model_card() -> None:
     weights = WEIGHTS.read_bytes()
     assert len(weights) < MOST_BYTES
     assert hashlib.sha256(weights).hexdigest() == SHA256
@@ -30,13 +30,13 @@ def test_the_weights_are_those_of_the_model_card() -> None:
     assert SHA256 in card and f"{len(weights):,}" in card
 
 
-def test_the_unit_that_answers_has_the_best_score(reader: SectionReader) -> None:
+def test_answering_unit_has_the_best_score(reader: SectionReader) -> None:
     read = reader.read([("In which year did the university of Warsaw open?", passage(TEXT, "Warsaw\n"))])[0]
     assert len(read.units) == 3
     assert max(range(3), key=lambda at: read.units[at]) == 1
 
 
-def test_passages_come_back_in_their_order(reader: SectionReader) -> None:
+def test_batch_gives_the_same_results_in_order(reader: SectionReader) -> None:
     asked = "When did the university of Warsaw open?"
     other = passage("Bees dance to tell each other where flowers are. " * 4)
     pairs = [(asked, passage(TEXT)), (asked, other), ("How do bees tell where flowers are?", other)]
@@ -47,7 +47,7 @@ def test_passages_come_back_in_their_order(reader: SectionReader) -> None:
     assert reader.read([]) == []
 
 
-def test_a_long_passage_is_read_to_its_end(reader: SectionReader) -> None:
+def test_long_passage_is_read_completely(reader: SectionReader) -> None:
     filler = "The river is wide here and the boats are slow. " * 80
     whole = passage(filler + "The university opened in 1816.")
     read = reader.read([("When did the university open?", whole)])[0]
@@ -61,11 +61,11 @@ def test_any_text_can_be_read(reader: SectionReader) -> None:
     assert [len(read.units) for read in reader.read(odd)] == [0, 1, 1]
 
 
-def test_damaged_weights_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damaged_weights_raise_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("chapterverse.trained.section_reader.SHA256", "0" * 64)
     with pytest.raises(AgentUnavailable, match=r"section_reader\.onnx is damaged"):
         SectionReader().load()
 
 
-def test_a_process_has_one_reader() -> None:
+def test_shared_reader_is_created_once() -> None:
     assert shared_reader() is shared_reader()

@@ -1,4 +1,6 @@
-"""Excerpts begin where a reader can begin and end where nothing is announced."""
+"""Excerpts start and end so that they can be understood without the rest of the section."""
+
+from dataclasses import replace
 
 import pytest
 
@@ -54,7 +56,7 @@ def passage(text: str = SECTION) -> IssuedPassage:
 
 
 def excerpt(best: str, text: str = SECTION) -> str:
-    """The text of the excerpt around the unit that begins with these words."""
+    """The text of the excerpt around the unit that starts with these words."""
     issued = passage(text)
     scores = {unit.start: 3.0 if unit.text.startswith(best) else -5.0 for unit in issued.units}
     found = cut_excerpt(issued, scores, "How do I register a painter?", "Painters")
@@ -63,42 +65,90 @@ def excerpt(best: str, text: str = SECTION) -> str:
     return found.statement.text
 
 
-def test_a_dangling_beginning_takes_what_stands_before_it() -> None:
+def test_excerpt_includes_the_sentence_that_its_first_one_refers_to() -> None:
     assert "The painter can be replaced. However" in excerpt("However, it must")
 
 
-def test_numbered_steps_begin_with_their_lead_in_and_the_first() -> None:
+def test_half_a_sentence_before_code_is_shown_only_with_the_code() -> None:
+    long = "\n".join(f"print({at})" for at in range(30))
+    text = f"Colors are set once. It is done so:\n\n```\n{long}\n```\n\nYou will then see\n\n```\n{long}\n```\n"
+    assert "You will then see" not in excerpt("Colors are set", text)
+
+
+def test_section_that_only_announces_gives_no_excerpt() -> None:
+    issued = passage("You should see the following screen:\n\nThe interface has several sections:\n")
+    assert cut_excerpt(issued, {unit.start: 2.0 for unit in issued.units}, "What is the GUI?", "GUI") is None
+
+
+def test_excerpt_has_the_best_unit_where_a_run_of_others_would_count_more() -> None:
+    middling = " ".join(f"Word {at} is {'long ' * 10}here." for at in range(8))
+    text = f"The port is 80.\n\n{'Filler ' * 110}ends.\n\n{middling}\n"
+    issued = passage(text)
+    scores = {unit.start: 2.0 if "port" in unit.text else 1.0 for unit in issued.units if "Filler" not in unit.text}
+    found = cut_excerpt(issued, scores, "Which port?", "Ports")
+    assert found is not None
+    assert "The port is 80." in found.statement.text
+
+
+def test_excerpt_is_not_filled_with_another_definition() -> None:
+    text = "Old notes.\n\n`wrap(f)`\nKeeps the name.\n\nIt copies the text.\n\n`cache(f)`\nKeeps results.\n"
+    issued = passage(text)
+    topics = [text.index(part) for part in ("Old", "`wrap", "`cache")]
+    units = tuple(replace(unit, topic=max(at for at in topics if at <= unit.start)) for unit in issued.units)
+    scores = {unit.start: 3.0 if unit.text.startswith("It copies") else -5.0 for unit in units}
+    found = cut_excerpt(replace(issued, units=units), scores, "What is copied?", "Tools")
+    assert found is not None
+    assert "wrap(f)" in found.statement.text
+    assert "Old notes" not in found.statement.text and "cache(f)" not in found.statement.text
+
+
+def test_excerpt_that_starts_with_for_example_includes_the_sentence_before() -> None:
+    text = "Painters take turns.\n\nPass the same canvas twice. For example,\n\n```python\npaint(x, out=x)\n```\n"
+    issued = passage(text)
+    scores = {unit.start: 3.0 if unit.kind == "code" else -9.0 for unit in issued.units}
+    found = cut_excerpt(issued, scores, "in place?", "", fill=False)
+    assert found is not None and found.statement.text.startswith("Pass the same canvas twice. For example,")
+
+
+def test_numbered_steps_start_with_their_lead_in_and_step_one() -> None:
     shown = excerpt("3. Restart")
     assert "To register a painter, do this:\n\n1. Write the class.\n2. Call the registry.\n3. Restart" in shown
 
 
-def test_a_lead_in_comes_with_what_it_announces() -> None:
+def test_lead_in_includes_its_list() -> None:
     assert "1. Write the class." in excerpt("To register a painter")
 
 
-def test_a_table_row_comes_with_its_header() -> None:
+def test_table_row_includes_its_header() -> None:
     shown = excerpt("| color")
     assert "| name | default |\n| --- | --- |\n" in shown
     assert "| color | red |" in shown
 
 
-def test_a_row_of_a_long_table_is_told_under_the_header() -> None:
+def test_row_of_a_long_table_includes_the_header_but_not_all_rows() -> None:
     rows = "\n".join(f"| option{at} | {'word ' * 12}|" for at in range(40))
     found = excerpt("| option30", f"Options are listed.\n\n| name | meaning |\n| --- | --- |\n{rows}\n")
     assert found.startswith("| name | meaning |\n| --- | --- |\n| option")
     assert len(found.split()) < 2 * MOST_WORDS
 
 
-def test_what_dangles_at_the_beginning_of_its_section_comes_under_the_heading() -> None:
+def test_reference_at_the_start_of_a_section_includes_the_heading() -> None:
     assert excerpt("It draws", "It draws widgets.\n\nNothing more.\n").startswith("### Painters\n\nIt draws")
 
 
-def test_an_excerpt_does_not_grow_without_end() -> None:
+def test_excerpt_has_at_most_most_words() -> None:
     long = "\n\n".join(f"Paragraph {at} says something of about ten words in all here." for at in range(60))
     assert len(excerpt("Paragraph 30", long).split()) <= MOST_WORDS
 
 
-def test_long_code_is_cut_and_says_so() -> None:
+def test_shortened_list_ends_with_an_ellipsis() -> None:
+    text = "Look at these:\n\n" + "".join(f"- Item {at}: {'word ' * 30}\n" for at in range(8))
+    shown = excerpt("- Item 0", text)
+    assert "Item 1" in shown and "Item 7" not in shown and shown.endswith("\n\n…")
+    assert not excerpt("1. Write").endswith("…")
+
+
+def test_shortened_code_ends_with_an_ellipsis() -> None:
     body = "\n\n".join(f"def step_{at}():\n    return {at}" for at in range(60))
     shown = excerpt("```", f"Here is all of it:\n\n```python\n{body}\n```\n")
     assert shown.count("\n") < CODE_LINES + 10
@@ -106,16 +156,16 @@ def test_long_code_is_cut_and_says_so() -> None:
     assert shown.count("```") == 2
 
 
-def test_nothing_read_is_no_excerpt() -> None:
+def test_no_scores_give_no_excerpt() -> None:
     assert cut_excerpt(passage(), {}, "why", "") is None
 
 
 @pytest.mark.parametrize("text", ["Do this:", "The steps are as follows", "See below."])
-def test_announcements(text: str) -> None:
+def test_announcements_are_recognised(text: str) -> None:
     assert announces(text)
     assert not announces(f"{text} Done.")
 
 
-def test_near_duplicates() -> None:
+def test_near_duplicates_are_recognised() -> None:
     assert near_duplicates(SECTION, SECTION[:200])
     assert not near_duplicates(SECTION, "Something else entirely is written here, with other words.")

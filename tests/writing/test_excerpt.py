@@ -1,12 +1,14 @@
-"""The excerpt writer: the best passages are told in the book's words, each under a line that says where it is from."""
+"""The excerpt writer quotes the best passages, each after a line that names its section."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from chapterverse.book import Page, Section
 from chapterverse.conversations.turns import Turn
 from chapterverse.evidence.citations import Proven
 from chapterverse.evidence.passages import Evidence
 from chapterverse.models import ChunkResult
+from chapterverse.units import blocks_of_text
 from chapterverse.writing import Finished, Reading, Task
 from chapterverse.writing.excerpt import ExcerptWriter
 
@@ -49,7 +51,7 @@ async def shown(given: Task) -> list[Proven]:
     return [event for event in events if isinstance(event, Proven)]
 
 
-async def test_the_best_passage_is_told_under_its_place() -> None:
+async def test_best_passage_is_quoted_after_the_name_of_its_section() -> None:
     frame, excerpt = await shown(
         task("What is Gazebo?", [(chunk("Gazebo", GAZEBO), 3.0), (chunk("Unity", UNITY), -3.0)])
     )
@@ -58,18 +60,48 @@ async def test_the_best_passage_is_told_under_its_place() -> None:
     assert excerpt.highlights and set(excerpt.highlights) <= set(excerpt.units)
 
 
-async def test_a_comparison_is_told_from_both_places() -> None:
+async def test_comparison_quotes_both_sections() -> None:
     both = [(chunk("Gazebo", GAZEBO), 3.0), (chunk("Unity", UNITY), 1.5)]
     told = await shown(task("How do Gazebo and Unity differ?", both))
     assert [one.statement.text for one in told if one.kind == "quoted"] == [GAZEBO, UNITY]
 
 
-async def test_what_says_the_same_is_told_once() -> None:
+async def test_duplicate_passage_is_quoted_once() -> None:
     same = [(chunk("Gazebo", GAZEBO), 3.0), (chunk("Copy", GAZEBO), 3.0)]
     assert len(await shown(task("How do Gazebo and Unity differ?", same))) == 2
 
 
-async def test_the_last_answer_is_not_told_again() -> None:
+def of_one_section(second: Mapping[str, float]) -> Task:
+    """Two passages of one section that answer equally well, far from each other, with logits of the second's units."""
+    parts = GAZEBO, f"Long {'words ' * 115}stand between.", UNITY
+    text = "\n\n".join(parts)
+    at = text.index(UNITY)
+    first, other = chunk("Page", GAZEBO), chunk("Page", UNITY)
+    later = other.model_copy(update={"chunk_id": "later", "char_start": at, "char_end": len(text)})
+    page = Page("Page", "u", "Page", "", "", text, (Section("", 1, "", 0, len(text), ()),), tuple(blocks_of_text(text)))
+
+    async def page_of(_: str) -> Page:
+        return page
+
+    given = task("How are robots imported?", [(first, 3.0), (later, 3.0)], page=page_of)
+    units = {unit.start: second.get(unit.text.split()[0], -5.0) for unit in given.passages[1].units}
+    return replace(given, readings=(given.readings[0], Reading(3.0, 3.0, units)))
+
+
+async def test_two_passages_of_one_section_are_both_told() -> None:
+    one, two = await quotes(of_one_section({"Unity": 1.0, "Robots": 2.0}))
+    assert GAZEBO in one and UNITY not in one
+    assert UNITY in two and GAZEBO not in two
+
+
+async def test_a_passage_whose_answer_is_shown_already_is_not_told_again() -> None:
+    given = of_one_section({})
+    shown_units = dict(given.readings[0].units)  # the second passage answers by a unit that the first excerpt shows
+    again = Reading(3.0, 3.0, {**given.readings[1].units, **shown_units})
+    assert len(await quotes(replace(given, readings=(given.readings[0], again)))) == 1
+
+
+async def test_last_answer_is_not_repeated() -> None:
     given = task("why?", [(chunk("Gazebo", GAZEBO), 3.0)], history=(Turn("", "What is Gazebo?", GAZEBO),))
     told = Reading(3.0, 3.0, given.readings[0].units, frozenset(given.readings[0].units))
     repeated = Task(given.question, given.evidence, given.passages, "", 1.0, history=given.history, readings=(told,))
@@ -77,7 +109,7 @@ async def test_the_last_answer_is_not_told_again() -> None:
 
 
 def after(text: str, shown_before: str, units: Mapping[str, float], told: Sequence[str] = ()) -> Task:
-    """A follow-up on a text of which some was shown before, with logits of units by how they begin."""
+    """A follow-up on a text that was partly shown before; `units` has the logit of a unit by its first word."""
     given = task("with a card?", [(chunk("Gazebo", text), 3.0)], history=(Turn("", "What is it?", shown_before),))
     scores = {unit.start: units.get(unit.text.split()[0], -5.0) for unit in given.passages[0].units}
     reading = Reading(3.0, 3.0, scores, frozenset(text.index(one) for one in told))
@@ -88,14 +120,14 @@ async def quotes(given: Task) -> list[str]:
     return [one.statement.text for one in await shown(given) if one.kind == "quoted"]
 
 
-async def test_of_what_was_shown_before_only_what_answers_now_is_told() -> None:
+async def test_of_text_shown_before_only_the_answering_unit_is_quoted() -> None:
     text = "Gazebo is a simulator for robots. Graphics cards are not needed."
-    for logit in (-5.0, -1.0):  # whether or not the rest also seems to answer a little
+    for logit in (-5.0, -1.0):  # whether or not the other unit has some score
         given = after(text, f"{text[:-1]} [1].", {"Gazebo": logit, "Graphics": 3.0}, told=["Gazebo"])
         assert await quotes(given) == ["Graphics cards are not needed."]
 
 
-async def test_a_follow_up_is_filled_with_what_was_not_shown_before() -> None:
+async def test_excerpt_of_a_follow_up_is_filled_with_new_text() -> None:
     seen, new = (
         "Gazebo is a simulator for robots. Graphics cards are not needed.",
         "Two cores are enough. Disks are small.",
@@ -104,17 +136,23 @@ async def test_a_follow_up_is_filled_with_what_was_not_shown_before() -> None:
     assert await quotes(given) == [f"Graphics cards are not needed. {new}"]
 
 
-async def test_what_is_new_does_not_draw_an_excerpt_away_from_what_answers() -> None:
+async def test_new_text_does_not_displace_the_answering_unit() -> None:
     seen, new = f"Cards are needed. Long {'words ' * 110}end here.", " ".join(f"New{at} is said." for at in range(24))
     (told,) = await quotes(after(f"{seen} {new}", seen, {"Cards": -2.0}))
     assert "Cards are needed." in told
 
 
-async def test_a_follow_up_is_answered_in_two_ways_that_are_nearly_as_likely() -> None:
+async def test_follow_up_quotes_two_passages_of_similar_score() -> None:
     both = [(chunk("Gazebo", GAZEBO), 3.0), (chunk("Unity", UNITY), 1.0)]
     assert await quotes(task("why?", both)) == [GAZEBO]
     assert await quotes(task("why?", both, history=(Turn("", "What is Gazebo?", "A simulator."),))) == [GAZEBO, UNITY]
 
 
-async def test_without_readings_nothing_is_told() -> None:
+async def test_two_passages_are_told_if_either_may_be_the_answer() -> None:
+    near, far = ([(chunk("Gazebo", GAZEBO), 3.0), (chunk("Unity", UNITY), score)] for score in (1.6, 1.4))
+    assert await quotes(task("why?", near)) == [GAZEBO, UNITY]
+    assert await quotes(task("why?", far)) == [GAZEBO]
+
+
+async def test_without_readings_nothing_is_written() -> None:
     assert await shown(Task("why?", Evidence(""), (), "", 1.0)) == []

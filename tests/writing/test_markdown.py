@@ -1,4 +1,4 @@
-"""A model's Markdown becomes statements, however it is split on its way."""
+"""A model's Markdown is parsed into statements, independent of how the stream is split."""
 
 import random
 
@@ -55,12 +55,12 @@ def parse(text: str, seed: int | None = None) -> list[Statement]:
     return found + parser.finish()
 
 
-def told(text: str) -> list[tuple[str, str, str]]:
+def statements_of(text: str) -> list[tuple[str, str, str]]:
     return [(one.shape, one.text, " ".join(map(str, one.named))) for one in parse(text)]
 
 
-def test_an_answer_becomes_statements() -> None:
-    assert told(ANSWER) == [
+def test_answer_is_parsed_into_statements() -> None:
+    assert statements_of(ANSWER) == [
         ("paragraph", "Here is what I found:", ""),
         ("heading", "Summary", ""),
         ("paragraph", "ROS 2 is a set of libraries.", "1.2"),
@@ -87,7 +87,7 @@ def test_an_answer_becomes_statements() -> None:
     ]
 
 
-def test_structure_is_kept() -> None:
+def test_statements_keep_depth_marker_and_header() -> None:
     statements = {one.text: one for one in parse(ANSWER)}
     assert statements["Here is what I found:"].leads
     assert statements["Another:"].leads
@@ -102,32 +102,32 @@ def test_structure_is_kept() -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_the_split_of_the_stream_changes_nothing(seed: int) -> None:
+def test_splitting_the_stream_does_not_change_the_statements(seed: int) -> None:
     assert parse(ANSWER, seed) == parse(ANSWER)
 
 
 @given(st.text(alphabet="aB .:\n-*#|`[1]23()_>~\\", max_size=120), st.integers(0, 5))
-def test_neither_for_any_other_text(text: str, seed: int) -> None:
+def test_splitting_any_text_does_not_change_the_statements(text: str, seed: int) -> None:
     assert parse(text, seed) == parse(text)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_neither_for_a_row_without_a_bar_at_its_beginning(seed: int) -> None:
+def test_splitting_a_row_without_leading_bar_does_not_change_the_statements(seed: int) -> None:
     text = "|\n111111111111|\n"
     assert parse(text, seed) == parse(text)
 
 
-def test_a_fence_that_never_closes_is_code() -> None:
-    assert told("Run:\n\n```sh\nls\ncd /") == [("paragraph", "Run:", ""), ("code", "ls\ncd /", "")]
+def test_fence_that_never_closes_is_code() -> None:
+    assert statements_of("Run:\n\n```sh\nls\ncd /") == [("paragraph", "Run:", ""), ("code", "ls\ncd /", "")]
 
 
-def test_a_sentence_is_released_before_its_paragraph_ends() -> None:
+def test_sentence_is_returned_before_its_paragraph_ends() -> None:
     parser = MarkdownParser()
     assert [one.text for one in parser.feed("The port is 8080 [1.2]. It can be ch")] == ["The port is 8080."]
 
 
 @pytest.mark.parametrize(
-    ("said", "text", "named"),
+    ("source", "text", "named"),
     [
         ("The a.b[0] is `x[1]` and a_b[2].", "The a.b[0] is `x[1]` and a_b[2].", ""),
         ("See [the page](http://x/1) [1.2].", "See [the page](http://x/1).", "1.2"),
@@ -138,18 +138,28 @@ def test_a_sentence_is_released_before_its_paragraph_ends() -> None:
         ("It costs 3.5 (1.2).", "It costs 3.5 (1.2).", ""),
     ],
 )
-def test_what_is_a_unit_number(said: str, text: str, named: str) -> None:
-    assert told(said) == [("paragraph", text, named)]
+def test_unit_numbers_are_recognised(source: str, text: str, named: str) -> None:
+    assert statements_of(source) == [("paragraph", text, named)]
 
 
-def test_unit_numbers_without_text_are_no_statement() -> None:
-    assert told("[1] [2][3]\n\n[4, 5] 【6】 [7-9]\n\n- [1]\n\n***\n\n##\n") == []
+def test_unit_numbers_without_text_give_no_statement() -> None:
+    assert statements_of("[1] [2][3]\n\n[4, 5] 【6】 [7-9]\n\n- [1]\n\n***\n\n##\n") == []
 
 
-def test_an_endless_sentence_is_cut() -> None:
+def test_endless_sentence_is_split() -> None:
     assert max(len(one.text) for one in parse("word " * 10_000)) <= MAX_STATEMENT_CHARS
 
 
-def test_a_table_without_a_header_and_a_row_that_is_none() -> None:
-    assert told("| a | b |\ntext") == [("row", "a | b", ""), ("paragraph", "text", "")]
-    assert [shape for shape, _, _ in told("| a |\n|---|\n\n| b |\n|---|\n| c |")] == ["row"]
+def test_table_without_a_header() -> None:
+    assert statements_of("| a | b |\ntext") == [("row", "a | b", ""), ("paragraph", "text", "")]
+    assert [shape for shape, _, _ in statements_of("| a |\n|---|\n\n| b |\n|---|\n| c |")] == ["row"]
+
+
+def test_rows_without_a_rule_keep_their_own_numbers_and_their_place_in_a_list() -> None:
+    parser = MarkdownParser()
+    text = "- These are the ports:\n  | 80 [1.1] |\n  | 81 |\n"
+    _, *rows = parser.feed(text) + parser.finish()
+    assert [(row.text, [str(ref) for ref in row.named], row.depth, row.head) for row in rows] == [
+        ("80", ["1.1"], 1, ""),
+        ("81", [], 1, ""),
+    ]

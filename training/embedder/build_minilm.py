@@ -1,12 +1,12 @@
-"""Make the shipped embedding model: all-MiniLM-L6-v2 as a fused ONNX graph, stored as int8, that ends in unit vectors.
+"""Makes the embedding model: all-MiniLM-L6-v2 as a fused ONNX graph, stored as int8, whose outputs are unit vectors.
 
-Run once by a developer, never by users: needs torch, transformers, onnx, onnxscript and the original weights
-(see docs/decisions/0002-local-embeddings.md). Mean pooling and normalisation are inside the graph, so that
-the run-time code is tokenise, run, done.
+Run once by a developer; users do not need it. Needs torch, transformers, onnx, onnxscript and the original weights (see
+docs/decisions/0002-local-embeddings.md). Mean pooling and normalisation are part of the graph, so that the product only
+tokenises and runs it.
 
     python -m training.embedder.build_minilm MODEL_DIR OUT_DIR
 
-`whole.onnx` is the model with its word table inside, which the exports of the reader and the verifier need.
+`whole.onnx` is the model including its word table, which the exports of the section reader and the verifier need.
 """
 
 import hashlib

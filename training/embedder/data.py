@@ -1,10 +1,12 @@
-"""Collects what the embedder learns from and is measured with: passages of whole books, and questions with the passages that answer.
+"""Collects the data that the embedder is trained and measured on: passages of whole books, and questions with the
+passages that answer.
 
     python -m training.embedder.data BOOKS OUT.jsonl.gz BOOK [BOOK ...]
 
-BOOKS holds the sources that `section_reader/written/books.json` and `bench/keyless/questions/books.json` name, one folder a book.
-A line is one book: {"set", "role": "train" or "eval", "docs": [passage], "queries": [[question, [answering], [in doubt]]]}. A passage
-answers if it holds 70 % of the three-word runs of the quote; from 40 % on it is in doubt and never called wrong.
+BOOKS contains the sources that `section_reader/written/books.json` and `bench/keyless/questions/books.json` name, one
+folder per book. A line is one book: {"set", "role": "train" or "eval", "docs": [passage], "queries": [[question,
+[answering], [in doubt]]]}. A passage answers if it contains 70 % of the three-word runs of the quote. From 40 % on it
+is in doubt and never used as a negative.
 """
 
 import asyncio
@@ -47,10 +49,19 @@ async def passages(source: Path) -> list[Chunk]:
 
 
 def runs(text: str) -> set[tuple[str, ...]]:
-    """Runs of three words; of a shorter text, itself."""
+    """Runs of three words. A shorter text is one run."""
     words = re.findall(r"\w+", without_markup(text).lower())
     size = min(3, len(words))
     return {tuple(words[at : at + size]) for at in range(len(words) - size + 1)} if words else set()
+
+
+def holders(texts: list[str]) -> dict[tuple[str, ...], list[int]]:
+    """For each run, the numbers of the texts that contain it."""
+    found: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    for number, text in enumerate(texts):
+        for run in runs(text):
+            found[run].append(number)
+    return found
 
 
 def asked(book: str, folder: Path) -> Iterator[tuple[str, list[str]]]:
@@ -66,15 +77,13 @@ def asked(book: str, folder: Path) -> Iterator[tuple[str, list[str]]]:
 
 
 def placed(questions: Iterable[tuple[str, list[str]]], texts: list[str]) -> Iterator[list[Any]]:
-    """The questions with the numbers of the passages that answer. One whose answer is in no passage is left out."""
-    holders: dict[tuple[str, ...], list[int]] = defaultdict(list)
-    for number, text in enumerate(texts):
-        for run in runs(text):
-            holders[run].append(number)
+    """The questions with the numbers of the passages that answer. Questions whose answer is in no passage are left
+    out."""
+    holding = holders(texts)
     for question, quotes in questions:
         shares: dict[int, float] = defaultdict(float)
         for wanted in filter(None, map(runs, quotes)):
-            held = Counter(number for run in wanted for number in holders.get(run, ()))
+            held = Counter(number for run in wanted for number in holding.get(run, ()))
             for number, count in held.items():
                 shares[number] = max(shares[number], count / len(wanted))
         answering = sorted(number for number, share in shares.items() if share >= ANSWERS)
@@ -84,7 +93,7 @@ def placed(questions: Iterable[tuple[str, list[str]]], texts: list[str]) -> Iter
 
 
 def main() -> None:
-    """The books named, in one file."""
+    """Write the named books to one file."""
     books, out, names = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:]
     trained = json.loads((WRITTEN / "books.json").read_text("utf-8"))
     known = trained | json.loads((QUESTIONS / "books.json").read_text("utf-8"))
@@ -92,7 +101,7 @@ def main() -> None:
         for name in names:
             chunks = asyncio.run(passages(books / name / known[name]["ingest"]))
             queries = list(placed(asked(name, books / name), [chunk.text for chunk in chunks]))
-            held_out = name not in trained or name in ("helm", "spring", "flask")
+            held_out = name not in trained or name == "spring"
             row = {"set": name, "role": "eval" if held_out else "train", "docs": [chunk.passage for chunk in chunks]}
             file.write(json.dumps(row | {"queries": queries}) + "\n")
             print(name, row["role"], len(chunks), "passages,", len(queries), "questions", flush=True)

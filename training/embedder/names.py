@@ -1,4 +1,4 @@
-"""Names of weights: as BERT models are published, and as `train.py` has them."""
+"""Names of weights: in published BERT models, and in `train.py`."""
 
 NAMES = (
     ("bert.", ""),
@@ -19,7 +19,7 @@ NAMES = (
 
 
 def renamed(name: str) -> str:
-    """A weight's published name as it is here."""
+    """The name of a published weight in `train.py`."""
     for theirs, ours in NAMES:
         name = name.replace(theirs, ours)
     return name

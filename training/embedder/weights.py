@@ -1,10 +1,10 @@
-"""Writes trained weights into a copy of the shipped embedding model.
+"""Writes trained weights into a copy of the product's embedding model.
 
     python -m training.embedder.weights TEMPLATE.onnx START.npz TRAINED_STEM SHARE OUT.onnx
 
-The result is SHARE of what was learned (TRAINED_STEM.*.npz) and the rest of the start weights (as `train.py` takes them): a mean keeps
-what the start weights know about other kinds of text. The graph and the table of words stay as they are. Weights are stored as int8
-with a scale for each column and turned into float32 at loading.
+The result is SHARE times the trained weights (TRAINED_STEM.*.npz) plus the rest from the start weights (as `train.py`
+takes them). Averaging preserves what the start weights know about other kinds of text. The graph and the word table do
+not change. Weights are stored as int8 with a scale for each column, and converted to float32 when they are loaded.
 """
 
 import hashlib
@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 import onnx
-from numpy.typing import NDArray
+from onnx import numpy_helper
 from training.embedder.names import renamed
+from training.packed import Array, saved, unpacked
 from training.section_reader.weights import set_tensor
 
 LAYERS = 6
@@ -29,20 +30,51 @@ PARTS = {
     "down": "output.dense",
     "n2": "output.LayerNorm",
 }
-Array = NDArray[Any]
 
 
-def write(template: Path, weights: dict[str, Array], out: Path) -> None:
-    """The same graph with other weights."""
-    model = onnx.load(template)
-    stored = {one.name: one for one in model.graph.initializer}
-    products = [
+def _products(model: onnx.ModelProto) -> list[tuple[str, str]]:
+    """Names of the matrices, in the order of the file, and our names."""
+    names = [
         node.input[1].removesuffix("_float")
         for node in model.graph.node
         if node.op_type == "MatMul" and node.input[1].startswith("onnx::")
     ]
-    order = [f"layers.{layer}.{part}.weight" for layer in range(LAYERS) for part in ("o", "up", "down")]
-    for name, ours in zip(products, order, strict=True):
+    ours = [f"layers.{layer}.{part}.weight" for layer in range(LAYERS) for part in ("o", "up", "down")]
+    return list(zip(names, ours, strict=True))
+
+
+def read(file: Path, words: Path) -> dict[str, Array]:
+    """The weights of the model under our names as float16, and the word table as integers with their scale."""
+    model = onnx.load(file)
+    stored = {one.name: numpy_helper.to_array(one) for one in model.graph.initializer}
+
+    def whole(base: str, value: Array) -> Array:
+        return value.astype(np.int16) - stored[f"{base}_zero_point"].astype(np.int16)
+
+    def floats(base: str) -> Array:
+        return whole(base, stored[f"{base}_quantized"]) * stored[f"{base}_scale"]
+
+    found = {ours: floats(name.removesuffix("_quantized")).T for name, ours in _products(model)}
+    for layer in range(LAYERS):
+        matrix, bias = floats(f"Attention_{layer}_qkv_weight").T, stored[f"Attention_{layer}_qkv_bias"]
+        for part, weight, one in zip("qkv", np.split(matrix, 3), np.split(bias, 3), strict=True):
+            found |= {f"layers.{layer}.{part}.weight": weight, f"layers.{layer}.{part}.bias": one}
+        for ours, theirs in PARTS.items():
+            for kind in ("weight", "bias"):
+                if (name := f"{PREFIX}{layer}.{theirs}.{kind}") in stored:
+                    found[f"layers.{layer}.{ours}.{kind}"] = stored[name]
+    for ours, theirs in (TABLES | NORMS).items():
+        found[ours] = floats(f"encoder.embeddings.{theirs}")
+    table = "encoder.embeddings.word_embeddings.weight"
+    halves = {name: value.astype(np.float16) for name, value in found.items()}
+    return halves | {"tok.weight|q": whole(table, np.load(words)), "tok.weight|s": stored[f"{table}_scale"]}
+
+
+def write(template: Path, weights: dict[str, Array], out: Path) -> None:
+    """Write the same graph with other weights."""
+    model = onnx.load(template)
+    stored = {one.name: one for one in model.graph.initializer}
+    for name, ours in _products(model):
         _by_column(stored, name, weights[ours].T)
     for layer in range(LAYERS):
         qkv = [f"layers.{layer}.{part}" for part in "qkv"]
@@ -80,19 +112,8 @@ def _by_range(stored: dict[str, Any], base: str, value: Array) -> None:
     set_tensor(stored[f"{base}_zero_point"], np.asarray(zero, np.uint8))
 
 
-def start_weights(file: Path) -> dict[str, Array]:
-    """Weights of a packed BERT (int8 rows and their scales) under the names of `train.py`."""
-    packed = np.load(file)
-    found: dict[str, Array] = {}
-    for key in packed.files:
-        if not key.endswith("|s"):
-            value = packed[key].astype(np.float32)
-            found[renamed(key.removesuffix("|q"))] = value * packed[f"{key[:-2]}|s"] if key.endswith("|q") else value
-    return found
-
-
 def main() -> None:
-    """Mix and write."""
+    """Average and write."""
     template, start, stem, share, out = (
         Path(sys.argv[1]),
         Path(sys.argv[2]),
@@ -100,12 +121,9 @@ def main() -> None:
         float(sys.argv[4]),
         Path(sys.argv[5]),
     )
-    before = start_weights(start)
-    learned: dict[str, Array] = {}
-    for file in sorted(stem.parent.glob(f"{stem.name}.*.npz")):
-        packed = np.load(file)
-        learned |= {name: packed[name].astype(np.float32) for name in packed.files}
-    write(template, {name: share * value + (1 - share) * before[name] for name, value in learned.items()}, out)
+    before = {renamed(name): value for name, value in unpacked(start).items()}
+    mixed = {name: share * value + (1 - share) * before[name] for name, value in saved(stem).items()}
+    write(template, mixed, out)
     print(out.name, out.stat().st_size, hashlib.sha256(out.read_bytes()).hexdigest())
 
 

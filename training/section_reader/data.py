@@ -1,39 +1,42 @@
-"""Collects training rows for the section reader from written questions.
+"""Collects rows for the section reader that are not about whole books.
 
-A row is one question with the passages of its group:
-{"question", "passages": [{"text", "units": [[start, end], ...]}], "gold": index or -1, "gold_units": [...],
- "ignore": [indices of passages that repeat the answer], "group", "set"}
+    python -m training.section_reader.data SHARED_DATA OUT.jsonl.gz
 
-    python -m training.section_reader.data SHARED_DATA ROWS OUT.jsonl.gz
-
-SHARED_DATA holds strong_questions, strong_claims, squad2, wice, attributionbench and ragtruth_qa; ROWS is the folder that whole_books.py fills.
+SHARED_DATA holds strong_questions, strong_claims, squad2, wice, attributionbench and ragtruth_qa. A row is one question with the passages
+of its group:
+{"question", "turn", "passages": [{"text", "units": [[start, end], ...], "front"}], "gold": index or -1, "gold_units": [...],
+ "ignore": [indices of passages that repeat the answer], "set", "role": "train", or "squad" and "selected" for those kept apart}
 """
 
 import gzip
 import json
-import random
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from bench.keyless.sets import SQUAD_TEST, short_texts
+from bench.keyless.sets import QUESTIONS, SQUAD_TEST, short_texts
 
 from chapterverse.answering.followups import in_context
 from chapterverse.conversations.turns import Turn
 from chapterverse.units import blocks_of_text, cut_units
 
-SHORT = 0.4  # share of the rows that are told again over short texts
+WRITTEN = Path(__file__).parent / "written"
+EVERY = 2  # of the questions about the test articles
 
 Row = dict[str, Any]
 
 
 def passage(where: str, lead: str, text: str, units: list[list[int]]) -> Row:
-    """A passage as the product shows it to the reader, with the units moved behind what stands in front."""
+    """A passage as the product gives it to the reader. Its units are shifted by what precedes the text."""
     front = "".join(f"{part}\n" for part in (where, lead) if part)
-    return {"text": front + text, "units": [[start + len(front), end + len(front)] for start, end in units]}
+    moved = [[start + len(front), end + len(front)] for start, end in units]
+    return {"text": front + text, "units": moved, "front": len(front)}
+
+
+def _plain_passage(text: str) -> Row:
+    return passage("", "", text, [[unit.start, unit.end] for unit in cut_units(text, blocks_of_text(text))])
 
 
 def strong(folder: Path) -> Iterator[Row]:
@@ -70,79 +73,43 @@ def strong(folder: Path) -> Iterator[Row]:
                 gold_units = [n for n, (start, end) in enumerate(units) if start < at + len(quote) and at < end]
                 if at < 0 or not gold_units:
                     continue
-            yield _row(question, passages, number - 1, gold_units, gid, groups[gid]["book"])
-
-
-def short(row: Row, chance: random.Random) -> Row:
-    """The same question over short texts without headings, as readers select them: a few units that answer, those of
-    the same passage that do not, and a few of another one."""
-    made: list[Row] = []
-    gold_units: list[int] = []
-    if row["gold"] >= 0:
-        gold, units = row["passages"][row["gold"]], row["gold_units"]
-        first = max(0, min(units) - chance.randrange(3))
-        last = min(len(gold["units"]) - 1, max(units) + chance.randrange(3))
-        gold_units = [unit - first for unit in units]
-        made.append(_stretch(gold, first, last))
-        rest = [run for run in ((0, min(units) - 1), (max(units) + 1, len(gold["units"]) - 1)) if run[0] <= run[1]]
-        made += [_stretch(gold, *run) for run in rest]
-    other = chance.choice(
-        [one for at, one in enumerate(row["passages"]) if at not in (row["gold"], *row["ignore"])] or [{}]
-    )
-    if other.get("units"):
-        first = chance.randrange(len(other["units"]))
-        made.append(_stretch(other, first, min(len(other["units"]) - 1, first + chance.randrange(4))))
-    return row | {"passages": made, "gold": 0 if gold_units else -1, "gold_units": gold_units, "ignore": []}
-
-
-def _stretch(one: Row, first: int, last: int) -> Row:
-    start, end = one["units"][first][0], one["units"][last][1]
-    spans = [[left - start, right - start] for left, right in one["units"][first : last + 1]]
-    return {"text": one["text"][start:end], "units": spans}
+            yield _row(question, passages, number - 1, gold_units, groups[gid]["book"], "train")
 
 
 def squad(folder: Path) -> Iterator[Row]:
-    """SQuAD 2.0, without the articles that are kept apart."""
-    articles = json.load(gzip.open(folder / "squad2/dev_a.json.gz"))["data"]
-    for article in articles:
-        if article["title"] in SQUAD_TEST:
-            continue
-        contexts = [paragraph["context"] for paragraph in article["paragraphs"]]
-        made = [
-            passage("", "", text, [[u.start, u.end] for u in cut_units(text, blocks_of_text(text))])
-            for text in contexts
-        ]
+    """SQuAD 2.0: a question with its paragraph and the next three, and those of the articles kept apart with their paragraph alone."""
+    kept = 0
+    for article in json.load(gzip.open(folder / "squad2/dev_a.json.gz"))["data"]:
+        apart = article["title"] in SQUAD_TEST
+        made = [_plain_passage(paragraph["context"]) for paragraph in article["paragraphs"]]
         for at, paragraph in enumerate(article["paragraphs"]):
-            others = [made[(at + step) % len(made)] for step in (1, 2, 3)]
+            others = [] if apart else [made[(at + step) % len(made)] for step in (1, 2, 3)]
             for asked in paragraph["qas"]:
+                kept += apart
+                if apart and kept % EVERY:
+                    continue
                 gold: list[int] = []
                 if asked["answers"]:
                     start = asked["answers"][0]["answer_start"]
                     gold = [n for n, (left, right) in enumerate(made[at]["units"]) if left <= start < right]
-                answer = 0 if asked["answers"] else -1
-                yield _row(
-                    asked["question"], [made[at], *others], answer, gold, f"squad-{article['title']}-{at}", "squad"
-                )
+                role = "squad" if apart else "train"
+                yield _row(asked["question"], [made[at], *others], 0 if asked["answers"] else -1, gold, "squad", role)
 
 
 def selected(folder: Path) -> Iterator[Row]:
     """Questions about short texts of three public sets, written by a language model: half of them only seem answered."""
-    made = {
-        name: passage("", "", text, [[u.start, u.end] for u in cut_units(text, blocks_of_text(text))])
-        for name, text in short_texts(folder)
-    }
-    for line in (Path(__file__).parent / "written/selected.jsonl").read_text("utf-8").splitlines():
-        asked = json.loads(line)
-        gold: list[int] = []
-        if place := asked.get("place"):
-            units = made[asked["id"]]["units"]
-            gold = [n for n, (left, right) in enumerate(units) if left < place[1] and place[0] < right]
-        yield _row(
-            asked["question"], [made[asked["id"]]], 0 if gold else -1, gold, f"selected-{asked['id']}", "selected"
-        )
+    texts = dict(short_texts(folder))
+    for file, role in ((WRITTEN / "selected.jsonl", "train"), (QUESTIONS / "dev_selected.jsonl", "selected")):
+        for line in file.read_text("utf-8").splitlines():
+            asked = json.loads(line)
+            one = _plain_passage(texts[asked["id"]])
+            gold: list[int] = []
+            if place := asked.get("place"):
+                gold = [n for n, (left, right) in enumerate(one["units"]) if left < place[1] and place[0] < right]
+            yield _row(asked["question"], [one], 0 if gold else -1, gold, "selected", role)
 
 
-def _row(question: str, passages: list[Row], gold: int, units: list[int], group: str, name: str) -> Row:
+def _row(question: str, passages: list[Row], gold: int, units: list[int], name: str, role: str) -> Row:
     ignore = []
     if gold >= 0:
         spans = passages[gold]["units"]
@@ -153,12 +120,13 @@ def _row(question: str, passages: list[Row], gold: int, units: list[int], group:
                 ignore.append(at)
     return {
         "question": question,
+        "turn": " / " in question,
         "passages": passages,
         "gold": gold,
         "gold_units": units,
         "ignore": ignore,
-        "group": group,
         "set": name,
+        "role": role,
     }
 
 
@@ -167,18 +135,14 @@ def _plain(text: str) -> str:
 
 
 def main() -> None:
-    """Collect, and put the rows over whole books beside them."""
-    shared, whole, out = map(Path, sys.argv[1:4])
-    count: Counter[str] = Counter()
-    chance = random.Random(5)
-    others = (json.loads(line) for file in sorted(whole.glob("*.jsonl.gz")) for line in gzip.open(file, "rt"))
+    """Collect all rows."""
+    shared, out = map(Path, sys.argv[1:3])
+    count: Counter[tuple[str, str]] = Counter()
     with gzip.open(out, "wt") as file:
-        for row in chain(strong(shared), squad(shared), selected(shared), others):
-            made = [row] if " / " in row["question"] or chance.random() > SHORT else [row, short(row, chance)]
-            for one in made:
-                if one["passages"]:
-                    count[one["set"]] += 1
-                    file.write(json.dumps(one, ensure_ascii=False) + "\n")
+        for rows in (strong(shared), squad(shared), selected(shared)):
+            for row in rows:
+                count[row["set"], row["role"]] += 1
+                file.write(json.dumps(row, ensure_ascii=False) + "\n")
     print(dict(count), count.total())
 
 

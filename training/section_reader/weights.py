@@ -1,8 +1,10 @@
 """Reads the section reader's weights out of its ONNX file, and writes trained ones into a copy of it.
 
-    python -m training.section_reader.weights read READER.onnx START.npz    (for the GPU machine)
-    python -m training.section_reader.weights write READER.onnx TRAINED_STEM OUT.onnx
-    python -m training.section_reader.weights mean READER.onnx TRAINED_STEM OUT.onnx    (the mean of both)
+    python -m training.section_reader.weights start FOLDER
+    python -m training.section_reader.weights mean READER.onnx OUT.onnx SHARE=STEM [SHARE=STEM ...]
+
+`start` takes out of the shipped files what the GPU machine needs: start.npz (the section reader), embedder.npz and tokenizer.json. `mean` writes the
+mean of what several runs learned (STEM.*.npz); what the shares leave of 1 is the share of READER.onnx.
 
 The graph stays as it is, so that neither torch nor a new export is needed. Weights are stored as int8, a scale for each column
 (rows of the word table share one), and turned into float32 at loading. Names are those of `model.py`.
@@ -11,15 +13,16 @@ The graph stays as it is, so that neither torch nor a new export is needed. Weig
 import hashlib
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
-from numpy.typing import NDArray
 from onnx import numpy_helper
+from tokenizers import BertWordPieceTokenizer
+from training.packed import Array, mean
 
-FIXED = ("words", "types", "positions")  # tables that do not move in training
-Array = NDArray[Any]
+SHIPPED = Path(__file__).parents[2] / "src/chapterverse"
+WEIGHTS, EMBEDDER = SHIPPED / "trained/weights/section_reader.onnx", SHIPPED / "embeddings/weights"
+FIXED = ("words", "types", "positions")  # tables that are not trained
 
 
 def _places(model: onnx.ModelProto) -> dict[str, str]:
@@ -63,7 +66,7 @@ def read(file: Path) -> dict[str, Array]:
 
 
 def write(template: Path, learned: dict[str, Array], out: Path) -> None:
-    """The same graph with other weights."""
+    """Write the same graph with other weights."""
     model = onnx.load(template)
     stored = {one.name: one for one in model.graph.initializer}
     for name, our in _places(model).items():
@@ -96,22 +99,24 @@ def set_tensor(tensor: onnx.TensorProto, value: Array) -> None:
     tensor.CopyFrom(numpy_helper.from_array(value, tensor.name))
 
 
+def start(folder: Path) -> None:
+    """Extract what the GPU machine needs from the files of the package."""
+    from training.embedder.weights import read as read_embedder
+
+    shipped = EMBEDDER / "minilm.onnx"
+    np.savez_compressed(folder / "start.npz", **read(WEIGHTS))  # type: ignore[arg-type]
+    np.savez_compressed(folder / "embedder.npz", **read_embedder(shipped, EMBEDDER / "words.npy"))  # type: ignore[arg-type]
+    BertWordPieceTokenizer(str(EMBEDDER / "vocabulary.txt"), lowercase=True).save(str(folder / "tokenizer.json"))
+
+
 def main() -> None:
-    """Read, write, or write the mean of what the file had and what was learned from it."""
-    what, template, given = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
-    if what == "read":
-        np.savez_compressed(given, **read(template))  # type: ignore[arg-type]
+    if sys.argv[1] == "start":
+        start(Path(sys.argv[2]))
         return
-    learned: dict[str, Array] = {}
-    for file in sorted(given.parent.glob(f"{given.name}.*.npz")):
-        packed = np.load(file)
-        learned |= {name: packed[name].astype(np.float32) for name in packed.files}
-    if what == "mean":
-        before = read(template)
-        before |= {name[:-2]: before[name] * before[f"{name[:-2]}|s"] for name in [*before] if name.endswith("|q")}
-        learned = {name: (value + before[name]) / 2 for name, value in learned.items()}
-    out = Path(sys.argv[4])
-    write(template, learned, out)
+    template, out = map(Path, sys.argv[2:4])
+    before = read(template)
+    before |= {name[:-2]: before[name] * before[f"{name[:-2]}|s"] for name in [*before] if name.endswith("|q")}
+    write(template, mean(sys.argv[4:], before), out)
     print(out.name, out.stat().st_size, hashlib.sha256(out.read_bytes()).hexdigest())
 
 

@@ -64,6 +64,7 @@ class ReaderSigns:
     answers: float  # score of the best passage, a logit
     lead: float  # how far it lies before the next one, in logits
     missing: float  # words of the question that stand nowhere in the book
+    follow_up: float = 0.0  # 1 if the question was read with the turns before it
     covered: bool = False  # one unit of the selection has all words of the question
 
     @classmethod
@@ -76,9 +77,9 @@ class ReaderSigns:
             asked, text = stems(question), scope.text
             units = cut_units(text, blocks_of_text(text)) if asked else ()
             covered = any(asked <= stems(text[unit.start : unit.end]) for unit in units)
-            return cls(best.answers, 0.0, 0.0, covered)
+            return cls(best.answers, 0.0, 0.0, covered=covered)
         lead = best.score - others[0].score if others else 3.0
-        return cls(best.score, min(3.0, lead), float(min(2, len(scope.missing))))
+        return cls(best.score, min(3.0, lead), float(min(2, len(scope.missing))), float(scope.follow_up))
 
 
 def probability(curve: Mapping[str, Any], signs: ReaderSigns | ModelSigns) -> float:

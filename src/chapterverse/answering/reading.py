@@ -80,7 +80,8 @@ async def _read_whole(
     chunks = found.results
     readings = await read_passages(question, turns, chunks, reader)
     order = sorted(range(len(chunks)), key=lambda at: (-readings[at].score, at))[: request.top_k]
-    return Book(found.with_results([chunks[at] for at in order]), tuple(readings[at] for at in order), tuple(missing))
+    best = found.with_results([chunks[at] for at in order])
+    return Book(best, tuple(readings[at] for at in order), tuple(missing), follow_up=bool(turns))
 
 
 async def read_passages(
@@ -137,7 +138,9 @@ async def candidates(question: str, turns: Sequence[Turn], request: RetrievalReq
 
 
 def _passage(chunk: ChunkResult) -> Passage:
-    front = "".join(f"{part}\n" for part in (chunk.breadcrumb, chunk.lead) if part)
+    # From the page's title on: names of chapters above it make the reader refuse more.
+    place = chunk.breadcrumb[max(0, chunk.breadcrumb.find(" ".join(chunk.page_title.split()))) :]
+    front = "".join(f"{part}\n" for part in (place, chunk.lead) if part)
     units = ((unit.start - chunk.char_start, unit.end - chunk.char_start) for unit in units_in(chunk))
     return Passage(chunk.chunk_text, tuple(units), front)
 

@@ -13,6 +13,7 @@ class Book:
     found: SearchResult
     readings: tuple[Reading, ...] = ()  # of what was found, where there is no language model
     missing: tuple[str, ...] = ()  # words of the question that stand nowhere in the book
+    follow_up: bool = False  # whether the question was read with the turns before it
 
 
 @dataclass(frozen=True, slots=True)

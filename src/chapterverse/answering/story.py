@@ -120,7 +120,7 @@ async def prepare(
     if offered and accepts(question):
         mode, question = "general", turns[-1].query
     elif mode == "selected_text" and not request.has_selection:
-        raise ValidationFailed(NO_SELECTION)
+        raise ValidationFailed(f"selected_text: {NO_SELECTION}")
     prepared = Prepared(
         request=request,
         session_id=request.session_id or str(uuid4()),

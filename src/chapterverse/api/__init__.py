@@ -1,1 +1,1 @@
-"""The HTTP interface: routes, errors, and nothing that decides what an answer says."""
+"""The HTTP interface: routes, middleware and errors. What an answer says is decided in `answering`."""

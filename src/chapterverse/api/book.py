@@ -6,9 +6,9 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Body, Path, Request, Response
 
 from chapterverse.api.access.guard import admitted
+from chapterverse.api.dependencies import EditionsOf, ServicesOf
 from chapterverse.api.errors import responses
 from chapterverse.api.pages import BookList, Contents, PageList, RenderedPage, list_books, render_page
-from chapterverse.api.services import EditionsOf, ServicesOf
 from chapterverse.errors import NotFound
 from chapterverse.ingestion.images import MEDIA_TYPES, stored_image
 from chapterverse.models import RetrievalRequest, SearchResult
@@ -37,22 +37,22 @@ async def search(
     request: Request,
     services: ServicesOf,
 ) -> SearchResult:
-    """Find the passages that fit a question best, by meaning and by words. No language model is asked."""
+    """Find the passages that fit a question best, by meaning and by words. No language model is used."""
     async with admitted(request):
         return await find_passages(wanted, services.embedder, services.index)
 
 
 @router.get("/books", responses=responses(401, 503))
 async def books(request: Request) -> BookList:
-    """List the books with their versions, the latest first. A book that was ingested without a name has none."""
-    services: Services = request.app.state.services  # also under the address of one edition
+    """List the books with their versions, the latest first. The name of a book ingested without one is empty."""
+    services: Services = request.app.state.services  # all books, even under `/editions/NAME/`
     return list_books((await services.index.manifest()).shelf)
 
 
 @router.get("/pages", responses=responses(400, 401, 503))
 async def pages(request: Request, services: ServicesOf, wanted: EditionsOf) -> PageList:
-    """List the pages of the book with their sections, in reading order. With several books: of the latest version of
-    each, or of those that are named."""
+    """List the pages of the book with their sections, in reading order. With several books: the pages of the latest
+    version of each, or of the editions that are named."""
     contents: Contents = request.app.state.contents
     return await contents.read(services.index, wanted)
 
@@ -62,8 +62,8 @@ async def page(
     page_id: Annotated[str, Path(min_length=36, max_length=36, description="As `/pages` and `/search` give it.")],
     services: ServicesOf,
 ) -> RenderedPage:
-    """Read one page: its stored text, into which the offsets of every citation count, its sections, its blocks and the
-    marks that say how the words look and where links lead."""
+    """Read one page: its stored text, which the offsets of citations refer to, its sections, its blocks, and the marks
+    for formatting and links."""
     return await render_page(page_id, services.index, services.settings.chapterverse_home)
 
 
@@ -72,10 +72,10 @@ async def image(
     name: Annotated[str, Path(max_length=40, description="As the marks and blocks of a page give it.")],
     services: ServicesOf,
 ) -> Response:
-    """An image of the book. A drawing (SVG) can neither run a script nor load anything."""
-    place = await asyncio.to_thread(stored_image, services.settings.chapterverse_home, name)
-    if place is None:
+    """An image of the book. An SVG image can neither run scripts nor load anything."""
+    path = await asyncio.to_thread(stored_image, services.settings.chapterverse_home, name)
+    if path is None:
         raise NotFound(f"There is no image {name} in the book.")
-    data = await asyncio.to_thread(place.read_bytes)
+    data = await asyncio.to_thread(path.read_bytes)
     headers = {"Cache-Control": "private, max-age=3600", "Content-Security-Policy": _IMAGE_POLICY}
-    return Response(data, media_type=MEDIA_TYPES[place.suffix], headers=headers)
+    return Response(data, media_type=MEDIA_TYPES[path.suffix], headers=headers)

@@ -1,8 +1,8 @@
-"""`/editions/NAME/…`: every route once more, for one book or one version of it, but for those for operators.
+"""`/editions/NAME/…`: the routes for one book, or for one version of it. Routes for operators are not among them.
 
-A client that cannot send filters chooses a book by its base address: the reader page, an OpenAI or MCP client, the
-widget. `NAME` is `book` or `book@version`, and `@version` for a book without a name. Under it a server looks as if it
-had these editions alone.
+The reader page, the widget, and OpenAI and MCP clients cannot send filters; they choose a book by its base address.
+`NAME` is `book` or `book@version`, and `@version` for a book without a name. Below it a server looks as if it had only
+these editions.
 """
 
 import re
@@ -23,31 +23,31 @@ if TYPE_CHECKING:
 
 _PATH: Final = re.compile(r"/editions/([^/]+)(/.*)?")
 _EDITION: Final = "chapterverse.edition"
-# What a proxy may keep from readers has one address each: below an edition they would be served around its rules.
+# A proxy may block these for readers by their path. Below an edition they would bypass its rules.
 _OF_THE_SERVER: Final = ("/metrics", "/health", "/livez", "/readyz")
 
 
 class EditionPaths:
-    """Takes the edition out of the path and remembers it. A pure ASGI wrapper, met before all others."""
+    """Moves the edition from the path into the scope. A pure ASGI wrapper, the outermost one."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on under the path that its route has."""
+        """Pass the request on with the path of its route."""
         found = _PATH.fullmatch(path_of(scope)) if scope["type"] == "http" else None
         if found is None or found[2] in _OF_THE_SERVER:
             await self._app(scope, receive, send)
-        elif found[2] is None:  # what the page asks for is relative to its folder
+        elif found[2] is None:  # addresses in the page are relative to this folder
             await RedirectResponse(f"./{quote(found[1], safe='@')}/")(scope, receive, send)
         else:
             path = scope.get("root_path", "") + found[2]
-            inside = {**scope, "path": path, "raw_path": path.encode(), _EDITION: found[1]}
-            await self._app(inside, receive, send)
+            inner_scope = {**scope, "path": path, "raw_path": path.encode(), _EDITION: found[1]}
+            await self._app(inner_scope, receive, send)
 
 
 def edition_of(scope: Scope) -> SearchFilters | None:
-    """The edition that the path names, as filters; None: it names none."""
+    """The edition that the path names, as filters; None if it names none."""
     if _EDITION not in scope:
         return None
     book, at, version = scope[_EDITION].partition("@")
@@ -55,7 +55,7 @@ def edition_of(scope: Scope) -> SearchFilters | None:
 
 
 class EditionView:
-    """An index as if it had one book, or one version of it, alone."""
+    """A view of an index that shows one book, or one version of it."""
 
     def __init__(self, inside: "Index", edition: SearchFilters) -> None:
         self._inside, self._edition = inside, edition
@@ -64,14 +64,14 @@ class EditionView:
         return getattr(self._inside, name)
 
     async def manifest(self) -> Manifest:
-        """That of the index, with these editions alone."""
+        """The manifest with only these editions."""
         manifest = await self._inside.manifest()
         books, versions = self._edition.book or (), self._edition.version or ()
         named = scope_of(manifest.shelf, books, versions)
-        held = named if versions else [edition for edition in manifest.shelf if edition.book in books]
-        return replace(manifest, editions=tuple(held))
+        shown = named if versions else [edition for edition in manifest.shelf if edition.book in books]
+        return replace(manifest, editions=tuple(shown))
 
     async def pages(self) -> list[Page]:
-        """Those of these editions."""
+        """The pages of these editions."""
         keys = {edition.key for edition in (await self.manifest()).shelf}
         return [page for page in await self._inside.pages() if page.edition in keys]

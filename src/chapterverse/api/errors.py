@@ -1,8 +1,6 @@
-"""One error body everywhere: every failure of a route becomes an `ErrorResponse` with its status.
+"""Error responses: every failure of a route becomes an `ErrorResponse` with its status.
 
-Under `/v1`, where OpenAI's clients ask, it says the same in OpenAI's words, and at `/mcp` in those of JSON-RPC.
-
-A stack trace is never shown.
+Under `/v1` it is converted to OpenAI's error body, at `/mcp` to a JSON-RPC error. A stack trace is never shown.
 """
 
 import logging
@@ -20,36 +18,37 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from chapterverse.api.middleware import CLIENT_GONE, note, request_id_of
 from chapterverse.api.openai.schemas import in_openai_words
 from chapterverse.errors import ChapterverseError, InternalError, NotFound, ValidationFailed
+from chapterverse.fields import problem
 from chapterverse.models import ErrorResponse
 
 log = logging.getLogger(__name__)
 
 _INVALID_REQUEST, _INTERNAL_ERROR = -32600, -32603  # codes of JSON-RPC
 
-# For OpenAPI: by status, the code, what it means, and a message as it is sent.
+# For OpenAPI, by status: the code, what it means, and an example of the message.
 _ERRORS: dict[int, tuple[str, str, str]] = {
     400: (
         "validation_error",
-        "a field, the JSON or a filter is not usable, or ALLOWED_HOSTS does not list the name that was asked for; the "
-        "message says what to change.",
+        "a field, the JSON or a filter is invalid, or ALLOWED_HOSTS does not list the host; the message says what to "
+        "change.",
         "query: must not be empty; write something",
     ),
     401: (
         "unauthorized",
-        "API keys are configured, and none or a wrong one was sent.",
+        "API keys are configured, and no key or a wrong one was sent.",
         "An API key is needed. Send a valid one as 'Authorization: Bearer KEY' or as 'X-API-Key: KEY'.",
     ),
-    404: ("not_found", "no such thing.", "There is nothing at /nowhere. See /docs for the routes."),
+    404: ("not_found", "there is no such thing.", "There is nothing at /nowhere. See /docs for the routes."),
     405: (
         "validation_error",
-        "the route takes other methods; the header `Allow` names them.",
+        "the route has other methods; the header `Allow` lists them.",
         "PUT is not possible at /chat. See /docs for the routes.",
     ),
-    408: ("validation_error", "the body did not come in time.", "The body did not come within 10 s. Send it again."),
+    408: ("validation_error", "the body is late.", "The body did not arrive within 10 s. Send it again."),
     413: ("validation_error", "the body is too large.", "The body is larger than 64 KiB. Send a smaller one."),
     429: (
         "rate_limited",
-        "asked too often, or too many wrong keys were sent; `Retry-After` says when the next request is taken.",
+        "too many requests, or too many wrong keys; `Retry-After` says when the next request is accepted.",
         "More than 60 requests in 60 seconds. Ask again in 12 s.",
     ),
     500: (
@@ -59,17 +58,17 @@ _ERRORS: dict[int, tuple[str, str, str]] = {
     ),
     503: (
         "retrieval_unavailable",
-        "an engine cannot be used now; also `embedding_failed`, `agent_unavailable`, `conversations_unavailable`, and "
-        "`overloaded` when too many requests wait. Try again later, after `Retry-After` where it is sent.",
+        "an engine is unavailable; also `embedding_failed`, `agent_unavailable`, `conversations_unavailable`, and "
+        "`overloaded` if too many requests wait. Try again later, after `Retry-After` if it is sent.",
         "The book cannot be searched right now. Try again in a moment.",
     ),
 }
 
 
 def responses(*statuses: int, openai: bool = False, any_host: bool = False) -> dict[int | str, dict[str, Any]]:
-    """The error answers of a route, for OpenAPI; `openai`: in OpenAI's words. What follows from others is added: 405
-    and 500 of any route; 400 for a name that ALLOWED_HOSTS does not list, unless the route answers to `any_host`; 429
-    where a key may be guessed, which 401 tells; 408 where a body is read, which 413 tells."""
+    """The error responses of a route, for OpenAPI; `openai`: with OpenAI's body. Some statuses are added: 405 and 500
+    for every route; 400 for a host that ALLOWED_HOSTS does not list, unless `any_host`; 429 with 401, because wrong
+    keys are counted; 408 with 413, because a body is read."""
     added = {405, 500} | ({408} if 413 in statuses else set()) | ({429} if 401 in statuses else set())
     return {
         status: _described(status, openai) for status in sorted({*statuses, *added} | (set() if any_host else {400}))
@@ -87,13 +86,13 @@ def _described(status: int, openai: bool) -> dict[str, Any]:
         "content": {"application/json": {"example": shown.model_dump()}},
     }
     if wait:
-        about = "Seconds to wait before another try."
+        about = "Seconds to wait before the next try."
         described["headers"] = {"Retry-After": {"description": about, "schema": {"type": "integer"}}}
     return described
 
 
 def install(app: FastAPI) -> None:
-    """Have every exception answered in the one shape."""
+    """Install the handlers, so that every exception gets an `ErrorResponse`."""
     app.add_exception_handler(ChapterverseError, _ours)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
@@ -102,7 +101,7 @@ def install(app: FastAPI) -> None:
 
 
 def error_response(failure: ChapterverseError, scope: Scope, headers: Mapping[str, str] | None = None) -> Response:
-    """The HTTP answer to a request that ended in one of our errors."""
+    """The HTTP response for one of our errors."""
     wait = math.ceil(failure.retry_after) if failure.retry_after is not None else None
     body = ErrorResponse(error_code=failure.code, message=failure.message, details=failure.details, retry_after=wait)
     all_headers = dict(headers or {}) | ({"Retry-After": str(wait)} if wait is not None else {})
@@ -120,8 +119,8 @@ async def _invalid(request: Request, failure: Exception) -> Response:
     faults = [_fault(error) for error in failure.errors()]
     sent_as = request.headers.get("content-type", "")
     if [fault["field"] for fault in faults] == ["body"] and "json" not in sent_as:
-        wanted = f"JSON is read only with the header 'Content-Type: application/json'; {sent_as or 'none'} was sent"
-        faults = [{"field": "body", "problem": wanted}]
+        needed = f"JSON needs the header 'Content-Type: application/json'; {sent_as or 'none'} was sent"
+        faults = [{"field": "body", "problem": needed}]
     message = "; ".join(f"{fault['field']}: {fault['problem']}" for fault in faults)
     return await _ours(request, ValidationFailed(message, details={"errors": faults}))
 
@@ -130,6 +129,8 @@ async def _http(request: Request, failure: Exception) -> Response:
     assert isinstance(failure, HTTPException)
     if failure.status_code == 404:
         return await _ours(request, NotFound(f"There is nothing at {request.url.path}. See /docs for the routes."))
+    if failure.status_code == 400:  # FastAPI could not read the body; the reason is the cause
+        return await _ours(request, _unreadable(failure.__cause__))
     message, headers = str(failure.detail), failure.headers or {}
     if failure.status_code == 405:
         headers = {**headers, **_methods(request)}
@@ -139,9 +140,18 @@ async def _http(request: Request, failure: Exception) -> Response:
     return _json(body, failure.status_code, headers, request.scope)
 
 
+def _unreadable(cause: BaseException | None) -> ValidationFailed:
+    """A body that is not JSON in UTF-8."""
+    fault: dict[str, Any] = {"field": "body", "problem": "cannot be read; send JSON in UTF-8"}
+    if isinstance(cause, UnicodeDecodeError):
+        at = cause.start
+        fault = {"field": "body", "problem": f"not UTF-8 at position {at}; send JSON in UTF-8", "position": at}
+    return ValidationFailed(f"body: {fault['problem']}", details={"errors": [fault]})
+
+
 def _methods(request: Request) -> dict[str, str]:
-    """All methods of a described path; the router knows only those of the route it came upon first."""
-    route = request.scope.get("route")  # only those of FastAPI's own kind are noted there
+    """All methods of a path. The router knows only those of the route that it matched first."""
+    route = request.scope.get("route")  # set only for routes of FastAPI
     described = request.app.openapi()["paths"].get(route.path) if route else None
     return {"Allow": ", ".join(sorted(method.upper() for method in described))} if described else {}
 
@@ -151,13 +161,13 @@ async def _gone(_: Request, __: Exception) -> Response:
 
 
 class Unexpected:
-    """Answers unexpected errors: the innermost middleware, so that the answer has the headers of the others."""
+    """Answers unexpected errors. It is the innermost middleware, so that the others add their headers."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on; a failure becomes an internal error with the request's id."""
+        """Pass the request on. An exception becomes an internal error with the request's id."""
         started = scope["type"] != "http"
 
         async def send_and_see(message: Message) -> None:
@@ -187,16 +197,6 @@ def _fault(error: Mapping[str, Any]) -> dict[str, Any]:
     return {"field": name, "problem": problem(error)}
 
 
-def problem(error: Mapping[str, Any]) -> str:
-    """What is wrong with a field and, for the faults that readers make, what to do."""
-    match error["type"], error.get("ctx"):
-        case "string_too_short", {"min_length": 1}:
-            return "must not be empty; write something"
-        case "string_too_long", {"max_length": most}:
-            return f"has {len(error['input']):,} characters; shorten it to {most:,} or fewer"
-    return str(error["msg"]).removeprefix("Value error, ")
-
-
 def _json(body: ErrorResponse, status: int, headers: Mapping[str, str], scope: Scope) -> Response:
     path = path_of(scope)
     shown: BaseModel = body
@@ -214,7 +214,7 @@ def path_of(scope: Scope) -> str:
 
 
 class RpcFault(BaseModel):
-    """What went wrong; `data` is the body that other routes send."""
+    """What went wrong; `data` is the error body of other routes."""
 
     code: int
     message: str
@@ -222,7 +222,7 @@ class RpcFault(BaseModel):
 
 
 class RpcError(BaseModel):
-    """An answer to a request that was not read."""
+    """A JSON-RPC error for a request that was refused before it was read."""
 
     jsonrpc: str = "2.0"
     id: None = None
@@ -230,6 +230,6 @@ class RpcError(BaseModel):
 
 
 def in_jsonrpc_words(body: ErrorResponse, status: int) -> RpcError:
-    """The same error for a client of MCP."""
+    """The same error for an MCP client."""
     code = _INVALID_REQUEST if status < 500 else _INTERNAL_ERROR
     return RpcError(error=RpcFault(code=code, message=body.message, data=body))

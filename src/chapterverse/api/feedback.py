@@ -1,9 +1,9 @@
-"""The route for feedback: a thumb up or down on an answer, with a reason. Whoever knows the turn's id may send it."""
+"""The route for feedback on an answer: up or down, with a reason. The turn's id is the only permission needed."""
 
 from fastapi import APIRouter
 
+from chapterverse.api.dependencies import ServicesOf
 from chapterverse.api.errors import responses
-from chapterverse.api.services import ServicesOf
 from chapterverse.errors import NotFound
 from chapterverse.models import FeedbackKept, FeedbackRequest
 from chapterverse.services import Services
@@ -13,7 +13,7 @@ router = APIRouter(tags=["conversations"])
 
 @router.post("/feedback", responses=responses(400, 401, 404, 413, 429, 503))
 async def give_feedback(body: FeedbackRequest, services: ServicesOf) -> FeedbackKept:
-    """Rate an answer up or down, with a reason. It is kept beside the turn, and deleted with it."""
+    """Rate an answer up or down, with a reason. The rating is stored with the turn and deleted with it."""
     return await keep_feedback(body, services)
 
 

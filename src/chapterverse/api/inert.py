@@ -1,8 +1,8 @@
-"""Text of the book as Markdown in which nothing is active: no image, no HTML, no link.
+"""Escapes text of the book as Markdown without active content: no images, no HTML, no links.
 
-Clients of `/v1` and MCP render Markdown. An image of the book would be loaded from wherever it points, and a link would
-look like one of ours. Emphasis, lists, tables and code stay as they are. Citation markers and our own links are added
-here, too, because they must not join with the text around them.
+Clients of `/v1` and MCP render Markdown. An image of the book would be loaded from any host, and a link of the book
+would look like one of ours. Emphasis, lists, tables and code are kept. Citation markers and our own links are added
+here, too, because they must not merge with the text around them.
 """
 
 import re
@@ -12,9 +12,9 @@ from urllib.parse import quote
 
 from chapterverse.models import AnswerSummary
 
-_FENCE: Final = re.compile(r"(`{3,}+|~{3,}+)[^`\r\n]*")  # only at the very beginning of a line: never inside a list
+_FENCE: Final = re.compile(r"(`{3,}+|~{3,}+)[^`\r\n]*")  # only at the start of a line: never inside a list
 _CODE: Final = re.compile(r"(?<!`)(`{1,20}+)([^`\n]{1,4000}+)\1(?!`)")
-# What renderers turn into a link by themselves: an address with a scheme, www., an e-mail address.
+# What renderers turn into links: an address with a scheme, www., an e-mail address.
 _ADDRESS: Final = re.compile(
     r"(?<![a-z0-9])(?:[a-z][a-z0-9+.-]{1,20}://|www\.|(?:mailto|xmpp|tel|data|javascript|vbscript|file):)[^\s`]{1,2000}"
     r"|(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}",
@@ -27,18 +27,18 @@ _MARKER: Final = re.compile("\ue000([0-9]{1,4})\ue001(?=([(\\[:])?)")
 
 
 class Inert:
-    """Makes one answer inert, piece by piece as it is streamed: `feed` each piece, then `flush`.
+    """Escapes a streamed answer: `feed` each piece, then `flush`.
 
-    What may still become a code fence or an address is held back until the next piece."""
+    The end of a piece that may become a code fence or an address is held back until the next piece."""
 
     def __init__(self) -> None:
         self._fence = ""  # the code fence that is open
         self._held = ""
-        self._last = ""  # the last character that was shown
-        self._fresh = True  # whether what comes next begins a line
+        self._last = ""  # the last character that was returned
+        self._fresh = True  # whether the next character begins a line
 
     def feed(self, text: str) -> str:
-        """As much as can be told of the text so far."""
+        """The part of the text so far that later pieces cannot change."""
         *lines, rest = (self._held + text).split("\n")
         done = "".join(self._line(f"{line}\n") for line in lines)
         self._held = rest
@@ -49,12 +49,12 @@ class Inert:
         return done
 
     def flush(self) -> str:
-        """What was held back."""
+        """The text that was held back."""
         rest, self._held = self._held, ""
         return self._line(rest)
 
     def _line(self, line: str) -> str:
-        """A line, or the part of one that does not end in a newline."""
+        """Escape a line, or a part of one that does not end in a newline."""
         fresh, self._fresh = self._fresh, line.endswith("\n") if line else self._fresh
         bare = line.rstrip("\r\n")
         if self._fence:
@@ -72,7 +72,7 @@ class Inert:
 
 
 def _settled(text: str) -> int:
-    """How much of a line that goes on can be told already: up to its last blank or to code that is not closed."""
+    """The length of an unfinished line that is final: up to its last blank or to code that is not closed."""
     place = max(text.rfind(blank) for blank in " \t") + 1
     closed = 0
     for code in _CODE.finditer(text):
@@ -86,13 +86,13 @@ def _settled(text: str) -> int:
 
 
 def inert(text: str) -> str:
-    """A whole text."""
+    """Escape a whole text."""
     escaping = Inert()
     return escaping.feed(text) + escaping.flush()
 
 
 def inert_line(text: str) -> str:
-    """Text without code fences, such as a title or a quote on one line."""
+    """Escape a text without code fences, such as a title or a quote on one line."""
     done: list[str] = []
     place = 0
     for code in _CODE.finditer(text):
@@ -102,8 +102,8 @@ def inert_line(text: str) -> str:
 
 
 def _joined(pieces: Iterable[str]) -> str:
-    """Pieces one after the other, with a blank before code that follows code or a backslash: either would change its
-    backticks."""
+    """Join the pieces, with a blank between code and a backtick or backslash before it, which would change its
+    meaning."""
     text = ""
     for piece in pieces:
         text += f" {piece}" if text.endswith(("`", "\\")) and piece.startswith("`") else piece
@@ -111,14 +111,14 @@ def _joined(pieces: Iterable[str]) -> str:
 
 
 def link_to(url: str) -> str:
-    """An address as Markdown, which renderers turn into a link. Without http or https it stays text."""
+    """An address that renderers turn into a link. Only http and https; others are escaped."""
     if not url.lower().startswith(("http://", "https://")):
         return inert_line(url)
-    return quote(url, safe="/:?#@!$&'*+,;=%~-._")  # encodes blanks, brackets and the like, which end an address
+    return quote(url, safe="/:?#@!$&'*+,;=%~-._")  # encodes characters that end an address, such as blanks and brackets
 
 
 def marked(text: str, markers: Iterable[tuple[int, int, Iterable[int]]]) -> str:
-    """A text whose citation markers, given by place and numbers, `written` can find after it was made inert."""
+    """Replace citation markers, given as (start, end, numbers), by private characters that `written` finds later."""
     pieces: list[str] = []
     last = 0
     for start, end, numbers in markers:
@@ -128,13 +128,13 @@ def marked(text: str, markers: Iterable[tuple[int, int, Iterable[int]]]) -> str:
 
 
 def written(text: str, form: str) -> str:
-    """The text with its citation markers written as `form` says, for example `[^{}]`. What follows one cannot make a
-    link of it."""
+    """Write the citation markers in the given form, for example `[^{}]`. Text after a marker cannot turn it into a
+    link."""
     return written_with_places(text, form)[0]
 
 
 def written_with_places(text: str, form: str) -> tuple[str, list[tuple[int, int, int]]]:
-    """As `written`, and the start, end and number of each marker in what was written."""
+    """Like `written`; also returns the start, end and number of each marker in the result."""
     done = ""
     places: list[tuple[int, int, int]] = []
     last = 0
@@ -148,12 +148,12 @@ def written_with_places(text: str, form: str) -> tuple[str, list[tuple[int, int,
 
 
 def unescaped(text: str) -> str:
-    """An inert text as it was before, for one that a client sends back."""
+    """Undo the escaping, for an answer that a client sends back."""
     return _ESCAPED.sub(r"\1", text)
 
 
 def advice_of(done: AnswerSummary) -> list[str]:
-    """The paragraphs beside a refusal: what was searched for, and the nearest sections as a list with our links."""
+    """The paragraphs after a refusal: what was searched for, and the nearest sections as a list of links."""
     first = inert((done.advice or "").partition("\n")[0])
     sections = [f"- {inert_line(section.place)}: {link_to(section.source_url)}" for section in done.nearest]
     return [first, "\n".join(sections)] if sections else [first]
@@ -164,7 +164,7 @@ def _unmarked(text: str) -> str:
 
 
 def _prose(text: str) -> str:
-    """Text outside of code: addresses become code, and characters that begin something active are escaped."""
+    """Escape text outside of code: addresses become code; characters that begin active content are escaped."""
     done: list[str] = []
     place = 0
     for address in _ADDRESS.finditer(text):

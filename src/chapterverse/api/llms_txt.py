@@ -1,7 +1,7 @@
-"""The book for other tools: `llms.txt` lists it, `llms-full.txt` is all of it, `/pages/{page_id}.md` is one page.
+"""The book as Markdown for other tools: `llms.txt` is a list, `llms-full.txt` the book, `/pages/{page_id}.md` a page.
 
-The form of `llms.txt` is that of llmstxt.org: a title, a summary, and a section of links for each chapter. Links are
-relative, so that they are right behind every proxy and below `/editions/NAME/`.
+`llms.txt` follows llmstxt.org: a title, a summary, and a section of links for each chapter. Links are relative, so that
+they work behind a proxy and below `/editions/NAME/`.
 """
 
 import hashlib
@@ -13,19 +13,19 @@ from fastapi.responses import StreamingResponse
 
 from chapterverse import __version__
 from chapterverse.api.access.guard import admitted
+from chapterverse.api.dependencies import ServicesOf
 from chapterverse.api.edition_paths import edition_of
 from chapterverse.api.errors import responses
 from chapterverse.api.listing import ShownPages, by_module, list_for
 from chapterverse.api.page_markdown import Address, link, one_line, page_markdown
 from chapterverse.api.pages import PageSummary, RenderedPage, first_paragraph, render_page
-from chapterverse.api.services import ServicesOf
 from chapterverse.api.web import NOT_CHANGED
 from chapterverse.errors import NotFound
 from chapterverse.services import Services
 
 router = APIRouter(tags=["book"])
 
-_HEADINGS: Final = 6  # of a page that its line names
+_HEADINGS: Final = 6  # listed for each page
 _MARKDOWN: Final = "text/markdown; charset=utf-8"
 _PLAIN: Final = "text/plain; charset=utf-8"
 
@@ -41,8 +41,8 @@ def _described(kind: str, about: str) -> dict[int | str, dict[str, Any]]:
     responses=_described(_PLAIN, "The list, in Markdown.") | responses(400, 401, 503),
 )
 async def llms_txt(request: Request, services: ServicesOf) -> Response:
-    """List the book for other tools, in the form of llmstxt.org: title, summary, and each chapter's pages as links to
-    their Markdown."""
+    """List the book for other tools, as llmstxt.org defines it: title, summary, and for each chapter the links to its
+    pages as Markdown."""
     headers = await _caching(request, services)
     if _is_known(request, headers):
         return Response(status_code=304, headers=headers)
@@ -62,7 +62,7 @@ async def llms_full_txt(request: Request, services: ServicesOf) -> Response:
         return Response(status_code=304, headers=headers)
     async with admitted(request):
         listing = await list_for(request, services)
-    return StreamingResponse(_whole(listing, services), headers=headers, media_type=_PLAIN)
+    return StreamingResponse(_all_pages(listing, services), headers=headers, media_type=_PLAIN)
 
 
 @router.get(
@@ -108,8 +108,8 @@ def _line(page: PageSummary) -> str:
     return f"- {link(page.title, f'pages/{page.page_id}.md')}{f': {note}' if note else ''}"
 
 
-async def _whole(listing: ShownPages, services: Services) -> AsyncIterator[str]:
-    """One page at a time, so that a large book is never in memory as a whole."""
+async def _all_pages(listing: ShownPages, services: Services) -> AsyncIterator[str]:
+    """The pages one by one, so that a large book is never in memory at once."""
     for number, summary in enumerate(listing.pages):
         try:
             page = await render_page(summary.page_id, services.index, services.settings.chapterverse_home)
@@ -119,7 +119,7 @@ async def _whole(listing: ShownPages, services: Services) -> AsyncIterator[str]:
 
 
 def _addresses(page: RenderedPage, listing: ShownPages, folder: str) -> Address:
-    """Where links lead: to the Markdown of a page of the same edition, or away."""
+    """Addresses for links: the Markdown of a page of the same edition, or an external address."""
 
     def address(target: str) -> str:
         url, _, anchor = target.partition("#")
@@ -131,13 +131,13 @@ def _addresses(page: RenderedPage, listing: ShownPages, folder: str) -> Address:
 
 
 async def _caching(request: Request, services: Services) -> dict[str, str]:
-    """Headers by which a client asks whether anything changed. What a tag depends on: the state of the book, the
-    address, the release and the book's title."""
+    """The headers for caching. The ETag depends on the generation of the book, the address, the release and the book's
+    title."""
     manifest = await services.index.manifest()
     title = services.settings.book_title or ""
-    known = "\x1f".join((manifest.generation, request.scope["path"], _edition(request), __version__, title))
-    tag = f'W/"{hashlib.sha256(known.encode()).hexdigest()[:24]}"'
-    # With keys, a cache that is shared must not keep the book.
+    state = "\x1f".join((manifest.generation, request.scope["path"], _edition(request), __version__, title))
+    tag = f'W/"{hashlib.sha256(state.encode()).hexdigest()[:24]}"'
+    # If keys are configured, shared caches must not store the book.
     return {"ETag": tag, "Cache-Control": "private, no-cache" if services.settings.api_keys else "no-cache"}
 
 

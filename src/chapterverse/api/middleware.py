@@ -1,4 +1,4 @@
-"""What every request passes: its id, its line in the log, the headers of its response, and a warning about its origin.
+"""Middleware for every request: request ids, the request log, safe headers, and a warning about refused origins.
 
 All are pure ASGI wrappers, so that streams pass through untouched. `Guard` and `AllowedHosts`, which refuse requests,
 are in `access/`.
@@ -21,19 +21,19 @@ log = logging.getLogger("chapterverse.requests")
 cors_log = logging.getLogger("chapterverse.cors")
 
 CLIENT_GONE = 499  # as proxies log it: the client closed the connection
-_PLAIN = re.compile(r"[A-Za-z0-9._-]{1,64}")  # a client's own id, if it is short and plain
+_PLAIN = re.compile(r"[A-Za-z0-9._-]{1,64}")  # an id sent by the client is used if it is short and plain
 _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}  # others would multiply the metrics
-_QUIET = {"/livez", "/readyz", "/health", "/metrics"}  # asked every few seconds by machines
+_QUIET = {"/livez", "/readyz", "/health", "/metrics"}  # polled every few seconds
 _HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
-_MOST: Final = 100  # origins that are remembered; anybody can send another one
+_MOST: Final = 100  # origins that are remembered; a client can send any number
 _ORIGIN: Final = re.compile(r"https?://(?:[\w.-]{1,253}|\[[0-9a-fA-F:.]{2,45}\])(?::\d{1,5})?")
 
 
 class RequestLog:
-    """Logs and counts each HTTP request, when its last byte is sent or its client is gone.
+    """Logs and counts each HTTP request when it ends.
 
-    Logs the route's template, never the query string, a header or a body. Inner layers add what they know, such as the
-    error's code, with `note`.
+    Logs the route's template, never the query string, a header or a body. Inner layers add fields, such as the error's
+    code, with `note`.
     """
 
     def __init__(self, app: ASGIApp, telemetry: Telemetry) -> None:
@@ -74,28 +74,28 @@ class RequestLog:
 
 
 def note(scope: Scope, **fields: Any) -> None:
-    """Have the request's log line say this, too."""
+    """Add fields to the request's log line."""
     scope.setdefault("chapterverse.notes", {}).update(fields)
 
 
 def started_at(scope: Scope) -> float:
-    """When the request came, in the time of the event loop."""
+    """When the request arrived, in the time of the event loop."""
     return float(scope.get("chapterverse.started") or asyncio.get_running_loop().time())
 
 
 def _route(scope: Scope) -> str:
-    """The template, so that ids do not multiply the metrics; whatever matches no route is one kind."""
+    """The route's template, so that ids do not multiply the metrics."""
     return str(getattr(scope.get("route"), "path", None) or scope.get("chapterverse.route") or "unmatched")
 
 
 class RequestIds:
-    """Gives each HTTP request its id: in `X-Request-ID` of the response, in logs and in internal errors."""
+    """Gives each HTTP request an id, which is in `X-Request-ID` of the response, in logs and in internal errors."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on with its id, and put the id into the answer's headers."""
+        """Pass the request on with its id, and add the id to the headers of the response."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -112,18 +112,18 @@ class RequestIds:
 
 
 def request_id_of(scope: Any) -> str:
-    """The id of the request; empty outside of one."""
+    """The id of the request; empty if it has none."""
     return str(scope.get("chapterverse.request_id", ""))
 
 
 class SafeHeaders:
-    """Has browsers take answers for what they say they are, and not tell other sites where a reader came from."""
+    """Adds headers that stop browsers from guessing content types and from sending referrers to other sites."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on and add the headers to its answer."""
+        """Pass the request on and add the headers to its response."""
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -136,7 +136,7 @@ class SafeHeaders:
 
 
 class RefusedOrigins:
-    """Logs each origin that is not allowed, once; passes every request on.
+    """Logs each origin that is not allowed, once. Every request is passed on.
 
     A browser withholds the response from a page whose origin `CORS_ORIGINS` does not list, and says so only on its own
     console. The log names the origin and the setting that would allow it.
@@ -148,7 +148,7 @@ class RefusedOrigins:
         self._warned: set[str] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Log if need be, then pass the request on."""
+        """Log the origin if it is refused, then pass the request on."""
         if scope["type"] == "http":
             headers = Headers(scope=scope)
             if (origin := headers.get("origin")) and self._is_refused(origin, headers):
@@ -166,14 +166,14 @@ class RefusedOrigins:
         self._warned.add(origin)
         if origin == "null":
             cors_log.warning(
-                "A page without an origin (a file, or a sandboxed frame) asked, and its browser withholds the answer. "
-                "Serve the page over HTTP and add its origin to CORS_ORIGINS; only CORS_ORIGINS=* allows it as it is.",
+                "A page without an origin (a file or sandboxed frame) asked. Its browser withholds the response. "
+                "Serve the page over HTTP and add its origin to CORS_ORIGINS. Only CORS_ORIGINS=* allows no origin.",
                 extra={"origin": origin},
             )
             return
         setting = "CORS_ORIGINS=" + ",".join((*self._allowed, origin))
         cors_log.warning(
-            f"A page of {origin} asked, and its browser withholds the answer, because CORS_ORIGINS does not list that "
+            f"A page of {origin} asked. Its browser withholds the response, because CORS_ORIGINS does not list that "
             f"origin. To allow it: {setting}",
             extra={"origin": origin, "setting": setting},
         )

@@ -1,4 +1,4 @@
-"""A page of the book as HTML: what is shown before the scripts run, and all that readers without JavaScript see.
+"""A page of the book as HTML, for readers without JavaScript and before the scripts run.
 
 Makes the same elements as `web/render.js`; a browser test compares the two. Text and attributes are escaped in one
 place, `Node.html`.
@@ -15,7 +15,7 @@ from chapterverse.api.pages import PageBlock, PageMark, RenderedPage
 from chapterverse.book import CAPTION
 
 Attributes = dict[str, str | None]
-Leading = Callable[[str], Attributes | None]  # attributes of a link to a target; None: there is no way to it
+Leading = Callable[[str], Attributes | None]  # gives the attributes of a link to a target; None if it cannot be linked
 
 _EMPTY: Final = {"img", "br", "input"}  # elements without an end tag
 _ITEM: Final = re.compile(r"( *)(?:[-*+•] |(\d+)\. )")
@@ -34,19 +34,19 @@ _TONES: Final = {
 
 @dataclass(slots=True)
 class Node:
-    """An element. An attribute without a value is left out; an empty one is written without a value."""
+    """An element. An attribute that is None is left out; an empty one is written without a value."""
 
     tag: str
     attributes: Attributes = field(default_factory=dict)
     children: list["Node | str"] = field(default_factory=list)
 
     def add(self, *children: "Node | str | None") -> "Node":
-        """Put these at the end, but for those that are None."""
+        """Append the children that are not None."""
         self.children += [child for child in children if child is not None]
         return self
 
     def html(self) -> str:
-        """The element as HTML, with everything escaped that could be taken for markup."""
+        """The element as HTML, with text and attributes escaped."""
         given = ((name, value) for name, value in self.attributes.items() if value is not None)
         attributes = "".join(f' {name}="{escape(value)}"' if value else f" {name}" for name, value in given)
         if self.tag in _EMPTY:
@@ -75,7 +75,7 @@ class _Line:
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """A mark, or code that is marked in the text itself. `ticks` at either end of code and formulas are not shown."""
+    """A mark, or inline code. `ticks`: characters at each end of code and formulas that are not shown."""
 
     kind: str
     start: int
@@ -95,12 +95,12 @@ class _Rendering:
     def __init__(self, page: RenderedPage, leading: Leading, root: str) -> None:
         self._page, self._text, self._leading, self._root = page, page.text, leading, root
         self._headings = {section.start: section for section in page.sections}
-        self._around: list[Node] = []  # the elements that the next block may stand in, outermost first
-        self._begun: list[Node] = []  # those that the block under way begins
+        self._around: list[Node] = []  # the elements that the next block may be inside of, outermost first
+        self._begun: list[Node] = []  # those that the current block opens
         self._lists: dict[int, _List] = {}  # by the identity of its last item
         self._next_mark = 0
         self._in_table = False
-        self._figure_above: Node | None = None  # that the next block may be the caption of
+        self._figure_above: Node | None = None  # the figure whose caption the next block may be
         self._caption: Node | None = None  # of the table that follows
         self._notes: set[str] = set()
         self._kinds: dict[str, Callable[[PageBlock, int], Node | None]] = {
@@ -118,12 +118,12 @@ class _Rendering:
         nodes: list[Node] = []
         for block in self._page.blocks:
             inside = min(block.inside, len(self._around))
-            made = self._kinds.get(block.kind, self._prose)(block, inside)
-            self._figure_above = made if block.kind == "image" else None
-            if made is not None and inside:
-                self._around[inside - 1].add(made)
-            elif made is not None:
-                nodes.append(made)
+            rendered = self._kinds.get(block.kind, self._prose)(block, inside)
+            self._figure_above = rendered if block.kind == "image" else None
+            if rendered is not None and inside:
+                self._around[inside - 1].add(rendered)
+            elif rendered is not None:
+                nodes.append(rendered)
             self._around[inside:] = self._begun
             self._begun = []
         return nodes
@@ -131,9 +131,9 @@ class _Rendering:
     def _heading(self, block: PageBlock, _: int) -> Node:
         section = self._headings.get(block.start)
         anchor = f"book-{section.anchor}" if section and section.anchor else None
-        made = node(f"h{section.level if section else 4}", id=anchor, tabindex="-1", dir="auto")
+        heading = node(f"h{section.level if section else 4}", id=anchor, tabindex="-1", dir="auto")
         lead = re.match(r"#+ ", self._text[block.start : block.end])
-        return self._inline(made, block.start + (lead.end() if lead else 0), block.end)
+        return self._inline(heading, block.start + (lead.end() if lead else 0), block.end)
 
     def _code(self, block: PageBlock, _: int) -> Node:
         lines = list(self._lines(block.start, block.end))
@@ -187,7 +187,7 @@ class _Rendering:
         return quote
 
     def _list(self, lines: Sequence[_Line], inside: int = -1) -> Node | None:
-        """A list, or nothing where it goes on in the one that stands there."""
+        """A new list; None if the items continue the list before."""
         open_: list[_List] = []
         top: Node | None = None
         before = self._lists.get(id(self._around[inside])) if 0 <= inside < len(self._around) else None
@@ -205,11 +205,11 @@ class _Rendering:
                 self._inline(paragraph, line.start + lead, line.end)
                 continue
             top = self._item(line, found, open_) or top
-        self._begun = [one.item for one in open_]
+        self._begun = [level.item for level in open_]
         return top
 
     def _item(self, line: _Line, found: re.Match[str] | None, open_: list[_List]) -> Node | None:
-        """Add an item to the list it belongs to; gives the list where it is a new one at the top."""
+        """Add an item to its list. Returns the list if it is a new one at the top level."""
         lead = found.end() if found else len(line.text) - len(line.text.lstrip())
         indent, number = (len(found[1]), found[2]) if found else (0, None)
         top = None
@@ -217,12 +217,12 @@ class _Rendering:
             open_.pop()
         if not open_ or open_[-1].indent < indent:
             start = number if number and number != "1" else None
-            made = node("ol" if number else "ul", start=start, dir="auto")
+            new_list = node("ol" if number else "ul", start=start, dir="auto")
             if open_:
-                open_[-1].item.add(made)
+                open_[-1].item.add(new_list)
             else:
-                top = made
-            open_.append(_List(made, indent, made))
+                top = new_list
+            open_.append(_List(new_list, indent, new_list))
         innermost = open_[-1]
         item = node("li", value=number if innermost.node.tag == "ol" else None)
         innermost.node.add(item)
@@ -234,13 +234,13 @@ class _Rendering:
     def _admonition(self, block: PageBlock, _: int) -> Node:
         kind = block.info.split(" ")[0]
         tone = next((tone for tone, kinds in _TONES.items() if kind in kinds.split()), "note")
-        made = node("div", class_=f"aside tone-{tone}", role="note", dir="auto")
+        aside = node("div", class_=f"aside tone-{tone}", role="note", dir="auto")
         label = re.match(rf"({re.escape(block.caption)}):?(?:\s|$)", self._text[block.start : block.end])
         if label:
-            made.add(self._inline(node("p", class_="label"), block.start, block.start + label.end(1)))
-        self._flow(made, block.start + (label.end() if label else 0), block.end)
-        self._begun = [made]
-        return made
+            aside.add(self._inline(node("p", class_="label"), block.start, block.start + label.end(1)))
+        self._flow(aside, block.start + (label.end() if label else 0), block.end)
+        self._begun = [aside]
+        return aside
 
     def _field(self, block: PageBlock, _: int) -> Node:
         name, *rest = self._lines(block.start, block.end)
@@ -330,7 +330,7 @@ class _Rendering:
                 after += 1
             if span.start >= done and span.end <= end:
                 self._run(parent, done, span.start)
-                self._span(parent, span, [one for one in spans[index + 1 : after] if one.end <= span.end])
+                self._span(parent, span, [inner for inner in spans[index + 1 : after] if inner.end <= span.end])
                 done = span.end
             index = after
         self._run(parent, done, end)
@@ -344,15 +344,15 @@ class _Rendering:
             self._notes.add(label)
             parent.add(node("sup", label, class_="footnote", aria_label=first))
         else:
-            made = self._element(span)
-            parent.add(made)
+            element = self._element(span)
+            parent.add(element)
             quiet = span.ticks or 0
-            power = span.kind == "sup" and self._text.startswith("^", span.start)  # it is raised instead
-            within = [one for one in inner if span.ticks is None or one.ticks is None]
-            self._nest(made, span.start + (1 if power else quiet), span.end - quiet, within)
+            power = span.kind == "sup" and self._text.startswith("^", span.start)  # the caret is not shown
+            within = [nested for nested in inner if span.ticks is None or nested.ticks is None]
+            self._nest(element, span.start + (1 if power else quiet), span.end - quiet, within)
 
     def _says_note(self, span: _Span) -> bool:
-        """Whether the text of a footnote stands where it is cited."""
+        """Whether the text of a footnote is where it is cited."""
         return span.mark is not None and self._text[span.start : span.end] not in ("", f"[{span.mark.target}]")
 
     def _element(self, span: _Span) -> Node:
@@ -362,14 +362,14 @@ class _Rendering:
         return Node("a", attributes) if attributes else node(_TAGS.get(span.kind, "span"))
 
     def _run(self, parent: Node, start: int, end: int) -> None:
-        """Text. In a table a bar of the text is written with a backslash, which is not shown."""
+        """Add text. In a table the backslash before a bar is not shown."""
         if start < end:
             text = self._text[start:end]
             parent.add(text.replace("\\|", "|") if self._in_table else text)
 
 
 def _goes_on(before: _List, number: str | None) -> bool:
-    """Whether an item belongs to the list before it: numbers go on, and a list without numbers is one of its kind."""
+    """Whether an item continues the list before it: its number is higher, or both have no numbers."""
     if before.node.tag == "ul":
         return number is None
     last = before.item.attributes.get("value")

@@ -1,7 +1,7 @@
-"""A page as Markdown: its stored text with the links and images that its marks and blocks name.
+"""A page as Markdown: its stored text with links and images.
 
-The stored text is Markdown already, but for links and images, which are kept beside it so that offsets count into
-words alone.
+The stored text is Markdown without links and images. These are stored as marks and blocks, so that offsets refer to
+the words.
 """
 
 import re
@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from chapterverse.api.pages import PageMark, RenderedPage
 
-Address = Callable[[str], str]  # of a link's target; empty: there is no way to it
+Address = Callable[[str], str]  # gives the address for a link's target; empty if it cannot be linked
 
 _UNSAFE: Final = re.compile(r"[\s()<>|\\]")  # characters that would end an address, or a table's cell
 _BRACKET: Final = re.compile(r"[][\\]")
@@ -30,7 +30,7 @@ def page_markdown(page: RenderedPage, address: Address, root: str) -> str:
 
 
 def link(title: str, address: str) -> str:
-    """A link with a text that may hold anything."""
+    """A Markdown link. The title may contain any characters."""
     return f"[{_BRACKET.sub(_escaped, one_line(title))}]({_UNSAFE.sub(_encoded, address)})"
 
 
@@ -39,9 +39,9 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-# What is written in the place of `text[start:end]`, as (start, order at that place, tie-breaker, end, written).
+# A replacement for `text[start:end]`: (start, order at that position, tie-breaker, end, new text).
 _Piece = tuple[int, int, int, int, str]
-_CLOSES, _STANDS, _OPENS = 0, 1, 2  # at one place: ends of links first, then images, then beginnings
+_LINK_END, _IMAGE, _LINK_START = 0, 1, 2  # their order at the same position
 
 
 def _links(page: RenderedPage, address: Address) -> Iterable[_Piece]:
@@ -58,12 +58,12 @@ def _links(page: RenderedPage, address: Address) -> Iterable[_Piece]:
         if stretch and target:
             linked.add(stretch)
             start, end = stretch
-            yield start, _OPENS, -end, start, "["
-            yield end, _CLOSES, -start, end, f"]({_UNSAFE.sub(_encoded, target)})"
+            yield start, _LINK_START, -end, start, "["
+            yield end, _LINK_END, -start, end, f"]({_UNSAFE.sub(_encoded, target)})"
 
 
 def _around(mark: PageMark, code: Iterable[tuple[int, int]]) -> tuple[int, int] | None:
-    """What a link stands around: code as a whole, with its ticks. None: it begins inside and ends outside of it."""
+    """The range of a link, extended to whole inline code with its ticks. None if it overlaps the code only partly."""
     for start, end in code:
         if start < mark.end and mark.start < end and not (mark.start <= start and end <= mark.end):
             return (start, end) if start <= mark.start and mark.end <= end else None
@@ -71,7 +71,7 @@ def _around(mark: PageMark, code: Iterable[tuple[int, int]]) -> tuple[int, int] 
 
 
 def _is_closed(text: str, stretch: tuple[int, int]) -> bool:
-    """Whether brackets can be put around a text: it is not empty and closes the brackets that it opens."""
+    """Whether a text can be put in brackets: it is not empty and its brackets are balanced."""
     within = text[slice(*stretch)]
     return bool(within.strip()) and within.count("[") == within.count("]")
 
@@ -79,11 +79,11 @@ def _is_closed(text: str, stretch: tuple[int, int]) -> bool:
 def _images(page: RenderedPage, address: Address, root: str) -> Iterable[_Piece]:
     for mark in page.marks:
         if mark.kind == "image" and (target := root + mark.source if mark.source else address(mark.target)):
-            yield mark.start, _STANDS, 0, mark.end, f"!{link(mark.title, target)}"
+            yield mark.start, _IMAGE, 0, mark.end, f"!{link(mark.title, target)}"
     for block in page.blocks:
         if block.kind == "image" and (target := root + block.source if block.source else address(block.info)):
             named = re.fullmatch(r"\[Image: (.*)\]", page.text[block.start : block.end], re.DOTALL)
-            yield block.start, _STANDS, 0, block.end, f"!{link(named[1] if named else '', target)}"
+            yield block.start, _IMAGE, 0, block.end, f"!{link(named[1] if named else '', target)}"
 
 
 def _spliced(text: str, pieces: Iterable[_Piece]) -> str:

@@ -1,13 +1,13 @@
-"""Pages in the types of the API, for HTTP, MCP and the reader page."""
+"""Schemas of pages and books, for HTTP, MCP and the reader page."""
 
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from pydantic import Field
 
-from chapterverse.book import Edition, Page, edition_names
+from chapterverse.book import Block, Edition, Mark, Page, edition_names
 from chapterverse.editions import books_of
 from chapterverse.errors import NotFound
 from chapterverse.index import Index
@@ -20,7 +20,7 @@ _DESCRIPTION: Final = 240  # characters
 
 
 class SectionSummary(Frozen):
-    """A heading and where its text lies in the page, in characters."""
+    """A heading and the offsets of its section in the page, in characters."""
 
     heading: str
     level: int
@@ -45,41 +45,44 @@ class PageSummary(Frozen):
 
 
 class PageBlock(Frozen):
-    """What a stretch of a page's text is. Its sentences, list items or rows lie in `text[start:end]`."""
+    """The kind of a range of a page's text, which is `text[start:end]`."""
 
     kind: str = Field(description="heading, paragraph, list, field, code, table, quote, admonition or image")
     start: int
     end: int
     info: str = Field(
         "",
-        description="Language of code, kind of an admonition, address of an image; `caption` of such a paragraph.",
+        description="Language of code, kind of an admonition, address of an image; `caption` for a caption.",
     )
     caption: str = Field("", description="Title of code; label of an admonition, as in its text.")
     inside: int = Field(
-        0, description="List items, admonitions, quotes and fields of earlier blocks that it stands in."
+        0, description="How many list items, admonitions, quotes and fields of earlier blocks it is inside of."
     )
-    source: str = Field("", description="Of an image: where this server has it, relative to its root.")
+    source: str = Field("", description="For an image: its address on this server, relative to the root.")
 
 
 class PageMark(Frozen):
-    """How a stretch of a page's text looks or where it leads."""
+    """Formatting or link of a range of a page's text."""
 
     kind: str = Field(description="emphasis, strong, code, math, link, image, sub, sup or footnote")
     start: int
     end: int
     target: str = Field("", description="Address of a link or an image; label of a footnote.")
     title: str = Field("", description="Alternative text of an image.")
-    source: str = Field("", description="Of an image: where this server has it, relative to its root.")
+    source: str = Field("", description="For an image: its address on this server, relative to the root.")
+
+
+Shown = TypeVar("Shown", PageBlock, PageMark)
 
 
 class PageText(PageSummary):
-    """A page with its stored text; every offset of a citation counts into `text`."""
+    """A page with its stored text. The offsets of citations refer to `text`."""
 
     text: str
 
 
 class RenderedPage(PageText):
-    """A page with everything that is needed to show it."""
+    """A page with all that is needed to show it."""
 
     blocks: list[PageBlock]
     marks: list[PageMark]
@@ -103,9 +106,9 @@ class BookSummary(Frozen):
     """A book on this server."""
 
     name: str = Field(description="For `filters.book`; empty: a book without a name.")
-    title: str = Field(description="For people; the name, where no title was given.")
+    title: str = Field(description="For people; the name, if no title was given.")
     versions: list[BookVersion] = Field(description="The latest first.")
-    latest: str = Field(description="The version that is used unless another one is asked for.")
+    latest: str = Field(description="The version that is used unless another one is named.")
     pages: int = Field(description="Of the latest version.")
 
 
@@ -117,14 +120,14 @@ class BookList(Frozen):
 
 
 class Contents:
-    """The lists of pages, made once for each state of the book: a large one takes the engine a while."""
+    """The lists of pages, cached for each generation of the book: reading a large book takes a while."""
 
     def __init__(self) -> None:
         self._generation = ""
         self._listed: dict[tuple[str, ...], PageList] = {}  # by the keys of editions
 
     async def read(self, index: Index, filters: SearchFilters | None = None) -> PageList:
-        """The pages of the editions that are meant, in reading order, without their text."""
+        """The pages of the editions, in reading order, without their text."""
         generation = (await index.manifest()).generation
         if generation != self._generation:
             self._listed, self._generation = {}, generation
@@ -154,48 +157,27 @@ def list_books(shelf: Iterable[Edition]) -> BookList:
 
 
 async def read_page(page_id: str, index: Index, asked_for: str = "") -> PageText:
-    """One page with its text. `asked_for`: how the caller named it, if not by its id."""
+    """A page with its text. `asked_for`: the name that the caller used, if it was not the id."""
     page = await _page(page_id, index, asked_for)
     return PageText(**_fields(page), text=page.text)
 
 
 async def render_page(page_id: str, index: Index, home: Path) -> RenderedPage:
-    """One page with its text and how it looks. `home` is where images are kept."""
+    """A page with its text and formatting. `home`: the folder with the images."""
     page = await _page(page_id, index)
-    blocks = [
-        PageBlock(
-            kind=block.kind,
-            start=block.start,
-            end=block.end,
-            info=block.info,
-            caption=block.caption,
-            inside=block.inside,
-            source=_source(block.info, page, home) if block.kind == "image" else "",
-        )
-        for block in page.blocks
-    ]
-    marks = [
-        PageMark(
-            kind=mark.kind,
-            start=mark.start,
-            end=mark.end,
-            target=mark.target,
-            title=mark.title,
-            source=_source(mark.target, page, home) if mark.kind == "image" else "",
-        )
-        for mark in page.marks
-    ]
+    blocks = [_shown(PageBlock, block, block.info, page, home) for block in page.blocks]
+    marks = [_shown(PageMark, mark, mark.target, page, home) for mark in page.marks]
     return RenderedPage(**_fields(page), text=page.text, blocks=blocks, marks=marks)
 
 
 def first_paragraph(page: RenderedPage) -> str:
-    """What a page is about, in its own first words."""
+    """The first paragraph of a page, shortened, as its description."""
     block = next((block for block in page.blocks if block.kind == "paragraph"), None)
     text = " ".join(page.text[block.start : block.end].replace("`", "").split()) if block else ""
     if len(text) <= _DESCRIPTION:
         return text
-    whole = re.match(rf".{{80,{_DESCRIPTION}}}[.!?](?= )", text)
-    return whole[0] if whole else f"{text[:_DESCRIPTION].rpartition(' ')[0]} …"
+    sentences = re.match(rf".{{80,{_DESCRIPTION}}}[.!?](?= )", text)
+    return sentences[0] if sentences else f"{text[:_DESCRIPTION].rpartition(' ')[0]} …"
 
 
 async def _page(page_id: str, index: Index, asked_for: str = "") -> Page:
@@ -205,9 +187,11 @@ async def _page(page_id: str, index: Index, asked_for: str = "") -> Page:
     return page
 
 
-def _source(address: str, page: Page, home: Path) -> str:
-    name = image_name(address, page.edition)
-    return f"images/{name}" if name and stored_image(home, name) else ""
+def _shown(kind: type[Shown], item: Block | Mark, address: str, page: Page, home: Path) -> Shown:
+    """A block or mark of the page; a stored image with its address on this server."""
+    shown = kind.model_validate(item, from_attributes=True)
+    name = image_name(address, page.edition) if shown.kind == "image" else ""
+    return shown.model_copy(update={"source": f"images/{name}"}) if name and stored_image(home, name) else shown
 
 
 def _fields(page: Page) -> dict[str, Any]:
@@ -221,15 +205,5 @@ def _fields(page: Page) -> dict[str, Any]:
         "category": page.chapters[0] if page.chapters else title_of_path(page.module) if page.module else "",
         "url": page.url,
         "flags": list(page.flags),
-        "sections": [
-            SectionSummary(
-                heading=section.heading,
-                level=section.level,
-                anchor=section.anchor,
-                start=section.start,
-                end=section.end,
-                breadcrumb=list(section.breadcrumb),
-            )
-            for section in page.sections
-        ],
+        "sections": [SectionSummary.model_validate(section, from_attributes=True) for section in page.sections],
     }

@@ -1,9 +1,9 @@
 """The reader page: `/` is the book's title page, `/read/PAGE` one page of it.
 
-Both are complete HTML: they can be read, and their links followed, without JavaScript. The scripts then add what needs
-them: asking, searching, going to another page in place. Where the book is not for everybody (`API_KEYS`) or its engine
-does not answer in time, the page is sent without its text and the scripts ask for it. A page of a large book lists the
-open chapter alone; the scripts fetch the whole list once (`/contents/STATE`).
+Both are complete HTML that works without JavaScript. The scripts add asking, searching, and opening pages without a
+reload. If the book needs a key (`API_KEYS`), or the engine does not answer in time, the page is sent without its text
+and the scripts ask for it. In a large book the page lists only the open chapter; the scripts fetch the whole list once
+(`/contents/STATE`).
 
 A server with several books shows the latest version of each; under `/editions/NAME/` it shows one book or version.
 """
@@ -22,12 +22,12 @@ from fastapi import APIRouter, Path, Request, Response
 from fastapi.responses import RedirectResponse
 
 from chapterverse.api import web
+from chapterverse.api.dependencies import ServicesOf
 from chapterverse.api.edition_paths import edition_of
 from chapterverse.api.errors import responses
 from chapterverse.api.listing import ShownPages, by_module, list_for
 from chapterverse.api.page_html import Attributes, Leading, Node, node, render
 from chapterverse.api.pages import PageSummary, RenderedPage, first_paragraph, render_page
-from chapterverse.api.services import ServicesOf
 from chapterverse.book import edition_names
 from chapterverse.editions import edition_label
 from chapterverse.errors import IndexMissing, InvalidFilterError, NotFound, RetrievalUnavailable
@@ -37,10 +37,10 @@ from chapterverse.settings import LOGO_TYPES, Settings
 router = APIRouter(tags=["page"])
 
 TEMPLATE: Final = "index.html"
-_PATIENCE: Final = 2.0  # seconds that the page waits for the book; the scripts ask for what is missing
-_MANY: Final = 60  # pages from which on only the open page's module is unfolded
-_MOST: Final = 100  # pages that a page lists; of a larger book it lists those around it
-_LISTED: Final = 8  # pages of a chapter that the title page names
+_PATIENCE: Final = 2.0  # seconds to wait for the book; then the scripts ask for it
+_MANY: Final = 60  # with more pages only the module of the open page is unfolded
+_MOST: Final = 100  # pages that a page lists; in a larger book those around it
+_LISTED: Final = 8  # pages of a chapter that the title page lists
 _PLACE: Final = re.compile(r"\{\{(\w+)\}\}")
 _HTML: Final[dict[str, Any]] = {
     "content": {"text/html": {"schema": {"type": "string"}}},
@@ -49,10 +49,10 @@ _HTML: Final[dict[str, Any]] = {
 _PAGES: Final[dict[int | str, dict[str, Any]]] = {
     200: _HTML,
     304: web.NOT_CHANGED,
-    404: _HTML | {"description": "There is no such book or page; says so in HTML."},
+    404: _HTML | {"description": "There is no such book or page, in HTML."},
 }
 _ELSEWHERE: Final[dict[int | str, dict[str, Any]]] = {
-    307: {"description": "The page is of an edition that is not shown here; `Location` is where it is."}
+    307: {"description": "The page belongs to an edition that is not shown here; `Location` is its address."}
 }
 _CONTENTS: Final[dict[str, Any]] = {
     "content": {"application/json": {"schema": {"type": "object", "properties": {"pages": {"type": "array"}}}}},
@@ -67,7 +67,7 @@ _LOGO_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
 @router.get("/", response_class=Response, responses={**responses(), **_PAGES})
 async def title_page(request: Request, services: ServicesOf) -> Response:
-    """The book's name, what it is about and its chapters, in a browser. With several books: those."""
+    """The title page: the book's name, its description and its chapters; or a list of the books."""
     shell = _Shell(request, services.settings)
     try:
         async with asyncio.timeout(_PATIENCE):
@@ -80,11 +80,11 @@ async def title_page(request: Request, services: ServicesOf) -> Response:
     if first is None:
         return shell.answer()
 
-    def whole() -> Response:
+    def respond() -> Response:
         about = "" if shell.listing.several else first_paragraph(first)
         return shell.answer(_cover(shell, about), title=shell.book, description=about)
 
-    return await asyncio.to_thread(whole)
+    return await asyncio.to_thread(respond)
 
 
 @router.get("/read/{page_id}", response_class=Response, responses={**responses(), **_PAGES, **_ELSEWHERE})
@@ -93,7 +93,7 @@ async def page(
     request: Request,
     services: ServicesOf,
 ) -> Response:
-    """One page of the book, in a browser. `?quote=START-END` marks a stretch of it, `#book-ANCHOR` is a section."""
+    """One page of the book, in a browser. `?quote=START-END` highlights a range, `#book-ANCHOR` is a section."""
     shell = _Shell(request, services.settings, root="../", current=page_id)
     try:
         async with asyncio.timeout(_PATIENCE):
@@ -109,59 +109,59 @@ async def page(
     if (found.book, found.version) not in shell.listing.editions:
         return RedirectResponse(shell.elsewhere(found))
 
-    def whole() -> Response:
+    def respond() -> Response:
         title = f"{found.title} · {shell.book}"
         return shell.answer(_page(shell, found), title=title, description=first_paragraph(found))
 
-    return await asyncio.to_thread(whole)
+    return await asyncio.to_thread(respond)
 
 
 @router.get(
     "/contents/{state}", response_class=Response, responses={200: _CONTENTS, 304: web.NOT_CHANGED, **responses(503)}
 )
 async def contents(
-    state: Annotated[str, Path(max_length=200, description="The state of the book, as the reader page names it.")],
+    state: Annotated[str, Path(max_length=200, description="The state of the book, as the reader page gives it.")],
     request: Request,
     services: ServicesOf,
 ) -> Response:
-    """The list of pages for the scripts. The address names the state of the book, so that a browser asks once."""
+    """The list of pages for the scripts. The address contains the state of the book, so that browsers cache it."""
     shell = _Shell(request, services.settings)
     await shell.open(services)
     names = {"page_id", "title", "module", "category", "url", "book", "version"}
 
-    def whole() -> web.File:
-        return _packed(json.dumps({"pages": [one.model_dump(include=names) for one in shell.listing.pages]}))
+    def listed() -> web.File:
+        return _packed(json.dumps({"pages": [page.model_dump(include=names) for page in shell.listing.pages]}))
 
     caching = web.FOR_GOOD if state == shell.state else "no-store"
-    return web.answer(request, await asyncio.to_thread(whole), "application/json", caching)
+    return web.answer(request, await asyncio.to_thread(listed), "application/json", caching)
 
 
 @router.get("/logo", response_class=Response, responses={200: _IMAGE, **responses(404)})
 async def logo(services: ServicesOf) -> Response:
     """The logo of the book (`BOOK_LOGO`)."""
-    place = services.settings.book_logo
-    if place is None or not await asyncio.to_thread(place.is_file):
+    path = services.settings.book_logo
+    if path is None or not await asyncio.to_thread(path.is_file):
         raise NotFound("This book has no logo.")
     headers = {"Cache-Control": "public, max-age=3600", "Content-Security-Policy": _LOGO_POLICY}
-    return Response(await asyncio.to_thread(place.read_bytes), 200, headers, LOGO_TYPES[place.suffix.lower()])
+    return Response(await asyncio.to_thread(path.read_bytes), 200, headers, LOGO_TYPES[path.suffix.lower()])
 
 
 class _Shell:
-    """What every page has around its text: header, table of contents, the place of the ask panel."""
+    """The parts of every page around its text: header, table of contents, ask panel."""
 
     def __init__(self, request: Request, settings: Settings, root: str = "", current: str = "") -> None:
         self.request, self.settings, self.root, self.current = request, settings, root, current
         self.home: FilePath = settings.chapterverse_home
         self.listing = ShownPages(given=settings.book_title or "")
-        self.state = ""  # names the list of pages
+        self.state = ""  # identifies the list of pages
 
     @property
     def book(self) -> str:
-        """The title of what is shown."""
+        """The title of the server or book."""
         return self.listing.title
 
     async def open(self, services: Services) -> ShownPages:
-        """The book's pages. Where an API key is needed, the pages need it, too."""
+        """Read the list of pages. If API keys are configured, the page is sent without the book."""
         if self.settings.api_keys:
             raise RetrievalUnavailable("The page is sent without the book.")
         self.listing = await list_for(self.request, services)
@@ -169,23 +169,23 @@ class _Shell:
         return self.listing
 
     def shelf(self, book: str, version: str | None = None) -> str:
-        """Where a book is read: its latest version, or the one that is named."""
+        """The address of a book: of its latest version, or of the given one."""
         top = f"{self.root}../../" if edition_of(self.request.scope) else self.root
         if version is None:
             return f"{top}editions/{quote(book or '@latest', safe='@')}/"
         return f"{top}editions/{quote(f'{book}@{version}', safe='@')}/"
 
     def elsewhere(self, found: RenderedPage) -> str:
-        """Where a page is read whose edition is not shown here."""
+        """The address of a page whose edition is not shown here."""
         query = f"?{self.request.url.query}" if self.request.url.query else ""
         return f"{self.shelf(found.book, found.version)}read/{found.page_id}{query}"
 
     def href(self, page_id: str) -> str:
-        """Where a page is read."""
+        """The address of a page."""
         return f"{self.root}read/{page_id}"
 
     def leading(self, found: RenderedPage) -> Leading:
-        """Attributes of a page's links: a page of its book is opened here, others in a tab of their own."""
+        """Attributes of a page's links: a page of the same book opens here, others in a new tab."""
 
         def lead(target: str) -> Attributes | None:
             url, _, anchor = target.partition("#")
@@ -199,7 +199,7 @@ class _Shell:
     def answer(
         self, main: list[Node] | None = None, title: str = "", description: str = "", status: int = 200
     ) -> Response:
-        """The whole page. Without `main`, the scripts fill it."""
+        """The whole page. Without `main`, the scripts fill it in."""
         values = {
             "root": self.root or "./",
             "assets": self.root + web.asset_path(""),
@@ -212,11 +212,12 @@ class _Shell:
         text["given"] = self.settings.book_title or ""
         text["list"] = f"contents/{quote(self.state)}" if len(self.listing.pages) > _MOST else ""
         values |= {name: escape(value) for name, value in text.items()}
-        values["contents"] = "".join(one.html() for one in self._contents())
-        values["main"] = "".join(one.html() for one in main or [_waiting(bool(self.settings.api_keys))])
-        whole = _packed(_PLACE.sub(lambda found: values[found[1]], _template()))
-        # It is asked for each time, so that a new release and a new state of the book are seen at once.
-        answer = web.answer(self.request, whole, "text/html; charset=utf-8", "no-cache")
+        values["contents"] = "".join(part.html() for part in self._contents())
+        shown = [*self._older(), *main] if main else [_waiting(bool(self.settings.api_keys))]
+        values["main"] = "".join(part.html() for part in shown)
+        file = _packed(_PLACE.sub(lambda found: values[found[1]], _template()))
+        # Browsers revalidate it each time, so that a new release or a changed book is shown at once.
+        answer = web.answer(self.request, file, "text/html; charset=utf-8", "no-cache")
         if answer.status_code == 200:
             answer.status_code = status
         return answer
@@ -226,9 +227,21 @@ class _Shell:
         return node("img", class_=kind, src=f"{self.root}logo", alt="").html() if has else ""
 
     def _switch(self) -> str:
-        """The books between which a reader may switch, as JSON; empty where there is one edition."""
+        """The books and versions to switch between, as JSON; empty if there is only one."""
         editions = sum(len(book.versions) for book in self.listing.books.books)
         return self.listing.books.model_dump_json() if editions > 1 else ""
+
+    def _older(self) -> list[Node]:
+        """Above every page of a version that is not the latest, the way to the latest."""
+        if self.listing.several or not self.listing.pages:
+            return []
+        read = self.listing.pages[0]
+        latest = next((listed.latest for listed in self.listing.books.books if listed.name == read.book), read.version)
+        if read.version == latest:
+            return []
+        link = node("a", f"The latest is {latest}.", href=self.shelf(read.book))
+        named = f"version {read.version}" if read.version else "an edition without a version"
+        return [node("p", f"You are reading {named}. ", link, class_="older")]
 
     def _contents(self) -> list[Node]:
         if not self.listing.several:
@@ -242,30 +255,30 @@ class _Shell:
         return [self._module(pages) for pages in by_module(listed)]
 
     def _module(self, pages: list[PageSummary]) -> Node:
-        """A chapter with its pages; one that is folded in a large book is a link to its first page."""
+        """A chapter with its pages. In a large book a closed chapter is a link to its first page."""
         name = pages[0].category or "Pages"
-        place = next((place for place, one in enumerate(pages) if one.page_id == self.current), None)
+        place = next((number for number, page in enumerate(pages) if page.page_id == self.current), None)
         is_open = len(self.listing.pages) <= _MANY or place is not None
         if len(self.listing.pages) > _MOST:
             if place is None:
                 return node("p", node("a", name, href=self.href(pages[0].page_id), dir="auto"), class_="folded")
             pages = pages[max(0, place - _MOST // 2) : place + _MOST // 2]
-        items = node("ul", *(node("li", self._link(one)) for one in pages))
+        items = node("ul", *(node("li", self._link(page)) for page in pages))
         return node("details", node("summary", name), items, open="" if is_open else None)
 
-    def _link(self, one: PageSummary) -> Node:
-        current = "page" if one.page_id == self.current else None
-        return node("a", one.title, href=self.href(one.page_id), dir="auto", data_url=one.url, aria_current=current)
+    def _link(self, page: PageSummary) -> Node:
+        current = "page" if page.page_id == self.current else None
+        return node("a", page.title, href=self.href(page.page_id), dir="auto", data_url=page.url, aria_current=current)
 
 
 def _waiting(with_key: bool) -> Node:
-    """Instead of the book. The scripts ask for it; without them a reader may come again."""
-    told = "A script asks for the key that this book needs." if with_key else "Open this page again in a moment."
-    return node("div", node("p", "Opening the book…", class_="note"), node("noscript", node("p", told)))
+    """A placeholder for the book, until the scripts have fetched it."""
+    hint = "This book needs a key. Asking for it takes JavaScript." if with_key else "Open this page again in a moment."
+    return node("div", node("p", "Opening the book…", class_="note"), node("noscript", node("p", hint)))
 
 
 def _not_ingested() -> list[Node]:
-    """How to get a book."""
+    """A hint how to ingest a book."""
     commands = "chapterverse ingest docs/\nchapterverse ingest https://docs.example.com/guide/"
     return [
         node("h1", "No book to read yet", class_="no-book"),
@@ -279,7 +292,7 @@ def _no_book(failure: InvalidFilterError) -> list[Node]:
 
 
 def _cover(shell: _Shell, about: str) -> list[Node]:
-    """The title page: of a book its chapters, of several books those."""
+    """The title page: the chapters of a book, or a list of several books."""
     picture = node("img", class_="cover-logo", src="logo", alt="") if shell.settings.book_logo else None
     head = node("div", picture, node("h1", shell.book, tabindex="-1", dir="auto"), class_="cover")
     if shell.listing.several:
@@ -299,11 +312,12 @@ def _book(shell: _Shell, key: str, label: str, pages: list[PageSummary]) -> Node
 
 def _versions(shell: _Shell, book: str) -> Node | None:
     """Links to the versions of a book that are not shown."""
-    held = next((one for one in shell.listing.books.books if one.name == book), None)
-    others = [one.version for one in held.versions if (book, one.version) not in shell.listing.editions] if held else []
+    summary = next((listed for listed in shell.listing.books.books if listed.name == book), None)
+    versions = [edition.version for edition in summary.versions] if summary else []
+    others = [version for version in versions if (book, version) not in shell.listing.editions]
     if not others:
         return None
-    links = [node("a", one or "no version", href=shell.shelf(book, one)) for one in others]
+    links = [node("a", version or "no version", href=shell.shelf(book, version)) for version in others]
     return node("p", "Other versions: ", *_between(links), class_="versions")
 
 
@@ -313,7 +327,8 @@ def _between(links: list[Node]) -> list[Node | str]:
 
 def _card(shell: _Shell, title: Node | str, pages: list[PageSummary]) -> Node:
     """A chapter, or a book, with its first pages."""
-    items = [node("li", node("a", one.title, href=shell.href(one.page_id), dir="auto")) for one in pages[:_LISTED]]
+    shown = pages if len(pages) == _LISTED + 1 else pages[:_LISTED]  # "and 1 more" would take the place of its title
+    items = [node("li", node("a", page.title, href=shell.href(page.page_id), dir="auto")) for page in shown]
     more = len(pages) - len(items)
     rest = node("li", f"and {more} more", class_="more") if more else None
     return node("section", node("h2", title), node("ul", *items, rest), class_="chapter")
@@ -328,7 +343,7 @@ def _page(shell: _Shell, found: RenderedPage) -> list[Node]:
 
 
 def _turning(shell: _Shell, page_id: str) -> Node:
-    ids = [one.page_id for one in shell.listing.pages]
+    ids = [page.page_id for page in shell.listing.pages]
     index = ids.index(page_id) if page_id in ids else -1
     before = shell.listing.pages[index - 1] if index > 0 else None
     after = shell.listing.pages[index + 1] if 0 <= index < len(ids) - 1 else None

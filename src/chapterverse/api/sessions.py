@@ -1,11 +1,11 @@
-"""Routes to a conversation: read it, delete it. Whoever knows its id may do both; ids are random and not listed."""
+"""Routes for a conversation: read it, delete it. The id is the only permission needed; ids are random and unlisted."""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Response
 
+from chapterverse.api.dependencies import ServicesOf
 from chapterverse.api.errors import responses
-from chapterverse.api.services import ServicesOf
 from chapterverse.errors import NotFound
 from chapterverse.fields import SessionId
 from chapterverse.models import ConversationThread
@@ -26,7 +26,7 @@ async def read_session(session_id: Id, services: ServicesOf) -> ConversationThre
 
 @router.delete("/sessions/{session_id}", status_code=204, responses=responses(400, 401, 404, 503))
 async def delete_session(session_id: Id, services: ServicesOf) -> Response:
-    """Delete a conversation with all its messages, for good."""
+    """Delete a conversation with all its messages permanently."""
     if not await services.conversations.delete(session_id):
         raise _unknown(session_id)
     return Response(status_code=204)

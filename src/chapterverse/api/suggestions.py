@@ -1,4 +1,4 @@
-"""The route for suggested questions, as they are kept. They are made in the background (`evaluation.suggestions`)."""
+"""The route for suggested questions. They are made in the background (`evaluation.suggestion_store`)."""
 
 import asyncio
 from collections.abc import Sequence
@@ -7,11 +7,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
+from chapterverse.api.dependencies import EditionsOf, ServicesOf
 from chapterverse.api.errors import responses
 from chapterverse.api.pages import Contents, PageSummary
-from chapterverse.api.services import EditionsOf, ServicesOf
 from chapterverse.evaluation.suggesting import Suggestion
-from chapterverse.evaluation.suggestions import Shelf
+from chapterverse.evaluation.suggestion_store import Shelf
 from chapterverse.fields import Text
 from chapterverse.models import Frozen
 from chapterverse.retrieval import editions_in
@@ -30,41 +30,46 @@ async def suggestions(
     request: Request,
     services: ServicesOf,
     wanted: EditionsOf,
-    limit: Annotated[int, Query(ge=1, le=50, description="At most so many.")] = 6,
+    limit: Annotated[int, Query(ge=1, le=50, description="The maximum number of questions.")] = 6,
     page: Annotated[
         list[Text] | None,
         Query(
-            max_length=50, description="Addresses of pages, such as those that an answer cites: near questions first."
+            max_length=50,
+            description="Addresses of pages, such as those that an answer cites: questions near them come first.",
         ),
     ] = None,
 ) -> SuggestionList:
-    """Questions that the book answers: each was tried. The list is empty until they are made, shortly after a start or
-    a change of the book. With several books: of the latest version of each in turn, or of those that are named."""
+    """Questions that the book answers; each was tested. The list is empty until they are made, shortly after a start or
+    a change of the book. With several books: from the latest version of each in turn, or from those that are named."""
     shelf: Shelf = request.app.state.suggestions
-    kept = await asyncio.to_thread(shelf.read)
-    if kept is None:
+    stored = await asyncio.to_thread(shelf.read)
+    if stored is None:
         return SuggestionList(suggestions=[])
-    editions = [(one.book, one.version) for one in await editions_in(wanted, services.index)]
-    offered = [[one for one in kept.suggestions if (one.book, one.version) == edition] for edition in editions]
-    in_turn = [one for row in zip_longest(*offered) for one in row if one is not None]
+    editions = [(edition.book, edition.version) for edition in await editions_in(wanted, services.index)]
+    offered = [
+        [question for question in stored.suggestions if (question.book, question.version) == edition]
+        for edition in editions
+    ]
+    in_turn = [question for row in zip_longest(*offered) for question in row if question is not None]
     if page:
         contents: Contents = request.app.state.contents
         listed = await contents.read(services.index, wanted)
-        in_turn = nearest_first(in_turn, [one.partition("#")[0] for one in page], listed.pages)
+        in_turn = nearest_first(in_turn, [address.partition("#")[0] for address in page], listed.pages)
     return SuggestionList(suggestions=in_turn[:limit])
 
 
 def nearest_first(
     offered: Sequence[Suggestion], pages: Sequence[str], listed: Sequence[PageSummary]
 ) -> list[Suggestion]:
-    """Suggestions by how many pages, in reading order, lie between their page and the nearest of these. Those of
+    """Sort suggestions by the distance, in reading order, between their page and the nearest of these pages. Those of
     another book come last."""
-    places = {(one.url, one.book, one.version): place for place, one in enumerate(listed)}
+    places = {(page.url, page.book, page.version): number for number, page in enumerate(listed)}
     near = [(key, place) for key, place in places.items() if key[0] in pages]
 
-    def distance(one: Suggestion) -> int:
-        place = places.get((one.page, one.book, one.version))
-        away = [abs(other - place) for key, other in near if place is not None and key[1:] == (one.book, one.version)]
-        return min(away, default=len(listed))
+    def distance(question: Suggestion) -> int:
+        edition = (question.book, question.version)
+        place = places.get((question.page, *edition))
+        distances = [abs(other - place) for key, other in near if place is not None and key[1:] == edition]
+        return min(distances, default=len(listed))
 
     return sorted(offered, key=distance)

@@ -1,11 +1,11 @@
-"""The files that the reader page is made of.
+"""Static files of the reader page.
 
-They are in `web/` beside this package and are read once. No other file of the disk is served.
+They are in `src/chapterverse/web/` and are read once. No other file is served.
 
-A file is served at `/assets/VERSION/NAME`, where the version is a hash of them all: a browser keeps it for good and
-never asks again, and a new release has new addresses. A script or style is served with those it imports written before
-it, so that it takes one request (`joined`). `asset_path(name)` gives the address of a file; a new file is
-added to `ASSETS`, or to `RELEASED` where others made it.
+A file is served at `/assets/VERSION/NAME`. The version is a hash of all files, so that browsers can cache a file for
+good and a new release has new addresses. A script or style is served in one request, with its imports before it
+(`joined`). `asset_path(name)` gives the address of a file. Add a new file to `ASSETS`, or to `RELEASED` if it is from
+another project.
 """
 
 import gzip
@@ -23,7 +23,7 @@ from chapterverse.errors import NotFound
 
 router = APIRouter(tags=["page"])
 
-NOT_CHANGED: Final[dict[str, Any]] = {"description": "It is as the `ETag` that was sent says."}
+NOT_CHANGED: Final[dict[str, Any]] = {"description": "Not changed since the `ETag` that was sent."}
 _FILE: Final[dict[str, Any]] = {
     "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}},
     "description": "The file.",
@@ -70,7 +70,7 @@ FOR_GOOD: Final = "public, max-age=31536000, immutable"  # a year, the longest t
 _ACCENT: Final = re.compile(r"[0-9a-f]{6}")
 
 _IMPORT: Final = re.compile(r'^(?:import \{.*\} from|@import) "\./(.+)";\n', re.MULTILINE)
-# For those who read the source: comments, in a script also those behind code, and indentation.
+# Comments, also those after code, and indentation, which are removed.
 _COMMENT: Final = re.compile(
     r"^ {0,40}/\*.{0,2000}?\*/\n|(?<! ) {1,4}/\*[^\n]{0,200}?\*/(?=\n)"
     r"|^ {0,40}// [^\n]*\n|(?<=[;{}(,\]>]) {1,4}// [^\n]*|^ ++",
@@ -81,7 +81,7 @@ _EXPORT: Final = re.compile(r"^export ", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file as it is sent, plain and zipped."""
+    """A file as it is sent, plain and compressed."""
 
     plain: bytes
     zipped: bytes
@@ -94,24 +94,24 @@ class File:
     responses={200: _FILE, 304: NOT_CHANGED, **responses(404)},
 )
 async def asset(wanted: str, name: str, request: Request, accent: str = "") -> Response:
-    """A script, style or font of the page. `accent`: six hexadecimal digits, the colour that a style shall have."""
+    """A script, style or font of the page. `accent`: the accent colour of a style, as six hexadecimal digits."""
     if name not in ASSETS and name not in RELEASED:
         raise NotFound(f"There is nothing at /assets/{wanted}/{name}.")
     media_type = ASSETS[name] if name in ASSETS else RELEASED[name][1]
-    # While a release is rolled out, the page of one server may ask another: it gets what there is, for once.
+    # During a rollout, a page of one release may ask a server of another: it gets the current file, uncached.
     caching = FOR_GOOD if wanted == version() else "no-store"
     file = _coloured(name, accent) if media_type == _STYLE and _ACCENT.fullmatch(accent) else _read(name)
     return answer(request, file, media_type, caching)
 
 
 def asset_path(name: str) -> str:
-    """Where a file is served, relative to the root."""
+    """The address of a file, relative to the root."""
     return f"assets/{version()}/{name}"
 
 
 @cache
 def version() -> str:
-    """Twelve digits that change when any file does."""
+    """A hash of all files, as twelve hexadecimal digits."""
     digest = hashlib.sha256("".join(map(source, ASSETS)).encode())
     for name in RELEASED:
         digest.update(_released(name))
@@ -119,8 +119,8 @@ def version() -> str:
 
 
 def joined(name: str) -> str:
-    """A script or style behind those it imports, each once, without comments and indentation. Scripts then share one
-    scope: no two may declare a name, and no string goes over several lines."""
+    """A script or style after those it imports, each once, without comments and indentation. The scripts share one
+    scope: a name may be declared only once, and no string may span several lines."""
     parts: dict[str, str] = {}
 
     def add(script: str) -> None:
@@ -136,7 +136,7 @@ def joined(name: str) -> str:
 
 
 def answer(request: Request, file: File, media_type: str, caching: str) -> Response:
-    """The file, or 304 where the browser has it."""
+    """The file, or 304 if the browser has it."""
     headers = {
         "Cache-Control": caching,
         "Content-Security-Policy": _POLICY,
@@ -161,7 +161,7 @@ def _coloured(name: str, accent: str) -> File:
 
 
 def source(name: str) -> str:
-    """A file of `web/`, as it is written."""
+    """The text of a file of `web/`."""
     return files("chapterverse").joinpath("web", name).read_text("utf-8")
 
 
@@ -170,5 +170,5 @@ def _released(name: str) -> bytes:
 
 
 def pack(plain: bytes) -> File:
-    """Bytes, ready to be sent."""
+    """Compress and hash a file."""
     return File(plain, gzip.compress(plain, mtime=0), f'W/"{hashlib.sha256(plain).hexdigest()[:24]}"')

@@ -1,8 +1,8 @@
 """`/widget.js`: the ask box for other sites, as one script.
 
-The module `web/widget.js`, its imports and its styles are joined into one script with a scope of its own. It takes one
-request, needs only a script tag on the site, and works under a policy that allows this server's scripts and
-connections. `CORS_ORIGINS` decides which sites may ask.
+The module `web/widget.js`, its imports and its styles are joined into one script with its own scope. A site needs only
+a script tag and a Content-Security-Policy that allows scripts and connections of this server. `CORS_ORIGINS` decides
+which sites may ask.
 """
 
 import json
@@ -16,9 +16,9 @@ from chapterverse.api.errors import responses
 
 router = APIRouter(tags=["page"])
 
-FILES: Final = ("fragments.js", "look.js", "widget.css", "widget.js")  # of `web/`, beside those of the page
+FILES: Final = ("fragments.js", "look.js", "widget.css", "widget.js")  # of `web/`, besides those of the page
 _PLACE: Final = '"the styles are put here by the server"'
-# Pages ask for it one after another; for so many seconds they do not. Then they use what they have while it is renewed.
+# Pages of a site share the cached script for five minutes; then browsers use it once more while they refresh it.
 _CACHING: Final = "public, max-age=300, stale-while-revalidate=86400"
 _SCRIPT: Final[dict[str, Any]] = {
     "content": {"text/javascript": {"schema": {"type": "string"}}},

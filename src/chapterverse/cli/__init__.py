@@ -1,6 +1,6 @@
-"""The command line: ingest a book, ask it, serve it, and see what is wrong.
+"""The command line.
 
-Data goes to stdout, the rest to stderr. Engines are imported inside the commands, so that `--help` is quick.
+Data goes to stdout, the rest to stderr. Engines are imported inside the commands, so that `--help` is fast.
 """
 
 import logging
@@ -27,32 +27,32 @@ from chapterverse.cli.sessions import feedback, sessions
 @click.version_option(__version__, prog_name="chapterverse")
 @click.option("-v", "--verbose", is_flag=True, help="Log what happens to stderr.")
 def main(verbose: bool) -> None:
-    """Ask a book, and get answers whose every sentence was checked against the passage it cites.
+    """Ask a book. Every sentence of an answer is checked against the passage it cites.
 
     \b
     First steps, without any key:
       chapterverse ingest docs/            read a folder, file or website into the book
-      chapterverse sources                 what was read into it; `forget` takes a source out again
+      chapterverse sources                 what was read into it; `forget` removes a source
       chapterverse books                   the books and versions, if there are several
       chapterverse ask "what is a node?"   an answer with its sources, or a refusal
       chapterverse chat                    a conversation that remembers
-      chapterverse search "nodes"          find passages, ask no language model
-      chapterverse suggestions             questions to begin with, each of which was tried
+      chapterverse search "nodes"          find passages, without a language model
+      chapterverse suggestions             questions to start with, each of them tested
       chapterverse eval questions.jsonl    measure how well the book answers
       chapterverse check questions.jsonl   which of these questions a change of the book breaks
-      chapterverse verify answer.json      whether the quotes of a saved answer still stand
+      chapterverse verify answer.json      whether the quotes of a saved answer are still in the book
       chapterverse report                  what readers asked, and what the book lacks
       chapterverse judge-check             whether the configured model is fit to judge
       chapterverse serve                   the HTTP API on port 8000, described at /docs
       chapterverse mcp                     the book as tools for an MCP client, over stdio
       chapterverse key                     an API key for a client, and its digest for the server
-      chapterverse doctor                  which engine each part uses, why, and how it does
+      chapterverse doctor                  which engine each part uses, why, and its state
     """
-    # What a reader must know is printed by the commands themselves; the log repeats it for debugging.
+    # The commands print what users must know; the log is for debugging.
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     logging.getLogger("chapterverse").setLevel(logging.INFO if verbose else logging.CRITICAL)
     for stream in (sys.stdin, sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # a character that the terminal cannot show is no reason to stop
+        if isinstance(stream, TextIOWrapper):  # a character that the terminal cannot show is not an error
             stream.reconfigure(errors="replace")
 
 

@@ -1,4 +1,4 @@
-"""`python -m chapterverse.cli` is `chapterverse`."""
+"""`python -m chapterverse.cli` runs the command `chapterverse`."""
 
 from chapterverse.cli import main
 

@@ -1,4 +1,4 @@
-"""The command `ask`, and what it shares with `chat`: a question becomes a request, its events are shown and folded."""
+"""The command `ask`, and functions that it shares with `chat`."""
 
 import asyncio
 import contextlib
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     "--select",
     "selection",
     metavar="FILE",
-    help="Ask about the text of FILE alone (text, PDF, EPUB, docx); - is stdin.",
+    help="Ask only about the text of FILE (text, PDF, EPUB, docx); - is stdin.",
 )
 @search_options
-@click.option("--session", metavar="ID", help="Go on with a conversation, as its id was shown.")
+@click.option("--session", metavar="ID", help="Continue the conversation with this id.")
 @click.option("--json", "as_json", is_flag=True, help="Print the ChatResponse as JSON.")
 @click.option(
     "--proof",
@@ -43,8 +43,8 @@ async def ask(
 ) -> int:
     """Ask the book, or a selection, one QUESTION.
 
-    Sentences are shown as soon as they have been checked, each with the number of its source. When the book does not
-    say, the answer is a refusal.
+    Sentences are shown as soon as they have been checked, each with the number of its source. If the book does not
+    contain the answer, the answer is a refusal.
 
     \b
       chapterverse ask "How do nodes find each other?"
@@ -60,7 +60,9 @@ async def ask(
     from chapterverse.terminal.answers import AnswerView
 
     if selection and proof:
-        raise ValidationFailed("--proof is for answers from the book; a selection is not kept to be looked at later.")
+        raise ValidationFailed(
+            "--proof is for answers from the book; a selection is not stored and cannot be verified later."
+        )
     selected = await read_selection(selection) if selection else None
     request = read_request(
         ChatRequest, query=question, session_id=session, **selection_fields(selected), **search_fields(**options)
@@ -82,17 +84,18 @@ async def ask(
 
 
 async def _save_proof(question: str, answer: "ChatResponse", services: "Services", path: Path) -> None:
-    from chapterverse.evaluation.proofs import make_proof, save_proof
+    from chapterverse.evaluation.files import save_model
+    from chapterverse.evaluation.proofs import make_proof
     from chapterverse.terminal import show_note
 
-    save_proof(await make_proof(question, answer, services.index), path)
+    save_model(await make_proof(question, answer, services.index), path, "--proof")
     show_note(f"proof: {path}")
 
 
 async def answered(
     request: "ChatRequest", services: "Services", show: "Callable[[Event], None]", *, resumes: bool
 ) -> "ChatResponse":
-    """The answer, after each of its events was shown. `resumes`: the reader expects earlier turns."""
+    """The answer, after each of its events was shown. `resumes`: earlier turns are expected."""
     from chapterverse import answering
     from chapterverse.terminal import show_warning
 
@@ -115,7 +118,7 @@ async def answered(
 
 @contextlib.asynccontextmanager
 async def _database_starting(services: "Services") -> AsyncGenerator[None, None]:
-    """Have the embedded Postgres start meanwhile. If it cannot, the answer will say that it was not stored."""
+    """Start the embedded Postgres in the background. If it fails, the answer reports that it was not stored."""
     starting = asyncio.create_task(start_conversations(services))
     try:
         yield
@@ -125,27 +128,27 @@ async def _database_starting(services: "Services") -> AsyncGenerator[None, None]
 
 
 async def start_conversations(services: "Services") -> None:
-    """Start the database, unless there is no book: in a wrong folder no home must be made. What
-    fails is told when it is needed."""
+    """Start the database, unless there is no book: in a wrong folder no home must be created. A failure is reported
+    when the database is used."""
     with contextlib.suppress(ChapterverseError):
         await services.index.manifest()
         await services.conversations.probe()
 
 
 async def read_selection(name: str) -> str:
-    """The text of a file, or of stdin, as it is: offsets of citations count into it. Of a PDF, an EPUB or a Word file,
-    the text that ingesting it would find."""
+    """The text of a file or of stdin, unchanged, because the offsets of citations refer to it. A PDF, EPUB or Word file
+    is read as `ingest` reads it."""
     from chapterverse.fields import MAX_SELECTION_CHARS
     from chapterverse.ingestion.formats import format_of_file
 
     try:
         content = await asyncio.to_thread(_content, name)
-        form = format_of_file(name)
-        text = await _text_in(name, form, content) if form in ("pdf", "epub", "docx") else content.decode("utf-8")
+        format_ = format_of_file(name)
+        text = await _text_in(name, format_, content) if format_ in ("pdf", "epub", "docx") else content.decode("utf-8")
     except OSError as failure:
         raise ValidationFailed(f"{name} cannot be read: {failure.strerror}") from None
     except UnicodeDecodeError:
-        raise ValidationFailed(f"{name} is not text in UTF-8; only such text can be asked about.") from None
+        raise ValidationFailed(f"{name} is not UTF-8 text.") from None
     if len(text) > MAX_SELECTION_CHARS:
         raise ValidationFailed(
             f"selected_text: {name} has {len(text):,} characters; select at most {MAX_SELECTION_CHARS:,}, "
@@ -160,8 +163,8 @@ def _content(name: str) -> bytes:
     return sys.stdin.buffer.read() if name == "-" else Path(name).expanduser().read_bytes()
 
 
-async def _text_in(name: str, form: "Format", content: bytes) -> str:
-    """The text of a file that is more than text, read as `ingest` reads it."""
+async def _text_in(name: str, format_: "Format", content: bytes) -> str:
+    """The text of a PDF, EPUB or Word file, read as `ingest` reads it."""
     from chapterverse.embeddings.wordpiece import WINDOW
     from chapterverse.ingestion.document import Document, NothingToRead, Unreadable
     from chapterverse.ingestion.worker_limits import ReadLimits
@@ -169,7 +172,7 @@ async def _text_in(name: str, form: "Format", content: bytes) -> str:
 
     reader = DocumentReader(ReadLimits())
     try:
-        pages = await reader.read(Document(name, Path(name).name, "", form, content), WINDOW)
+        pages = await reader.read(Document(name, Path(name).name, "", format_, content), WINDOW)
     except (Unreadable, NothingToRead) as failure:
         raise ValidationFailed(f"{name} cannot be read: {failure}") from None
     finally:
@@ -178,5 +181,5 @@ async def _text_in(name: str, form: "Format", content: bytes) -> str:
 
 
 def selection_fields(selected: str | None) -> dict[str, Any]:
-    """A selection, or none, as fields of a request."""
+    """The fields of a request for a selection, or for none."""
     return {} if selected is None else {"mode": "selected_text", "selected_text": selected}

@@ -1,6 +1,6 @@
-"""Services on a thread of their own, so that the main thread can wait at a prompt while they open.
+"""Runs the services on a separate thread, so that the main thread can wait at a prompt while they open.
 
-Ctrl-C, which Python raises in the main thread, cancels the work on the other thread.
+Ctrl-C, which Python raises in the main thread, cancels the work on that thread.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ Work = Callable[["Services"], Coroutine[Any, Any, T]]
 
 
 class Background:
-    """Opens the services when it is entered, without waiting for them, and closes them when it is left."""
+    """A context manager that opens the services without waiting for them, and closes them at the end."""
 
     def __init__(self, opening: "Callable[[], contextlib.AbstractAsyncContextManager[Services]]") -> None:
         self._opening = opening
@@ -36,7 +36,7 @@ class Background:
         loop = self._loop.result()
         loop.call_soon_threadsafe(self._main.cancel)
         while not self._life.done():
-            # Ctrl-C again: what is being closed is cancelled, and the thread ends all the same.
+            # Ctrl-C again: closing is cancelled, and the thread ends.
             with contextlib.suppress(KeyboardInterrupt):
                 concurrent.futures.wait([self._life])
                 break
@@ -51,14 +51,14 @@ class Background:
         return self._loop.done() and self._opened.done()
 
     def run(self, work: Work[T]) -> T:
-        """Do the work and return its result. Ctrl-C cancels it, each one anew, until `CancelledError` comes out."""
+        """Do the work and return its result. Each Ctrl-C cancels it, until `CancelledError` is raised."""
         result: Future[T] = Future()
         task: asyncio.Task[T] | None = None
 
         def begin() -> None:
             nonlocal task
             task = loop.create_task(self._with_services(work))
-            task.add_done_callback(lambda done: _hand_over(done, result))
+            task.add_done_callback(lambda done: _copy_result(done, result))
 
         def cancel() -> None:
             if task is not None:
@@ -73,7 +73,7 @@ class Background:
                 loop.call_soon_threadsafe(cancel)
 
     async def _live(self) -> None:
-        """Keep the services open until this is cancelled; an error in opening them is raised where they are used."""
+        """Keep the services open until this is cancelled. An error in opening them is raised where they are used."""
         async with contextlib.AsyncExitStack() as closing:
             self._main = cast("asyncio.Task[None]", asyncio.current_task())
             self._opened = asyncio.create_task(closing.enter_async_context(self._opening()))
@@ -88,7 +88,7 @@ class Background:
         return await work(await asyncio.shield(self._opened))
 
 
-def _hand_over(task: asyncio.Task[T], result: Future[T]) -> None:
+def _copy_result(task: asyncio.Task[T], result: Future[T]) -> None:
     if task.cancelled():
         result.cancel()
     elif (failure := task.exception()) is not None:

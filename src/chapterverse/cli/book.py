@@ -1,4 +1,4 @@
-"""Commands that make and look through the book: ingest, books, sources, forget, search, calibrate, suggestions."""
+"""The commands ingest, books, sources, forget, search, calibrate and suggestions."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("sources", nargs=-1, metavar="SOURCE...")
-@click.option("--base-url", default="", help="Where the pages of a folder are published, to cite them by that address.")
+@click.option("--base-url", default="", help="Address at which the pages of a folder are published, for citations.")
 @click.option("--module", default="", help="Module of all these pages; default: the first folder of each page's path.")
 @click.option(
     "--generator",
@@ -34,24 +34,26 @@ if TYPE_CHECKING:
     show_default=True,
     help="Site generator of a folder: decides addresses and anchors.",
 )
-@click.option("--include", multiple=True, metavar="GLOB", help="Only paths that match; may be repeated.")
-@click.option("--exclude", multiple=True, metavar="GLOB", help="Not the paths that match; may be repeated.")
-@click.option("--max-pages", default=20_000, show_default=True, help="Stop a crawl after so many pages.")
-@click.option("--concurrency", default=4, show_default=True, help="Requests to a website at once.")
+@click.option("--include", multiple=True, metavar="GLOB", help="Read only paths that match; may be repeated.")
+@click.option("--exclude", multiple=True, metavar="GLOB", help="Do not read paths that match; may be repeated.")
+@click.option("--max-pages", default=20_000, show_default=True, help="Stop a crawl after this many pages.")
+@click.option("--concurrency", default=4, show_default=True, help="Concurrent requests to a website.")
 @click.option("--allow-private", is_flag=True, help="Also read websites on loopback and private networks.")
 @click.option(
     "--workers",
     type=click.IntRange(1, 256),
     default=1,
     show_default=True,
-    help="Processes that read and embed; one uses every core too.",
+    help="Processes that read and embed; a single one also uses every core.",
 )
-@click.option("--book", default="", metavar="NAME", help="Which book this is; one book alone needs no name.")
-@click.option("--version", default="", metavar="V", help="Which version of the book this is: 2.1, 2026-05, stable.")
+@click.option("--book", default="", metavar="NAME", help="Name of the book; not needed for a single book.")
+@click.option("--version", default="", metavar="V", help="Version of the book: 2.1, 2026-05, stable.")
 @click.option("--title", default="", help="Title of the book, for people; default: its name.")
-@click.option("--fresh", is_flag=True, help="Forget this version of the book as it is and start from nothing.")
+@click.option("--fresh", is_flag=True, help="Forget this version of the book and start from nothing.")
 @click.option("--yes", is_flag=True, help="With --fresh: forget sources that are not named, without asking.")
-@click.option("--reembed", is_flag=True, help="Embed the stored book anew with the model of the settings; no SOURCE.")
+@click.option(
+    "--reembed", is_flag=True, help="Embed the stored book again with the configured model; without a SOURCE."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the ledger as JSON to stdout.")
 @command
 async def ingest(
@@ -60,8 +62,8 @@ async def ingest(
     """Read a folder, a file or a website into the book.
 
     Formats: Markdown, MDX, reStructuredText, AsciiDoc, HTML, plain text, EPUB, PDF, Word (docx), Jupyter notebooks. Run
-    it again at any time: only what changed is read anew, what vanished is removed, and readers see the new book all at
-    once. Ctrl-C leaves the book as it was and keeps the work already done for the next run.
+    it again at any time: only changed pages are read again, missing ones are removed, and readers see the new book all
+    at once. After Ctrl-C the book is unchanged, and the next run continues with the work that was done.
 
     \b
       chapterverse ingest examples/book
@@ -84,13 +86,13 @@ async def ingest(
         raise ValidationFailed(
             "Name at least one SOURCE, or use --reembed without one. See: chapterverse ingest --help"
         )
-    into = Edition(*(options.pop(name) for name in ("book", "version", "title")))
-    require_names(into.book, into.version)
+    edition = Edition(*(options.pop(name) for name in ("book", "version", "title")))
+    require_names(edition.book, edition.version)
     opened = [open_source(source, SourceOptions(**options)) for source in sources]
     settings = Settings.load()
     async with open_engines(settings) as engines:
-        if fresh and not yes and not await _may_forget(engines.index, into, {source.key for source in opened}):
-            err.print("The book is as it was.")
+        if fresh and not yes and not await _may_forget(engines.index, edition, {source.key for source in opened}):
+            err.print("The book was not changed.")
             return 1
         try:
             async with sharing_work(engines.embedder, workers) as embedder:
@@ -99,11 +101,11 @@ async def ingest(
                     if reembed:
                         ledger = await pipeline.reembed(workshop)
                     else:
-                        ledger = await pipeline.ingest(opened, workshop, into=into, fresh=fresh)
+                        ledger = await pipeline.ingest(opened, workshop, into=edition, fresh=fresh)
         except asyncio.CancelledError:
-            err.print("The book is as it was. Run the same command again to go on where this run stopped.")
+            err.print("The book was not changed. Run the same command again to continue where this run stopped.")
             raise
-        rate = await _rate(engines, into) if ledger.generation else None
+        rate = await _rate(engines, edition) if ledger.generation else None
     show_ledger(ledger, str(settings.chapterverse_home / "ledgers"))
     if rate is not None:
         show_refusal_rate(rate)
@@ -114,23 +116,23 @@ async def ingest(
 
 
 async def _may_forget(index: "Index", edition: "Edition", named: set[str]) -> bool:
-    """Ask before a fresh start forgets sources that are not read again; without a terminal, refuse."""
+    """Ask for confirmation if `--fresh` would forget sources that are not read again; without a terminal, refuse."""
     from chapterverse.ingestion.pipeline import pages_before
 
-    held, _ = await pages_before(index, edition)
-    lost = Counter(page.source for page in held if page.source not in named)
+    pages_now, _ = await pages_before(index, edition)
+    lost = Counter(page.source for page in pages_now if page.source not in named)
     if not lost:
         return True
-    told = ", ".join(f"{source} ({pages:,} page{'s' * (pages != 1)})" for source, pages in lost.items())
+    listed = ", ".join(f"{source} ({pages:,} page{'s' * (pages != 1)})" for source, pages in lost.items())
     if not sys.stdin.isatty():
         raise ValidationFailed(
-            f"--fresh would forget {told}. Add --yes if that is meant, or leave --fresh out: sources add up."
+            f"--fresh would forget {listed}. Add --yes to do that, or leave --fresh out to add to the book."
         )
-    return click.confirm(f"--fresh forgets {told}. Go on?", err=True)
+    return click.confirm(f"--fresh forgets {listed}. Continue?", err=True)
 
 
 async def _sources_of(index: "Index", filters: "SearchFilters | None") -> dict[tuple[str, str], int]:
-    """The sources of all editions, or of those that are meant, by edition and name, with how many pages each has."""
+    """The number of pages of each source, by edition and source; of all editions, or of those that the filters name."""
     from chapterverse.retrieval import editions_in
 
     keys = {edition.key for edition in await editions_in(filters, index)} if filters else None
@@ -180,13 +182,15 @@ async def sources(book: tuple[str, ...], version: tuple[str, ...], as_json: bool
     from chapterverse.wiring import open_engines
 
     async with open_engines(Settings.load()) as engines:
-        held = await _sources_of(engines.index, edition_filters(book, version))
+        counts = await _sources_of(engines.index, edition_filters(book, version))
     if as_json:
-        names = {key: dict(zip(("book", "version"), edition_names(key), strict=True)) if key else {} for key, _ in held}
-        rows = [{"source": source, "pages": pages} | names[key] for (key, source), pages in held.items()]
+        names = {
+            key: dict(zip(("book", "version"), edition_names(key), strict=True)) if key else {} for key, _ in counts
+        }
+        rows = [{"source": source, "pages": pages} | names[key] for (key, source), pages in counts.items()]
         click.echo(json.dumps(rows, indent=2))
     else:
-        for (key, source), pages in held.items():
+        for (key, source), pages in counts.items():
             where = printable(f"{key}: {source}" if key else source)
             out.print(f"{pages:>7,} page{'s' if pages != 1 else ' '}  {where}")
     return 0
@@ -198,10 +202,10 @@ async def sources(book: tuple[str, ...], version: tuple[str, ...], as_json: bool
 @click.option("--json", "as_json", is_flag=True, help="Print the ledger as JSON to stdout.")
 @command
 async def forget(names: tuple[str, ...], book: tuple[str, ...], version: tuple[str, ...], as_json: bool) -> int:
-    """Take all pages of a SOURCE out of the book. Name it as `chapterverse sources` does.
+    """Remove all pages of a SOURCE from the book. `chapterverse sources` lists the sources.
 
-    With --book or --version: out of these editions alone, and without a SOURCE all of their pages. Readers see the new
-    book all at once. Ingesting the source again brings its pages back.
+    With --book or --version: only from these editions; without a SOURCE, all their pages. Readers see the new book all
+    at once. Ingesting the source again brings its pages back.
 
     \b
       chapterverse forget https://docs.example.com
@@ -212,16 +216,16 @@ async def forget(names: tuple[str, ...], book: tuple[str, ...], version: tuple[s
     from chapterverse.terminal.book import show_ledger
     from chapterverse.wiring import open_engines
 
-    settings, meant = Settings.load(), edition_filters(book, version)
-    if not names and meant is None:
+    settings, filters = Settings.load(), edition_filters(book, version)
+    if not names and filters is None:
         raise ValidationFailed("Name at least one SOURCE, or a --book or --version. See: chapterverse forget --help")
     async with open_engines(settings) as engines:
-        held = await _sources_of(engines.index, meant)
-        known = dict.fromkeys(source for _, source in held)
+        counts = await _sources_of(engines.index, filters)
+        known = dict.fromkeys(source for _, source in counts)
         if unknown := [name for name in names if name not in known]:
             raise NotFound(f"The book has no source {', '.join(unknown)}. It has: {', '.join(known)}")
-        editions = list(dict.fromkeys(key for key, source in held if source in (names or known)))
-        if meant is None and len(editions) > 1:
+        editions = list(dict.fromkeys(key for key, source in counts if source in (names or known)))
+        if filters is None and len(editions) > 1:
             raise ValidationFailed(
                 f"{', '.join(names)} is in {', '.join(key or NAMELESS for key in editions)}. "
                 "Say which with --book and --version."
@@ -240,7 +244,7 @@ async def forget(names: tuple[str, ...], book: tuple[str, ...], version: tuple[s
 @click.option("--json", "as_json", is_flag=True, help="Print the SearchResult as JSON.")
 @command
 async def search(query: str, as_json: bool, **options: Any) -> int:
-    """Find the passages of the book that fit QUERY best. No language model is asked.
+    """Find the passages of the book that fit QUERY best. No language model is used.
 
     \b
       chapterverse search "How do nodes find each other?"
@@ -269,16 +273,16 @@ async def search(query: str, as_json: bool, **options: Any) -> int:
     "--false-answers",
     type=click.FloatRange(0, 1),
     default=None,
-    help="Share of questions that the book does not answer which may be answered without a key; kept for this book.",
+    help="Share of questions without an answer in the book that may be answered without a key; stored with the book.",
 )
 @edition_options
 @click.option("--json", "as_json", is_flag=True, help="Print the calibration as JSON.")
 @command
 async def calibrate(false_answers: float | None, book: tuple[str, ...], version: tuple[str, ...], as_json: bool) -> int:
-    """Fit anew which similarities mean that the book answers a question, and set how readily it answers without a key.
+    """Fit again which similarities mean that the book answers a question, and set how readily it answers without a key.
 
-    Every ingest fits; do it by hand after an update of Chapterverse that says so. The pages stay as they are. All
-    books and versions are fitted, each for itself, unless some are named.
+    Every ingest does it; run it after an update of Chapterverse that asks for it. The pages are not changed. All books
+    and versions are fitted separately, unless some are named.
 
     \b
       chapterverse calibrate
@@ -291,17 +295,17 @@ async def calibrate(false_answers: float | None, book: tuple[str, ...], version:
     from chapterverse.terminal.book import show_calibration, show_refusal_rate
     from chapterverse.wiring import open_engines
 
-    settings, meant = Settings.load(), edition_filters(book, version)
+    settings, filters = Settings.load(), edition_filters(book, version)
     async with open_engines(settings) as engines:
         workshop = Workshop(engines.index, engines.embedder, settings.chapterverse_home)
-        keys = [edition.key for edition in await editions_in(meant, engines.index)] if meant else None
+        keys = [edition.key for edition in await editions_in(filters, engines.index)] if filters else None
         manifest = await recalibrate(workshop, false_answers, keys)
-        scope = await editions_in(meant, engines.index)
-        rate = await refusal_rate(engines, meant)
+        scope = await editions_in(filters, engines.index)
+        rate = await refusal_rate(engines, filters)
     if as_json:
         calibration = calibration_of(scope).to_dict()
-        if (wanted := false_answers_in(scope)) is not None:
-            calibration["false_answers"] = wanted
+        if (rate_set := false_answers_in(scope)) is not None:
+            calibration["false_answers"] = rate_set
         click.echo(json.dumps({"pages": manifest.pages, "calibration": calibration, "refusals": asdict(rate)}))
     else:
         show_calibration(calibration_of(scope))
@@ -316,25 +320,25 @@ async def _rate(engines: "Engines", edition: "Edition") -> "RefusalRate":
 
 
 @click.command()
-@click.option("-n", "--limit", type=click.IntRange(1, 50), help="At most so many; default: all that are kept.")
-@click.option("--fresh", is_flag=True, help="Make them anew, though the book has not changed.")
+@click.option("-n", "--limit", type=click.IntRange(1, 50), help="Maximum number; default: all.")
+@click.option("--fresh", is_flag=True, help="Make them again, even if the book has not changed.")
 @edition_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @command
 async def suggestions(
     limit: int | None, fresh: bool, as_json: bool, book: tuple[str, ...], version: tuple[str, ...]
 ) -> int:
-    """List questions that the book answers, for those who do not know where to begin.
+    """List questions that the book answers.
 
-    They are made of the book's headings and definitions and of what several readers asked, and each was tried. A server
-    makes them in the background; this command makes them if there are none for the book as it is. SUGGESTIONS says how
-    many of each book and version; with a language model each try is an answer that it writes.
+    They are made from the book's headings and definitions and from questions of several readers, and each was tested. A
+    server makes them in the background; this command makes them if there are none for the current book. SUGGESTIONS is
+    the number for each book and version. With a language model each test is a call of the model.
 
     \b
       chapterverse suggestions
       chapterverse ask "$(chapterverse suggestions -n 1)"
     """
-    from chapterverse.evaluation.suggestions import Shelf, refresh, up_to_date
+    from chapterverse.evaluation.suggestion_store import Shelf, refresh, up_to_date
     from chapterverse.retrieval import editions_in
     from chapterverse.settings import Settings
     from chapterverse.terminal import out, printable, show_note
@@ -342,20 +346,21 @@ async def suggestions(
 
     settings = Settings.load()
     if not settings.suggestions:
-        raise ValidationFailed("SUGGESTIONS is 0: no question is suggested.")
+        raise ValidationFailed("SUGGESTIONS is 0: no questions are suggested.")
     shelf = Shelf(settings.chapterverse_home)
     async with open_services(settings) as services:
         kept = None if fresh else await up_to_date(shelf, services)
         if kept is None:
-            show_note("Trying questions …")
+            show_note("Testing questions …")
             kept = await refresh(shelf, services)
         editions = {
-            (one.book, one.version) for one in await editions_in(edition_filters(book, version), services.index)
+            (edition.book, edition.version)
+            for edition in await editions_in(edition_filters(book, version), services.index)
         }
-    shown = [one for one in kept.suggestions if (one.book, one.version) in editions][:limit]
+    shown = [item for item in kept.suggestions if (item.book, item.version) in editions][:limit]
     if as_json:
-        click.echo(json.dumps({"suggestions": [one.model_dump() for one in shown]}, indent=2, ensure_ascii=False))
+        click.echo(json.dumps({"suggestions": [item.model_dump() for item in shown]}, indent=2, ensure_ascii=False))
     else:
-        for one in shown:
-            out.print(printable(one.question))
+        for item in shown:
+            out.print(printable(item.question))
     return 0

@@ -1,7 +1,4 @@
-"""The command `chat`: a conversation at the prompt, on a terminal or fed by a pipe.
-
-Questions are answered as `ask` answers them.
-"""
+"""The command `chat`: a conversation on a terminal or from a pipe. Questions are answered as by `ask`."""
 
 import asyncio
 import contextlib
@@ -27,23 +24,23 @@ if TYPE_CHECKING:
 _HELP = """\
 /sources      the sources of the last answer, with their quotes in full
 /history      what was said in this session
-/searches     the same with what was searched for
+/searches     the same with the searches
 /up, /down    rate the last answer; a reason (wrong, incomplete, …) and a comment may follow
-/select FILE  ask about the text of FILE alone; /select leaves it again
-/new          begin a new session
-/quit         leave, as Ctrl-D does; Ctrl-C ends an answer that is being written"""
+/select FILE  ask only about the text of FILE; /select returns to the book
+/new          start a new session
+/quit         quit, like Ctrl-D; Ctrl-C cancels the current answer"""
 
 
 @click.command()
 @search_options
-@click.option("--session", metavar="ID", help="Go on with a conversation, as its id was shown.")
+@click.option("--session", metavar="ID", help="Continue the conversation with this id.")
 @click.option("--json", "as_json", is_flag=True, help="Print each answer as one line of JSON, a ChatResponse.")
 @reported
 def chat(session: str | None, as_json: bool, **options: Any) -> int:
-    """Talk with the book. Earlier questions count: "and its limits?" is understood.
+    """Talk with the book. Follow-up questions such as "and its limits?" are understood.
 
-    Sources follow each answer. /help lists the commands of the prompt. Questions may also come from a pipe, one a line;
-    then the exit code is that of the last error, if there was one.
+    Sources follow each answer. /help lists the commands of the prompt. Questions may also come from a pipe, one on each
+    line; then the exit code is that of the last error, if there was one.
 
     \b
       chapterverse chat
@@ -55,7 +52,9 @@ def chat(session: str | None, as_json: bool, **options: Any) -> int:
     from chapterverse.settings import Settings
 
     fields = search_fields(**options)
-    read_request(ChatRequest, query="?", session_id=session, **fields)  # bad options are told before the first prompt
+    read_request(
+        ChatRequest, query="?", session_id=session, **fields
+    )  # reports invalid options before the first prompt
     settings = Settings.load()
 
     @contextlib.asynccontextmanager
@@ -71,7 +70,7 @@ def chat(session: str | None, as_json: bool, **options: Any) -> int:
 
 
 class Chat:
-    """One reader at the prompt."""
+    """A conversation at the prompt."""
 
     def __init__(self, background: Background, fields: dict[str, Any], session: str | None, *, as_json: bool) -> None:
         self._background = background
@@ -81,28 +80,28 @@ class Chat:
         self._as_json = as_json
         self._selection: tuple[str, str] | None = None  # name and text of a file
         self._sources: list[SourceCitation] | None = None  # of the last answer
-        self._turn: str | None = None  # id of the last answer that was kept
+        self._turn: str | None = None  # id of the last stored answer
         self._exit_code = 0
 
     def run(self) -> int:
-        """Answer line after line until the reader leaves."""
+        """Answer each line until the user quits."""
         from chapterverse.terminal import show_error, show_note
 
         if sys.stdin.isatty() and sys.stdout.isatty():
             with contextlib.suppress(ImportError):
-                import_module("readline")  # from now on the prompt can be edited
-        show_note(f"session {self._session} · /help · Ctrl-D leaves")
+                import_module("readline")  # makes the prompt editable
+        show_note(f"session {self._session} · /help · Ctrl-D quits")
         while (line := self._read()) is not None:
             try:
                 if line.startswith("/"):
-                    self._obey(line)
+                    self._run_command(line)
                 elif line.strip():
                     self._ask(line)
-            except _Left:
+            except _Quit:
                 break
             except CancelledError:
                 show_note("Cancelled.")
-            except KeyboardInterrupt:  # pressed again, just after the answer had ended
+            except KeyboardInterrupt:  # pressed again, right after the answer ended
                 if not sys.stdin.isatty():
                     raise
             except ConfigurationError:  # no question can be answered
@@ -110,7 +109,7 @@ class Chat:
             except ChapterverseError as failure:
                 show_error(failure.message, hint_for(failure))
                 self._exit_code = failure.exit_code
-        show_note(f"go on with: chapterverse chat --session {self._session}")
+        show_note(f"continue with: chapterverse chat --session {self._session}")
         return 0 if sys.stdin.isatty() else self._exit_code
 
     def _read(self) -> str | None:
@@ -134,14 +133,14 @@ class Chat:
             except KeyboardInterrupt:
                 if not sys.stdin.isatty():
                     raise
-                show_note("\nCtrl-D or /quit leaves; Ctrl-C only ends an answer.")
+                show_note("\nCtrl-D or /quit quits; Ctrl-C only cancels an answer.")
 
-    def _obey(self, line: str) -> None:
+    def _run_command(self, line: str) -> None:
         from chapterverse.terminal import err, show_note
 
         match line.split(maxsplit=1):
             case ["/quit" | "/exit"]:
-                raise _Left
+                raise _Quit
             case ["/help"]:
                 err.print(_HELP)
             case ["/sources"]:
@@ -160,7 +159,7 @@ class Chat:
             case ["/select", name]:
                 file = Path(name.strip()).expanduser().absolute()  # so that "-" is a file, too
                 self._selection = (file.name, asyncio.run(read_selection(str(file))))
-                show_note(f"Questions are about {file.name} alone; /select leaves it.")
+                show_note(f"Questions are only about {file.name}; /select returns to the book.")
             case [word, *_]:
                 show_note(f"There is no command {word}; /help lists them.")
                 show_note("A question that begins with / needs a space before it.")
@@ -185,15 +184,15 @@ class Chat:
             with AnswerView(with_session=False) as view:
                 return await answered(request, services, view, resumes=resumes)
 
-        told = self._background.run(answer)
-        self._sources, self._turn = list(told.sources), told.turn_id
+        response = self._background.run(answer)
+        self._sources, self._turn = list(response.sources), response.turn_id
         if self._as_json:
-            click.echo(told.model_dump_json())
+            click.echo(response.model_dump_json())
         elif not sys.stdin.isatty():
             click.echo()
-        if self._selection and told.mode == "general":
+        if self._selection and response.mode == "general":
             self._selection = None
-            show_note("The full documentation was searched; questions are about the book again.")
+            show_note("The whole book was searched; questions are about the book again.")
 
     def _rate(self, rating: str, words: str = "") -> None:
         from chapterverse.fields import read_request
@@ -213,10 +212,10 @@ class Chat:
             return await services.conversations.rate(given)
 
         kept = self._background.run(keep)
-        show_note("Thank you, it is kept with the answer." if kept else "The answer is not kept any more.")
+        show_note("Thank you, it is stored with the answer." if kept else "The answer is no longer stored.")
 
     async def _stored_turn(self, services: "Services") -> str | None:
-        """The last answer of a session that goes on."""
+        """The last stored answer of a continued session."""
         turns = await services.conversations.recent(self._session, messages=2)
         return turns[-1].turn_id if turns else None
 
@@ -232,7 +231,7 @@ class Chat:
             show_note("The last answer has no sources.")
 
     async def _stored_sources(self, services: "Services") -> "list[SourceCitation]":
-        """Those of the last turn of a session that goes on."""
+        """The sources of the last stored turn of a continued session."""
         from pydantic import TypeAdapter
 
         from chapterverse.models import SelectedTextCitation, SourceCitation
@@ -253,17 +252,17 @@ class Chat:
 
         thread = self._background.run(read)
         if thread is None:
-            show_note("Nothing was said in this session yet.")
+            show_note("This session has no turns yet.")
         else:
             show_thread(thread, with_searches=with_searches)
 
 
-class _Left(Exception):
-    """The reader leaves."""
+class _Quit(Exception):
+    """The user quits."""
 
 
 async def _warm_up(services: "Services") -> None:
-    """Open what the first question needs, while the reader types it. What fails here is told when it is needed."""
+    """Open the engines while the user types the first question. Failures are reported when the engines are used."""
 
     async def open_engine(probe: Callable[[], Awaitable[str | None]]) -> None:
         with contextlib.suppress(ChapterverseError):

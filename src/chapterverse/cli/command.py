@@ -1,4 +1,4 @@
-"""What commands share: how they end, and the options of a search."""
+"""Shared by the commands: exit codes, error messages, and the options of a search."""
 
 import asyncio
 import sys
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
-REFUSED = 20  # exit code when the book, or the selection, does not say; errors have lower ones
-WORSE = 21  # exit code of a comparison that found a change for the worse
-INTERRUPTED = 130  # exit code after Ctrl-C, as shells have it
+REFUSED = 20  # exit code of a refusal; those of errors are lower
+WORSE = 21  # exit code if a comparison found something worse
+INTERRUPTED = 130  # exit code after Ctrl-C, as in shells
 
 
 def reported(run: Callable[P, int]) -> Callable[P, None]:
-    """Exit with what the command returns; our errors become a message, a hint and their exit code."""
+    """Exit with the result of the command. Our errors become a message, a hint and their exit code."""
 
     @wraps(run)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -49,13 +49,13 @@ def hint_for(failure: ChapterverseError) -> str:
 
         settings = Settings.load()
         if settings.qdrant_url:
-            return f"The collection {settings.qdrant_collection_name} at {settings.qdrant_url} was looked at."
-        return f"{settings.chapterverse_home} was looked at; CHAPTERVERSE_HOME names another folder."
+            return f"The collection is {settings.qdrant_collection_name} at {settings.qdrant_url}."
+        return f"The home is {settings.chapterverse_home}; set CHAPTERVERSE_HOME for another folder."
     return ""
 
 
 def command(run: Callable[P, Coroutine[Any, Any, int]]) -> Callable[P, None]:
-    """The same for a command that waits for engines."""
+    """Like `reported`, for an async command."""
 
     @wraps(run)
     def waited(*args: P.args, **kwargs: P.kwargs) -> int:
@@ -71,14 +71,14 @@ EDITION_OPTIONS = (
 
 
 def edition_options(decorated: Decorated) -> Decorated:
-    """`--book` and `--version`, as `edition_filters` takes them."""
+    """Add the options `--book` and `--version`, for `edition_filters`."""
     for option in reversed(EDITION_OPTIONS):
         decorated = option(decorated)
     return decorated
 
 
 def edition_filters(book: tuple[str, ...], version: tuple[str, ...]) -> "SearchFilters | None":
-    """The editions that are meant; None: the latest version of each book."""
+    """The filters for these editions; None for the latest version of each book."""
     from chapterverse.fields import read_request
     from chapterverse.models import SearchFilters
 
@@ -88,7 +88,7 @@ def edition_filters(book: tuple[str, ...], version: tuple[str, ...]) -> "SearchF
 
 
 def search_options(decorated: Decorated) -> Decorated:
-    """`--top-k`, `--threshold`, `--filter`, `--book` and `--version`, as `search_fields` takes them."""
+    """Add `--top-k`, `--threshold`, `--filter`, `--book` and `--version`, for `search_fields`."""
     options = (
         click.option(
             "-k",
@@ -96,7 +96,7 @@ def search_options(decorated: Decorated) -> Decorated:
             type=click.IntRange(1, 20),
             help="Passages to use; default 5, or AGENT_TOP_K for answers.",
         ),
-        click.option("--threshold", type=click.FloatRange(0, 1), help="Least similarity of a passage."),
+        click.option("--threshold", type=click.FloatRange(0, 1), help="Minimum similarity of a passage."),
         click.option(
             "-f",
             "--filter",
@@ -119,13 +119,13 @@ def search_fields(
     book: tuple[str, ...] = (),
     version: tuple[str, ...] = (),
 ) -> dict[str, Any]:
-    """The options of a search as fields of a request."""
+    """The fields of a request for the options of a search."""
     wanted: dict[str, Any] = {}
     named = [f"{key}={value}" for key, values in (("book", book), ("version", version)) for value in values]
-    for one in (*filters, *named):
-        key, equals, value = one.partition("=")
+    for given in (*filters, *named):
+        key, equals, value = given.partition("=")
         if not equals:
-            raise ValidationFailed(f"--filter {one}: write it as KEY=VALUE, for example module=ros2")
+            raise ValidationFailed(f"--filter {given}: write it as KEY=VALUE, for example module=ros2")
         if key == "source_url_prefix":
             wanted[key] = value
         else:

@@ -21,19 +21,20 @@ if TYPE_CHECKING:
     from chapterverse.services import Services
 
 
-@click.command(
-    "eval", epilog=f"Exit code: 0, also when answers were wrong; {WORSE} when --compare finds a measure worse."
-)
+@click.command("eval", epilog=f"Exit code: 0, even if answers were wrong; {WORSE} if --compare finds a worse measure.")
 @click.argument("files", nargs=-1, metavar="SET", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the report as JSON and as a page.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report, or the comparison, as JSON.")
-@click.option("--limit", type=click.IntRange(min=1), help="Ask only the first so many questions.")
+@click.option("--limit", type=click.IntRange(min=1), help="Ask only this many questions, from the first.")
 @click.option("--concurrency", type=click.IntRange(1, 64), default=1, show_default=True, help="Questions at once.")
 @click.option(
-    "--price", type=(float, float), metavar="READ WRITTEN", help="Of a million tokens; the report then has the cost."
+    "--price",
+    type=(float, float),
+    metavar="READ WRITTEN",
+    help="Price of a million tokens read and written; adds the cost to the report.",
 )
 @click.option("--compare", "comparing", is_flag=True, help="Compare two reports: --compare BEFORE.json AFTER.json.")
-@click.option("--from-feedback", "from_feedback", is_flag=True, help="Make test cases of the answers that were rated.")
+@click.option("--from-feedback", "from_feedback", is_flag=True, help="Make test cases from the rated answers.")
 @click.option("--make", "drafts", type=click.IntRange(1, 1000), metavar="N", help="Draft N questions from the book.")
 @command
 async def evaluate(
@@ -46,15 +47,15 @@ async def evaluate(
 ) -> int:
     """Measure how well the book answers the questions of SET.
 
-    SET has a JSON object on each line. Only `question` must be there; whatever else is known is measured: `answer`,
-    `page`, `section`, `sentence` (the evidence, word for word), `answerable` (false: a refusal is right), `history`
-    ([[question, answer], …]), `rewrite`, `selection`, `filters`, `group`, `kind`. Every figure comes with its 95 %
-    interval. Nothing is stored as a conversation. Ctrl-C reports what was done until then. With more than one question
-    at once, times are those of a busy machine.
+    SET has a JSON object on each line. Only `question` is required; other fields add measures: `answer`, `page`,
+    `section`, `sentence` (the evidence, word for word), `answerable` (false: a refusal is right), `history`
+    ([[question, answer], …]), `rewrite`, `selection`, `filters`, `group`, `kind`. Every figure has its 95 % interval.
+    No conversation is stored. After Ctrl-C the report has the questions asked so far. With --concurrency above 1, times
+    are those of a busy machine.
 
     \b
       chapterverse eval --make 20 > questions.jsonl     drafts, for you to edit
-      chapterverse eval --from-feedback > rated.jsonl   what readers rated, as questions
+      chapterverse eval --from-feedback > rated.jsonl   rated answers, as questions
       chapterverse eval questions.jsonl --out reports/  a table, reports/eval-….json and .html
       chapterverse eval --compare reports/A.json reports/B.json
     """
@@ -80,9 +81,9 @@ async def _evaluate(
     concurrency: int,
     price: tuple[float, float] | None,
 ) -> int:
-    from chapterverse.evaluation.page import make_page
     from chapterverse.evaluation.questions import load_questions
     from chapterverse.evaluation.report import make_report, save_report
+    from chapterverse.evaluation.report_page import make_page
     from chapterverse.settings import Settings
     from chapterverse.terminal import show_note
     from chapterverse.terminal.evaluation import show_report
@@ -107,10 +108,10 @@ async def _asked(
 ) -> "tuple[list[Case], Run]":
     from chapterverse.evaluation.questions import set_digest
     from chapterverse.evaluation.report import Run
-    from chapterverse.evaluation.running import ask_all
+    from chapterverse.evaluation.runner import ask_all
     from chapterverse.terminal.evaluation import EvaluationProgress
 
-    manifest = await services.index.manifest()  # no book is an error of the run, not of each question
+    manifest = await services.index.manifest()  # a missing book is an error of the run, not of each question
     cases = []
     interrupted = False
     try:
@@ -170,19 +171,17 @@ async def _draft(files: tuple[Path, ...], count: int) -> int:
     async with open_engines(Settings.load()) as engines:
         keys = {edition.key for edition in await editions_in(None, engines.index)}  # the latest versions
         listed = [page for page in await engines.index.pages() if page.edition in keys]
-        pages = [page for one in listed if (page := await engines.index.page(one.page_id))]
+        pages = [page for entry in listed if (page := await engines.index.page(entry.page_id))]
     drafts = draft_questions(pages, count)
     for draft in drafts:
         click.echo(to_line(draft))
     refused = sum(not draft.answerable for draft in drafts)
-    show_note(
-        f"{len(drafts)} drafts, {refused} of them meant to be refused. Edit them: a set is as good as its author."
-    )
+    show_note(f"{len(drafts)} drafts, {refused} of them expect a refusal. Review and edit them before use.")
     return 0
 
 
 async def _rated(files: tuple[Path, ...]) -> int:
-    from chapterverse.cli.sessions import conversations_kept
+    from chapterverse.cli.sessions import stored_conversations
     from chapterverse.evaluation.drafting import to_line
     from chapterverse.evaluation.questions import rated_questions
     from chapterverse.terminal import show_note
@@ -190,19 +189,20 @@ async def _rated(files: tuple[Path, ...]) -> int:
     if files:
         raise ValidationFailed("--from-feedback writes to stdout: chapterverse eval --from-feedback > rated.jsonl")
     until = datetime.now(UTC)
-    async with conversations_kept() as conversations:
+    async with stored_conversations() as conversations:
         turns = await conversations.rated(until - timedelta(days=3650), until) if conversations else []
     questions = rated_questions(turns)
     for question in questions:
         click.echo(to_line(question))
     unsure = sum(bool(question.check) for question in questions)
-    show_note(f"{len(questions)} questions, {unsure} of them rated down: look at their `check` before you use them.")
+    noun = "question" if len(questions) == 1 else "questions"
+    show_note(f"{len(questions)} {noun}, {unsure} of them rated down: review their `check` before use.")
     return 0
 
 
 def _commit() -> str:
-    """The commit of the folder that this runs in, if there is one: the book's, as a rule."""
+    """The git commit of the working folder, usually that of the book; empty if there is none."""
     if (git := shutil.which("git")) is None:
         return ""
-    asked = subprocess.run([git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)  # noqa: S603
-    return asked.stdout.strip() if asked.returncode == 0 else ""
+    result = subprocess.run([git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)  # noqa: S603
+    return result.stdout.strip() if result.returncode == 0 else ""

@@ -1,7 +1,4 @@
-"""The command `report`: what readers asked, and what the book lacks.
-
-Owns its arguments and exit codes. Reads the conversations that are kept; changes nothing.
-"""
+"""The command `report`: what readers asked, and what the book lacks. It only reads the stored conversations."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,7 +7,6 @@ from typing import TYPE_CHECKING
 import click
 
 from chapterverse.cli.command import command, edition_filters, edition_options
-from chapterverse.errors import ValidationFailed
 
 if TYPE_CHECKING:
     from chapterverse.evaluation.usage import UsageReport
@@ -20,19 +16,18 @@ if TYPE_CHECKING:
 @click.option("--days", type=click.IntRange(1, 3650), default=30, show_default=True, help="How many days back.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the report as JSON and as a page.")
-@click.option("--names/--no-names", default=True, help="Whether a configured language model names the groups.")
+@click.option("--names/--no-names", default=True, help="Let the configured language model name the groups.")
 @edition_options
 @command
 async def report(
     days: int, as_json: bool, out: Path | None, names: bool, book: tuple[str, ...], version: tuple[str, ...]
 ) -> int:
-    """Tell what readers asked: how many questions, answered, refused, rated down; and what the book lacks.
+    """Report what readers asked: how many questions, answered, refused, rated down; and what the book lacks.
 
-    Questions that were refused, answered with low confidence or rated down are grouped by what they are about. Each
-    group has the nearest sections, the words that the book does not have, and the draft of an issue. Conversations are
-    kept for CONVERSATION_RETENTION_DAYS; older questions are not there to be counted. The report holds questions and
-    comments as readers wrote them, and no session ids. Where books have names, it counts for each version of each; with
-    --book or --version it tells of these alone.
+    Questions that were refused, answered with low confidence or rated down are grouped by topic. Each group has the
+    nearest sections, the words that the book does not contain, and a draft of an issue. Conversations are stored for
+    CONVERSATION_RETENTION_DAYS; older questions are not counted. The report contains questions and comments as readers
+    wrote them, but no session ids. With several books it counts for each version; --book and --version select some.
 
     \b
       chapterverse report
@@ -54,33 +49,28 @@ async def report(
     since = until - timedelta(days=days)
     async with open_services(settings) as services:
         asked = await services.conversations.asked(since, until) if has_database(settings) else []
-        if meant := edition_filters(book, version):
-            keys = {edition.key for edition in await editions_in(meant, services.index)}
-            asked = [one for one in asked if keys & set(one.editions)]
+        if filters := edition_filters(book, version):
+            keys = {edition.key for edition in await editions_in(filters, services.index)}
+            asked = [question for question in asked if keys & set(question.editions)]
         namer = namer_of(services.writer) if names and not services.writer.needs_readings else None
-        made = await make_usage_report(asked, services, since, until, namer)
-        if namer and made.gaps:
-            made = made.model_copy(update={"named_by": services.writer.name})
+        usage = await make_usage_report(asked, services, since, until, namer)
+        if namer and usage.gaps:
+            usage = usage.model_copy(update={"named_by": services.writer.name})
     if out is not None:
-        data, page = _save(made, out)
+        data, page = _save(usage, out)
         show_note(f"report: {data}\npage:   {page}")
     if as_json:
-        click.echo(made.model_dump_json(indent=1))
+        click.echo(usage.model_dump_json(indent=1))
     else:
-        show_usage(made)
+        show_usage(usage)
     return 0
 
 
 def _save(report: "UsageReport", folder: Path) -> tuple[Path, Path]:
-    """Write the report as JSON and as a page; where they are."""
+    """Write the report as JSON and as a page. Returns their paths."""
+    from chapterverse.evaluation.files import save_model, save_text
     from chapterverse.evaluation.usage_page import make_usage_page
 
     stem = f"usage-{report.until:%Y%m%d-%H%M%S}"
-    data, page = folder / f"{stem}.json", folder / f"{stem}.html"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        data.write_text(report.model_dump_json(indent=1) + "\n", "utf-8")
-        page.write_text(make_usage_page(report), "utf-8")
-    except OSError as failure:
-        raise ValidationFailed(f"--out {folder}: cannot be written: {failure.strerror}") from None
-    return data, page
+    data = save_model(report, folder / f"{stem}.json", "--out")
+    return data, save_text(make_usage_page(report), folder / f"{stem}.html", "--out")

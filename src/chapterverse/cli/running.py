@@ -1,10 +1,10 @@
-"""Commands that run and examine the service: serve, mcp, key, doctor."""
+"""The commands serve, mcp, key and doctor."""
 
 import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -33,49 +33,62 @@ def serve(host: str, port: int, workers: int) -> int:
     import sys
 
     import uvicorn
+    from uvicorn import supervisors
+    from uvicorn.config import STARTUP_FAILURE
 
     from chapterverse.api.wire import BoundedHttp
     from chapterverse.settings import Settings
     from chapterverse.terminal import err, show_error
     from chapterverse.wiring import check_engines
 
-    gc.disable()  # it takes a sixth of the time that the imports take; `main` switches it on again
-    asyncio.run(check_engines(Settings.load()))  # a bad setting is told before anything starts
+    gc.disable()  # garbage collection takes a sixth of the import time; `main` enables it again
+    asyncio.run(check_engines(Settings.load()))  # reports invalid settings before anything starts
     if fault := _port_fault(host, port):
         show_error(f"cannot listen on {host}:{port}: {fault}", "Choose another with --port (or PORT=8001 make run).")
         return 1
-    # Once it has finished its answers, uvicorn hands the signal that stopped it on: to be stopped is no failure.
+    # After a graceful shutdown uvicorn raises the signal again; being stopped is not a failure.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    if err.is_terminal:  # else stderr is the log, one JSON object a line
+    if err.is_terminal:  # otherwise stderr is the log, with a JSON object on each line
         address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         err.print(f"The book: {address}/   The API: {address}/docs   Ctrl-C stops.")
-    with _counting_together(workers):
-        uvicorn.run(
-            "chapterverse.main:create_app",
-            factory=True,
-            host=host,
-            port=port,
-            http=BoundedHttp,
-            workers=workers,
-            log_level="info",
-            access_log=False,
-            timeout_graceful_shutdown=10,
-            server_header=False,
-        )
-    return 0
+    options: dict[str, Any] = {
+        "factory": True,
+        "host": host,
+        "port": port,
+        "http": BoundedHttp,
+        "workers": workers,
+        "log_level": "info",
+        "access_log": False,
+        "timeout_graceful_shutdown": 10,
+        "timeout_worker_healthcheck": 30,  # on a busy machine a worker needs more than 5 s to start, and was killed
+        "server_header": False,
+    }
+    application = "chapterverse.main:create_app"
+    if workers == 1:
+        uvicorn.run(application, **options)
+        return 0
+    with _shared_metrics():
+        config = uvicorn.Config(application, **options)
+        supervisor = supervisors.Multiprocess(config, sockets=[config.bind_socket()])
+        supervisor.run()
+    # uvicorn stops if a worker cannot start, and tells nobody.
+    return int(any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes))
 
 
 @contextmanager
-def _counting_together(workers: int) -> Iterator[None]:
-    """A folder in which several workers count, so that each can answer `/metrics` with the sum."""
+def _shared_metrics() -> Iterator[None]:
+    """Create a folder for the counts of several workers, so that `/metrics` of each has the sum."""
     from chapterverse.telemetry import SHARED_COUNTS
 
-    if workers == 1 or SHARED_COUNTS in os.environ:
+    if SHARED_COUNTS in os.environ:
         yield
         return
     with tempfile.TemporaryDirectory(prefix="chapterverse-metrics-") as folder:
         os.environ[SHARED_COUNTS] = folder
-        yield
+        try:
+            yield
+        finally:
+            del os.environ[SHARED_COUNTS]
 
 
 @click.command()
@@ -83,18 +96,18 @@ def _counting_together(workers: int) -> Iterator[None]:
 async def mcp() -> int:
     """Serve the book to an MCP client over stdin and stdout.
 
-    Tools: search_documentation, ask_book, read_page, list_books, rate_answer; each page is a resource. A client starts
-    this command itself, and it ends when the client closes stdin. stdout carries the protocol alone, errors and the log
-    go to stderr. A server that runs anyway has the same at /mcp over HTTP.
+    Tools: search_documentation, ask_book, read_page, list_books, rate_answer; each page is a resource. The client
+    starts this command, and it ends when the client closes stdin. stdout is only for the protocol; errors and the log
+    go to stderr. A running server offers the same over HTTP at /mcp.
 
     \b
     Register it with a client, in its JSON of MCP servers:
       {"mcpServers": {"book": {"command": "chapterverse", "args": ["mcp"],
                                "env": {"CHAPTERVERSE_HOME": "/path/to/.chapterverse"}}}}
     \b
-    Look at it without one:
-      chapterverse mcp < /dev/null         starts, and ends at once
-      chapterverse -v mcp                  says on stderr what happens
+    Try it without a client:
+      chapterverse mcp < /dev/null         starts and ends at once
+      chapterverse -v mcp                  logs to stderr
     """
     from chapterverse.api.mcp.stdio import serve_stdio
     from chapterverse.settings import Settings
@@ -109,12 +122,13 @@ async def mcp() -> int:
 @click.option("--json", "as_json", is_flag=True, help="Print key, digest and setting as JSON to stdout.")
 @reported
 def key(as_json: bool) -> int:
-    """Make an API key. The key is for its client; its digest is for API_KEYS, so that no key lies on the server.
+    """Make an API key. The key is for the client; its digest is for API_KEYS, so that the server does not store the
+    key.
 
     The key goes to stdout, the setting to stderr. Several clients: one digest each, separated by commas.
 
     \b
-      chapterverse key > client.key        the setting is shown, the key goes to its client
+      chapterverse key > client.key        shows the setting and writes the key to the file
     """
     import hashlib
     import json
@@ -122,13 +136,13 @@ def key(as_json: bool) -> int:
 
     from chapterverse.settings import DIGEST
 
-    made = f"cv-{secrets.token_urlsafe(32)}"
-    digest = f"{DIGEST}{hashlib.sha256(made.encode()).hexdigest()}"
+    secret = f"cv-{secrets.token_urlsafe(32)}"
+    digest = f"{DIGEST}{hashlib.sha256(secret.encode()).hexdigest()}"
     setting = f"API_KEYS={digest}"
     if as_json:
-        click.echo(json.dumps({"key": made, "digest": digest, "setting": setting}))
+        click.echo(json.dumps({"key": secret, "digest": digest, "setting": setting}))
         return 0
-    click.echo(made)
+    click.echo(secret)
     click.echo(setting, err=True)
     return 0
 
@@ -137,7 +151,7 @@ def key(as_json: bool) -> int:
 @click.option("--json", "as_json", is_flag=True, help="Print the diagnosis as JSON.")
 @command
 async def doctor(as_json: bool) -> int:
-    """Say which engine each part uses and why, probe it, and name the fix. Exit code 1 if something is down."""
+    """Show which engine each part uses and why, probe it, and suggest fixes. Exit code 1 if something is down."""
     from chapterverse.api.access.rates import RateLimits
     from chapterverse.diagnosis import diagnose
     from chapterverse.settings import Settings
@@ -170,7 +184,7 @@ def _port_fault(host: str, port: int) -> str:
 
 
 def _show_diagnosis(diagnosis: "Diagnosis") -> None:
-    """Each part, its engine and why, its state, and the fix; on stdout, since it is what was asked for."""
+    """Print each part with its engine, the reason for it, its state, and a fix."""
     from rich.text import Text
 
     from chapterverse.terminal import out

@@ -1,6 +1,6 @@
-"""The commands `sessions` and `feedback`: list, show and delete the conversations that are kept; rate an answer.
+"""The commands `sessions` (list, show and delete stored conversations) and `feedback` (rate an answer).
 
-Opens only the conversations, since no engine of the book is needed.
+They open only the database, no engine of the book.
 """
 
 import json
@@ -21,11 +21,11 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @click.group(invoke_without_command=True)
-@click.option("-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="The last ones to list.")
+@click.option("-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many to list.")
 @_json
 @click.pass_context
 def sessions(context: click.Context, limit: int, as_json: bool) -> None:
-    """List the conversations that are kept: id, last use, turns, topic.
+    """List the stored conversations: id, last use, turns, topic.
 
     \b
       chapterverse sessions
@@ -44,7 +44,7 @@ async def _list(limit: int, as_json: bool) -> int:
     from chapterverse.conversations.turns import SessionSummary
     from chapterverse.terminal.answers import show_sessions
 
-    async with conversations_kept() as conversations:
+    async with stored_conversations() as conversations:
         found = await conversations.sessions(limit) if conversations else []
     if as_json:
         click.echo(TypeAdapter(list[SessionSummary]).dump_json(found, indent=2).decode())
@@ -55,7 +55,7 @@ async def _list(limit: int, as_json: bool) -> int:
 
 @sessions.command()
 @click.argument("session", metavar="ID")
-@click.option("--searches", is_flag=True, help="Show what was searched for, too; --json always has it.")
+@click.option("--searches", is_flag=True, help="Show the searches, too; --json always has them.")
 @_json
 @command
 async def show(session: str, searches: bool, as_json: bool) -> int:
@@ -63,7 +63,7 @@ async def show(session: str, searches: bool, as_json: bool) -> int:
     from chapterverse.terminal import show_note
     from chapterverse.terminal.answers import moment, show_thread
 
-    async with conversations_kept() as conversations:
+    async with stored_conversations() as conversations:
         thread = await conversations.thread(session) if conversations else None
     if thread is None:
         raise _unknown(session)
@@ -83,10 +83,10 @@ async def show(session: str, searches: bool, as_json: bool) -> int:
 @_json
 @command
 async def delete(session: str, as_json: bool) -> int:
-    """Delete a conversation with all its messages, for good."""
+    """Delete a conversation with all its messages permanently."""
     from chapterverse.terminal import show_note
 
-    async with conversations_kept() as conversations:
+    async with stored_conversations() as conversations:
         if conversations is None or not await conversations.delete(session):
             raise _unknown(session)
     if as_json:
@@ -106,7 +106,7 @@ async def delete(session: str, as_json: bool) -> int:
 async def feedback(turn: str, rating: str, reason: str | None, comment: str, as_json: bool) -> int:
     """Rate an answer up or down. TURN is its id, as `ask` shows it; `chat` has /up and /down instead.
 
-    It is kept with the answer and deleted with it. Rating again replaces what was kept.
+    The rating is stored with the answer and deleted with it. Rating again replaces it.
 
     \b
       chapterverse feedback 6f1d1c1e-0d9a-4a58-8a52-0a1f6b3f5c77 up
@@ -117,7 +117,7 @@ async def feedback(turn: str, rating: str, reason: str | None, comment: str, as_
     from chapterverse.terminal import show_note
 
     given = read_request(FeedbackRequest, turn_id=turn, rating=rating, reason=reason, comment=comment)
-    async with conversations_kept() as conversations:
+    async with stored_conversations() as conversations:
         kept = await conversations.rate(given) if conversations else None
     if kept is None:
         raise NotFound(f"There is no turn {turn}. `chapterverse sessions show ID --json` has those of a session.")
@@ -129,8 +129,8 @@ async def feedback(turn: str, rating: str, reason: str | None, comment: str, as_
 
 
 @asynccontextmanager
-async def conversations_kept() -> "AsyncIterator[Conversations | None]":
-    """What is kept; None, and a note of where it was looked for, where no database was ever made."""
+async def stored_conversations() -> "AsyncIterator[Conversations | None]":
+    """The store of conversations; None, with a note, if no database exists."""
     from chapterverse.settings import Settings
     from chapterverse.wiring import choose_conversations
 
@@ -145,12 +145,12 @@ async def conversations_kept() -> "AsyncIterator[Conversations | None]":
 
 
 def has_database(settings: "Settings") -> bool:
-    """Whether conversations were ever kept. Where none were, no database is made; a note says where it was looked."""
+    """Whether a database exists. If not, none is created, and a note says where it was expected."""
     from chapterverse.terminal import show_note
 
     place = settings.chapterverse_home / "postgres"
     if settings.database_url is None and not place.exists():
-        show_note(f"{place} was looked at; CHAPTERVERSE_HOME or DATABASE_URL name another place.")
+        show_note(f"There is no database in {place}; set CHAPTERVERSE_HOME or DATABASE_URL for another one.")
         return False
     return True
 

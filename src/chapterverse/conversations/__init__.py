@@ -1,1 +1,1 @@
-"""Conversations in Postgres: what a turn is, how turns are stored, archived and purged, and the embedded server."""
+"""Conversations in Postgres: turns, how they are stored, archived and purged, and the embedded server."""

@@ -1,8 +1,8 @@
-"""Keeps the conversations tidy while a server runs: archives idle threads, purges old turns.
+"""Archives idle threads and purges old turns while a server runs.
 
-The first run is at once, which also starts an embedded database before the first question needs it. It never delays a
-request, a start or a stop: a failure is logged once, and the work is tried again later. The database makes sure that
-only one of several workers does it.
+The first run is at the start, which also starts an embedded database before the first question. It runs in the
+background: a failure is logged once, and the work is tried again later. A lock in the database ensures that only one
+of several workers does it.
 """
 
 import asyncio
@@ -18,22 +18,22 @@ from chapterverse.errors import ConversationsUnavailable
 
 log = logging.getLogger(__name__)
 
-EVERY_SECONDS: Final = 600.0  # half as much more or less by chance, so that workers do not do it together
-IDLE: Final = timedelta(hours=1)  # then a thread is archived (SPEC 6)
+EVERY_SECONDS: Final = 600.0  # plus or minus half of it at random, so that workers do not run at the same time
+IDLE: Final = timedelta(hours=1)  # after which a thread is archived (SPEC 6)
 
 
 @asynccontextmanager
 async def keeping_house(
     conversations: Conversations, retention: timedelta, idle: timedelta = IDLE, every: float = EVERY_SECONDS
 ) -> AsyncIterator[None]:
-    """Tidy up in the background, now and then again, until the end."""
-    async with in_background(_tidy_again_and_again(conversations, retention, idle, every)):
+    """Archive and purge in the background, repeatedly."""
+    async with in_background(_tidy_repeatedly(conversations, retention, idle, every)):
         yield
 
 
 @asynccontextmanager
 async def in_background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Do it beside what happens meanwhile, and end it then."""
+    """Run the work in the background; it is cancelled at the end."""
     task = asyncio.create_task(work)
     try:
         yield
@@ -43,9 +43,7 @@ async def in_background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
             await task
 
 
-async def _tidy_again_and_again(
-    conversations: Conversations, retention: timedelta, idle: timedelta, every: float
-) -> None:
+async def _tidy_repeatedly(conversations: Conversations, retention: timedelta, idle: timedelta, every: float) -> None:
     failing = False
     while True:
         try:
@@ -53,10 +51,10 @@ async def _tidy_again_and_again(
             purged = await conversations.purge(retention)
         except ConversationsUnavailable as failure:
             if not failing:
-                log.warning("conversations are not tidied up: %s Trying again now and then.", failure.message)
+                log.warning("conversations are not archived and purged: %s Trying again later.", failure.message)
             failing = True
         else:
             if archived or purged or failing:
-                log.info("conversations tidied up: %d archived, %d old turns deleted", archived, purged)
+                log.info("conversations: %d archived, %d old turns deleted", archived, purged)
             failing = False
         await asyncio.sleep(every * random.uniform(0.5, 1.5))  # noqa: S311 - spreads work, no secret

@@ -1,6 +1,6 @@
-"""Conversations kept in Postgres: turns are stored, read back as context, archived and purged.
+"""Conversations in Postgres: turns are stored, read as context, archived and purged.
 
-The only module that imports asyncpg: every failure below is raised as `ConversationsUnavailable`. No connection is held
+The only module that imports asyncpg. Every failure is raised as `ConversationsUnavailable`. No connection is held
 between two calls, so an answer that streams holds none.
 """
 
@@ -29,18 +29,18 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 UNIT_SECONDS = 5.0  # one unit of work, connecting included (SPEC 7)
-JOB_SECONDS = 60.0  # a clean-up, for which no request waits
-RETRIES = 2  # on a new connection, when one was lost
-REST_SECONDS = 3.0  # after a failure, so that not every question waits for a database that is gone
-POOL_SIZE = 5  # units are short; the embedded server takes 50 connections of all workers together
-IDLE_SECONDS = 60.0  # then a connection is given back, so that a serverless Postgres can go to sleep
-REPORTED = 100_000  # questions that a report reads at most, the last ones
-THREAD_MESSAGES = 50  # the last ones that a thread shows (SPEC 2.3)
+JOB_SECONDS = 60.0  # a clean-up, which no request waits for
+RETRIES = 2  # on a new connection, after one was lost
+REST_SECONDS = 3.0  # pause after a failure, so that not every question waits for an unavailable database
+POOL_SIZE = 5  # units are short; the embedded server accepts 50 connections of all workers together
+IDLE_SECONDS = 60.0  # an idle connection is closed after this time, so that a serverless Postgres can sleep
+REPORTED = 100_000  # the maximum of questions that a report reads
+THREAD_MESSAGES = 50  # the last messages that a thread shows (SPEC 2.3)
 
 _ARCHIVE_LOCK, _PURGE_LOCK = 0x_C4A9_0002, 0x_C4A9_0003  # any numbers, the same in every version
-# Written into URLs for other drivers; asyncpg would send them on as server settings, which no server knows.
+# Options of other drivers; asyncpg would send them as server settings, which servers refuse.
 _FOREIGN_OPTIONS = {"pgbouncer", "channel_binding", "connect_timeout", "connection_limit", "pool_timeout"}
-# The connection, not the work, failed: worth a second try on a new one.
+# The connection failed, not the work: it is tried again on a new one.
 _LOST = (
     OSError,
     asyncpg.PostgresConnectionError,
@@ -48,30 +48,31 @@ _LOST = (
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,
 )
-# How asyncpg trips over a connection that was closed under way, and over a server that is not Postgres.
+# What asyncpg raises if a connection is closed during a call, or if the server is not Postgres.
 _CONFUSED = (AttributeError, LookupError, ValueError)
 
 
 class Conversations:
-    """All conversations of a database, found by its URL or by a function that makes one ready and returns its URL.
+    """The conversations of a database.
 
-    The constructor connects nothing. The first call opens the pool and runs the migrations; a call that finds its
-    connection gone does so again, which also revives an embedded server. After a call that failed all the same, others
-    fail at once for `REST_SECONDS`; then one tries, and `probe` always does."""
+    `address` is its URL, or a function that starts a server and returns its URL. `lost` returns a message if new data
+    would be lost: an embedded server keeps running when its files are removed.
+
+    The constructor does not connect. The first call opens the pool and runs the migrations. After a lost connection the
+    pool is opened again, which also restarts an embedded server. After a failure all calls fail at once for
+    `REST_SECONDS`; then one call tries again. `probe` always tries."""
 
     def __init__(
         self, address: str | Callable[[], Awaitable[str]], lost: Callable[[], str | None] = lambda: None
     ) -> None:
         self._address = address
-        self._lost = (
-            lost  # says why what is stored now would be lost: an embedded server keeps running without its files
-        )
+        self._lost = lost
         self._opening: asyncio.Task[Any] | None = None
         self._closed = False
-        self._rests_until = 0.0  # 0 while all is well
+        self._rests_until = 0.0  # 0 without a failure
 
     async def recent(self, session_id: str, messages: int) -> list[Turn]:
-        """The turns that hold the last messages of a session, oldest first."""
+        """The turns with the last messages of a session, oldest first."""
         turns = (messages + 1) // 2
         if not turns or (session := _session(session_id)) is None:
             return []
@@ -79,7 +80,7 @@ class Conversations:
         return [_turn(row) for row in reversed(rows)]
 
     async def store(self, turn: Turn) -> None:
-        """Keep a turn: its thread is made, or woken, in the same statement."""
+        """Store a turn. The same statement creates its thread, or takes it out of the archive."""
         values = _values(turn)
         await self._unit(lambda connection: connection.execute(_STORE, *values))
         self._require_home()
@@ -92,23 +93,23 @@ class Conversations:
         return _thread(rows) if rows else None
 
     async def sessions(self, limit: int) -> list[SessionSummary]:
-        """The sessions last spoken in, newest first."""
+        """The sessions with the most recent turns, newest first."""
         rows = await self._unit(lambda connection: connection.fetch(_SESSIONS, limit))
         return [SessionSummary(str(row[0]), *row[1:]) for row in rows]
 
     async def delete(self, session_id: str) -> bool:
-        """Delete a session with all its turns; whether there was one."""
+        """Delete a session with all its turns. Returns whether it existed."""
         if (session := _session(session_id)) is None:
             return False
         return _count(await self._unit(lambda connection: connection.execute(_DELETE, session))) > 0
 
     async def set_topic(self, session_id: str, summary: str) -> None:
-        """Name a session's topic, cut to 200 characters, unless it has been named."""
+        """Set a session's topic, cut to 200 characters, unless it has one."""
         session = UUID(session_id)
         await self._unit(lambda connection: connection.execute(_SET_TOPIC, session, summary[:200]))
 
     async def rate(self, given: FeedbackRequest) -> FeedbackKept | None:
-        """Keep what a reader thinks of a turn, in place of what was kept before; None if there is no such turn."""
+        """Store the feedback on a turn and replace earlier feedback. Returns None if there is no such turn."""
         session = UUID(given.session_id) if given.session_id else None
         values = (UUID(given.turn_id), session, given.rating, given.reason, given.comment)
         row = await self._unit(lambda connection: connection.fetchrow(_RATE, *values))
@@ -116,26 +117,26 @@ class Conversations:
         return FeedbackKept(turn_id=given.turn_id, session_id=str(row["session_id"]), **_feedback(row)) if row else None
 
     async def asked(self, since: datetime, until: datetime) -> list[AskedQuestion]:
-        """The questions of a time, the last `REPORTED` of them, oldest first."""
+        """The last `REPORTED` questions of a period, oldest first."""
         fetch = lambda connection: connection.fetch(_ASKED, since, until, REPORTED)  # noqa: E731
         rows = await self._unit(fetch, JOB_SECONDS)
         return [_asked(row) for row in reversed(rows)]
 
     async def rated(self, since: datetime, until: datetime) -> list[Turn]:
-        """The turns of a time that were rated, the last `REPORTED` of them, oldest first."""
+        """The last `REPORTED` rated turns of a period, oldest first."""
         fetch = lambda connection: connection.fetch(_RATED, since, until, REPORTED)  # noqa: E731
         return [_turn(row) for row in reversed(await self._unit(fetch, JOB_SECONDS))]
 
     async def archive_idle(self, after: timedelta = timedelta(hours=1)) -> int:
-        """Archive the threads without a turn for so long; returns how many. One worker at a time does it."""
+        """Archive threads without a turn in this time; returns how many. Only one worker at a time does it."""
         return await self._job(_ARCHIVE_LOCK, after, _ARCHIVE)
 
     async def purge(self, older_than: timedelta) -> int:
-        """Delete older turns and empty threads, unless the clock is in doubt; how many turns. One worker at a time."""
+        """Delete older turns and empty threads, unless the clock is in doubt; returns how many turns."""
         return await self._job(_PURGE_LOCK, older_than, _PURGE_TURNS, _PURGE_THREADS, by_trusted_clock=True)
 
     async def probe(self) -> None:
-        """Raise `ConversationsUnavailable` unless the database answers; when it does, all calls are let through."""
+        """Raise `ConversationsUnavailable` unless the database answers. On success other calls are tried again."""
         self._rests_until = min(self._rests_until, time.monotonic())
         await self._unit(lambda connection: connection.fetchval("SELECT 1"))
         self._require_home()
@@ -145,7 +146,7 @@ class Conversations:
             raise ConversationsUnavailable(reason)
 
     async def close(self) -> None:
-        """Give all connections back. Calls made afterwards fail."""
+        """Close all connections. Later calls fail."""
         self._closed = True
         opening, self._opening = self._opening, None
         if opening is None or _has_failed(opening):
@@ -160,7 +161,7 @@ class Conversations:
                 pool.terminate()
 
     async def _job(self, lock: int, age: timedelta, *statements: str, by_trusted_clock: bool = False) -> int:
-        """Run the statements unless another worker does so right now; how many rows the first one touched."""
+        """Run the statements, unless another worker does so. Returns the number of rows that the first one changed."""
 
         async def work(connection: Any) -> int:
             async with connection.transaction():
@@ -173,12 +174,12 @@ class Conversations:
         return await self._unit(work, JOB_SECONDS)
 
     async def _unit(self, work: Callable[[Any], Awaitable[T]], seconds: float | None = None) -> T:
-        """Do one unit of work on a connection of its own, within its time. Every unit may safely be done twice."""
+        """Do one unit of work on a connection, within a time limit. Units must be safe to repeat."""
         with _failures_translated():
             self._take_turn()
             try:
                 result = await self._persist(work, seconds or UNIT_SECONDS)
-            except asyncpg.DataError:  # of the work; the database is well
+            except asyncpg.DataError:  # an error in the work, not in the database
                 raise
             except (TimeoutError, ConversationsUnavailable, *_LOST):
                 self._rests_until = time.monotonic() + REST_SECONDS
@@ -187,7 +188,7 @@ class Conversations:
             return result
 
     def _take_turn(self) -> None:
-        """Fail while the database is left alone. The first call after that tries, and for a while it does so alone."""
+        """Fail during the pause after a failure. After the pause one call at a time tries again."""
         now = time.monotonic()
         if now < self._rests_until:
             raise ConversationsUnavailable(
@@ -204,27 +205,27 @@ class Conversations:
                     try:
                         return await _attempt(opening, work)
                     except _LOST as failure:
-                        if isinstance(failure, asyncpg.DataError):  # a value that cannot be sent fails a second time
+                        if isinstance(failure, asyncpg.DataError):  # an invalid value would fail again
                             raise
                         _log.info("trying again on a new connection after %s", type(failure).__name__)
                         self._forget(opening)
                         opening = self._open()
                 return await _attempt(opening, work)
         except TimeoutError:
-            self._forget(opening)  # a server that does not answer on one connection is not asked on the others
+            self._forget(opening)  # the other connections to a server that does not answer are not used either
             raise
 
     def _open(self) -> "asyncio.Task[Any]":
-        """The pool that is open or being opened; all calls share it."""
+        """The task that opens, or has opened, the pool; all calls share it."""
         if self._closed:
             raise ConversationsUnavailable("The conversations are closed.")
         if self._opening is None or _has_failed(self._opening):
             self._opening = asyncio.create_task(_open(self._address))
-            self._opening.add_done_callback(_has_failed)  # looks at the failure even if no caller waited for it
+            self._opening.add_done_callback(_has_failed)  # retrieves the exception, even if no caller waits
         return self._opening
 
     def _forget(self, opening: "asyncio.Task[Any]") -> None:
-        """Drop a pool whose connections cannot be trusted; other calls that use it try again on the next one."""
+        """Drop a pool with broken connections. Other calls that use it try again on a new one."""
         if opening.done() and not _has_failed(opening):
             opening.result().terminate()
             if self._opening is opening:
@@ -233,18 +234,18 @@ class Conversations:
 
 async def _attempt(opening: "asyncio.Task[Any]", work: Callable[[Any], Awaitable[T]]) -> T:
     try:
-        # Opening outlives a caller that runs out of time, so that a slow start is not begun again and again.
+        # Opening continues after a caller's timeout, so that a slow start is not repeated.
         pool = await asyncio.shield(opening)
         async with pool.acquire(timeout=UNIT_SECONDS) as connection:
             try:
                 return await work(connection)
             except (asyncio.CancelledError, *_CONFUSED, *_LOST):
-                connection.terminate()  # else giving it back waits for a server that may never answer
+                connection.terminate()  # otherwise releasing it waits for a server that may never answer
                 raise
     except _CONFUSED as failure:
         if isinstance(failure, asyncpg.DataError):
             raise
-        raise asyncpg.InterfaceError("the connection broke, or leads to no Postgres") from failure
+        raise asyncpg.InterfaceError("the connection broke, or the server is not Postgres") from failure
 
 
 def _has_failed(task: "asyncio.Task[Any]") -> bool:
@@ -253,7 +254,7 @@ def _has_failed(task: "asyncio.Task[Any]") -> bool:
 
 @contextlib.contextmanager
 def _failures_translated() -> Iterator[None]:
-    """The one place where a failure of the driver or the network becomes ours."""
+    """Translate failures of the driver and the network."""
     try:
         yield
     except TimeoutError as failure:
@@ -269,8 +270,8 @@ async def _open(address: str | Callable[[], Awaitable[str]]) -> Any:
     try:
         return await _open_pool(_read_address(url), foreign=isinstance(address, str))
     except ValueError:
-        # Said without the cause, whose text may hold the URL and with it the password.
-        raise ConversationsUnavailable("DATABASE_URL cannot be used as it is written.") from None
+        # Without the cause, because its text may contain the URL with the password.
+        raise ConversationsUnavailable("DATABASE_URL is not a valid address.") from None
 
 
 async def _open_pool(url: str, foreign: bool) -> Any:
@@ -280,8 +281,8 @@ async def _open_pool(url: str, foreign: bool) -> Any:
         max_size=POOL_SIZE,
         timeout=UNIT_SECONDS,
         max_inactive_connection_lifetime=IDLE_SECONDS,
-        # A pooler may stand before a server that is not ours, and no address tells for sure. It hands each transaction
-        # another server process, where a name may stand for what another client prepared, or for nothing.
+        # There may be a pooler before a foreign server, which the address does not show. It may give each transaction
+        # another server process, which does not have our prepared statements.
         statement_cache_size=0 if foreign else 100,
         reset=_leave_as_is,
     )
@@ -295,11 +296,11 @@ async def _open_pool(url: str, foreign: bool) -> Any:
 
 
 async def _leave_as_is(_: Any) -> None:
-    """Units leave no session state behind, so giving a connection back costs no round trip."""
+    """Units leave no session state, so releasing a connection needs no round trip."""
 
 
 def _read_address(url: str) -> str:
-    """The URL without options meant for other drivers."""
+    """The URL without options for other drivers."""
     parts = urlsplit(url)
     options = parse_qsl(parts.query, keep_blank_values=True)
     kept = urlencode([(name, value) for name, value in options if name not in _FOREIGN_OPTIONS])
@@ -310,7 +311,7 @@ def _read_address(url: str) -> str:
 
 
 def _session(session_id: str) -> UUID | None:
-    """The id as the database keeps it; None if it cannot be that of a session."""
+    """The id as a UUID; None if it is not one."""
     try:
         return UUID(session_id)
     except ValueError:
@@ -322,7 +323,7 @@ def _count(command_tag: str) -> int:
 
 
 def _values(turn: Turn) -> tuple[Any, ...]:
-    """The parameters of `_STORE`, with an id of our own so that a second try stores nothing twice."""
+    """The parameters of `_STORE`. The id is made here, so that a retry does not store the turn twice."""
     return (
         UUID(turn.turn_id) if turn.turn_id else uuid4(),
         UUID(turn.session_id),
@@ -369,7 +370,7 @@ def _turn(row: Any) -> Turn:
 
 def _asked(row: Any) -> AskedQuestion:
     filters, searched, cited = (orjson.loads(value) if value else None for value in row[11:])
-    editions = tuple(edition_key(one["book"], one["version"]) for one in cited or searched or ())
+    editions = tuple(edition_key(edition["book"], edition["version"]) for edition in cited or searched or ())
     return replace(AskedQuestion(str(row[0]), str(row[1]), *row[2:11]), filters=filters, editions=editions)
 
 
@@ -378,13 +379,13 @@ def _feedback(row: Any) -> dict[str, Any]:
 
 
 def _thread(rows: list[Any]) -> ConversationThread:
-    """From rows that repeat the thread and hold one turn each, newest first; a thread without turns has one row."""
+    """A thread from rows with one turn each, newest first. A thread without turns has one row."""
     messages: list[Message] = []
     for row in reversed(rows):
         if row["answered_at"] is None:
             continue
         asked_at = row["answered_at"] - timedelta(milliseconds=row["latency_ms"])
-        if messages:  # of two questions asked at once, the later answered one is shown after the other's answer
+        if messages:  # of two questions asked at once, the one answered later is shown after the other's answer
             asked_at = max(asked_at, messages[-1].timestamp)
         messages.append(Message(role="user", content=row["query"], timestamp=asked_at))
         messages.append(
@@ -435,7 +436,7 @@ UPDATE conversations SET rating = $3, reason = $4, comment = NULLIF($5, ''), rat
 WHERE id = $1 AND ($2::uuid IS NULL OR session_id = $2)
 RETURNING session_id, rating, reason, comment, rated_at"""
 
-# The turn's place is taken after the thread's row is locked, so turns keep their order if the clock is set back.
+# The turn's position is assigned after the thread's row is locked, so turns keep their order if the clock is set back.
 _STORE = """
 WITH thread AS (
     INSERT INTO conversation_threads AS known (thread_id, metadata) VALUES ($2, $15)

@@ -1,4 +1,4 @@
-"""The values of a conversation as they flow inside: a turn, its searches, a session in a list."""
+"""Dataclasses of conversations: a turn, its searches, a session in a list."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,7 +16,7 @@ class SearchRecord:
     mean_similarity: float | None
     searched_at: datetime
     filters: dict[str, Any] | None = None
-    editions: tuple[dict[str, str], ...] = ()  # that were searched
+    editions: tuple[dict[str, str], ...] = ()  # the editions that were searched
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +36,15 @@ class Turn:
     standalone_query: str | None = None
     searches: tuple[SearchRecord, ...] = ()
     evidence: tuple[str, ...] = ()
-    metadata: dict[str, Any] = field(default_factory=dict)  # goes into that of the thread
+    metadata: dict[str, Any] = field(default_factory=dict)  # is merged into that of the thread
     created_at: datetime | None = None
-    turn_id: str = field(default="", compare=False)  # empty: the database makes one
+    turn_id: str = field(default="", compare=False)  # empty: one is made when it is stored
     feedback: Feedback | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
-    """A question as reports count it: what was asked and what came of it, without the answer."""
+    """A question and its outcome, for reports, without the answer."""
 
     turn_id: str
     session_id: str
@@ -58,7 +58,9 @@ class AskedQuestion:
     reason: Reason | None = None
     comment: str | None = None
     filters: dict[str, Any] | None = None  # of its first search
-    editions: tuple[str, ...] = ()  # keys of those that the answer cites; of a refusal, those that were searched
+    editions: tuple[
+        str, ...
+    ] = ()  # keys of the editions that the answer cites; for a refusal, of those that were searched
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The Protocol of an embedding model. One file per engine beside it; vendors stop there."""
+"""The protocol of an embedding model. Each engine is a module of this package; only it imports its vendor's library."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -12,9 +12,10 @@ Vectors = NDArray[np.float32]  # shape (texts, dimension), rows of length 1
 
 
 class Embedder(Protocol):
-    """Turns texts into unit vectors. Questions and passages have distinct verbs, because some models need to know.
+    """Turns texts into unit vectors. Questions and passages have separate methods, because some models treat them
+    differently.
 
-    Every failure is an `EmbeddingError`; engines retry inside, twice, within `deadline` seconds.
+    Every failure is an `EmbeddingError`. Engines retry twice within their deadline.
     """
 
     @property
@@ -24,12 +25,12 @@ class Embedder(Protocol):
 
     @property
     def window(self) -> int:
-        """The most tokens of one text that the model reads; what is longer would be cut."""
+        """The maximum number of tokens of a text; a longer text is truncated."""
         ...
 
     @property
     def engine(self) -> str:
-        """A few words for people: which engine this is."""
+        """The engine, for people."""
         ...
 
     async def embed_query(self, text: str) -> Vectors:
@@ -37,37 +38,37 @@ class Embedder(Protocol):
         ...
 
     async def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        """The vectors of passages, in their order; any number of them, batched inside."""
+        """The vectors of any number of passages, in their order."""
         ...
 
     async def probe(self) -> None:
-        """Raise `EmbeddingError` if the model cannot be used now. Costs no paid tokens."""
+        """Raise `EmbeddingError` if the model cannot be used. Costs no paid tokens."""
         ...
 
     async def close(self) -> None:
-        """Let go of connections and threads."""
+        """Close connections and threads."""
         ...
 
 
 class EmbedderWrapper:
-    """Wraps another embedder, which its owner closes. A subclass changes one thing and inherits the rest."""
+    """Wraps another embedder, which its owner closes. Subclasses override what they change."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
 
     @property
     def fingerprint(self) -> Fingerprint:
-        """Of the wrapped embedder."""
+        """That of the wrapped embedder."""
         return self._embedder.fingerprint
 
     @property
     def window(self) -> int:
-        """Of the wrapped embedder."""
+        """That of the wrapped embedder."""
         return self._embedder.window
 
     @property
     def engine(self) -> str:
-        """Of the wrapped embedder."""
+        """That of the wrapped embedder."""
         return self._embedder.engine
 
     async def embed_query(self, text: str) -> Vectors:

@@ -1,4 +1,4 @@
-"""Embeddings by Cohere, over its v2 API.
+"""Embeddings of Cohere, over its v2 API.
 
 Batches, retries and the translation of errors are in `remote`.
 """
@@ -6,12 +6,10 @@ Batches, retries and the translation of errors are in `remote`.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from chapterverse.book import Fingerprint
-from chapterverse.embeddings import Vectors
 from chapterverse.embeddings.remote import DEFAULT_LIMITS, EmbeddingService, Limits, Purpose, RemoteEmbedder, Wire
 from chapterverse.errors import ConfigurationError
 
-# Models of one fixed size. Later ones are asked for a size with every request.
+# Models with a fixed dimension. Later models need it in every request.
 _FIXED = {
     "embed-english-v3.0": 1024,
     "embed-multilingual-v3.0": 1024,
@@ -22,8 +20,8 @@ _DIMENSIONS = {**_FIXED, "embed-v4.0": 1536}
 _INPUT_TYPES: dict[Purpose, str] = {"query": "search_query", "passage": "search_document"}
 
 
-class CohereEmbedder:
-    """Cohere's embedding models. `dimension` is needed only for a model that is not known here."""
+class CohereEmbedder(RemoteEmbedder):
+    """Cohere's embedding models. `dimension` is needed only for a model that is not listed here."""
 
     window = 512  # tokens that v3 reads; v4 would read more
 
@@ -44,39 +42,22 @@ class CohereEmbedder:
             request=self._request,
             rows=lambda answer: answer["embeddings"]["float"],
             texts=96,  # the API's limit
-            text_bytes=64 * self.window,  # far more than the window holds; the API cuts at the token
+            text_bytes=64 * self.window,  # far more than the window; the API truncates at a token
             call_bytes=1_000_000,
         )
-        self._remote = RemoteEmbedder(service, wire, limits)
-
-    @property
-    def fingerprint(self) -> Fingerprint:
-        """Provider, model and dimension."""
-        return self._remote.service.fingerprint
+        super().__init__(service, wire, limits)
 
     @property
     def engine(self) -> str:
-        """Whose model it is, and which."""
-        return f"Cohere {self._remote.service.model}"
-
-    async def embed_query(self, text: str) -> Vectors:
-        """The vector of a question."""
-        return await self._remote.query(text)
-
-    async def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        """The vectors of passages."""
-        return await self._remote.passages(texts)
+        """The provider and the model."""
+        return f"Cohere {self.service.model}"
 
     async def probe(self) -> None:
-        """Ask what the model is: free, and fails for a bad key and for a model that is not served."""
-        await self._remote.probe(f"v1/models/{self._remote.service.model}")
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._remote.close()
+        """Ask for the model's description: free, and fails for a wrong key and for an unknown model."""
+        await self._probe(f"v1/models/{self.service.model}")
 
     def _request(self, texts: Sequence[str], purpose: Purpose) -> Mapping[str, Any]:
-        service = self._remote.service
+        service = self.service
         size = {} if service.model in _FIXED else {"output_dimension": service.dimension}
         return {
             "model": service.model,

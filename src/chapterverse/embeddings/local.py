@@ -1,8 +1,7 @@
-"""The embedded engine: all-MiniLM-L6-v2 trained further on questions (decision 49), ONNX on the CPU. Needs no network.
-Weights are stored as int8 and run as float32.
+"""The embedded engine: all-MiniLM-L6-v2, trained further on questions (decision 49), as ONNX on the CPU.
 
-Texts run one at a time on one thread each, several threads in parallel: measured faster than padded batches, and
-onnxruntime releases the interpreter lock while it runs.
+It needs no network. Weights are stored as int8 and run as float32. Each text runs on one thread, several in parallel:
+that is faster than padded batches, and onnxruntime releases the interpreter lock.
 """
 
 import asyncio
@@ -23,11 +22,11 @@ from chapterverse.errors import EmbeddingError
 MODEL: Final = "all-MiniLM-L6-v2-questions"
 DIMENSION: Final = 384
 SHA256: Final = "d55ab5a88ecf5ba9da506df488911e8e1d162355946dda73fbd70b5718a75361"  # of weights/minilm.onnx
-VECTORS: Final = SHA256[:16]  # names the vectors: an index of other ones is refused
+VECTORS: Final = SHA256[:16]  # identifies the vectors: an index with others is refused
 
 
 class LocalEmbedder:
-    """Embeds on this machine's own cores."""
+    """Embeds on the cores of this machine."""
 
     def __init__(self, threads: int | None = None) -> None:
         self._threads = threads or os.cpu_count() or 1
@@ -37,12 +36,12 @@ class LocalEmbedder:
             raise EmbeddingError(f"The embedding model cannot be used: {failure}") from failure
         self._tokenizer = tokenizer()
         self._passages = ThreadPoolExecutor(self._threads, "embed-passages")
-        # A thread of its own, so that a question never waits behind an ingest in the same process.
+        # Separate threads, so that a question never waits for an ingest in the same process.
         self._queries = ThreadPoolExecutor(max(2, self._threads), "embed-query")
 
     @property
     def fingerprint(self) -> Fingerprint:
-        """The shipped vectors."""
+        """The fingerprint of the bundled model."""
         return Fingerprint(MODEL, DIMENSION, VECTORS)
 
     @property
@@ -52,7 +51,7 @@ class LocalEmbedder:
 
     @property
     def engine(self) -> str:
-        """For people."""
+        """The engine, for people."""
         return f"{MODEL} on the CPU (onnxruntime {ort.__version__}, {self._threads} threads)"
 
     async def embed_query(self, text: str) -> Vectors:
@@ -66,11 +65,11 @@ class LocalEmbedder:
         return np.stack(rows) if rows else np.empty((0, DIMENSION), np.float32)
 
     async def probe(self) -> None:
-        """Embed one word for real."""
+        """Embed one word."""
         await self.embed_query("probe")
 
     async def close(self) -> None:
-        """Stop the threads; texts not begun are dropped."""
+        """Stop the threads; pending texts are dropped."""
         self._passages.shutdown(wait=False, cancel_futures=True)
         self._queries.shutdown(wait=False, cancel_futures=True)
 
@@ -79,6 +78,6 @@ class LocalEmbedder:
         inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
         try:
             vector: Vectors = self._model.run(inputs)[0][0]
-        except Exception as failure:  # onnxruntime's errors have no base of their own
+        except Exception as failure:  # onnxruntime's errors have no common base class
             raise EmbeddingError("The local embedding model failed.", details={"engine": MODEL}) from failure
         return vector

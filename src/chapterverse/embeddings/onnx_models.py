@@ -1,6 +1,6 @@
-"""The models that ship as files of weights: checked and opened.
+"""Loads the bundled ONNX models and verifies their checksums.
 
-A model without a word table of its own gets `weights/words.npy`, which is mapped: processes share its pages.
+Models without their own word table use `weights/words.npy`. It is memory-mapped, so that processes share it.
 """
 
 import ctypes
@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 
 from chapterverse.embeddings.wordpiece import WEIGHTS
 
-WORDS: Final = WEIGHTS / "words.npy"  # a line for each line of vocabulary.txt; scale and zero point are in the models
+WORDS: Final = WEIGHTS / "words.npy"  # a row for each line of vocabulary.txt; scale and zero point are in the models
 WORDS_SHA256: Final = "c1d897bb1633dacc8601c72ce0cd82c505d639123f4a1014a2ba92d5b3882de2"
 
 
 class Unusable(Exception):
-    """A file of the package is missing, or is not the one that was shipped."""
+    """A file of the package is missing or damaged."""
 
 
 class Model:
-    """An ONNX file on one thread of the caller's."""
+    """A loaded ONNX file. It runs on the caller's thread."""
 
     def __init__(self, path: Path, sha256: str) -> None:
         import onnxruntime as ort  # 11 MB that a server with remote engines may never need
@@ -38,21 +38,21 @@ class Model:
         options.inter_op_num_threads = 1
         options.log_severity_level = 3  # errors only
         options.add_session_config_entry("session.use_env_allocators", "1")
-        # Turn the stored int8 weights into float32 once, at loading. Products are float32: every CPU agrees on them.
+        # Convert the stored int8 weights to float32 once, when loading: float32 gives the same results on every CPU.
         options.add_session_config_entry("session.disable_quant_qdq", "1")
         self._session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
         _give_back_memory()
-        named = {one.name for one in self._session.get_inputs()}
+        named = {tensor.name for tensor in self._session.get_inputs()}
         self._shared = {"words": _word_table(WORDS, WORDS_SHA256)} if "words" in named else {}
 
     def run(self, inputs: Mapping[str, NDArray[np.int64]]) -> list[NDArray[np.float32]]:
-        """What the model says. Raises whatever onnxruntime does: its errors have no base of their own."""
-        said: list[Any] = self._session.run(None, {**inputs, **self._shared})
-        return said
+        """The outputs of the model. Raises onnxruntime's errors, which have no common base class."""
+        outputs: list[Any] = self._session.run(None, {**inputs, **self._shared})
+        return outputs
 
 
 def shared_model(path: Path, sha256: str) -> Model:
-    """The model of this process for all who use it at the same time; the last one to let go of it frees its weights."""
+    """The model, shared by all users in this process. Its memory is freed when the last user drops it."""
     with _opening:
         if (model := _open.get((path, sha256))) is None:
             model = _open[path, sha256] = Model(path, sha256)
@@ -65,7 +65,7 @@ _open: Final = WeakValueDictionary[tuple[Path, str], Model]()
 
 @cache
 def _share_memory() -> None:
-    """Let all models take what they work in from one arena: each would keep its own, and they seldom run together."""
+    """Let all models share one memory arena: they seldom run at the same time, and each would keep its own."""
     import onnxruntime as ort
 
     memory = ort.OrtMemoryInfo("Cpu", ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT)
@@ -73,7 +73,7 @@ def _share_memory() -> None:
 
 
 def _give_back_memory() -> None:
-    """Return to the system what loading took and freed, 35 MB for both models: glibc keeps it for what comes next."""
+    """Return freed memory to the system, 35 MB after loading both models; glibc would keep it."""
     if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
         trim(0)
 

@@ -1,4 +1,4 @@
-"""Embeddings by OpenAI or by any server with its API: Ollama, vLLM, TEI, llama.cpp.
+"""Embeddings of OpenAI or of any server with its API: Ollama, vLLM, TEI, llama.cpp.
 
 Batches, retries and the translation of errors are in `remote`.
 """
@@ -9,13 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from chapterverse.book import Fingerprint
-from chapterverse.embeddings import Vectors
 from chapterverse.embeddings.remote import DEFAULT_LIMITS, EmbeddingService, Limits, Purpose, RemoteEmbedder, Wire
 
 
-class OpenAIEmbedder:
-    """A model behind `{base_url}/embeddings`. `dimension` is what that model gives; another one is an error."""
+class OpenAIEmbedder(RemoteEmbedder):
+    """A model behind `{base_url}/embeddings`. Vectors of another dimension than `dimension` are an error."""
 
     window = 8191  # tokens
 
@@ -33,48 +31,31 @@ class OpenAIEmbedder:
             path="embeddings",
             request=self._request,
             rows=_rows,
-            texts=256,  # a small server takes its time; OpenAI itself takes 2,048
-            # The API refuses what is too long. A token is at least a byte, so these many bytes are never too long.
+            texts=256,  # small servers are slow; OpenAI accepts 2,048
+            # The API refuses longer texts. A token has at least one byte, so this many bytes are never too long.
             text_bytes=self.window,
             call_bytes=300_000,  # the API's limit, in tokens
         )
-        self._remote = RemoteEmbedder(service, wire, limits)
-
-    @property
-    def fingerprint(self) -> Fingerprint:
-        """Provider, model and dimension."""
-        return self._remote.service.fingerprint
+        super().__init__(service, wire, limits)
 
     @property
     def engine(self) -> str:
-        """Which kind of server, and which model."""
-        return f"OpenAI-compatible {self._remote.service.model}"
-
-    async def embed_query(self, text: str) -> Vectors:
-        """The vector of a question."""
-        return await self._remote.query(text)
-
-    async def embed_passages(self, texts: Sequence[str]) -> Vectors:
-        """The vectors of passages."""
-        return await self._remote.passages(texts)
+        """The kind of server and the model."""
+        return f"OpenAI-compatible {self.service.model}"
 
     async def probe(self) -> None:
-        """List the models: free, and fails for a bad key. Some servers have no such list."""
-        await self._remote.probe("models", may_be_absent=True)
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._remote.close()
+        """List the models: free, and fails for a wrong key. Some servers have no such list."""
+        await self._probe("models", may_be_absent=True)
 
     def _request(self, texts: Sequence[str], _: Purpose) -> Mapping[str, Any]:
-        service = self._remote.service
-        # Other models have one size, and many servers refuse to be asked for it.
+        service = self.service
+        # Other models have a fixed dimension, and many servers refuse the parameter.
         size = {"dimensions": service.dimension} if service.model.startswith("text-embedding-3-") else {}
         return {"model": service.model, "input": texts, "encoding_format": "float", **size}
 
 
 def _rows(answer: Any) -> Sequence[Any]:
-    """The vectors in the order of the texts. Some servers send base64 whatever they are asked for."""
+    """The vectors in the order of the texts. Some servers always send base64."""
     data = sorted(answer["data"], key=lambda item: int(item["index"]))
     return [_numbers(item["embedding"]) for item in data]
 

@@ -1,11 +1,11 @@
-"""The shipped WordPiece tokenizer: turns text into the tokens that the shipped models read, and counts them.
+"""The WordPiece tokenizer of the bundled models.
 
-Gives the same tokens and offsets as the `tokenizers` package with the models' own file
-(docs/decisions/0002-local-embeddings.md). Chunking counts with it for every embedding engine: the remote models'
-windows are larger, and their tokenizers cut English text about as finely.
+It gives the same tokens and offsets as the `tokenizers` package with the models' own file
+(docs/decisions/0002-local-embeddings.md). Chunking counts tokens with it for every embedding engine: the windows of
+remote models are larger, and their tokenizers give about as many tokens for English text.
 
-What a character becomes before words are looked up (`form`) follows BERT's uncased models as the `tokenizers` package
-does it: by Unicode 8, whatever version the running Python knows, so that a text has the same vector everywhere.
+Characters are normalised (`form`) as in BERT's uncased models in the `tokenizers` package: by Unicode 8, with every
+version of Python, so that a text has the same vector everywhere.
 """
 
 import re
@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Final, Generic, NamedTuple, TypeVar
 
 WEIGHTS: Final = Path(__file__).parent / "weights"
-WINDOW: Final = 256  # tokens that all-MiniLM-L6-v2 was trained to read, its two special tokens included
+WINDOW: Final = 256  # tokens of all-MiniLM-L6-v2, including its two special tokens
 
 _LONGEST_WORD: Final = 100  # characters; a longer word is unknown
-_REMEMBERED: Final = 8_192  # runs: all of a book of a hundred pages, some megabytes
-_LONGEST_REMEMBERED: Final = 24  # characters; longer runs seldom come again
+_REMEMBERED: Final = 8_192  # runs: all those of a book of a hundred pages, some megabytes
+_LONGEST_REMEMBERED: Final = 24  # characters; longer runs are seldom repeated
 
-# Text falls into runs that can be read one by one: a special token spelled out, a mark of ASCII punctuation, or what
-# stands between those and white space.
+# Text is split into runs that are tokenized separately: a special token, an ASCII punctuation character, or the text
+# between those and white space.
 _RUN: Final = re.compile(r"\[(?:PAD|UNK|CLS|SEP|MASK)\]|[!-/:-@\[-`{-~]|[^\t\n\r !-/:-@\[-`{-~]+")
 _WORD: Final = re.compile(r"[^ ]+")
 
@@ -37,21 +37,21 @@ class Piece(NamedTuple):
 
     token: int
     start: int  # its first character
-    end: int  # and the one after its last
+    end: int  # the character after its last
 
 
 @dataclass(frozen=True, slots=True)
 class PairTokens:
-    """Two texts as a model reads them: [CLS] first [SEP] second [SEP]."""
+    """The tokens of two texts: [CLS] first [SEP] second [SEP]."""
 
     ids: list[int]
     types: list[int]  # 0 up to the first [SEP], 1 after it
-    second: slice  # where the tokens of the second text are
-    spans: list[tuple[int, int]]  # first and end character of each of those in the second text
+    second: slice  # the tokens of the second text
+    spans: list[tuple[int, int]]  # start and end of each of those tokens in the second text
 
 
 class WordPiece:
-    """Cuts words into the longest pieces that the vocabulary has."""
+    """Splits words into the longest pieces in the vocabulary."""
 
     def __init__(self, pieces: list[str]) -> None:
         self._vocabulary = {piece: token for token, piece in enumerate(pieces)}
@@ -61,7 +61,7 @@ class WordPiece:
         self._spans = _Memory(lambda run: tuple((piece.start, piece.end) for piece in self._pieces(run)))
 
     def count(self, text: str) -> int:
-        """How many tokens a model would read, its two special tokens included."""
+        """The number of tokens, including the two special tokens."""
         return 2 + sum(map(len, map(self._ids.__getitem__, _RUN.findall(text))))
 
     def encode(self, text: str) -> list[int]:
@@ -69,7 +69,7 @@ class WordPiece:
         return [self._cls, *self._tokens(text)[: WINDOW - 2], self._sep]
 
     def encode_pair(self, first: str, second: str, most_of_first: int, window: int) -> PairTokens:
-        """Both texts, cut at `window` tokens: the first one to `most_of_first`, the second to what is left."""
+        """Both texts, cut at `window` tokens: the first at `most_of_first`, the second at the rest."""
         left = self._tokens(first)[:most_of_first]
         right = self._tokens(second)[: window - 3 - len(left)]
         start = len(left) + 2
@@ -89,11 +89,11 @@ class WordPiece:
         return list(chain.from_iterable(map(self._ids.__getitem__, _RUN.findall(text))))
 
     def _pieces(self, run: str) -> list[Piece]:
-        """The tokens of a run, with characters counted from its start."""
+        """The tokens of a run, with offsets from its start."""
         if run[0] == "[" and run[1:]:
             return [Piece(self._vocabulary[run], 0, len(run))]
         forms = run.lower() if run.isascii() and run.isalnum() else [form(character) for character in run]
-        origin = [at for at, letters in enumerate(forms) for _ in letters]
+        origin = [offset for offset, letters in enumerate(forms) for _ in letters]
         return [
             Piece(piece.token, origin[word.start() + piece.start], origin[word.start() + piece.end - 1] + 1)
             for word in _WORD.finditer("".join(forms))
@@ -101,10 +101,10 @@ class WordPiece:
         ]
 
     def _cut(self, word: str) -> list[Piece]:
-        """A word in pieces; one unknown token where it does not fall into any."""
-        whole = [Piece(self._unknown, 0, len(word))]
+        """Split a word into pieces; one unknown token if that is not possible."""
+        unknown = [Piece(self._unknown, 0, len(word))]
         if len(word) > _LONGEST_WORD:
-            return whole
+            return unknown
         found: list[Piece] = []
         start = 0
         while start < len(word):
@@ -114,14 +114,14 @@ class WordPiece:
                 if token is not None:
                     break
             else:
-                return whole
+                return unknown
             found.append(Piece(token, start, end))
             start = end
         return found
 
 
 class _Memory(dict[str, tuple[Found, ...]], Generic[Found]):
-    """What was found for a run, for as many runs as are kept."""
+    """A cache of the results for runs."""
 
     def __init__(self, find: Callable[[str], tuple[Found, ...]]) -> None:
         super().__init__()
@@ -138,17 +138,17 @@ class _Memory(dict[str, tuple[Found, ...]], Generic[Found]):
 
 @cache
 def tokenizer() -> WordPiece:
-    """The tokenizer of the shipped models."""
+    """The tokenizer of the bundled models."""
     return WordPiece((WEIGHTS / "vocabulary.txt").read_text("utf-8").removesuffix("\n").split("\n"))
 
 
 def count_tokens(text: str) -> int:
-    """How many tokens a model would read, its two special tokens included."""
+    """The number of tokens, including the two special tokens."""
     return tokenizer().count(text)
 
 
-# Marks, punctuation and format characters that are younger than Unicode 8, up to Unicode 18: letters to the models.
-# A range may hold older letters, never an older mark.
+# Marks, punctuation and format characters newer than Unicode 8, up to Unicode 18: the models treat them as letters. A
+# range may include older letters, but no older mark.
 _YOUNGER: Final = re.compile(
     "[\u05c8-\u05c9\u061d\u07fd\u0890-\u08e2\u09fd-\u09fe\u0a76\u0afa-\u0aff\u0b53-\u0b55\u0c04-\u0c3c\u0c77\u0c84"
     "\u0d00\u0d3b-\u0d3c\u0d81\u0eba\u0ece\u180f-\u1886\u1abf-\u1af0\u1b4e-\u1b4f\u1b7d-\u1b7f\u1df6-\u1dfb"
@@ -162,15 +162,15 @@ _IDEOGRAPH: Final = re.compile(
     "\U0002f800-\U0002fa1f]"
 )
 _ASCII_PUNCTUATION: Final = re.compile(r"[!-/:-@\[-`{-~]")
-_DROPPED: Final = "\u1734\ufffd\U0001171e"  # two that Unicode 8 had among the marks, and what stands for no character
+_DROPPED: Final = "\u1734\ufffd\U0001171e"  # two that were marks in Unicode 8, and the replacement character
 _PUNCTUATION: Final = "\u166d\U000111c9"  # no longer punctuation
 
 
 @lru_cache(maxsize=4096)
 def form(character: str) -> str:
-    """Lower case, without accents; nothing for what is dropped; between spaces what is a word of its own."""
+    """Normalise a character: lower case, without accents, between spaces if it is a word; empty if it is dropped."""
     if "\ud800" <= character <= "\udfff":
-        return " ? "  # half a surrogate pair is no text
+        return " ? "  # a lone surrogate
     if _YOUNGER.match(character):
         return character
     if character in "\t\n\r":
@@ -191,6 +191,6 @@ def _is_dropped(character: str) -> bool:
 
 
 def _spaced(letter: str) -> str:
-    """A letter, or a mark of punctuation between spaces. `letter` may be several where lower case is longer."""
+    """A letter, or punctuation between spaces. `letter` may be several characters, if its lower case is longer."""
     alone = _ASCII_PUNCTUATION.match(letter) or letter in _PUNCTUATION or unicodedata.category(letter[0])[0] == "P"
     return f" {letter} " if alone else letter

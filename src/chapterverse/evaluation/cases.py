@@ -1,4 +1,4 @@
-"""What became of a question: what was found, said and cited, and what it took."""
+"""The outcome of a question: what was found, answered and cited, and its cost."""
 
 from typing import Literal
 
@@ -21,7 +21,7 @@ class FoundPassage(Frozen):
 
 
 class MarkedStretch(Frozen):
-    """A stretch that answers: `page_text[start:end] == text`."""
+    """A highlighted range: `page_text[start:end] == text`."""
 
     start: int
     end: int
@@ -38,17 +38,17 @@ class Citation(Frozen):
     page_id: str = ""
     book: str = ""
     version: str = ""
-    marks: tuple[MarkedStretch, ...] = ()  # of the quote, what answers
+    marks: tuple[MarkedStretch, ...] = ()  # the parts of the quote that answer
 
 
 class Case(Frozen):
     """A question with its outcome."""
 
     question: Question
-    searched: str = ""  # the question as it stood alone
+    searched: str = ""  # the question that was searched for
     passages: tuple[FoundPassage, ...] = ()
-    alone: tuple[FoundPassage, ...] = ()  # of a follow-up: what its own words find
-    rewritten: tuple[FoundPassage, ...] = ()  # and what a person's rewrite of it finds
+    alone: tuple[FoundPassage, ...] = ()  # for a follow-up: what its own words find
+    rewritten: tuple[FoundPassage, ...] = ()  # for a follow-up: what a person's rewrite finds
     status: Ending
     answer: str = ""
     citations: tuple[Citation, ...] = ()
@@ -65,5 +65,5 @@ class Case(Frozen):
 
     @property
     def answered(self) -> bool:
-        """Whether a reader was told anything about the matter."""
+        """Whether the question was answered, not refused."""
         return self.status in ("answered", "truncated")

@@ -1,10 +1,9 @@
-"""Two runs over the same questions: what changed, and whether that is more than noise.
+"""Compares two runs over the same questions: what changed, and whether it is more than noise.
 
-All measures are tested together (Holm), so that a comparison of a run with its equal finds nothing in 95 of 100 cases,
-however many measures there are. A measure on which fewer than six questions changed cannot be told from noise, since a
-fair coin falls five times alike too often; it is no test and costs the others nothing (Tarone). Times are shown and not
-tested: what a machine does besides changes from run to run, not from question to question, so two runs are only two
-draws of it.
+All measures are tested together (Holm), so that a comparison of equal runs finds nothing in 95 of 100 cases, regardless
+of the number of measures. A measure on which fewer than six questions changed cannot be significant; it is not tested
+and does not weaken the other tests (Tarone). Times are shown but not tested: the load of the machine varies between
+runs, not between questions, so two runs are a sample of two.
 """
 
 import operator
@@ -19,7 +18,7 @@ from chapterverse.evaluation.report import Report
 from chapterverse.evaluation.statistics import SIGNIFICANT, gain_interval, gain_p, holm, mcnemar_p
 
 Verdict = Literal["better", "worse", "different", "noise", "same", "not tested"]
-LEAST_CHANGED: Final = 6  # questions: 2 / 2⁶ is the first chance below 5 %
+LEAST_CHANGED: Final = 6  # questions: 2 / 2⁶ is the first probability below 5 %
 _OUTCOME: Final = {True: "right", False: "wrong", None: "not judged"}
 
 
@@ -31,9 +30,9 @@ class Change:
     kind: str
     before: float
     after: float
-    low: float  # of the difference, 95 %
+    low: float  # of the difference's 95 % interval
     high: float
-    p: float | None  # after Holm; None: not tested
+    p: float | None  # after Holm; None if not tested
     questions: int
     verdict: Verdict
 
@@ -50,7 +49,7 @@ class Turnabout:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What changed from one run to another."""
+    """The changes from one run to another."""
 
     changes: tuple[Change, ...]
     turnabouts: tuple[Turnabout, ...]
@@ -59,12 +58,12 @@ class Comparison:
 
     @property
     def more_than_noise(self) -> bool:
-        """Whether any measure changed more than chance would."""
+        """Whether a measure changed significantly."""
         return any(change.verdict in ("better", "worse", "different") for change in self.changes)
 
 
 def compare(before: Report, after: Report) -> Comparison:
-    """The questions of both runs, paired by id and wording."""
+    """Compare the questions of both runs, paired by id and wording."""
     earlier = {(case.question.id, case.question.question): case for case in before.cases}
     pairs = [
         (earlier[key], case) for case in after.cases if (key := (case.question.id, case.question.question)) in earlier
@@ -88,7 +87,7 @@ def _paired(measure: Measure, pairs: Sequence[tuple[Case, Case]]) -> tuple[list[
 
 
 def _p_values(tested: Sequence[tuple[Measure, tuple[list[float], list[float]]]]) -> list[float | None]:
-    """One for each measure: raised by Holm, 1 where too little changed for a test, None for times."""
+    """A p-value for each measure: adjusted by Holm, 1 if too few questions changed, None for times."""
     able = [
         number
         for number, (measure, (old, new)) in enumerate(tested)

@@ -1,7 +1,7 @@
-"""Where the book answers one question in two ways.
+"""Finds passages of the book that contradict an answer.
 
-With a judge, the judge is asked. Without one, two stretches contradict each other when they say the same thing of what
-was asked, in mostly the same words, with different numbers. Other contradictions need a model to be seen.
+With a judge, the judge decides. Without one, two passages contradict each other if they use mostly the same words with
+different numbers. Other contradictions need a model.
 """
 
 import re
@@ -10,6 +10,7 @@ from contextlib import aclosing
 from typing import Final
 
 from chapterverse.editions import edition_label
+from chapterverse.errors import AgentUnavailable
 from chapterverse.evaluation.cases import Case, Citation, FoundPassage
 from chapterverse.evidence import judge as judging
 from chapterverse.language import stems
@@ -22,7 +23,7 @@ _CLAIM: Final = "Passages 1 and {} answer the question differently: they cannot 
 
 
 class QuotedPlace(Frozen):
-    """A stretch of the book and where it stands."""
+    """A text of the book and its place."""
 
     source_url: str
     page_title: str
@@ -39,14 +40,14 @@ class QuotedPlace(Frozen):
 
 
 class Conflict(Frozen):
-    """What an answer rests on, and what says otherwise."""
+    """The evidence of an answer, and a passage that contradicts it."""
 
     said: QuotedPlace
     otherwise: QuotedPlace
 
 
 async def conflicts_of(case: Case, judge: judging.Judge | None) -> tuple[Conflict, ...]:
-    """What contradicts an answer, of what was found for its question."""
+    """The passages found for a question that contradict its answer."""
     if not case.answered:
         return ()
     others = [_rival(case, citation, passage) for citation in case.citations for passage in case.passages]
@@ -54,15 +55,15 @@ async def conflicts_of(case: Case, judge: judging.Judge | None) -> tuple[Conflic
     if judge is not None and rivals:
         try:
             return await _judged(case, rivals, judge)
-        except judging.JudgeFailed:
-            pass  # what can be seen without it is still worth telling
+        except AgentUnavailable:
+            pass  # contradictions that need no judge are still reported
     asked = case.question.question
-    return tuple(one for one in rivals if other_numbers(asked, one.said.text, one.otherwise.text))
+    return tuple(rival for rival in rivals if other_numbers(asked, rival.said.text, rival.otherwise.text))
 
 
 def other_numbers(question: str, one: str, two: str) -> bool:
-    """Whether two texts say the same thing with different numbers: more of their words are shared than not, and each
-    has a number that neither the other nor the question has."""
+    """Whether two texts say the same thing with different numbers: they share most of their words, and each has a
+    number that neither the other nor the question has."""
     numbers = [set(_NUMBER.findall(text)) for text in (one, two, question)]
     words = [stems(_NUMBER.sub(" ", text)) for text in (one, two)]
     differ = bool(numbers[0] - numbers[1] - numbers[2]) and bool(numbers[1] - numbers[0] - numbers[2])
@@ -70,31 +71,31 @@ def other_numbers(question: str, one: str, two: str) -> bool:
 
 
 def _rival(case: Case, citation: Citation, passage: FoundPassage) -> Conflict | None:
-    """What another section says of what was asked, as far as the answer's own words say it; None if nothing. That a
-    version of a book says otherwise than another is no contradiction."""
+    """The part of a passage from another section that is about the same as the answer; None if there is none. Different
+    versions of a book do not contradict each other."""
     if passage.book == citation.book and passage.version != citation.version:
         return None
     if (passage.book, passage.source_url) == (citation.book, citation.source_url) or not citation.marks:
         return None
-    said = " ".join(mark.text for mark in citation.marks)
-    told = stems(said)
-    asked = told & stems(case.question.question)
+    shown = " ".join(mark.text for mark in citation.marks)
+    answer_stems = stems(shown)
+    asked = answer_stems & stems(case.question.question)
     texts = [passage.text[unit.start : unit.end] for unit in cut_units(passage.text, blocks_of_text(passage.text))]
-    speaking = [text for text in texts if asked <= stems(text) and text not in said]
+    speaking = [text for text in texts if asked <= stems(text) and text not in shown]
     if not asked or not speaking:
         return None
-    best = max(speaking, key=lambda text: len(told & stems(text)))
-    here = QuotedPlace(text=said, **citation.model_dump(include=_NAMES))
+    best = max(speaking, key=lambda text: len(answer_stems & stems(text)))
+    here = QuotedPlace(text=shown, **citation.model_dump(include=_NAMES))
     there = QuotedPlace(text=best, **passage.model_dump(include=_NAMES))
     return Conflict(said=here, otherwise=there)
 
 
 async def _judged(case: Case, rivals: Sequence[Conflict], judge: judging.Judge) -> tuple[Conflict, ...]:
-    """Those that the judge finds to contradict the answer. They are asked about in turn with what the answer says."""
+    """The passages that contradict the answer according to the judge."""
     found: list[Conflict] = []
-    for said in dict.fromkeys(rival.said for rival in rivals):
-        against = [rival for rival in rivals if rival.said == said]
-        places = [said, *(rival.otherwise for rival in against)]
+    for text in dict.fromkeys(rival.said for rival in rivals):
+        against = [rival for rival in rivals if rival.said == text]
+        places = [text, *(rival.otherwise for rival in against)]
         evidence = [line for number, place in enumerate(places, start=1) for line in _lines(number, place)]
         claims = [_CLAIM.format(number) for number in range(2, len(places) + 1)]
         asked = judging.JudgeRequest(evidence, claims, case.question.question)

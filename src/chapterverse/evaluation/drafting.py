@@ -1,7 +1,4 @@
-"""Drafts of questions, made from the book for its author to edit.
-
-Drafts are plain and some are clumsy: they save typing, not judgement. The same book always gives the same drafts.
-"""
+"""Drafts questions from the book, for its author to edit. The same book always gives the same drafts."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +10,7 @@ from chapterverse.book import Page, Section
 from chapterverse.evaluation.questions import Question
 from chapterverse.language import sentences
 
-UNANSWERABLE: Final = 4  # every fourth draft is one that the book should refuse
+UNANSWERABLE: Final = 4  # every fourth draft should be refused
 
 _TERM = r"(?P<article>An? |The )?(?P<term>(?!An? |The )[\w`'’./+-]+(?: [\w`'’./+-]+){0,3}?)"
 _DEFINITION: Final = re.compile(rf"^{_TERM},? (?P<verb>is|are) (?P<rest>(?:an?|the|one of) .{{12,}})$")
@@ -32,18 +29,18 @@ _NO_TERM: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class DraftedQuestion:
-    """A question with what it is about, as far as that can be put into another question."""
+    """A question with its term, which can be used in another question."""
 
     question: Question
     term: str = ""  # "node"
     named: str = ""  # "a node"
-    is_reason: bool = False  # a whole statement, in which a term can be swapped
+    is_reason: bool = False  # asks for the reason of a statement, in which a term can be replaced
 
 
 def draft_questions(pages: Sequence[Page], count: int) -> list[Question]:
     """At most `count` drafts, spread over the pages, with some unanswerable ones at the end."""
     by_page = [list(_drafts(page)) for page in pages]
-    # One of each page in turn, the best of each page first.
+    # One from each page in turn, the best first.
     found = [draft for row in zip_longest(*by_page) for draft in row if draft is not None]
     distinct = list({draft.question.question.lower(): draft for draft in reversed(found)}.values())[::-1]
     wanted = count // UNANSWERABLE
@@ -54,8 +51,8 @@ def draft_questions(pages: Sequence[Page], count: int) -> list[Question]:
 
 
 def definitions(page: Page, section: Section, inside: Callable[[str], str]) -> Iterator[tuple[str, str]]:
-    """Questions that sentences of a section answer plainly, each with the term that it asks about. `inside` writes the
-    words that begin a sentence as they are written inside of one."""
+    """Questions that a sentence of the section answers directly, each with its term. `inside` converts the beginning of
+    a sentence to how it is written inside of one."""
     for sentence in _prose(page, section):
         draft = _from_sentence(page, section, sentence, inside)
         if draft is not None and draft.term:
@@ -63,13 +60,13 @@ def definitions(page: Page, section: Section, inside: Callable[[str], str]) -> I
 
 
 def to_line(question: Question) -> str:
-    """A question as a line of a set, without what it does not have."""
+    """A question as a line of a set, without empty fields."""
     empty = {name for name in Question.model_fields if getattr(question, name) in (None, "", ())}
     return question.model_dump_json(exclude=empty)
 
 
 def _drafts(page: Page) -> Iterator[DraftedQuestion]:
-    """The drafts of a page: what sentences answer plainly, then what headings ask or name."""
+    """The drafts of a page: from sentences that define something, then from headings."""
     headings: list[DraftedQuestion] = []
     for section in page.sections:
         spoken = list(_prose(page, section))
@@ -82,7 +79,7 @@ def _drafts(page: Page) -> Iterator[DraftedQuestion]:
 
 
 def _prose(page: Page, section: Section) -> Iterator[str]:
-    """The sentences of a section's own paragraphs that can be read alone."""
+    """The sentences of a section's own paragraphs that can be understood alone."""
     number = page.sections.index(section)
     for block in page.blocks:
         if block.kind == "paragraph" and block.section == number:
@@ -124,7 +121,7 @@ def _is_term(term: str) -> bool:
 
 
 def _as_inside(text: str, page: Page) -> str:
-    """The beginning of a sentence as it reads inside one: without its capital, unless the page has it only so."""
+    """The beginning of a sentence as inside of one: in lower case, unless the page has the word only in upper case."""
     first = text.split(maxsplit=1)[0]
     small = first[0].lower() + first[1:]
     return small + text[len(first) :] if re.search(rf"[a-z,] {re.escape(small)}(?!\w)", page.text) else text
@@ -142,7 +139,7 @@ def _question(page: Page, section: Section, sentence: str, asked: str) -> Questi
 
 
 def _swapped(drafts: Sequence[DraftedQuestion], pages: Sequence[Page]) -> Iterator[Question]:
-    """Questions that combine things of different pages: reasons with another term put in, then pairs."""
+    """Unanswerable questions that combine terms of different pages: reasons with another term, then pairs."""
     terms = {draft.term: draft.named for draft in drafts if draft.term}
     texts = [page.text.lower() for page in pages]
     taken: set[str] = set()
@@ -155,12 +152,12 @@ def _swapped(drafts: Sequence[DraftedQuestion], pages: Sequence[Page]) -> Iterat
 
     for draft in drafts:
         asked = draft.question.question
-        if not draft.is_reason or "`" in asked:  # a term inside of code is a name
+        if not draft.is_reason or "`" in asked:  # a term inside of code cannot be replaced
             continue
-        term = next((one for one in terms if re.search(rf"\b{re.escape(one)}\b", asked)), None)
+        term = next((name for name in terms if re.search(rf"\b{re.escape(name)}\b", asked)), None)
         if term and (other := stranger(term)):
             taken.add(other)
-            put_in = terms[other] if terms[term] == term else other  # a name has no article that could stay
+            put_in = terms[other] if terms[term] == term else other  # a name has no article
             yield _unanswerable(asked.replace(term, put_in), f"“{asked}” with “{put_in}” in place of “{term}”.")
     for term, named in terms.items():
         if term not in taken and (other := stranger(term)):

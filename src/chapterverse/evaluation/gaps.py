@@ -1,13 +1,14 @@
-"""What the book lacks: questions that were refused, answered in doubt or rated down, in groups.
+"""What the book lacks: questions that were refused, answered with low confidence or rated down, in groups.
 
-Grouping needs no language model. Two questions belong together when they are nearer to each other than to the book:
-see `docs/decisions/0035-groups-of-gaps.md`. With a model, the groups get names.
+Grouping needs no language model. Two questions belong together if they are nearer to each other than to the book: see
+`docs/decisions/0035-groups-of-gaps.md`. With a model, the groups get names. A single refusal may be a mistake; several
+different questions about one subject hardly are: `docs/decisions/0051-sure-gaps.md`.
 """
 
 import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Literal
 
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chapterverse.answering.confidence import ReaderSigns, fitted, level_of, probability
-from chapterverse.answering.reading import read_book
+from chapterverse.answering.reading import CANDIDATES, read_book
 from chapterverse.answering.refusals import nearest_sections
 from chapterverse.conversations.topic import shorten
 from chapterverse.conversations.turns import AskedQuestion
@@ -24,7 +25,7 @@ from chapterverse.fields import MAX_QUERY_CHARS
 from chapterverse.index import Index
 from chapterverse.language import content_words
 from chapterverse.models import Frozen, Reason, RetrievalRequest, RetrievedPassage, SearchFilters
-from chapterverse.retrieval import editions_in, retrieve_with_retry
+from chapterverse.retrieval import editions_in
 from chapterverse.services import Engines
 from chapterverse.trained import shared_reader
 from chapterverse.writing import Writer, prompts
@@ -32,14 +33,15 @@ from chapterverse.writing import Writer, prompts
 Trouble = Literal["refused", "low", "rated_down"]
 Namer = Callable[[Sequence[str]], Awaitable[str]]  # questions → the name of their subject, empty if there is none
 
-MOST_QUESTIONS: Final = 1000  # distinct ones that are read again or grouped, the last asked; each costs a search
-EVEN: Final = 0.5  # chance that the book answers, below which it more likely does not
-NEAREST: Final = 3  # sections that a group names
-NAMED: Final = 20  # groups that a model names, the largest
-NAMED_QUESTIONS: Final = 10  # of a group that a model names
-LONGEST_NAME: Final = 100  # characters; a longer one is no name
+MOST_QUESTIONS: Final = 1000  # distinct questions that are read again or grouped, newest first; each costs a search
+EVEN: Final = 0.5  # probability of an answer below which the book more likely has none
+SEVERAL: Final = 2  # so many questions that are nearest to different sections make a gap sure
+NEAREST: Final = 3  # sections that are listed for a group
+NAMED: Final = 20  # groups that a model names, the largest first
+NAMED_QUESTIONS: Final = 10  # questions of a group that the model is given
+LONGEST_NAME: Final = 100  # characters; a longer reply is not a name
 NAME_CHARS: Final = 120
-_SHOWN_WORDS: Final = 8  # that the book lacks
+_SHOWN_WORDS: Final = 8  # words that the book does not contain
 
 
 class GapQuestion(Frozen):
@@ -58,9 +60,10 @@ class Gap(Frozen):
     """Questions about one subject, the most typical first."""
 
     name: str
+    sure: bool  # whether the book very likely lacks it; otherwise the search or the section reader may be wrong
     asked: int
     sessions: int
-    troubles: dict[Trouble, int]  # how many of the questions asked ended so
+    troubles: dict[Trouble, int]  # how many of the questions ended this way
     questions: list[GapQuestion]
     nearest: list[RetrievedPassage]
     missing_words: list[str]
@@ -68,24 +71,41 @@ class Gap(Frozen):
 
 
 @dataclass(slots=True)
-class _Asked:
-    """A question with all the turns that asked it, oldest first."""
+class Troubled:
+    """A question that was not answered well, with all the turns that asked it, oldest first, and what the current
+    book has for it."""
 
     text: str
     filters: SearchFilters | None = None  # the editions that it was asked of
     turns: list[AskedQuestion] = field(default_factory=list)
+    chance: float = 0.0  # that the book answers it, by the section reader
+    near: float = 0.0  # cosine of the nearest passage
     nearest: tuple[RetrievedPassage, ...] = ()
 
     @property
     def trouble(self) -> Trouble | None:
-        """What is wrong now: a later good answer ends a refusal, a later thumb up ends a thumb down."""
+        """What is wrong now: a later good answer cancels a refusal, and a later thumbs up cancels a thumbs down."""
         ratings = [turn.rating for turn in self.turns if turn.rating]
-        return "rated_down" if ratings and ratings[-1] == "down" else trouble_of(self.turns[-1])
+        return "rated_down" if ratings and ratings[-1] == "down" else self.trouble_of(self.turns[-1])
+
+    @property
+    def lacking(self) -> bool:
+        """Whether it was refused and the current book more likely does not answer it."""
+        return self.trouble == "refused" and self.chance < EVEN
+
+    def trouble_of(self, turn: AskedQuestion) -> Trouble | None:
+        """Why one of the turns needs the author's attention.
+
+        The confidence of an answer in the book's own words is raised to the minimum of the medium band, so it is
+        never low. For the author, such an answer counts as low if the book more likely does not answer the question.
+        """
+        doubtful = self.chance < EVEN and _was_raised(turn) and turn.rating != "up"
+        return trouble_of(turn) or ("low" if doubtful else None)
 
 
 def trouble_of(turn: AskedQuestion) -> Trouble | None:
-    """Why a turn needs the author's attention. A selection is the reader's own text: its refusals say nothing of the
-    book."""
+    """Why a turn needs the author's attention, as it was stored. Refusals about a selection say nothing about the
+    book, because the selection is the reader's own text."""
     if turn.mode != "general":
         return None
     if turn.rating == "down":
@@ -96,32 +116,28 @@ def trouble_of(turn: AskedQuestion) -> Trouble | None:
     return "low" if low and turn.rating != "up" else None
 
 
-async def reconsidered(asked: Sequence[AskedQuestion], engines: Engines) -> list[AskedQuestion]:
-    """The questions, those answered in doubt with the chance that the book answers them.
-
-    An answer in the book's own words is never called low, however unsure it is: its confidence is raised to the least
-    that is not low. The author is to know better. What was answered so is read again, in the book as it is now; if the
-    book more likely does not answer it than does, that chance is the confidence."""
-    chances: dict[str, float] = {}
-    for one in _distinct(turn for turn in asked if _was_raised(turn))[-MOST_QUESTIONS:]:
-        filters = await _still_there(one.filters, engines.index)
-        request = RetrievalRequest(query=one.text, filters=filters)
-        scope = await read_book(one.text, (), request, engines, shared_reader())
-        chance = probability(fitted()["answerable"], ReaderSigns.of(scope, one.text))
-        if chance < EVEN:
-            chances |= dict.fromkeys((turn.turn_id for turn in one.turns), round(chance, 4))
-    return [replace(turn, confidence=chances.get(turn.turn_id, turn.confidence)) for turn in asked]
-
-
 def _was_raised(turn: AskedQuestion) -> bool:
-    """Whether an answer has the least confidence that is not low."""
+    """Whether the confidence of an answer was raised to the minimum of the medium band."""
     if turn.mode != "general" or turn.status == "refused" or turn.confidence is None:
         return False
     return level_of(turn.confidence) != "low" and level_of(math.nextafter(turn.confidence, 0.0)) == "low"
 
 
+async def find_troubled(asked: Sequence[AskedQuestion], engines: Engines) -> list[Troubled]:
+    """The questions that were not answered well, each read again in the current book."""
+    unsure = [one for one in _distinct(asked) if one.trouble or _was_raised(one.turns[-1])][-MOST_QUESTIONS:]
+    for one in unsure:
+        one.filters = await _still_there(one.filters, engines.index)
+        request = RetrievalRequest(query=one.text, filters=one.filters, top_k=CANDIDATES)
+        scope = await read_book(one.text, (), request, engines, shared_reader())
+        one.chance = probability(fitted()["answerable"], ReaderSigns.of(scope, one.text))
+        one.near = max((chunk.similarity_score for chunk in scope.found.results), default=0.0)
+        one.nearest = tuple(nearest_sections(scope.found, least=0.0))
+    return [one for one in unsure if one.trouble]
+
+
 def namer_of(writer: Writer) -> Namer:
-    """Asks a language model once for each group; whatever goes wrong, the group has no name."""
+    """Asks a language model for the name of each group. If that fails, the group has no name."""
 
     async def name(questions: Sequence[str]) -> str:
         listed = "\n".join(f"- {' '.join(question.split())}" for question in questions[:NAMED_QUESTIONS])
@@ -131,28 +147,23 @@ def namer_of(writer: Writer) -> Namer:
     return name
 
 
-async def find_gaps(asked: Sequence[AskedQuestion], engines: Engines, namer: Namer | None = None) -> list[Gap]:
-    """The gaps that questions show, the most asked first."""
-    troubled = [one for one in _distinct(asked) if one.trouble][-MOST_QUESTIONS:]
+async def find_gaps(troubled: Sequence[Troubled], engines: Engines, namer: Namer | None = None) -> list[Gap]:
+    """The questions in groups. Sure gaps come first, the most asked first. The others follow, the least likely to be
+    answered first."""
     if not troubled:
         return []
-    vectors, near = [], []
-    for one in troubled:
-        one.filters = await _still_there(one.filters, engines.index)
-        request = RetrievalRequest(query=one.text, filters=one.filters)
-        found = await retrieve_with_retry(request, engines.embedder, engines.index)
-        one.nearest = tuple(nearest_sections(found, least=0.0))
-        near.append(max((chunk.similarity_score for chunk in found.results), default=0.0))
-        vectors.append(await engines.embedder.embed_query(one.text))
-    alike = np.stack(vectors) @ np.stack(vectors).T
-    groups = [[troubled[number] for number in _typical_first(group, alike)] for group in grouped(alike, near)]
-    groups.sort(key=lambda group: (-sum(len(one.turns) for one in group), -group[0].turns[-1].created_at.timestamp()))
-    return [await _gap(group, engines, namer if place < NAMED else None) for place, group in enumerate(groups)]
+    vectors = np.stack([await engines.embedder.embed_query(one.text) for one in troubled])
+    alike = vectors @ vectors.T
+    groups = grouped(alike, [one.near for one in troubled])
+    ordered = [[troubled[number] for number in _typical_first(group, alike)] for group in groups]
+    ordered.sort(key=_rank)
+    return [await _gap(group, engines, namer if place < NAMED else None) for place, group in enumerate(ordered)]
 
 
 def grouped(alike: NDArray[np.float32], near: Sequence[float]) -> list[list[int]]:
-    """Groups of questions, by average linkage: two groups become one while their questions are, on average, nearer to
-    each other than to the book. `alike` has the cosines of questions, `near` of each its nearest passage's."""
+    """Group questions by average linkage: two groups are merged while their questions are, on average, nearer to
+    each other than to the book. `alike` has the cosines between questions, `near` the cosine of each with its
+    nearest passage."""
     bar = np.asarray(near, np.float64)
     gain = alike.astype(np.float64) - (bar[:, None] + bar[None, :]) / 2
     np.fill_diagonal(gain, -np.inf)
@@ -170,23 +181,23 @@ def grouped(alike: NDArray[np.float32], near: Sequence[float]) -> list[list[int]
     return list(groups.values())
 
 
-def _distinct(asked: Iterable[AskedQuestion]) -> list[_Asked]:
-    """Each question of an edition once, whatever its case, blanks and end, in the order in which they were last
-    asked."""
-    known: dict[str, _Asked] = {}
+def _distinct(asked: Iterable[AskedQuestion]) -> list[Troubled]:
+    """The questions of each edition without repetitions, ignoring case, blanks and final punctuation, ordered by
+    when they were last asked."""
+    known: dict[str, Troubled] = {}
     for turn in asked:
         if turn.mode == "general":
             text = " ".join((turn.standalone_query or turn.query).split())[:MAX_QUERY_CHARS]
             named = SearchFilters.of_editions(turn.filters)
             key = f"{text.casefold().rstrip(' ?!.…')} {named}"
-            one = known.pop(key, None) or _Asked(text, named)
+            one = known.pop(key, None) or Troubled(text, named)
             one.turns.append(turn)
             known[key] = one
     return list(known.values())
 
 
 async def _still_there(filters: SearchFilters | None, index: Index) -> SearchFilters | None:
-    """The editions that a question was asked of; the latest ones, if those are no longer there."""
+    """The editions that a question was asked of, or the latest ones if those no longer exist."""
     try:
         await editions_in(filters, index)
     except InvalidFilterError:
@@ -194,11 +205,25 @@ async def _still_there(filters: SearchFilters | None, index: Index) -> SearchFil
     return filters
 
 
+def _is_sure(group: Sequence[Troubled]) -> bool:
+    """Whether several questions of a group were refused, or a reader rated an answer down. If all of them are
+    nearest to one section, the book covers the subject there, and the refusals are more likely a mistake."""
+    sections = {one.nearest[0].source_url if one.nearest else one.text for one in group if one.lacking}
+    return len(sections) >= SEVERAL or any(one.trouble == "rated_down" for one in group)
+
+
+def _rank(group: Sequence[Troubled]) -> tuple[bool, float, float, float]:
+    """The sort key of a group."""
+    sure, asked = _is_sure(group), sum(len(one.turns) for one in group)
+    chance = 0.0 if sure else min(one.chance for one in group)
+    return not sure, chance, -asked, -max(one.turns[-1].created_at.timestamp() for one in group)
+
+
 def _typical_first(group: Sequence[int], alike: NDArray[np.float32]) -> list[int]:
     return sorted(group, key=lambda number: (-float(alike[number, group].sum()), number))
 
 
-async def _gap(group: Sequence[_Asked], engines: Engines, namer: Namer | None) -> Gap:
+async def _gap(group: Sequence[Troubled], engines: Engines, namer: Namer | None) -> Gap:
     turns = [turn for one in group for turn in one.turns]
     words = {word.casefold(): word for one in group for word in content_words(one.text)}
     scope = [edition.key for one in group for edition in await editions_in(one.filters, engines.index)]
@@ -206,9 +231,10 @@ async def _gap(group: Sequence[_Asked], engines: Engines, namer: Namer | None) -
     name = await namer([one.text for one in group]) if namer else ""
     gap = Gap(
         name=shorten(name or group[0].text, NAME_CHARS),
+        sure=_is_sure(group),
         asked=len(turns),
         sessions=len({turn.session_id for turn in turns}),
-        troubles=dict(Counter(trouble for turn in turns if (trouble := trouble_of(turn)))),
+        troubles=dict(Counter(trouble for one in group for turn in one.turns if (trouble := one.trouble_of(turn)))),
         questions=[_question(one) for one in group],
         nearest=_nearest(group),
         missing_words=missing[:_SHOWN_WORDS],
@@ -217,7 +243,7 @@ async def _gap(group: Sequence[_Asked], engines: Engines, namer: Namer | None) -
     return gap.model_copy(update={"issue": draft_issue(gap)})
 
 
-def _question(one: _Asked) -> GapQuestion:
+def _question(one: Troubled) -> GapQuestion:
     trouble = one.trouble
     assert trouble is not None, "only such questions are grouped"
     return GapQuestion(
@@ -231,8 +257,8 @@ def _question(one: _Asked) -> GapQuestion:
     )
 
 
-def _nearest(group: Sequence[_Asked]) -> list[RetrievedPassage]:
-    """The sections that come nearest to the group: those of most questions, then the best."""
+def _nearest(group: Sequence[Troubled]) -> list[RetrievedPassage]:
+    """The sections nearest to the group: those of most questions first, then the best."""
     best: dict[str, RetrievedPassage] = {}
     counts: Counter[str] = Counter()
     for one in group:

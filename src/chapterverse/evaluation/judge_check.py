@@ -1,4 +1,4 @@
-"""Whether a model is fit to judge: it is asked about claims on the example book whose truth is known."""
+"""Measures whether a model is fit to judge, with true and false claims about the example book."""
 
 import asyncio
 import json
@@ -9,19 +9,20 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from chapterverse.evidence.judge import Judge, JudgeFailed, JudgeRequest, JudgeUsage
+from chapterverse.errors import AgentUnavailable
+from chapterverse.evidence.judge import Judge, JudgeRequest, JudgeUsage
 
 CLAIMS: Final = Path(__file__).with_name("judge_claims.jsonl")
-TOGETHER: Final = 4  # claims of one call, about as many as an answer's statements are judged together
+TOGETHER: Final = 4  # claims in one call, about as many as statements of an answer
 AT_ONCE: Final = 4  # calls
-# What a judge must reach, and what it may be used with, if need be.
-FIT: Final = (0.90, 0.05)  # least share of true claims passed, most of false ones
+# The bars for "fit" and for "usable with care".
+FIT: Final = (0.90, 0.05)  # minimum share of true claims passed, maximum of false ones
 USABLE: Final = (0.75, 0.10)
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim about the example book, the lines that it is judged by, and whether they bear it out."""
+    """A claim about the example book, its evidence, and whether the evidence supports it."""
 
     id: str
     page: str
@@ -34,7 +35,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class JudgeReport:
-    """How a model judged."""
+    """The result for a model."""
 
     model: str
     true_claims: int
@@ -56,7 +57,7 @@ class JudgeReport:
 
     @property
     def advice(self) -> str:
-        """What the verdict means for the reader of answers."""
+        """What the verdict means for answers."""
         match self.verdict:
             case "fit":
                 return "It can judge: nearly all true statements are shown, and hardly any false one."
@@ -65,7 +66,7 @@ class JudgeReport:
         return "Name a larger JUDGE_MODEL, or set JUDGE=off: then only the book's own words are shown."
 
     def to_dict(self) -> dict[str, Any]:
-        """As data."""
+        """The report as a dictionary."""
         return asdict(self) | {"verdict": self.verdict, "advice": self.advice}
 
     def _reaches(self, bar: tuple[float, float]) -> bool:
@@ -74,7 +75,7 @@ class JudgeReport:
 
 
 def load_claims(path: Path = CLAIMS) -> list[Claim]:
-    """The shipped set."""
+    """The set that is part of the package."""
     rows = (json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip())
     return [
         Claim(**{name: row[name] for name in Claim.__slots__ if name != "evidence"}, evidence=tuple(row["evidence"]))
@@ -83,7 +84,7 @@ def load_claims(path: Path = CLAIMS) -> list[Claim]:
 
 
 async def check_judge(judge: Judge, claims: Sequence[Claim]) -> JudgeReport:
-    """Ask about all claims, a few calls at once. A call that fails leaves its claims unanswered, as in an answer."""
+    """Ask about all claims, with concurrent calls. If a call fails, its claims count as unanswered."""
     usage, turns = JudgeUsage(), asyncio.Semaphore(AT_ONCE)
     verdicts: dict[str, bool] = {}
     seconds = 0.0
@@ -97,7 +98,7 @@ async def check_judge(judge: Judge, claims: Sequence[Claim]) -> JudgeReport:
 
     await asyncio.gather(*(ask(batch) for batch in _batches(claims)))
     if claims and not verdicts:
-        raise JudgeFailed(f"{judge.name} gave no verdict that can be read")
+        raise AgentUnavailable(f"{judge.name} cannot judge: it gave no verdict that can be read.")
     passed = {claim.id for claim in claims if verdicts.get(claim.id)}
     false = [claim for claim in claims if not claim.supported]
     slips = [claim.kind for claim in false if claim.id in passed]
@@ -124,7 +125,7 @@ async def _asked(judge: Judge, batch: Sequence[Claim], usage: JudgeUsage) -> dic
             async with aclosing(judge.verdicts(case, usage)) as verdicts:
                 async for verdict in verdicts:
                     found[batch[verdict.claim - 1].id] = verdict.supported
-        except JudgeFailed as failure:
+        except AgentUnavailable as failure:
             if failure.retryable:
                 continue
         break

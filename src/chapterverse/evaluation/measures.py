@@ -1,7 +1,7 @@
-"""What is measured on one question, and how evidence is compared with what was written down as right.
+"""Measures of one question, and the comparison of evidence with what the set says is right.
 
-Pure: from a case to a number, or to None where the measure does not apply. Questions that failed count as failures and
-nowhere else.
+Each measure is a function from a case to a number, or to None if it does not apply. A question that failed counts only
+as a failure.
 """
 
 import math
@@ -16,23 +16,23 @@ from chapterverse.evaluation.questions import Question
 from chapterverse.language import sentences
 
 DEPTH: Final = 5  # passages of an ordinary search
-LEAST_OVERLAP: Final = 0.5  # of the words of a sentence, in one run, that a quote of part of it must have
-LEAST_WORDS: Final = 4  # of a piece of a longer stretch; less stands anywhere
+LEAST_OVERLAP: Final = 0.5  # share of a sentence's words, in sequence, that a quote of part of it must have
+LEAST_WORDS: Final = 4  # of a part of a longer text; fewer words may occur anywhere
 
 _MARKER: Final = re.compile(r"\[\d+\]")  # of a citation, in an answer
 _WORD: Final = re.compile(r"\w+")
 _DOCUMENT: Final = re.compile(r"\.(?:mdx?|markdown|rst|adoc|html?|txt|pdf|epub)$", re.IGNORECASE)
-_LITTLE: Final = frozenset(("a", "an", "the"))  # words that an answer may have or not
+_LITTLE: Final = frozenset(("a", "an", "the"))  # words that are ignored in answers
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A number per question and what its average means."""
+    """A number for each question, and what its average means."""
 
     key: str
     group: str
     label: str
-    kind: Literal["share", "mean", "ms", "count"]  # a share is of yes and no; a mean of numbers from 0 to 1
+    kind: Literal["share", "mean", "ms", "count"]  # share: of 0 and 1; mean: of numbers from 0 to 1
     better: Literal["higher", "lower", ""]
     of: Callable[[Case], float | None]
 
@@ -41,18 +41,18 @@ class Measure:
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text without case, marks and markup."""
+    """The words of a text, without case, punctuation and markup."""
     return _WORD.findall(text.lower())
 
 
 def contains(text: str, part: str) -> bool:
-    """Whether the words of `part` stand in `text`, in order and unbroken."""
+    """Whether `text` contains the words of `part` in sequence."""
     wanted = words_of(part)
     return bool(wanted) and f" {' '.join(wanted)} " in f" {' '.join(words_of(text))} "
 
 
 def same_page(page: str, url: str, title: str) -> bool:
-    """Whether a page, named by address, by the end of its path, or by title, is the one at `url`."""
+    """Whether a page, given by its address, the end of its path, or its title, is the one at `url`."""
     wanted, found = _segments(page), _segments(url)
     return words_of(page) == words_of(title) or (bool(wanted) and found[-len(wanted) :] == wanted)
 
@@ -70,15 +70,15 @@ def in_place(question: Question, item: FoundPassage | Citation) -> bool:
 
 
 def holds_evidence(evidence: str, quote: str) -> bool:
-    """Whether a quote holds a sentence of the evidence, or overlaps it by half."""
+    """Whether a quote contains a sentence of the evidence, or overlaps it by half."""
     pieces = [evidence[start:end] for start, end in sentences(evidence)]
     long = [piece for piece in pieces if len(words_of(piece)) >= LEAST_WORDS] or [evidence]
     return any(_overlap(words_of(piece), words_of(quote)) >= LEAST_OVERLAP for piece in long)
 
 
 def _overlap(wanted: Sequence[str], words: Sequence[str]) -> float:
-    """The share of `wanted` that two stretches of one text have in common: one holds the other, or the end of one is
-    the beginning of the other."""
+    """The share of `wanted` that both have in common: one contains the other, or the end of one is the beginning of the
+    other."""
     if not wanted or not words:
         return 0.0
     if contains(" ".join(words), " ".join(wanted)):
@@ -95,7 +95,7 @@ def _overlap(wanted: Sequence[str], words: Sequence[str]) -> float:
 
 
 def is_evidence(question: Question, citation: Citation) -> bool | None:
-    """Whether a quote is what was written down as the evidence, judged by the most exact thing that is known."""
+    """Whether a quote is the evidence that the set names, by the most exact field that is given."""
     if question.sentence:
         return any(holds_evidence(sentence, citation.quote) for sentence in question.sentence)
     if question.page:
@@ -104,7 +104,7 @@ def is_evidence(question: Question, citation: Citation) -> bool | None:
 
 
 def token_f1(said: str, right: str) -> float:
-    """Overlap of two texts in words: harmonic mean of precision and recall, as SQuAD has it."""
+    """Overlap of two texts in words: harmonic mean of precision and recall, as in SQuAD."""
     ours = Counter(word for word in words_of(said) if word not in _LITTLE)
     theirs = Counter(word for word in words_of(right) if word not in _LITTLE)
     shared = (ours & theirs).total()
@@ -120,7 +120,7 @@ def _segments(address: str) -> list[str]:
 
 
 def right(case: Case) -> bool | None:
-    """Whether the reader was served well: shown the evidence, or refused where the book does not say."""
+    """Whether the outcome is right: the evidence is shown, or an unanswerable question is refused."""
     if case.status == "failed":
         return None
     if not case.question.answerable:
@@ -155,8 +155,8 @@ def _searched(case: Case) -> bool:
 
 
 def _places(question: Question, passages: Sequence[FoundPassage]) -> list[str]:
-    """Where the passages are from, each place once; those that answer by the number of their page."""
-    return list(dict.fromkeys(_place(question, one) for one in passages))
+    """The places of the passages, each once; places that answer are given by the number of their page."""
+    return list(dict.fromkeys(_place(question, passage) for passage in passages))
 
 
 def _place(question: Question, passage: FoundPassage) -> str:
@@ -172,24 +172,24 @@ def _grades(question: Question) -> dict[str, float]:
 
 
 def _page_found(case: Case) -> float | None:
-    return float(any(on_page(case.question, one) for one in case.passages[:DEPTH])) if _searched(case) else None
+    return float(any(on_page(case.question, passage) for passage in case.passages[:DEPTH])) if _searched(case) else None
 
 
 def found_well(case: Case, passages: Sequence[FoundPassage]) -> float | None:
-    """nDCG of passages that another way of asking found."""
+    """nDCG of passages that another wording found."""
     return ndcg(_places(case.question, passages), _grades(case.question), DEPTH) if _searched(case) else None
 
 
 def _precision(case: Case) -> float | None:
     if not _of_answerable(case) or not case.citations or not _known(case.question):
         return None
-    return sum(bool(is_evidence(case.question, one)) for one in case.citations) / len(case.citations)
+    return sum(bool(is_evidence(case.question, citation)) for citation in case.citations) / len(case.citations)
 
 
 def _place_precision(case: Case) -> float | None:
     if not _of_answerable(case) or not case.citations or not case.question.page:
         return None
-    return sum(in_place(case.question, one) for one in case.citations) / len(case.citations)
+    return sum(in_place(case.question, citation) for citation in case.citations) / len(case.citations)
 
 
 def _recall(case: Case) -> float | None:
@@ -217,7 +217,9 @@ def _match(case: Case, compare: Callable[[Case, str], float]) -> float | None:
 
 
 def _answer_shown(case: Case, answer: str) -> float:
-    return float(any(contains(text, answer) for text in (case.answer, *(one.quote for one in case.citations))))
+    return float(
+        any(contains(text, answer) for text in (case.answer, *(citation.quote for citation in case.citations)))
+    )
 
 
 def _followup(case: Case) -> float | None:
@@ -228,7 +230,7 @@ def _followup(case: Case) -> float | None:
 def _quoted(case: Case) -> float | None:
     if not case.answered:
         return None
-    return sum(len(words_of(quote)) for quote in dict.fromkeys(one.quote for one in case.citations))
+    return sum(len(words_of(quote)) for quote in dict.fromkeys(citation.quote for citation in case.citations))
 
 
 def _taken(value: Callable[[Case], float]) -> Callable[[Case], float | None]:
@@ -241,7 +243,7 @@ def _whether_right(case: Case) -> float | None:
 
 
 def ndcg(ranked: Sequence[str], grades: Mapping[str, float], depth: int) -> float:
-    """Discounted gain of the first `depth` over that of the best possible order; linear in the grade, as in BEIR."""
+    """Discounted gain of the first `depth` relative to the best possible order; linear in the grade, as in BEIR."""
     ideal = _discounted(sorted(grades.values(), reverse=True)[:depth])
     return _discounted([grades.get(name, 0.0) for name in ranked[:depth]]) / ideal if ideal else 0.0
 

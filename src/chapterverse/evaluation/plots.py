@@ -1,7 +1,4 @@
-"""Small plots as SVG text.
-
-Draws with the page's own colours through CSS classes; never loads anything. Texts are escaped.
-"""
+"""Small plots as SVG. Colours come from the CSS classes of the page; texts are escaped."""
 
 import math
 from collections.abc import Sequence
@@ -15,12 +12,12 @@ _LEFT: Final = 52
 _RIGHT: Final = 20
 _TOP: Final = 12
 _BOTTOM: Final = 46
-_LABEL: Final = 52  # characters of a label that fit across
+_LABEL: Final = 52  # characters of a label that fit
 
 
 @dataclass(frozen=True, slots=True)
 class Axes:
-    """What a plot is of, and the largest value on each axis; both begin at 0."""
+    """The titles of a plot, and the maximum of each axis; both start at 0."""
 
     title: str
     note: str  # how to read it
@@ -31,11 +28,11 @@ class Axes:
     percent: tuple[bool, bool] = (True, True)
 
     def x(self, value: float) -> float:
-        """Where a value lies from the left."""
+        """The distance of a value from the left."""
         return round(_LEFT + (WIDTH - _LEFT - _RIGHT) * value / self.most_across, 2)
 
     def y(self, value: float) -> float:
-        """Where a value lies from the top."""
+        """The distance of a value from the top."""
         return round(HEIGHT - _BOTTOM - (HEIGHT - _TOP - _BOTTOM) * value / self.most_up, 2)
 
 
@@ -43,39 +40,41 @@ def reliability(bins: Sequence[tuple[float, float, float, float, int]]) -> str:
     """(confidence, share right, low, high, answers) of each bin, against the line where both are equal."""
     axes = Axes(
         "Is the confidence kept?",
-        "On the line: right as often as told. Above it: more often.",
-        "confidence told",
+        "On the line: the share of right answers equals the confidence. Above it: more are right.",
+        "confidence",
         "share of answers that were right",
     )
     shapes = [f'<line class="guide" x1="{axes.x(0)}" y1="{axes.y(0)}" x2="{axes.x(1)}" y2="{axes.y(1)}"/>']
     for confidence, right, low, high, answers in bins:
         x = axes.x(confidence)
-        told = f"{answers} answers, confidence {confidence:.2f}, right {right:.0%} (95 %: {low:.0%} to {high:.0%})"
+        tooltip = f"{answers} answers, confidence {confidence:.2f}, right {right:.0%} (95 %: {low:.0%} to {high:.0%})"
         shapes.append(f'<line class="whisker" x1="{x}" y1="{axes.y(low)}" x2="{x}" y2="{axes.y(high)}"/>')
         shapes.append(
-            f'<circle class="mark" cx="{x}" cy="{axes.y(right)}" r="{_radius(answers)}">{_title(told)}</circle>'
+            f'<circle class="mark" cx="{x}" cy="{axes.y(right)}" r="{_radius(answers)}">{_title(tooltip)}</circle>'
         )
     return _figure(axes, shapes)
 
 
 def trade_off(points: Sequence[tuple[float, float, float]]) -> str:
-    """(least confidence, false refusals, false answers), the first of which is how it is now."""
+    """(least confidence, false refusals, false answers); the first is the current state."""
     axes = Axes(
         "What if it refused more?",
-        "The large dot: as it is. Each small one: a higher bar for answers.",
+        "The large dot: the current state. Each small one: a higher bar for answers.",
         "false refusals",
         "false answers",
     )
     line = " ".join(f"{axes.x(refusals)},{axes.y(answers)}" for _, refusals, answers in points)
     shapes = [f'<polyline class="curve" points="{line}"/>']
     for least, refusals, answers in points:
-        told = f"below {least:.2f} refused: {refusals:.0%} false refusals, {answers:.0%} false answers"
+        tooltip = f"below {least:.2f} refused: {refusals:.0%} false refusals, {answers:.0%} false answers"
         shapes.append(
-            f'<circle class="dot" cx="{axes.x(refusals)}" cy="{axes.y(answers)}" r="3">{_title(told)}</circle>'
+            f'<circle class="dot" cx="{axes.x(refusals)}" cy="{axes.y(answers)}" r="3">{_title(tooltip)}</circle>'
         )
     _, refusals, answers = points[0]
-    told = f"as it is: {refusals:.0%} false refusals, {answers:.0%} false answers"
-    shapes.append(f'<circle class="mark" cx="{axes.x(refusals)}" cy="{axes.y(answers)}" r="6">{_title(told)}</circle>')
+    tooltip = f"current state: {refusals:.0%} false refusals, {answers:.0%} false answers"
+    shapes.append(
+        f'<circle class="mark" cx="{axes.x(refusals)}" cy="{axes.y(answers)}" r="6">{_title(tooltip)}</circle>'
+    )
     return _figure(axes, shapes)
 
 
@@ -97,14 +96,14 @@ def histogram(times: Sequence[float], bars: int = 20) -> str:
     shapes = []
     for number, count in enumerate(counts):
         left, right = axes.x(number * most / bars), axes.x((number + 1) * most / bars)
-        told = f"{count} answers, {number * most / bars:.0f} to {(number + 1) * most / bars:.0f} ms"
+        tooltip = f"{count} answers, {number * most / bars:.0f} to {(number + 1) * most / bars:.0f} ms"
         size = f'width="{right - left - 1:.2f}" height="{axes.y(0) - axes.y(count):.2f}"'
-        shapes.append(f'<rect class="bar" x="{left}" y="{axes.y(count)}" {size}>{_title(told)}</rect>')
+        shapes.append(f'<rect class="bar" x="{left}" y="{axes.y(count)}" {size}>{_title(tooltip)}</rect>')
     return _figure(axes, shapes)
 
 
 def stacked_days(rows: Sequence[tuple[str, Sequence[tuple[str, int]]]]) -> str:
-    """(label, [(class, count), …]) of each span of time, as bars of stacked parts; a legend explains the classes."""
+    """(label, [(class, count), …]) of each span of time, as stacked bars with a legend."""
     most = _round_up(max(1, *(sum(count for _, count in parts) for _, parts in rows)))
     axes = Axes("Questions over time", "", "", "questions", max(1, len(rows)), most, (False, False))
     shapes = []
@@ -112,12 +111,12 @@ def stacked_days(rows: Sequence[tuple[str, Sequence[tuple[str, int]]]]) -> str:
         left, right = axes.x(number), axes.x(number + 1)
         below = 0
         for kind, count in parts:
-            told = f"{label}: {count} {kind.replace('-', ' ')}"
+            tooltip = f"{label}: {count} {kind.replace('-', ' ')}"
             height = axes.y(below) - axes.y(below + count)
             size = f'width="{max(0.5, (right - left) * 0.85):.2f}" height="{height:.2f}"'
             below += count
             if count:
-                shapes.append(f'<rect class="{kind}" x="{left}" y="{axes.y(below)}" {size}>{_title(told)}</rect>')
+                shapes.append(f'<rect class="{kind}" x="{left}" y="{axes.y(below)}" {size}>{_title(tooltip)}</rect>')
     ticks = []
     for quarter in (0.0, 0.25, 0.5, 0.75, 1.0):
         y = axes.y(quarter * most)
@@ -134,7 +133,7 @@ def stacked_days(rows: Sequence[tuple[str, Sequence[tuple[str, int]]]]) -> str:
 
 
 def bars(title: str, rows: Sequence[tuple[str, Sequence[tuple[str, int]]]]) -> str:
-    """(label, [(class, count), …]) of each row, as a bar below its label, with the sum at its end."""
+    """(label, [(class, count), …]) of each row, as a bar below its label, with the sum."""
     most = max(1, *(sum(count for _, count in parts) for _, parts in rows)) if rows else 1
     room = WIDTH - 2 * _RIGHT - 24
     shapes = []
@@ -144,10 +143,10 @@ def bars(title: str, rows: Sequence[tuple[str, Sequence[tuple[str, int]]]]) -> s
         shapes.append(f'<text x="{_RIGHT}" y="{top + 11}">{escape(cut)}{_title(label)}</text>')
         for kind, count in parts:
             width = room * count / most
-            told = f"{label}: {count} {kind.replace('-', ' ')}"
+            tooltip = f"{label}: {count} {kind.replace('-', ' ')}"
             if count:
                 size = f'width="{width:.2f}" height="12"'
-                shapes.append(f'<rect class="{kind}" x="{left:.2f}" y="{top + 16}" {size}>{_title(told)}</rect>')
+                shapes.append(f'<rect class="{kind}" x="{left:.2f}" y="{top + 16}" {size}>{_title(tooltip)}</rect>')
             left += width
         shapes.append(f'<text x="{left + 5:.2f}" y="{top + 26}">{sum(count for _, count in parts)}</text>')
     return _drawn(title, len(rows) * 36 + 8, shapes)
@@ -196,7 +195,7 @@ def _number(value: float, *, percent: bool) -> str:
 
 
 def _round_up(value: float) -> float:
-    """The next number that has easy quarters, at least 4."""
+    """The next round number that can be divided by four, at least 4."""
     power = 10.0 ** math.floor(math.log10(max(value, 4.0)))
     return next(
         step * power for step in (1.2, 1.6, 2.0, 2.4, 3.2, 4.0, 6.0, 8.0, 12.0) if step * power >= max(value, 4.0)

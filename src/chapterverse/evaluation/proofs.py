@@ -1,7 +1,6 @@
-"""An answer as a file that can be checked later: its statements, the quotes behind them, and hashes of their pages.
+"""Saves an answer as a file that can be verified later: its statements, their quotes, and hashes of the pages.
 
-A proof needs nothing of the book to be read. With the book it can be verified: each quote stands where it stood, has
-moved, has changed, or is gone.
+Verifying needs the book: each quote stands (unchanged, in the same place), has moved, has changed, or is gone.
 """
 
 from collections.abc import Sequence
@@ -9,20 +8,21 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from chapterverse.book import edition_key, text_hash
 from chapterverse.embeddings import Embedder
 from chapterverse.errors import ValidationFailed
+from chapterverse.evaluation.files import load_model
 from chapterverse.evaluation.quotes import Quote, State, locate
 from chapterverse.index import Index
 from chapterverse.models import ChatResponse, Frozen, StatementKind, Status
 
-FORMAT: Final = 1  # raise it when older proofs cannot be read
+FORMAT: Final = 1  # increase it when older proofs cannot be read
 
 
 class ProvenPage(Frozen):
-    """A page that is quoted, as it was."""
+    """A quoted page, at the time of the answer."""
 
     page_id: str
     url: str
@@ -33,7 +33,7 @@ class ProvenPage(Frozen):
 
 
 class ProvenQuote(Frozen):
-    """Words of a page: `page_text[start:end] == text`."""
+    """A quote: `page_text[start:end] == text`."""
 
     page_id: str
     source_url: str
@@ -46,7 +46,7 @@ class ProvenQuote(Frozen):
 
 
 class ProvenStatement(Frozen):
-    """A piece of the answer and the quotes that bear it out, counted from 1."""
+    """A part of the answer and the numbers of its quotes, from 1."""
 
     text: str
     kind: StatementKind
@@ -69,20 +69,20 @@ class Proof(Frozen):
 
 
 class QuoteCheck(Frozen):
-    """What became of a quote."""
+    """The state of a quote."""
 
     number: int
     state: State
     quote: ProvenQuote
     page_as_it_was: bool
-    url: str = ""  # of the page where it stands now, if anywhere
+    url: str = ""  # of the page where it is now, if anywhere
     start: int = 0
     end: int = 0
-    now: str = ""  # the words that stand there
+    now: str = ""  # the text there
 
 
 async def make_proof(question: str, answer: ChatResponse, index: Index) -> Proof:
-    """The proof of an answer from the book, made right after it."""
+    """The proof of an answer from the book. Call it right after answering."""
     pages: dict[str, ProvenPage] = {}
     for source in answer.sources:
         page = await index.page(source.page_id)
@@ -104,8 +104,10 @@ async def make_proof(question: str, answer: ChatResponse, index: Index) -> Proof
         answered_at=answer.timestamp,
         book=(await index.manifest()).generation,
         statements=[
-            ProvenStatement(text=answer.answer[one.start : one.end], kind=one.kind, quotes=one.sources)
-            for one in answer.statements
+            ProvenStatement(
+                text=answer.answer[statement.start : statement.end], kind=statement.kind, quotes=statement.sources
+            )
+            for statement in answer.statements
         ],
         quotes=[
             ProvenQuote(
@@ -125,7 +127,7 @@ async def make_proof(question: str, answer: ChatResponse, index: Index) -> Proof
 
 
 async def verify_proof(proof: Proof, embedder: Embedder, index: Index) -> list[QuoteCheck]:
-    """What became of each quote, in order."""
+    """The state of each quote, in order."""
     hashes = {page.page_id: page.sha256 for page in proof.pages}
     checks: list[QuoteCheck] = []
     for number, quote in enumerate(proof.quotes, start=1):
@@ -148,24 +150,11 @@ async def verify_proof(proof: Proof, embedder: Embedder, index: Index) -> list[Q
 
 
 def unproven(proof: Proof, checks: Sequence[QuoteCheck]) -> list[ProvenStatement]:
-    """The statements of which a quote no longer stands anywhere."""
+    """The statements with a quote that has changed or is gone."""
     failed = {check.number for check in checks if check.state in ("changed", "gone")}
     return [statement for statement in proof.statements if failed & set(statement.quotes)]
 
 
 def load_proof(path: Path) -> Proof:
-    """A proof that was saved."""
-    try:
-        return Proof.model_validate_json(path.read_bytes())
-    except OSError as failure:
-        raise ValidationFailed(f"{path} cannot be read: {failure.strerror}") from None
-    except ValidationError:
-        raise ValidationFailed(f"{path} is no proof; make one with: chapterverse ask … --proof {path}") from None
-
-
-def save_proof(proof: Proof, path: Path) -> None:
-    """Save a proof."""
-    try:
-        path.write_text(proof.model_dump_json(indent=1) + "\n", "utf-8")
-    except OSError as failure:
-        raise ValidationFailed(f"--proof {path}: cannot be written: {failure.strerror}") from None
+    """Read a proof."""
+    return load_model(Proof, path, f"a proof; make one with: chapterverse ask … --proof {path}")

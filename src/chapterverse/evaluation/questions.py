@@ -1,4 +1,4 @@
-"""Question sets: one JSON object per line, checked before anything is asked; and sets made of rated answers."""
+"""Question sets: files with one JSON object on each line, and sets made from rated answers."""
 
 import hashlib
 import json
@@ -13,7 +13,7 @@ from chapterverse.errors import ValidationFailed
 from chapterverse.fields import MAX_QUERY_CHARS, Query, Selection
 from chapterverse.models import SearchFilters, Strict
 
-SHOWN_FAULTS = 10  # of a set; the rest is counted
+SHOWN_FAULTS = 10  # the rest is counted
 
 
 def _not_blank(text: str) -> str:
@@ -33,12 +33,12 @@ def _as_written(texts: tuple[str, ...]) -> str | tuple[str, ...]:
 
 
 Given = Annotated[str, AfterValidator(_not_blank)]
-# One text or a list of texts, each of which is right by itself.
+# One text or a list of alternatives.
 Known = Annotated[tuple[Given, ...], BeforeValidator(_several), PlainSerializer(_as_written)]
 
 
 class Question(Strict):
-    """A question and what is known of its answer. Whatever is known is measured; only the question must be there."""
+    """A question and what is known about its answer. Only `question` is required; the other fields add measures."""
 
     id: Given = ""
     question: Query
@@ -58,9 +58,9 @@ class Question(Strict):
 
     @model_validator(mode="after")
     def _consistent(self) -> "Question":
-        known = [name for name in ("answer", "page", "section", "sentence") if getattr(self, name)]
-        if not self.answerable and known:
-            raise ValueError(f"answerable is false, and yet there is {' and '.join(known)}; one of both is wrong")
+        given = [name for name in ("answer", "page", "section", "sentence") if getattr(self, name)]
+        if not self.answerable and given:
+            raise ValueError(f"answerable is false, but {' and '.join(given)} is given; remove one of them")
         if self.selection is not None and not self.selection.strip():
             raise ValueError("selection is empty; leave the field out instead")
         if self.section and not (self.page or self.selection):
@@ -71,16 +71,17 @@ class Question(Strict):
 
 
 def load_questions(path: Path) -> list[Question]:
-    """The questions of a file; `ValidationFailed` names each bad line. A question without an id gets its line's."""
+    """The questions of a file. Raise `ValidationFailed` that lists the invalid lines. The default id is the line
+    number."""
     try:
         content = path.read_text("utf-8-sig")
     except OSError as failure:
         raise ValidationFailed(f"{path} cannot be read: {failure.strerror}") from None
     except UnicodeDecodeError:
-        raise ValidationFailed(f"{path} is not text in UTF-8.") from None
+        raise ValidationFailed(f"{path} is not UTF-8 text.") from None
     questions: list[Question] = []
     faults: list[str] = []
-    lines: dict[str, int] = {}  # of each id
+    lines: dict[str, int] = {}  # line number of each id
     for number, line in enumerate(content.split("\n"), start=1):
         if not line.strip():
             continue
@@ -94,22 +95,22 @@ def load_questions(path: Path) -> list[Question]:
         lines.setdefault(question.id, number)
         questions.append(question)
     if faults:
-        raise ValidationFailed(_told(path, faults))
+        raise ValidationFailed(_fault_message(path, faults))
     if not questions:
-        raise ValidationFailed(f"{path} holds no question. Draft some with: chapterverse eval --make 20 > {path}")
+        raise ValidationFailed(f"{path} has no questions. Draft some with: chapterverse eval --make 20 > {path}")
     return questions
 
 
 def set_digest(questions: Sequence[Question]) -> str:
-    """What tells one set from another, whatever its file is called."""
-    return hashlib.sha256("\n".join(one.model_dump_json() for one in questions).encode()).hexdigest()[:16]
+    """A digest of the set, independent of its file name."""
+    return hashlib.sha256("\n".join(question.model_dump_json() for question in questions).encode()).hexdigest()[:16]
 
 
 def _read(line: str, number: int) -> Question:
     try:
         fields = json.loads(line)
     except json.JSONDecodeError as failure:
-        raise ValueError(f"no JSON at column {failure.colno}: {failure.msg}") from None
+        raise ValueError(f"invalid JSON at column {failure.colno}: {failure.msg}") from None
     if not isinstance(fields, dict):
         raise ValueError("each line must be a JSON object: {…}")
     try:
@@ -119,16 +120,16 @@ def _read(line: str, number: int) -> Question:
         raise ValueError("; ".join(": ".join(filter(None, fault)) for fault in faults)) from None
 
 
-def _told(path: Path, faults: Sequence[str]) -> str:
+def _fault_message(path: Path, faults: Sequence[str]) -> str:
     more = f"\n… and {len(faults) - SHOWN_FAULTS} more" if len(faults) > SHOWN_FAULTS else ""
     return "\n".join([f"{path} cannot be used:", *faults[:SHOWN_FAULTS]]) + more
 
 
 def rated_questions(turns: Iterable[Turn]) -> list[Question]:
-    """Answers that readers rated, as questions of a set: each as it was rated last, in the order of the turns.
+    """Rated answers as questions of a set, each with its last rating, in the order of the turns.
 
-    A thumb up says that the evidence shown was the right one: it becomes what the answer must show. A thumb down says
-    only that something is wrong; the question gets a note for the author, who knows what the answer should be.
+    After a thumbs up, the evidence shown becomes what the answer must show. After a thumbs down, the question gets a
+    note for the author, who has to say what the answer should be.
     """
     last: dict[tuple[str, str | None], Turn] = {}
     for turn in turns:
@@ -140,7 +141,7 @@ def rated_questions(turns: Iterable[Turn]) -> list[Question]:
 
 
 def _asked(turn: Turn) -> str:
-    """The question as it stands alone, because the conversation around it is not part of the set."""
+    """The question without its conversation, which is not part of the set."""
     return (turn.standalone_query or turn.query)[:MAX_QUERY_CHARS].strip()
 
 
@@ -166,8 +167,8 @@ def _question(turn: Turn, number: int) -> Question:
 
 def _why(turn: Turn) -> str:
     assert turn.feedback is not None
-    told = [turn.feedback.reason or "", turn.feedback.comment]
-    return ": ".join(["Rated down", *(part for part in told if part)])
+    parts = [turn.feedback.reason or "", turn.feedback.comment]
+    return ": ".join(["Rated down", *(part for part in parts if part)])
 
 
 def _check(turn: Turn) -> str:

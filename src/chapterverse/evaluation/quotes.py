@@ -1,7 +1,7 @@
-"""Where a quote stands in the book as it is now: in its place, elsewhere, in other words, or nowhere.
+"""Finds a quote in the current book: in its place, elsewhere, changed, or gone.
 
-Blanks aside, a quote must stand word for word. One that does not is looked for on its page and on the pages that a
-search for it finds, and compared with the stretches there.
+Except for blanks, a quote must match word for word. Otherwise it is compared with texts of its page and of the pages
+that a search for it finds.
 """
 
 import re
@@ -14,19 +14,20 @@ from chapterverse.book import Page, edition_names
 from chapterverse.embeddings import Embedder
 from chapterverse.fields import MAX_QUERY_CHARS
 from chapterverse.index import Index
+from chapterverse.language import stems
 from chapterverse.models import RetrievalRequest, SearchFilters
 from chapterverse.retrieval import retrieve_with_retry
 from chapterverse.units import blocks_of_text, cut_units
 
 State = Literal["stands", "moved", "changed", "gone"]
 
-ALIKE: Final = 0.5  # of the words of two stretches, what they share in order when one is the other in other words
+ALIKE: Final = 0.5  # share of words, and of words that carry meaning, from which on a text is a changed quote
 _WORD: Final = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A stretch of a page as it once was: `page_text[start:end] == text`. The edition is that of the page."""
+    """A text of a page as it was: `page_text[start:end] == text`. The edition is that of the page."""
 
     page_id: str
     start: int
@@ -37,7 +38,7 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What became of a quote. `now` is what stands there; empty if it is gone."""
+    """The state of a quote and where it is now."""
 
     state: State
     page: Page | None = None
@@ -46,12 +47,12 @@ class Standing:
 
     @property
     def now(self) -> str:
-        """The words that stand there."""
+        """The text that is there now; empty if the quote is gone."""
         return self.page.text[self.start : self.end] if self.page else ""
 
 
 async def locate(quote: Quote, embedder: Embedder, index: Index) -> Standing:
-    """Look for a quote in the book."""
+    """Find a quote in the book."""
     own = await index.page(quote.page_id)
     if own is not None and own.text[quote.start : quote.end] == quote.text:
         return Standing("stands", own, quote.start, quote.end)
@@ -62,15 +63,15 @@ async def locate(quote: Quote, embedder: Embedder, index: Index) -> Standing:
         if (place := _nearest(quote, page)) is not None:
             in_place = page is own and place[0] == quote.start
             return Standing("stands" if in_place else "moved", page, *place)
-    for page in pages:  # its own page first: there it was changed
+    for page in pages:  # its own page first
         if (place := _closest(quote, page)) is not None:
             return Standing("changed", page, *place)
     return Standing("gone")
 
 
 async def _found(quote: Quote, embedder: Embedder, index: Index) -> AsyncIterator[Page]:
-    """The other pages of its edition that a search for the quote finds, best first. What had no name may have one
-    now."""
+    """The other pages of its edition that a search for the quote finds, best first. The edition may have been
+    renamed."""
     wanted = quote.text.replace("\x00", " ").strip()[:MAX_QUERY_CHARS]
     is_held = quote.edition in {edition.key for edition in (await index.manifest()).shelf}
     if not wanted or (quote.edition and not is_held):
@@ -84,20 +85,22 @@ async def _found(quote: Quote, embedder: Embedder, index: Index) -> AsyncIterato
 
 
 def _nearest(quote: Quote, page: Page) -> tuple[int, int] | None:
-    """Where the quote stands on a page, blanks aside; of several places the one nearest to where it stood."""
+    """The position of the quote on a page, ignoring blanks; of several, the nearest to the earlier one."""
     words = quote.text.split()
     spans = [found.span() for found in re.finditer(r"\s+".join(map(re.escape, words)), page.text)] if words else []
     return min(spans, key=lambda span: abs(span[0] - quote.start), default=None)
 
 
 def _closest(quote: Quote, page: Page) -> tuple[int, int] | None:
-    """The stretch of a page that is most like the quote; None if none is more like it than not."""
-    wanted = _words(quote.text)
+    """The text of a page that is most similar to the quote; None if none is similar enough."""
+    wanted, about = _words(quote.text), stems(quote.text)
     size = max(1, len(cut_units(quote.text, blocks_of_text(quote.text))))
     best, place = ALIKE, None
     matcher: SequenceMatcher[str] = SequenceMatcher(autojunk=False)
     matcher.set_seq2(wanted)
     for start, end in _stretches(page, size):
+        if len(about & stems(page.text[start:end])) < ALIKE * len(about):  # alike in words such as "the" alone
+            continue
         matcher.set_seq1(_words(page.text[start:end]))
         if matcher.real_quick_ratio() > best and matcher.quick_ratio() > best and (alike := matcher.ratio()) > best:
             best, place = alike, (start, end)
@@ -105,7 +108,7 @@ def _closest(quote: Quote, page: Page) -> tuple[int, int] | None:
 
 
 def _stretches(page: Page, size: int) -> Iterator[tuple[int, int]]:
-    """Runs of about so many units."""
+    """Ranges of about this many units."""
     units = cut_units(page.text, page.blocks)
     for first in range(len(units)):
         for count in {max(1, size - 1), size, size + 1}:

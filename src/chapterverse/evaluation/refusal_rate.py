@@ -1,4 +1,4 @@
-"""What a rate of false answers costs: how many questions that the book answers would be refused without a key."""
+"""Estimates how many answerable questions are refused without a key, at a rate of false answers."""
 
 import hashlib
 from dataclasses import dataclass
@@ -20,26 +20,26 @@ HEADINGS: Final = 8  # of the book, asked as questions
 class RefusalRate:
     """Both rates at the book's setting."""
 
-    false_answers: float  # of questions that a book does not answer, on the sets that the curve was fitted on
-    false_refusals: float  # of questions that it answers, on the same sets
+    false_answers: float  # share of unanswerable questions, on the sets that the curve was fitted on
+    false_refusals: float  # share of answerable questions, on the same sets
     refused: int  # of this book's own headings, asked as questions
     asked: int
 
 
 async def refusal_rate(engines: Engines, filters: SearchFilters | None = None) -> RefusalRate:
-    """Measure it for the editions that are meant, as they are."""
+    """Measure the rates for these editions."""
     scope = await editions_in(filters, engines.index)
     wanted, keys = false_answers_in(scope), {edition.key for edition in scope}
     asked = _headings([page for page in await engines.index.pages() if page.edition in keys])
-    searches = [RetrievalRequest(query=one, filters=filters) for one in asked]
-    read = [await read_book(one.query, (), one, engines, shared_reader()) for one in searches]
+    searches = [RetrievalRequest(query=heading, filters=filters) for heading in asked]
+    read = [await read_book(search.query, (), search, engines, shared_reader()) for search in searches]
     refused = sum(not answers(scope, heading, wanted) for heading, scope in zip(asked, read, strict=True))
     rate = wanted if wanted is not None else fitted()["answerable"]["false_answers"]
     return RefusalRate(rate, threshold(wanted)[1], refused, len(asked))
 
 
 def _headings(pages: list[Page]) -> list[str]:
-    """Some headings, the same ones each time, in no order of the book's."""
+    """A pseudo-random choice of headings, always the same."""
     found = {section.heading[:MAX_QUERY_CHARS] for page in pages for section in page.sections}
     telling = [heading for heading in found if len(heading.split()) > 1]
     return sorted(telling, key=lambda text: hashlib.sha256(text.encode("utf-8", "replace")).digest())[:HEADINGS]

@@ -1,4 +1,4 @@
-"""A run as it is kept: what was asked of which engines, every case, every measure with its interval."""
+"""The report of a run: its engines, all cases, and all measures with their intervals."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Final, Literal, get_args
 
 import numpy as np
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from chapterverse.errors import ValidationFailed
 from chapterverse.evaluation.cases import Case
+from chapterverse.evaluation.files import load_model, save_model, save_text
 from chapterverse.evaluation.measures import DEPTH, MEASURES, Measure, found_well, right
 from chapterverse.evaluation.statistics import (
     Rows,
@@ -46,7 +46,7 @@ class Estimate(Frozen):
 
 
 class Bin(Frozen):
-    """Answers of like confidence: what was promised, and what was kept."""
+    """Answers of similar confidence: their mean confidence, and the share that is right."""
 
     label: str
     answers: int
@@ -57,7 +57,7 @@ class Bin(Frozen):
 
 
 class Sort(Frozen):
-    """Questions of one kind: how many came out right."""
+    """Questions of one kind: the share that is right."""
 
     label: str
     questions: int
@@ -67,10 +67,10 @@ class Sort(Frozen):
 
 
 class Run(Frozen):
-    """What a report is of."""
+    """The circumstances of a run."""
 
     made_at: datetime
-    commit: str  # of the folder it was run in; empty outside of git
+    commit: str  # of the working folder; empty outside of git
     version: str
     questions: str  # name of the set
     digest: str  # of its contents
@@ -78,14 +78,14 @@ class Run(Frozen):
     model: str
     embeddings: str
     index: str
-    book: str  # what the index says of itself
+    book: str  # size of the index
     concurrency: int
-    prices: tuple[float, float] | None = None  # of a million tokens read, and written, in whatever money
+    prices: tuple[float, float] | None = None  # of a million tokens read and written, in any currency
     interrupted: bool = False
 
 
 class Report(Frozen):
-    """A run, its cases and what they amount to."""
+    """A run, its cases and its measures."""
 
     run: Run
     estimates: list[Estimate]
@@ -96,7 +96,7 @@ class Report(Frozen):
 
 
 def make_report(run: Run, cases: Sequence[Case]) -> Report:
-    """Everything that can be said about the cases."""
+    """Compute the report for the cases."""
     judged = [(case, float(verdict)) for case in cases if case.answered and (verdict := right(case)) is not None]
     placed = bins_of(np.array([case.confidence for case, _ in judged]), BINS)
     measured = [estimate for measure in MEASURES if (estimate := _estimate(measure, cases))]
@@ -106,7 +106,7 @@ def make_report(run: Run, cases: Sequence[Case]) -> Report:
         run=run,
         estimates=sorted([*measured, *derived], key=lambda one: order.index(one.group)),
         levels=[
-            _bin(level, chosen) for level in LEVELS if (chosen := [one for one in judged if one[0].level == level])
+            _bin(level, chosen) for level in LEVELS if (chosen := [item for item in judged if item[0].level == level])
         ],
         reliability=[
             _bin(f"{number / BINS:.1f}–{(number + 1) / BINS:.1f}", chosen)
@@ -119,7 +119,7 @@ def make_report(run: Run, cases: Sequence[Case]) -> Report:
 
 
 def trade_off(cases: Sequence[Case]) -> list[tuple[float, float, float]]:
-    """(least confidence, false refusals, false answers) if answers of less confidence were refused, too."""
+    """(least confidence, false refusals, false answers) if answers with less confidence were refused."""
     kept = [case for case in cases if case.status != "failed"]
     answerable = [case.confidence if case.answered else -1.0 for case in kept if case.question.answerable]
     unanswerable = [case.confidence if case.answered else -1.0 for case in kept if not case.question.answerable]
@@ -136,35 +136,23 @@ def trade_off(cases: Sequence[Case]) -> list[tuple[float, float, float]]:
 
 
 def failing(cases: Sequence[Case]) -> list[Case]:
-    """Those that went wrong: failed, false answers, false refusals, and answers without the evidence."""
+    """Cases that went wrong: failures, false answers, false refusals, and answers without the evidence."""
     return [case for case in cases if case.status == "failed" or right(case) is False]
 
 
 def save_report(report: Report, page: str, folder: Path) -> tuple[Path, Path]:
-    """Write a report as JSON and as a page, named by commit and time; returns where."""
+    """Write a report as JSON and as a page, named by commit and time. Returns their paths."""
     name = "-".join(filter(None, ("eval", report.run.commit, f"{report.run.made_at:%Y%m%dT%H%M%SZ}")))
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        data, readable = folder / f"{name}.json", folder / f"{name}.html"
-        data.write_text(report.model_dump_json(indent=1) + "\n", "utf-8")
-        readable.write_text(page, "utf-8")
-    except OSError as failure:
-        raise ValidationFailed(f"--out {folder}: {failure.strerror}") from None
-    return data, readable
+    return save_model(report, folder / f"{name}.json", "--out"), save_text(page, folder / f"{name}.html", "--out")
 
 
 def load_report(path: Path) -> Report:
-    """A report that was kept."""
-    try:
-        return Report.model_validate_json(path.read_bytes())
-    except OSError as failure:
-        raise ValidationFailed(f"{path} cannot be read: {failure.strerror}") from None
-    except ValidationError:
-        raise ValidationFailed(f"{path} is not a report; make one with: chapterverse eval SET --out DIR") from None
+    """Read a report."""
+    return load_model(Report, path, "a report; make one with: chapterverse eval SET --out DIR")
 
 
 def groups_of(cases: Sequence[Case]) -> list[str]:
-    """The group of each case; none where every question is its own, as then nothing is alike."""
+    """The group of each case; empty if every question is its own group."""
     named = [case.question.group or f"question {case.question.id}" for case in cases]
     return named if len(set(named)) < len(named) else []
 
@@ -199,8 +187,8 @@ def _kinds(cases: Sequence[Case]) -> list[Sort]:
 
 
 def _followups(cases: Sequence[Case]) -> list[Estimate]:
-    """What follow-ups find in their own words, as they were searched, and as a person rewrote them; all on the same
-    questions, those with a rewrite where there are any."""
+    """How well follow-ups find passages with their own words, as they were searched, and as a person rewrote them; on
+    the same questions, those with a rewrite if there are any."""
     tried = [case for case in cases if case.alone and found_well(case, case.passages) is not None]
     kept = [case for case in tried if case.rewritten] or tried
     if not kept:
@@ -231,7 +219,7 @@ def _followups(cases: Sequence[Case]) -> list[Estimate]:
 
 
 def _distance(scores: Sequence[Values], groups: Sequence[str]) -> list[Estimate]:
-    """How much of what a person's rewrite brings the follow-ups as searched bring, too."""
+    """The share of the improvement by a person's rewrite that the actual search reaches."""
     if len(scores) < 3 or not scores[2].mean() > scores[0].mean():
         return []
     alone, ours, best = scores
@@ -256,18 +244,18 @@ def _distance(scores: Sequence[Values], groups: Sequence[str]) -> list[Estimate]
 
 def _refusals(cases: Sequence[Case]) -> list[Estimate]:
     kept = [case for case in cases if case.status != "failed"]
-    told = np.array([case.confidence if case.answered else -1.0 for case in kept])
+    confidences = np.array([case.confidence if case.answered else -1.0 for case in kept])
     wanted = np.array([case.question.answerable for case in kept], np.bool_)
     if not wanted.any() or wanted.all():
         return []
-    low, high = statistic_interval(lambda rows: auroc(told[rows], wanted[rows]), len(kept), groups_of(kept))
+    low, high = statistic_interval(lambda rows: auroc(confidences[rows], wanted[rows]), len(kept), groups_of(kept))
     return [
         Estimate(
             key="auroc",
             group="Refusals",
-            label="answerable told from unanswerable (AUROC)",
+            label="separation of answerable and unanswerable (AUROC)",
             kind="mean",
-            value=auroc(told, wanted),
+            value=auroc(confidences, wanted),
             low=low,
             high=high,
             questions=len(kept),
@@ -295,13 +283,13 @@ def _quantiles(cases: Sequence[Case]) -> list[Estimate]:
 
 
 def _money(run: Run, cases: Sequence[Case]) -> list[Estimate]:
-    """Only where prices were given: nothing here knows what a model costs."""
+    """The cost, if prices were given."""
     kept = [case for case in cases if case.status != "failed"]
     if run.prices is None or not kept:
         return []
     read, written = run.prices
-    # Of a thousand answers: one costs too little to be read.
-    spent = [(read * (one.tokens - one.tokens_written) + written * one.tokens_written) / 1000 for one in kept]
+    # Of a thousand answers, because the cost of one is too small a number.
+    spent = [(read * (case.tokens - case.tokens_written) + written * case.tokens_written) / 1000 for case in kept]
     low, high = interval(spent, groups_of(kept))
     return [
         Estimate(
@@ -320,16 +308,16 @@ def _money(run: Run, cases: Sequence[Case]) -> list[Estimate]:
 def _calibration(judged: Sequence[tuple[Case, float]]) -> list[Estimate]:
     if not judged:
         return []
-    told = [case.confidence for case, _ in judged]
+    confidences = [case.confidence for case, _ in judged]
     kept = [verdict for _, verdict in judged]
-    low, high = calibration_error_interval(told, kept, BINS, groups_of([case for case, _ in judged]))
+    low, high = calibration_error_interval(confidences, kept, BINS, groups_of([case for case, _ in judged]))
     return [
         Estimate(
             key="ece",
             group="Confidence",
             label=f"calibration error (ECE, {BINS} bins)",
             kind="mean",
-            value=calibration_error(told, kept, BINS),
+            value=calibration_error(confidences, kept, BINS),
             low=low,
             high=high,
             questions=len(judged),

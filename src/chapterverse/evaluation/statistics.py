@@ -1,6 +1,6 @@
-"""How sure one can be of a number that was measured on some questions and stands for all.
+"""Confidence intervals and significance tests for measures on a sample of questions.
 
-Pure functions; chance comes from a fixed seed, so the same values always give the same interval.
+Pure functions with a fixed random seed, so that the same values always give the same interval.
 """
 
 import math
@@ -16,16 +16,16 @@ Interval = tuple[float, float]
 
 _RESAMPLES: Final = 2000
 _SEED: Final = 20251115  # the same resamples in every run
-_LEAST_GROUPS: Final = 10  # that are worth resampling
+_LEAST_GROUPS: Final = 10  # with fewer, groups are not resampled
 _TAILS: Final = (2.5, 97.5)  # percentiles of a 95 % interval
 _Z: Final = 1.959963984540054  # the normal distribution's 97.5th percentile
 SIGNIFICANT: Final = 0.05
 
 
 def wilson_interval(successes: int, trials: int) -> Interval:
-    """95 % interval of a share. Unlike the plain one it says something even when all, or none, succeeded."""
+    """95 % interval of a share. Unlike the normal approximation it works if all or none succeeded."""
     if not 0 <= successes <= trials or not trials:
-        raise ValueError(f"{successes} of {trials} is no share")
+        raise ValueError(f"{successes} of {trials} is not a share")
     return _wilson(successes / trials, trials)
 
 
@@ -37,9 +37,9 @@ def _wilson(share: float, trials: int) -> Interval:
 
 
 def interval(values: Sequence[float], groups: Sequence[str] = ()) -> Interval:
-    """95 % bootstrap interval of the mean. Of a difference, when the values are paired differences.
+    """95 % bootstrap interval of the mean; of a difference, if the values are paired differences.
 
-    Values of one group (document, conversation) are alike: whole groups are drawn, as new ones would bring them."""
+    Values of one group (document, conversation) are correlated, so whole groups are drawn."""
     if not groups:
         means = _resampled_means(values)
     else:
@@ -52,8 +52,8 @@ def interval(values: Sequence[float], groups: Sequence[str] = ()) -> Interval:
 
 
 def share_interval(values: Sequence[float], groups: Sequence[str] = ()) -> Interval:
-    """95 % interval of a share of yes and no: Wilson's, or by groups. Resampling few groups, or groups that all say the
-    same, shows too little doubt; then each group counts as one answer."""
+    """95 % interval of a share: Wilson's, or by groups. Resampling few groups, or groups that are all equal, gives an
+    interval that is too narrow; then each group counts as one answer."""
     trials = len(set(groups)) if groups else len(values)
     if groups and trials >= _LEAST_GROUPS and len(set(values)) > 1:
         return interval(values, groups)
@@ -61,7 +61,7 @@ def share_interval(values: Sequence[float], groups: Sequence[str] = ()) -> Inter
 
 
 def statistic_interval(statistic: Callable[[Rows], float], count: int, groups: Sequence[str] = ()) -> Interval:
-    """95 % bootstrap interval of whatever is computed from some of `count` rows; NaN where a draw allows no value."""
+    """95 % bootstrap interval of a statistic of `count` rows; a draw without a value gives NaN."""
     found = [statistic(rows) for rows in _row_draws(count, groups)]
     low, high = np.nanpercentile(found, _TAILS)
     return float(low), float(high)
@@ -73,19 +73,21 @@ def gain_interval(ours: Sequence[float], theirs: Sequence[float]) -> Interval:
 
 
 def gain_p(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """How often chance alone would give so large a mean difference, two-sided: if both are equal, each question's
-    difference could as well have the other sign. Unlike the bootstrap it is not fooled when few questions differ."""
-    differences: Values = np.asarray([one for one in _differences(ours, theirs) if one], np.float64)
+    """p-value of the mean difference, two-sided, by random sign flips of each question's difference. Unlike the
+    bootstrap it is valid if only few questions differ."""
+    differences: Values = np.asarray(
+        [difference for difference in _differences(ours, theirs) if difference], np.float64
+    )
     if not len(differences):
         return 1.0
     signs = np.random.default_rng(_SEED).choice((-1.0, 1.0), (_RESAMPLES, len(differences)))
-    least = abs(differences.sum()) - 1e-9  # sums of the same numbers in another order differ a little
-    # One more: no number of resamples shows that something cannot happen.
+    least = abs(differences.sum()) - 1e-9  # tolerance for the rounding of sums
+    # Plus one: resampling cannot show a probability of 0.
     return float(((np.abs(signs @ differences) >= least).sum() + 1) / (_RESAMPLES + 1))
 
 
 def mcnemar_p(gained: int, lost: int) -> float:
-    """How often chance alone would give so uneven a split of the questions that changed sides (exact, two-sided)."""
+    """p-value of McNemar's test: exact, two-sided."""
     changed = gained + lost
     if not changed:
         return 1.0
@@ -100,7 +102,7 @@ def quantile_interval(values: Sequence[float], share: float) -> Interval:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """The p-values of several tests, raised so that all of them together err in 5 % of cases (Holm)."""
+    """The p-values of several tests, adjusted so that their joint error rate is 5 % (Holm)."""
     raised = [0.0] * len(p_values)
     least = 0.0
     for place, index in enumerate(sorted(range(len(p_values)), key=lambda one: p_values[one])):
@@ -110,12 +112,12 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def calibration_error(confidences: Sequence[float] | Values, right: Sequence[float] | Values, bins: int = 10) -> float:
-    """ECE: how far the share of right answers is from the confidence, averaged over bins of equal width."""
+    """ECE: the difference between confidence and the share of right answers, averaged over bins of equal width."""
     if not len(confidences):
         return 0.0
-    told = np.asarray(confidences, np.float64)
-    gaps = np.bincount(bins_of(told, bins), told - np.asarray(right, np.float64))
-    return float(np.abs(gaps).sum() / len(told))
+    confidence = np.asarray(confidences, np.float64)
+    gaps = np.bincount(bins_of(confidence, bins), confidence - np.asarray(right, np.float64))
+    return float(np.abs(gaps).sum() / len(confidence))
 
 
 def calibration_error_interval(
@@ -124,30 +126,33 @@ def calibration_error_interval(
     bins: int = 10,
     groups: Sequence[str] = (),
 ) -> Interval:
-    """95 % bootstrap interval of the ECE. It lies high when there are few answers, and so does the ECE itself."""
-    told, kept = np.asarray(confidences, np.float64), np.asarray(right, np.float64)
-    return statistic_interval(lambda rows: calibration_error(told[rows], kept[rows], bins), len(told), groups)
+    """95 % bootstrap interval of the ECE. With few answers both are biased upwards."""
+    confidence, outcome = np.asarray(confidences, np.float64), np.asarray(right, np.float64)
+    return statistic_interval(
+        lambda rows: calibration_error(confidence[rows], outcome[rows], bins), len(confidence), groups
+    )
 
 
 def auroc(scores: Sequence[float] | Values, positive: Sequence[bool] | NDArray[np.bool_]) -> float:
-    """How often a positive scores higher than a negative; a tie counts half. NaN without one of both."""
-    told, wanted = np.asarray(scores, np.float64), np.asarray(positive, np.bool_)
-    yes, no = int(wanted.sum()), int((~wanted).sum())
+    """The probability that a positive scores higher than a negative; a tie counts half. NaN if one of them is
+    missing."""
+    values, is_positive = np.asarray(scores, np.float64), np.asarray(positive, np.bool_)
+    yes, no = int(is_positive.sum()), int((~is_positive).sum())
     if not yes or not no:
         return math.nan
-    _, place, counts = np.unique(told, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]  # of equal scores, the middle one
-    return float((ranks[wanted].sum() - yes * (yes + 1) / 2) / (yes * no))
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]  # the mean rank of equal scores
+    return float((ranks[is_positive].sum() - yes * (yes + 1) / 2) / (yes * no))
 
 
 def closed_distance(alone: Values, ours: Values, best: Values) -> float:
-    """How much of the way from the first mean to the last the middle one goes; NaN where there is no way to go."""
+    """The share of the distance from the first mean to the last that the middle one covers; NaN if there is none."""
     distance = float(best.mean() - alone.mean())
     return float(ours.mean() - alone.mean()) / distance if distance > 0 else math.nan
 
 
 def bins_of(confidences: Values, bins: int = 10) -> NDArray[np.intp]:
-    """The bin of each confidence: 1.0 belongs to the last."""
+    """The bin of each confidence; 1.0 is in the last."""
     return np.minimum(bins - 1, (confidences * bins).astype(np.intp))
 
 
@@ -166,7 +171,7 @@ def _resampled(values: Sequence[float]) -> Values:
 
 
 def _row_draws(count: int, groups: Sequence[str]) -> Iterator[Rows]:
-    """The rows of each resample: single ones, or those of the groups drawn."""
+    """The rows of each resample: single rows, or the rows of the drawn groups."""
     if not groups:
         yield from _draws(count).astype(np.intp)
         return
@@ -177,7 +182,7 @@ def _row_draws(count: int, groups: Sequence[str]) -> Iterator[Rows]:
 
 
 def _draws(count: int) -> NDArray[np.int64]:
-    """Which of so many values each resample has."""
+    """The indices of each resample."""
     if not count:
         raise ValueError("no values to resample")
     return np.random.default_rng(_SEED).integers(0, count, (_RESAMPLES, count))

@@ -1,7 +1,7 @@
-"""Questions to begin with: from the book's headings and definitions, and from what several readers asked.
+"""Makes suggested questions from the book's headings and definitions, and from questions that several readers asked.
 
-Each question is asked before it is offered, and must be answered from the section that it was made of. How a heading
-becomes a question is read off the book itself: which words it uses as verbs, and which it writes with a capital.
+Each question is asked before it is offered, and must be answered from the section that it was made from. How a heading
+becomes a question is learned from the book: which words it uses as verbs, and which it capitalises.
 """
 
 import asyncio
@@ -19,26 +19,27 @@ from chapterverse.book import Edition, Page, Section
 from chapterverse.conversations.turns import AskedQuestion
 from chapterverse.errors import ConversationsUnavailable
 from chapterverse.evaluation.drafting import POINTS_BACK, definitions
+from chapterverse.ingestion.chunking import VERSION, kind_of
 from chapterverse.language import INLINE_CODE, stem, stems
 from chapterverse.models import ChatRequest, Frozen, SearchFilters
 from chapterverse.services import Services
 
-MOST_PAGES: Final = 300  # that are looked at, spread over the book
-TRIES: Final = 5  # questions that are asked for each one that is wanted, at most
-SESSIONS: Final = 3  # in which a question was asked before other readers see it, for privacy
+MOST_PAGES: Final = 300  # sections that are considered, spread over the book
+TRIES: Final = 5  # maximum number of questions that are tried for each one that is wanted
+SESSIONS: Final = 3  # sessions that must have asked a question before other readers see it, for privacy
 SINCE: Final = timedelta(days=90)
-WAIT_SECONDS: Final = 0.5  # between two looks at whether others are still busy
-LONGEST: Final = 9  # words of a heading
-LEAST_SEEN: Final = 2  # times that the book uses a word as a verb before it counts as one
+WAIT_SECONDS: Final = 0.5  # between two checks whether the server is still busy
+LONGEST: Final = 9  # most words of a heading
+LEAST_SEEN: Final = 2  # how often the book must use a word as a verb before it counts as one
 
 _PROSE: Final = frozenset(("paragraph", "list", "field", "quote", "admonition"))
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _NAMED: Final = re.compile(r"(?<=[a-z,] )[A-Z][\w-]*")
 _DETERMINER: Final = r"(?:an?|the|your|our|this|these|its?|all|each|any)"
-# A verb with its object, as English has it: "to install the", "you can create a".
+# A verb with its object in English: "to install the", "you can create a".
 _BEFORE_VERB: Final = frozenset(("to", "can", "you", "we", "must", "should", "will", "not", "and", "or"))
 _VERB: Final = re.compile(rf"\b(?i:to|can|you|we|must|should|will|not) ([a-z]+) {_DETERMINER}\b")
-# The beginning of a noun: "the build process".
+# The beginning of a noun phrase: "the build process".
 _NOUN: Final = re.compile(rf"\b{_DETERMINER} ([^\W\d_]+) ([^\W\d_]+)")
 _HEADING: Final = re.compile(r"[\w`'’.+#/ -]+\??")
 _NUMBERING: Final = re.compile(r"^(?:\d+(?:\.\d+)*[.):]?|[A-Z]\.)\s+")
@@ -49,7 +50,7 @@ _ASKS: Final = re.compile(
 _HOW_TO: Final = re.compile(rf"({_ASKING}) to (?=\w)", re.IGNORECASE)
 _ASKED: Final = re.compile(rf"{_ASKING}\b", re.IGNORECASE)
 _ALSO: Final = re.compile(r"^(and|or) (\w+ing)\b")
-_NO_OBJECT: Final = ("of ", "not ")  # after a word that is no verb: "Use of JSON"
+_NO_OBJECT: Final = ("of ", "not ")  # after a word that is not a verb: "Use of JSON"
 _READER: Final = {"i": "I", "you": "I", "your": "my", "our": "my", "yours": "mine", "yourself": "myself"}
 
 
@@ -64,7 +65,7 @@ class Suggestion(Frozen):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A question to be tried. It must be answered from the section; one that readers asked, from anywhere."""
+    """A question to try. It must be answered from the section, or from anywhere if readers asked it."""
 
     question: str
     page_id: str = ""
@@ -74,8 +75,8 @@ class Candidate:
 async def make_suggestions(
     services: Services, wanted: int, busy: Callable[[], bool] = lambda: False
 ) -> list[Suggestion]:
-    """As many questions as are wanted of each edition, or as many as it gives, each answered when that edition was
-    asked. None is tried while others are busy."""
+    """The wanted number of questions for each edition, or as many as it has, each answered by that edition. None is
+    tried while the server is busy."""
     asked = await _asked_before(services)
     shelf = (await services.index.manifest()).shelf
     made = [await _of_edition(edition, services, wanted, busy, asked) for edition in shelf]
@@ -102,7 +103,7 @@ async def _of_edition(
 
 
 async def _tried(candidate: Candidate, edition: Edition, services: Services) -> str:
-    """The address of the page that answers; empty if the answer is none that should be offered."""
+    """The address of the page that answers; empty if the answer is not good enough to offer the question."""
     within = SearchFilters(book=[edition.book], version=[edition.version])
     request = ChatRequest(query=candidate.question, filters=within)
     prepared = await prepare(request, services, told=())
@@ -152,12 +153,16 @@ async def _of_book(services: Services, edition: Edition) -> list[Candidate]:
     listed = [page for page in await services.index.pages() if page.edition == edition.key]
     step = max(1, -(-len(listed) // MOST_PAGES))
     read = [await services.index.page(page.page_id) for page in listed[::step]]
-    pages = [page for page in read if page is not None and not page.flags]
-    return book_candidates(pages)
+    return book_candidates(explaining(read))
+
+
+def explaining(pages: Iterable[Page | None]) -> list[Page]:
+    """Pages that explain something: not those that list changes or links, nor those that were flagged."""
+    return [page for page in pages if page is not None and not page.flags and not kind_of(page)]
 
 
 def book_candidates(pages: Sequence[Page]) -> list[Candidate]:
-    """The questions that pages offer: one of each page in turn, and the modules of the book in turn."""
+    """The questions that the pages give: one of each page in turn, and the modules of the book in turn."""
     usage = WordUsage(pages)
     modules: dict[str, list[list[Candidate]]] = {}
     for page in pages:
@@ -174,8 +179,11 @@ def _by_turns(rows: Sequence[Sequence[Candidate]]) -> list[Candidate]:
 
 
 def _of_page(page: Page, usage: "WordUsage") -> Iterator[Candidate]:
-    """What the sections of a page answer, as far as their headings say it."""
+    """What the sections of a page answer, as far as their headings say it. What is below the heading of a version are
+    its changes."""
     for section in page.sections:
+        if any(map(VERSION.search, section.breadcrumb)):
+            continue
         if question := _question(section, page, usage):
             yield Candidate(question, page.page_id, section.heading)
 
@@ -203,7 +211,7 @@ def _asked_by(heading: str, usage: "WordUsage") -> str:
 
 
 def _told_by(heading: str, usage: "WordUsage") -> str:
-    """A heading that tells what is done, "Install Helm" or "Installing Helm", as a question."""
+    """A heading that names an action, "Install Helm" or "Installing Helm", as a question."""
     first, _, rest = heading.partition(" ")
     verb = "" if _ASKED.match(heading) else usage.verb(first)
     if not rest or not verb or rest.startswith(_NO_OBJECT) or usage.is_noun(first, rest.split()[0]):
@@ -221,7 +229,7 @@ class WordUsage:
         self._stems: Counter[str] = Counter()  # of those
         self._named: Counter[str] = Counter()
         self._verbs: Counter[str] = Counter()
-        self._nouns: set[tuple[str, str]] = set()  # pairs of words that begin a noun,
+        self._nouns: set[tuple[str, str]] = set()  # pairs of words that begin a noun phrase,
         self._done: set[tuple[str, str]] = set()  # that a verb may begin,
         self._said: set[tuple[str, str]] = set()  # and others
         for page in pages:
@@ -237,19 +245,19 @@ class WordUsage:
                 (self._done if before in _BEFORE_VERB else self._said).add((first, stem(second)))
 
     def is_noun(self, first: str, second: str) -> bool:
-        """Whether two words begin a noun, as in "the build process" or "of test coverage", where the book never says
-        "to test coverage". "Installing Helm" may be said of anything."""
+        """Whether two words begin a noun phrase, as in "the build process", or in "of test coverage" if the book
+        never says "to test coverage". "Installing Helm" may be said of anything."""
         pair = first.lower(), stem(second)
         only_said = pair in self._said and pair not in self._done and not first.lower().endswith("ing")
         return pair in self._nouns or only_said
 
     def is_telling(self, question: str) -> bool:
-        """Whether a question says what it is about: two things, or one that has a name."""
+        """Whether a question says what it is about: it names two things, or one with a name."""
         named = [word for word in _WORD.findall(question)[1:] if word != "I" and not word.islower()]
         return bool(named) or len(stems(question)) > 1
 
     def verb(self, word: str) -> str:
-        """The verb that a heading begins with, as in "Install" or "Installing"; empty if it is none."""
+        """The verb that a heading begins with, as in "Install" or "Installing"; empty if there is none."""
         small = word.lower()
         if small.endswith("ing"):
             root = small[:-3]
@@ -260,24 +268,25 @@ class WordUsage:
         return best if self._verbs[best] >= LEAST_SEEN and best != "be" else ""
 
     def as_asked(self, text: str) -> str:
-        """Words of a heading inside a question: without the capitals of a title, and said by the reader."""
+        """Words of a heading inside a question: without the capitals of a title, and from the reader's point of
+        view."""
         said = _WORD.sub(lambda found: self._inside(found[0]), text).rstrip(".")
         return re.sub(r"\w+", lambda found: _READER.get(found[0], found[0]), said)
 
     def as_named(self, text: str) -> str:
-        """Words that begin a sentence inside another. A word before one with a capital is part of a name."""
+        """Words of the beginning of a sentence, inside another. A word before a capitalised one is part of a name."""
         first, blank, rest = text.partition(" ")
         return text if rest[:1].isupper() else f"{self._inside(first)}{blank}{rest}"
 
     def _inside(self, word: str) -> str:
-        """A word without the capital of a title, where the book writes it, or another form of it, without one."""
+        """A word without the capital of a title, if the book also writes it, or another form of it, without one."""
         small = word.lower()
         seen = self._small[small] or self._stems[stem(small)]
         return small if word[1:] == small[1:] and seen > self._named[word] else word
 
 
 def _prose(page: Page) -> str:
-    """What a page says in sentences. Code and the texts of links have words and capitals of their own."""
+    """The sentences of a page, without code and the texts of links, which have other words and capitals."""
     text = page.text
     for mark in page.marks:
         if mark.kind in ("link", "code"):

@@ -1,6 +1,6 @@
-"""What readers asked and how it went, for the author of the book: counts, days, gaps.
+"""The usage report for the author of the book: what readers asked, with which outcome, and gaps of the book.
 
-Owns the shape of the report as JSON. Pages and tables are made of it elsewhere.
+This is the report as data; pages and tables are made elsewhere.
 """
 
 from collections import Counter
@@ -12,15 +12,15 @@ from pydantic import Field
 
 from chapterverse.book import edition_names
 from chapterverse.conversations.turns import AskedQuestion
-from chapterverse.evaluation.gaps import Gap, Namer, find_gaps, reconsidered, trouble_of
+from chapterverse.evaluation.gaps import Gap, Namer, find_gaps, find_troubled
 from chapterverse.models import Frozen, Reason
 from chapterverse.services import Engines
 
-MOST_BARS: Final = 62  # of the plot over time: two months of days, then weeks
+MOST_BARS: Final = 62  # in the plot over time: two months of days, then longer spans
 
 
 class Span(Frozen):
-    """Some days and what was asked in them. Each question counts once: rated down before refused before answered."""
+    """A span of days and its questions. Each question counts once: as rated down, else as refused, else as answered."""
 
     begins: date
     days: int
@@ -30,13 +30,13 @@ class Span(Frozen):
 
     @property
     def questions(self) -> int:
-        """All of them."""
+        """All questions of the span."""
         return self.answered + self.refused + self.rated_down
 
 
 class EditionUsage(Frozen):
-    """What was asked of one version of one book. A question counts for each that its answer cites; one that was
-    refused, for each that was searched."""
+    """Questions about one version of one book. A question counts for each edition that its answer cites; a refused one,
+    for each that was searched."""
 
     book: str
     version: str
@@ -47,7 +47,7 @@ class EditionUsage(Frozen):
 
 
 class UsageReport(Frozen):
-    """What readers asked in a time."""
+    """The questions of a period."""
 
     made_at: datetime
     since: datetime
@@ -63,63 +63,63 @@ class UsageReport(Frozen):
     reasons: dict[Reason, int]
     about_selections: int
     spans: list[Span]
-    editions: list[EditionUsage] = Field(default_factory=list)  # where books have names, the most asked first
-    gaps: list[Gap]
+    editions: list[EditionUsage] = Field(default_factory=list)  # if books have names; the most asked first
+    gaps: list[Gap]  # the sure ones first
     named_by: str = ""  # the model that named the groups
 
 
 async def make_usage_report(
     asked: Sequence[AskedQuestion], engines: Engines, since: datetime, until: datetime, namer: Namer | None = None
 ) -> UsageReport:
-    """The report on the questions of a time. Times are told in UTC."""
+    """The report on the questions of a period. Times are in UTC."""
     manifest = await engines.index.manifest()
-    asked = await reconsidered(asked, engines)
+    troubled = await find_troubled(asked, engines)
     return UsageReport(
         made_at=until,
         since=since,
         until=until,
         book=f"{manifest.pages} pages, {manifest.chunks} passages",
         questions=len(asked),
-        sessions=len({one.session_id for one in asked}),
-        answered=sum(one.status != "refused" for one in asked),
-        refused=sum(one.status == "refused" for one in asked),
-        low_confidence=sum(trouble_of(one) == "low" for one in asked),
-        rated_up=sum(one.rating == "up" for one in asked),
-        rated_down=sum(one.rating == "down" for one in asked),
-        reasons=dict(Counter(one.reason for one in asked if one.reason)),
-        about_selections=sum(one.mode == "selected_text" for one in asked),
+        sessions=len({question.session_id for question in asked}),
+        answered=sum(question.status != "refused" for question in asked),
+        refused=sum(question.status == "refused" for question in asked),
+        low_confidence=sum(one.trouble_of(turn) == "low" for one in troubled for turn in one.turns),
+        rated_up=sum(question.rating == "up" for question in asked),
+        rated_down=sum(question.rating == "down" for question in asked),
+        reasons=dict(Counter(question.reason for question in asked if question.reason)),
+        about_selections=sum(question.mode == "selected_text" for question in asked),
         spans=spans_of(asked, since.date(), until.date()),
         editions=editions_of(asked),
-        gaps=await find_gaps(asked, engines, namer),
+        gaps=await find_gaps(troubled, engines, namer),
     )
 
 
 def editions_of(asked: Sequence[AskedQuestion]) -> list[EditionUsage]:
     """The questions by edition."""
     by_edition: dict[str, list[AskedQuestion]] = {}
-    for one in asked:
-        for key in one.editions:
-            by_edition.setdefault(key, []).append(one)
+    for question in asked:
+        for key in question.editions:
+            by_edition.setdefault(key, []).append(question)
     counted = [
         EditionUsage(
             **dict(zip(("book", "version"), edition_names(key), strict=True)),
-            questions=len(mine),
-            answered=sum(one.status != "refused" for one in mine),
-            refused=sum(one.status == "refused" for one in mine),
-            rated_down=sum(one.rating == "down" for one in mine),
+            questions=len(questions),
+            answered=sum(question.status != "refused" for question in questions),
+            refused=sum(question.status == "refused" for question in questions),
+            rated_down=sum(question.rating == "down" for question in questions),
         )
-        for key, mine in by_edition.items()
+        for key, questions in by_edition.items()
         if key or len(by_edition) > 1
     ]
-    return sorted(counted, key=lambda one: (-one.questions, one.book, one.version))
+    return sorted(counted, key=lambda question: (-question.questions, question.book, question.version))
 
 
 def spans_of(asked: Sequence[AskedQuestion], first: date, last: date) -> list[Span]:
-    """The time in days, or in as many days each as keep the bars few; spans without questions are there, too."""
+    """The period in spans of one or more days, so that there are not too many bars; empty spans are included."""
     days = (last - first).days + 1
     width = 1 if days <= MOST_BARS else 7 * -(-days // (7 * MOST_BARS))
     counts: Counter[tuple[int, str]] = Counter(
-        ((one.created_at.date() - first).days // width, _ending(one)) for one in asked
+        ((question.created_at.date() - first).days // width, _ending(question)) for question in asked
     )
     return [
         Span(
@@ -131,7 +131,7 @@ def spans_of(asked: Sequence[AskedQuestion], first: date, last: date) -> list[Sp
     ]
 
 
-def _ending(one: AskedQuestion) -> str:
-    if one.rating == "down":
+def _ending(question: AskedQuestion) -> str:
+    if question.rating == "down":
         return "rated_down"
-    return "refused" if one.status == "refused" else "answered"
+    return "refused" if question.status == "refused" else "answered"

@@ -1,6 +1,6 @@
-"""The report on what readers asked, as one page of HTML that needs no other file and makes no request.
+"""The usage report as one HTML page that needs no other file.
 
-All text from outside is escaped; the page forbids itself every request.
+All text from outside is escaped; the page's policy forbids every request.
 """
 
 from html import escape
@@ -9,10 +9,20 @@ from typing import Final
 from chapterverse.editions import NAMELESS, edition_label
 from chapterverse.evaluation import plots
 from chapterverse.evaluation.gaps import Gap, GapQuestion, Trouble
-from chapterverse.evaluation.page import STYLE
+from chapterverse.evaluation.report_page import STYLE
 from chapterverse.evaluation.usage import UsageReport
 
 DRAWN_GAPS: Final = 12  # in the plot; the list below has all
+LACKING: Final = (
+    "What the book lacks",
+    "Several questions about the same thing were refused, and no section comes nearest to all of them; or a reader "
+    "rated an answer down.",
+)
+UNSURE: Final = (
+    "What the book may lack",
+    "Single questions, and several that come nearest to the same section. About half of them are answered by the book, "
+    "and were refused by mistake: look at the nearest sections first.",
+)
 TOLD: Final[dict[Trouble, str]] = {"refused": "refused", "low": "low confidence", "rated_down": "rated down"}
 
 _STYLE: Final = """
@@ -29,10 +39,14 @@ article ul { padding-left: 1.2rem; }
 
 def make_usage_page(report: UsageReport) -> str:
     """The whole page."""
-    parts = [_head(report), _figures(report), _plots(report), f"<h2>What the book lacks ({len(report.gaps)})</h2>"]
+    parts = [_head(report), _figures(report), _plots(report)]
+    for sure, (title, note) in ((True, LACKING), (False, UNSURE)):
+        gaps = [(number, gap) for number, gap in enumerate(report.gaps, 1) if gap.sure == sure]
+        if gaps:
+            parts.append(f'<h2>{title} ({len(gaps)})</h2><p class="dim">{note}</p>')
+            parts += [_gap(gap, number) for number, gap in gaps]
     if not report.gaps:
         parts.append("<p>No question was refused, answered with low confidence or rated down.</p>")
-    parts += [_gap(gap, number) for number, gap in enumerate(report.gaps, 1)]
     return "\n".join([*parts, "</main></body></html>", ""])
 
 
@@ -72,9 +86,9 @@ def _editions(report: UsageReport) -> str:
     if not report.editions:
         return ""
     rows = "".join(
-        f"<tr><th>{escape(edition_label(one.book, one.version) or NAMELESS)}</th><td>{one.questions:,}</td>"
-        f"<td>{one.answered:,}</td><td>{one.refused:,}</td><td>{one.rated_down:,}</td></tr>"
-        for one in report.editions
+        f"<tr><th>{escape(edition_label(edition.book, edition.version) or NAMELESS)}</th><td>{edition.questions:,}</td>"
+        f"<td>{edition.answered:,}</td><td>{edition.refused:,}</td><td>{edition.rated_down:,}</td></tr>"
+        for edition in report.editions
     )
     head = "".join(f"<th>{name}</th>" for name in ("book", "questions", "answered", "refused", "rated down"))
     return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
@@ -125,8 +139,10 @@ def _gap(gap: Gap, number: int) -> str:
     )
 
 
-def _question(one: GapQuestion) -> str:
-    facts = [TOLD[one.trouble], *(reason.replace("_", " ") for reason in dict.fromkeys(one.reasons))]
-    times = f" · {one.times}×" if one.times > 1 else ""
-    comments = "".join(f"<blockquote>{escape(comment)}</blockquote>" for comment in one.comments)
-    return f'<li>{escape(one.question)} <span class="dim">({escape(", ".join(facts))}{times})</span>{comments}</li>'
+def _question(question: GapQuestion) -> str:
+    facts = [TOLD[question.trouble], *(reason.replace("_", " ") for reason in dict.fromkeys(question.reasons))]
+    times = f" · {question.times}×" if question.times > 1 else ""
+    comments = "".join(f"<blockquote>{escape(comment)}</blockquote>" for comment in question.comments)
+    return (
+        f'<li>{escape(question.question)} <span class="dim">({escape(", ".join(facts))}{times})</span>{comments}</li>'
+    )

@@ -132,7 +132,7 @@ def begins_dangling(text: str) -> bool:
     start = _start(bare)
     if _OWN_PAGE.match(bare, start):
         return False
-    return any(pattern.match(bare, start) for pattern in (_POINTS_BACK, _CONNECTIVE))
+    return any(pattern.match(f"{bare} ", start) for pattern in (_POINTS_BACK, _CONNECTIVE))  # "For example," alone, too
 
 
 def _start(text: str) -> int:

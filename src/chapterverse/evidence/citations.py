@@ -12,6 +12,7 @@ from chapterverse.evidence.passages import IssuedPassage, IssuedUnit
 from chapterverse.evidence.statement import Statement, UnitRef
 from chapterverse.models import ChunkEvent, Highlight, Place, SelectedTextCitation, SourceCitation, StatementKind
 
+MORE: Final = "…"  # on a line of its own: the list or table of an excerpt goes on
 SNIPPET: Final = 500  # characters of a passage shown with its citation (SPEC 2.1)
 
 _STOP = re.compile(r"(?<![.!?…。！？:：])[.!?…。！？:：]++[\"'”’)»*_]*+\s*+$")
@@ -40,8 +41,8 @@ class Renderer:
     sources: list[SourceCitation] = field(default_factory=list)
     spans: list[tuple[int, int, int]] = field(default_factory=list)  # passage, start and end of each source
     _last: Statement | None = None
-    _nested: list[int] = field(default_factory=list)  # depths of the shown items around this place, as written
-    _numbers: dict[int, tuple[int, int]] = field(default_factory=dict)  # last number by depth, as written and as shown
+    # Of the lists around this place: the depth and the last number, as written, and that number as shown.
+    _lists: list[tuple[int, int, int]] = field(default_factory=list)
 
     def write(self, proven: Proven) -> ChunkEvent:
         """The next piece of the answer, with the sources that it cites for the first time."""
@@ -93,7 +94,7 @@ class Renderer:
 
     def _body(self, statement: Statement, markers: Sequence[int]) -> str:
         shown = "".join(f"[{number}]" for number in markers)
-        depth = self._depth(statement)
+        margin, mark = self._opening(statement)
         match statement.shape:
             case "heading":
                 marks = "#" * statement.level if statement.level < 7 else ""
@@ -102,42 +103,32 @@ class Renderer:
                 inner = max((len(run) for run in _INNER_FENCE.findall(statement.text)), default=2)
                 fence = "`" * (inner + 1)
                 body = f"{fence}{statement.head}\n{statement.text}\n{fence}" + (f"\n{shown}" if shown else "")
-                return indent(body, "   " * depth)
+                return indent(body, margin)
             case "row":
                 row = statement.row.rstrip()
                 row = f"{row.removesuffix('|').rstrip()} {shown} |" if shown else row
                 fresh = self._last is None or self._last.shape != "row" or self._last.head != statement.head
                 return f"{statement.head}\n{row}" if statement.head and fresh else row
             case "item":
-                return self._item(statement, depth) + marked(statement.text, shown)
-        return indent(marked(statement.text, shown), "   " * depth)
+                return margin + mark + marked(statement.text, shown)
+        return indent(marked(statement.text, shown), margin)
 
-    def _item(self, statement: Statement, depth: int) -> str:
-        """The marker of a list item. Numbers are counted anew, so that a withheld item leaves no gap."""
+    def _opening(self, statement: Statement) -> tuple[str, str]:
+        """The margin of a statement and the mark of a list item. An item whose parent was withheld moves out, and
+        numbers are counted anew, so that a withheld item leaves no gap."""
         if not statement.opens:
-            return ""
-        self._numbers = {level: numbers for level, numbers in self._numbers.items() if level <= depth}
-        if not statement.marker[:1].isdigit():
-            self._numbers.pop(depth, None)
-            return "   " * depth + "- "
-        written = int(statement.marker.rstrip("."))
-        before, shown = self._numbers.get(depth, (written, 0))
-        number = shown + 1 if before < written else 1
-        self._numbers[depth] = (written, number)
-        return "   " * depth + f"{number}. "
-
-    def _depth(self, statement: Statement) -> int:
-        """How deep a statement lies among those that were shown: an item whose parent was withheld moves out."""
-        if not statement.opens:
-            return 0
-        while self._nested and self._nested[-1] >= statement.depth:
-            self._nested.pop()
-        depth = len(self._nested)
-        if statement.shape == "item":
-            self._nested.append(statement.depth)
-        elif statement.shape == "heading":
-            self._numbers.clear()
-        return depth
+            return "", ""
+        around = [level for level in self._lists if level[0] < statement.depth]
+        if statement.shape == "heading":
+            self._lists = []
+        elif statement.shape == "item":
+            numbered = statement.marker[:1].isdigit()
+            written = int(statement.marker.rstrip(".")) if numbered else -1
+            _, before, shown = next((level for level in self._lists if level[0] == statement.depth), (0, -1, 0))
+            number = shown + 1 if before < written else 1
+            self._lists = [*around, (statement.depth, written, number if numbered else 0)]
+            return "   " * len(around), f"{number}. " if numbered else "- "
+        return "   " * len(around), ""
 
 
 def marked(text: str, markers: str) -> str:
@@ -147,6 +138,8 @@ def marked(text: str, markers: str) -> str:
     last = text.rstrip().rsplit("\n", 1)[-1].lstrip()
     if last.startswith(("```", "~~~", "|")):
         return f"{text}\n\n{markers}"
+    if last == MORE:
+        return f"{text} {markers}"
     stop = _STOP.search(text)
     at = stop.start() if stop else len(text)
     return f"{text[:at].rstrip()} {markers}{text[at:]}"

@@ -10,7 +10,6 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from typing import Final
@@ -28,7 +27,6 @@ _TOKEN = re.compile(r"(?<![\w])[-./~$@%]{0,2}\w(?:[\w.,:/@%+#’'=~$\-]*[\w+#%°
 _DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
 # A number with its sign. The hyphen of "3-5" is none; the digits of "nav2" are no number, those of "v2" are.
 _NUMBER = re.compile(r"(?:(?<![\w.)\]-])-)?(?:(?<![^\W_]|\^)|(?<=\bv))\d+(?:[.,]\d+)*")
-_MEASURE = re.compile(r"([+~-]?\d+(?:[.,]\d+)*)([^\W\d_]+|[%°]\w?)")  # 5ms, 20%
 _NAME_PARTS = re.compile(r"[^\W\d_]+|\d+")
 _CAMEL = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]|[A-Za-z]\d|\d[A-Za-z]{2}")
 _SENTENCE_START = re.compile(r"(?:^|[.!?:;…•|–—]|[.!?]?[\"“”'’)])\s{0,12}[\"“‘(\[*_`]{0,12}$")
@@ -37,14 +35,12 @@ _UNIT_SYMBOL: Final = word_set(
     "cm m km µm kg g mg lb oz l ml n nm pa kpa mpa bar psi j kj wh kwh mah ah mv kv ma kw mw mhz khz ghz rad "
     "deg m/s m/s² rpm fps px pt em usd eur $ € £"
 )
-_SMALL_NUMBERS: Final = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-    "seventeen eighteen nineteen twenty"
+_WORDS_OF_NUMBERS: Final = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen twenty thirty forty fifty sixty hundred thousand"
 )
-_LARGE_NUMBERS: Final = ("30 thirty", "40 forty", "50 fifty", "60 sixty", "100 hundred", "1000 thousand")
-_NUMBER_WORDS: Final = {word: str(value) for value, word in enumerate(_SMALL_NUMBERS.split())} | {
-    word: value for value, word in map(str.split, _LARGE_NUMBERS)
-}
+_VALUES: Final = map(str, (*range(21), 30, 40, 50, 60, 100, 1000))
+_NUMBER_WORDS: Final = dict(zip(_WORDS_OF_NUMBERS.split(), _VALUES, strict=True))
 _SAME_SIGN: Final = str.maketrans("‘’“”„‐‑‒–—−", '\'\'"""------', "`\\")  # for comparing; markup is left out
 _EMPHASIS = re.compile(r"(\*{1,3}|(?<!\w)_{1,3}|~~)(?=\S)([^\n]{1,300}?)(?<=\S)\1")
 _RAISED = re.compile("[²³¹⁰⁴-⁹¼-¾⅐-⅞]")  # NFKC makes 102 of 10²
@@ -89,6 +85,10 @@ class Known:
         return {stem(part) for part in self._parts}
 
     @cached_property
+    def _comparable(self) -> str:
+        return f" {comparable(self._text)} "
+
+    @cached_property
     def _numbers(self) -> set[str]:
         numbers = {_number(found) for found in set(_NUMBER.findall(self._text))}
         return numbers | {_NUMBER_WORDS[part] for part in self._parts & _NUMBER_WORDS.keys()}
@@ -101,20 +101,22 @@ class Known:
         right = r"(?!\w|[.-]\w|,\d)" if re.search(r"\w$", wanted) else ""
         return wanted in self._text and re.search(f"{left}{re.escape(wanted)}{right}", self._text) is not None
 
+    def has_words(self, text: str) -> bool:
+        """Whether the words and signs of a text stand there together; quotation marks and what ends a clause aside. A
+        single word may have another form."""
+        together = self.has_text(text) or f" {comparable(text)} " in self._comparable
+        return together or (_PLAIN_WORD.fullmatch(text) is not None and self.has_word(text))
+
     def has_number(self, number: str) -> bool:
         """Whether a number stands there with its sign, in digits or as a word; 1.29 stands in 1.29.3."""
         value = _number(number)
         longer = (known for known in self._numbers if "." in value and known.startswith(f"{value}."))
         return value in self._numbers or any(longer)
 
-    def has_unit(self, symbol: str) -> bool:
-        """Whether a unit of measure stands there, alone or after its number."""
-        return symbol in self._parts or self.has_word(symbol) or (not symbol[0].isalpha() and symbol in self._text)
-
     def has_word(self, word: str) -> bool:
-        """Whether a word stands there in any of its forms, or each of its parts does."""
+        """Whether a word stands there in any of its forms, or each of its parts does; or a sign, such as %."""
         small = word.lower()
-        if small in self._tokens or stem(small) in self._stems:
+        if small in self._tokens or stem(small) in self._stems or (not small[0].isalnum() and small in self._text):
             return True
         parts = [part for part in _NAME_PARTS.findall(small) if len(part) > 1 or part.isdigit()]
         return len(parts) > 1 and all(stem(part) in self._stems for part in parts)
@@ -148,43 +150,27 @@ def missing(statement: str, known: Known, *, names: bool = True) -> str:
     return _missing_word(_MARKUP.sub("", _ENUMERATED.sub(" ", text)), known, names=names)
 
 
-@dataclass(frozen=True, slots=True)
-class _CodeRun:
-    """Lines of code without white space, and where they begin and end. A backslash at its end continues a line."""
-
-    unit: IssuedUnit
-    text: str
-    starts: frozenset[int]
-    ends: frozenset[int]
-
-    @classmethod
-    def of(cls, unit: IssuedUnit, lines: Iterable[str]) -> "_CodeRun":
-        squeezed = [text for line in lines if (text := _squeezed_code(line))]
-        borders = [0, *accumulate(map(len, squeezed))]
-        return cls(unit, "".join(squeezed), frozenset(borders[:-1]), frozenset(borders[1:]))
-
-    def holds(self, wanted: str) -> bool:
-        """Whether code without white space stands here as whole lines, however it is broken into lines."""
-        places = (found.start() for found in re.finditer(f"(?={re.escape(wanted)})", self.text))
-        return any(at in self.starts and at + len(wanted) in self.ends for at in places)
-
-
 def proven_code(code: str, units: Sequence[IssuedUnit]) -> tuple[str, tuple[IssuedUnit, ...]]:
     """A code block whose lines stand in the code or inline code of units, and those units; empty if a line does not.
 
     Comments that the writer added are left out: they are claims that nobody proves."""
-    runs = [run for unit in units for run in _code_runs(unit)]
-    whole = "".join(map(_squeezed_code, _code_lines(code)))
-    if holding_all := [run.unit for run in runs if run.holds(whole)]:
-        return code, (holding_all[0],)
+    runs = [(unit, run) for unit in units for run in _code_runs(unit)]
+
+    def standing(lines: Iterable[str]) -> list[IssuedUnit]:
+        wanted = "".join(map(_squeezed, lines))
+        return [unit for unit, run in runs if _holds(run, wanted)]
+
+    lines = _code_lines(code)
+    if whole := standing(lines):
+        return code, (whole[0],)
     kept: list[str] = []
     holding: list[list[IssuedUnit]] = []  # for each line
-    for line in _code_lines(code):
+    for line in lines:
         bare = _COMMENT.sub("", line).rstrip()
         if _CLOSING.fullmatch(bare):
             kept += [] if line.strip() and not bare.strip() else [bare]
             continue
-        found = {said: [run.unit for run in runs if run.holds(_squeezed_code(said))] for said in (line, bare)}
+        found = {said: standing([said]) for said in (line, bare)}
         if _is_identifier(name := bare.strip()):  # which prose may name, too
             found[bare] = found[bare] or [unit for unit in units if name in _TOKEN.findall(unit.text)]
         shown = next((said for said in found if found[said]), None)
@@ -197,20 +183,24 @@ def proven_code(code: str, units: Sequence[IssuedUnit]) -> tuple[str, tuple[Issu
     return "\n".join(kept).strip("\n") if chosen else "", tuple(sorted(chosen, key=lambda unit: unit.ref))
 
 
-def _code_runs(unit: IssuedUnit) -> Iterator[_CodeRun]:
-    """The code of a unit: a block with and without its comments; of others each piece of inline code, each cell of a
-    row, and each line that is not prose, because a passage may begin inside a block."""
+def _code_runs(unit: IssuedUnit) -> Iterator[list[str]]:
+    """The code of a unit, each run as its lines without white space: a block with and without its comments; of others
+    each piece of inline code, each cell of a row, and each line that is not prose, because a passage may begin inside a
+    block."""
     lines = [line for line in _code_lines(unit.text) if not _FENCE.match(line)]
     if unit.kind == "code":
-        yield _CodeRun.of(unit, lines)
-        yield _CodeRun.of(unit, [_TRAILING_COMMENT.sub("", line) for line in lines])
-        return
-    yield from (_CodeRun.of(unit, [found[2]]) for found in INLINE_CODE.finditer(unit.text))
-    if unit.kind == "row":
-        lines = cells_of(unit.text)
-    if not any(map(_is_prose, lines)):
-        yield _CodeRun.of(unit, lines)
-    yield from (_CodeRun.of(unit, [line]) for line in lines if not _is_prose(line))
+        runs = [lines, [_TRAILING_COMMENT.sub("", line) for line in lines]]
+    else:
+        lines = cells_of(unit.text) if unit.kind == "row" else lines
+        told = [line for line in lines if not _is_prose(line)]
+        runs = [[found[2]] for found in INLINE_CODE.finditer(unit.text)]
+        runs += [[line] for line in told] + ([lines] if told == lines else [])
+    yield from ([squeezed for line in run if (squeezed := _squeezed(line))] for run in runs)
+
+
+def _holds(run: Sequence[str], wanted: str) -> bool:
+    """Whether code without white space is whole lines of a run, however it is broken into lines."""
+    return any(wanted.startswith(line) and wanted in accumulate(run[at:]) for at, line in enumerate(run))
 
 
 def _is_prose(line: str) -> bool:
@@ -225,7 +215,7 @@ def _code_lines(code: str) -> list[str]:
     return re.split(r"(?<!\\)\n", code)
 
 
-def _squeezed_code(line: str) -> str:
+def _squeezed(line: str) -> str:
     """A line without white space, prompt and the marks of continued lines."""
     return "".join(unicodedata.normalize("NFKC", _PROMPT.sub("", line).replace("\\\n", "")).split())
 
@@ -247,9 +237,8 @@ def _missing_code(code: str, known: Known, *, names: bool) -> str:
 
 
 def _missing_quote(text: str, known: Known) -> str:
-    """Quoted words that stand nowhere, neither together nor each."""
-    words = [found[0] for found in _TOKEN.finditer(text) if found[0].lower() not in EMPTY_WORDS]
-    return "" if known.has_text(text) or all(map(known.has_word, words)) else text
+    """Quoted words that do not stand together, but for the code between them, which is checked by itself."""
+    return "" if all(known.has_words(part) for part in text.split("`") if part.strip()) else text
 
 
 def _missing_word(text: str, known: Known, *, names: bool) -> str:
@@ -269,26 +258,18 @@ def _missing_word(text: str, known: Known, *, names: bool) -> str:
 def _stands(token: str, known: Known, *, begins: bool, after_number: bool) -> bool:
     small = token.lower().replace("’", "'").removesuffix("'s")
     number = _NUMBER_WORDS.get(small, small.lstrip("+~$"))
-    measure = _MEASURE.fullmatch(small)
-    if measure and measure[2] in _UNIT_SYMBOL:
-        stands = known.has_number(measure[1].lstrip("+~")) and known.has_unit(measure[2])
-    elif after_number and small in _UNIT_SYMBOL:
-        stands = known.has_unit(small)
-    elif _NUMBER.fullmatch(number):
-        stands = known.has_number(number) or (small in _NUMBER_WORDS and int(number) <= _COUNTED)
-    elif _ABBREVIATION.fullmatch(token):
-        stands = True
-    elif _is_identifier(token):
-        stands = known.has_identifier(token) or (_COMPOUND.fullmatch(token) is not None and known.has_word(token))
-    elif any(character.isdigit() for character in token):
+    symbol = small if after_number else small.lstrip("+~-0123456789.,")
+    if symbol in _UNIT_SYMBOL and (after_number or symbol != small):
+        return known.has_word(symbol) and (after_number or known.has_number(small.removesuffix(symbol).lstrip("+~")))
+    if _NUMBER.fullmatch(number):
+        return known.has_number(number) or (small in _NUMBER_WORDS and int(number) <= _COUNTED)
+    if _is_identifier(token) and not _ABBREVIATION.fullmatch(token):
+        return known.has_identifier(token) or (_COMPOUND.fullmatch(token) is not None and known.has_word(token))
+    if any(character.isdigit() for character in token):
         named = all(map(known.has_word, _LONG_WORD.findall(token))) or not token[0].isupper()
-        stands = known.has_identifier(token) or (named and all(map(known.has_number, _DIGITS.findall(small))))
-    elif token[0].isupper() and (token.isupper() or not begins):
-        plain = small in EMPTY_WORDS or small in _WORDS_IN_CAPITALS
-        stands = plain or known.has_word(small)
-    else:
-        stands = True
-    return stands
+        return known.has_identifier(token) or (named and all(map(known.has_number, _DIGITS.findall(small))))
+    is_name = token[0].isupper() and (token.isupper() or not begins) and not _ABBREVIATION.fullmatch(token)
+    return not is_name or small in EMPTY_WORDS or small in _WORDS_IN_CAPITALS or known.has_word(small)
 
 
 def _is_identifier(token: str) -> bool:

@@ -14,10 +14,11 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
 
+from chapterverse.errors import AgentUnavailable
 from chapterverse.evidence.assembly import Assembly, begins_dangling, without_mark
 from chapterverse.evidence.citations import Proven
 from chapterverse.evidence.exact import Known, comparable, missing, proven_code
-from chapterverse.evidence.judge import Judge, JudgeFailed, JudgeRequest, JudgeUsage, Verdict
+from chapterverse.evidence.judge import Judge, JudgeRequest, JudgeUsage, Verdict
 from chapterverse.evidence.passages import Evidence, IssuedUnit, fitting
 from chapterverse.evidence.statement import Finished, Shape, Statement, UnitRef
 from chapterverse.language import stems
@@ -28,17 +29,16 @@ Drafts = AsyncGenerator[Statement | Proven | Finished, None]
 
 MAX_STATEMENTS: Final = 200  # looked at, shown or not
 MAX_SHOWN: Final = 60
-MAX_CHARS: Final = 60_000  # of all statements, about 10,000 words
 MAX_STATEMENT_CHARS: Final = 1500  # what is longer is no sentence
 MAX_REPEATS: Final = 4  # a model that repeats itself has lost its way
-REPEATED_WORDS: Final = 5  # shorter items stand in several lists
+REPEATED_WORDS: Final = 5  # shorter items stand in several lists, and a command in several steps
 MAX_EVIDENCE_CHARS: Final = 24_000  # of one call to the judge
 MAX_CLAIMS: Final = 12  # of one call
 AT_ONCE: Final = 3  # calls to the judge; at the end as many more, among which the last statements are spread
 QUOTED_UNITS: Final = 3  # that may stand for one statement
 QUOTED_CHARS: Final = 700
 NEAREST_SHARE: Final = 0.2  # of a supported statement's words, in the unit that is cited where the judge names none
-NAMED_SHARE: Final = 0.2  # that a unit of a passage that the statement names counts more
+REPLACING_SHARE: Final = 0.5  # of a statement's words, in the unit that replaces it where it names a passage alone
 CONTEXT_CHARS: Final = 600  # of the text before a claim
 
 _CALLS_LEFT: Final[set[asyncio.Task[None]]] = set()  # calls to the judge that end after their answer
@@ -114,7 +114,7 @@ class Gate:
         self._before = ""  # the statement written last
         self._lead = ""  # the line that introduces the list or table that is being written
         self._quoted_before: UnitRef | None = None  # the unit that the statement written last quotes
-        self._chars = self._statements = self._repeats = 0
+        self._statements = self._repeats = 0
         self._pumping: asyncio.Task[None] | None = None  # from the writer
         # Made anew when there are more passages.
         self._known = lru_cache(lambda passages: Known(evidence))
@@ -171,14 +171,14 @@ class Gate:
         """What can be decided at once, and else the question to the judge."""
         statement = draft.statement if isinstance(draft, Proven) else draft
         self._statements += 1
-        self._chars += len(statement.text)
-        self.truncated = self.truncated or self._statements >= MAX_STATEMENTS or self._chars >= MAX_CHARS
+        self.truncated = self.truncated or self._statements >= MAX_STATEMENTS
         if isinstance(draft, Proven):
             return _Entry(statement, draft)
         if self._is_refusal(draft.text) or self._is_repeated(draft):
             return _Entry(draft, None, silent=True)
         context = self._context(draft)
         if draft.shape == "code":
+            self._quoted_before = None
             code, units = proven_code(draft.text, self._evidence.all_units())
             return _Entry(draft, Proven(replace(draft, text=code), "quoted", units) if units else None)
         quoted = self._quoted(draft)
@@ -199,7 +199,7 @@ class Gate:
 
     def _is_repeated(self, statement: Statement) -> bool:
         said = comparable(statement.text)
-        if said not in self._said or len(said.split()) < REPEATED_WORDS:
+        if said not in self._said or len(said.split()) < REPEATED_WORDS or statement.shape == "code":
             self._said.add(said)
             return False
         self._repeats += 1
@@ -249,7 +249,7 @@ class Gate:
         named: Sequence[IssuedUnit] = proof.units if proof else ()
         if not named:
             whole = [unit for unit in self._evidence.units_of(statement.named) if unit.kind != "code"]
-            named = _cited(statement, self._evidence, whole, 0.5 + NAMED_SHARE)
+            named = _cited(statement, self._evidence, whole, REPLACING_SHARE)
         units = [unit for unit in named if unit.ref not in self._shown and self._fits(unit, statement)][:QUOTED_UNITS]
         units = self._understandable(units)
         if not units or sum(len(unit.model_text) for unit in units) > QUOTED_CHARS:
@@ -305,7 +305,7 @@ class JudgeQueue:
         self._waiting: list[_Claim] = []
         self._most = MAX_CLAIMS  # of one call
         self._calls: set[asyncio.Task[None]] = set()
-        self._undecided: set[asyncio.Future[Proven | None]] = set()
+        self._proofs: list[asyncio.Future[Proven | None]] = []
 
     def ask(self, statement: Statement, context: tuple[str, ...] = ()) -> "asyncio.Future[Proven | None]":
         """The proof of a statement, once the judge has spoken; None if it is not proven."""
@@ -314,8 +314,7 @@ class JudgeQueue:
         if not named or is_absence:  # the judge sees all units; the best passages come first
             shown = fitting(self._evidence.all_units(), lambda unit: len(unit.model_text), MAX_EVIDENCE_CHARS)
         proof: asyncio.Future[Proven | None] = asyncio.get_running_loop().create_future()
-        self._undecided.add(proof)
-        proof.add_done_callback(self._undecided.discard)
+        self._proofs.append(proof)
         self._waiting.append(_Claim(statement, context, named, shown, is_absence, proof))
         if len(self._calls) < AT_ONCE:
             self._start_call()
@@ -331,7 +330,7 @@ class JudgeQueue:
         """Cancel the calls that are under way. Where all is decided, they may end by themselves: a reply that was read
         to its end leaves a connection for the next answer."""
         calls, self._waiting = set(self._calls), []
-        if not self._undecided:
+        if all(proof.done() for proof in self._proofs):
             _CALLS_LEFT.update(calls)
             return
         for call in calls:
@@ -384,8 +383,8 @@ class JudgeQueue:
                         log.debug("the judge says of claim %d: %s", verdict.claim, verdict.reason)
                     if not claim.proof.done() and (verdict.complete or _is_decided(claim, verdict)):
                         claim.proof.set_result(self._proven(claim, verdict, units))
-        except JudgeFailed as failure:
-            log.info("the judge failed: %s", failure)
+        except AgentUnavailable as failure:
+            log.info("the judge failed: %s", failure.message)
             return not failure.retryable or all(claim.proof.done() for claim in batch)
         return True
 
@@ -399,7 +398,8 @@ class JudgeQueue:
         refs = [UnitRef(*map(int, number.split("."))) for number in verdict.units]
         units: Sequence[IssuedUnit] = [unit for unit in self._evidence.units_of(refs) if unit.ref in shown]
         if not units and not claim.is_absence and (claim.named or not statement.leads):
-            units = _cited(statement, self._evidence, self._evidence.all_units(), NEAREST_SHARE)
+            units = _cited(statement, self._evidence, claim.named, 0.0)
+            units = units or _cited(statement, self._evidence, self._evidence.all_units(), NEAREST_SHARE)
         if units:
             return Proven(statement, "supported", tuple(units))
         if statement.leads or not stems(statement.text):  # "Yes." says nothing without what follows it
@@ -421,11 +421,9 @@ def speaks_of_absence(text: str) -> bool:
 
 def _cited(statement: Statement, evidence: Evidence, units: Sequence[IssuedUnit], least: float) -> Sequence[IssuedUnit]:
     """The units that a statement names one by one. If it names none, that of these units which has most of its words,
-    if it has enough; one of a passage that the statement names needs fewer."""
-    named = set(evidence.units_of(statement.named))
-    shares = [_share(statement.text, unit) + NAMED_SHARE * (unit in named) for unit in units]
-    best = max(range(len(units)), key=lambda at: shares[at], default=-1)
-    nearest = [units[best]] if units and shares[best] >= least else []
+    if it has enough."""
+    best = max(units, key=lambda unit: _share(statement.text, unit), default=None)
+    nearest = [best] if best and _share(statement.text, best) >= least else []
     return evidence.units_of(ref for ref in statement.named if ref.unit) or nearest
 
 

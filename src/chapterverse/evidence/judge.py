@@ -9,22 +9,18 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-import httpx2
-
 from chapterverse.errors import AgentUnavailable
-from chapterverse.health import LastCall
+from chapterverse.evidence.chat_model import ChatModel, ModelReply
 
 log = logging.getLogger(__name__)
 
 JUDGE_SECONDS: Final = 8.0  # one call
-CONNECT_SECONDS: Final = 3.0
-LIMITS: Final = httpx2.Limits(max_connections=1000, max_keepalive_connections=100)  # as OpenAI's client has, too
 MAX_REPLY_BYTES: Final = 256 * 1024
 PROMPT: Final = Path(__file__).with_name("judge.md").read_text("utf-8").strip()
 
@@ -39,13 +35,11 @@ _VERDICT: Final = _object(
 )
 _REPLY: Final = _object(verdicts={"type": "array", "items": _VERDICT})  # SPEC 4.5
 _FORMAT: Final = {"type": "json_schema", "json_schema": {"name": "verdicts", "strict": True, "schema": _REPLY}}
+_FORMAT_REFUSED: Final = (400, 404, 415, 422, 501)
 
 _BEGUN = re.compile(r'"claim"\s*:\s*"?(\d{1,4})"?\s*,\s*"supported"\s*:\s*(true|false)')
-_OBJECT = re.compile(r'\{(?=\s*"(?:claim|supported|units|reason)")')
-_LONGEST_OBJECT: Final = 8192  # characters of one verdict
-_DECODER: Final = json.JSONDecoder()
+_OBJECT = re.compile(r'\{(?=\s*"(?:claim|supported|units|reason)")(?:[^{}"]|"(?:[^"\\]|\\.)*+")*+\}', re.DOTALL)
 _UNIT = re.compile(r"\d{1,3}(?:\.\d{1,4})?")
-_FORMAT_REFUSED: Final = (400, 404, 415, 422, 501)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +60,7 @@ class JudgeRequest:
     evidence: Sequence[str]  # lines `[2.3] text` under their breadcrumbs
     claims: Sequence[str]
     question: str = ""
-    before: Sequence[
-        str
-    ] = ()  # for each claim: the text before it, unless that is a claim, so that "it" can be understood
+    before: Sequence[str] = ()  # the text before each claim, for what "it" means; empty if that is a claim itself
 
     def message(self) -> str:
         """The user message (SPEC 4.5)."""
@@ -88,7 +80,7 @@ class JudgeUsage:
 
 
 class Judge(Protocol):
-    """Says which claims the evidence bears out."""
+    """Replies which claims the evidence bears out."""
 
     @property
     def name(self) -> str:
@@ -96,153 +88,105 @@ class Judge(Protocol):
 
     def verdicts(self, case: JudgeRequest, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
         """The verdicts as they arrive, in any order, each perhaps without its units at first. A claim that is left out
-        is not proven. Raises `JudgeFailed`, also where there is no verdict at all."""
-
-    async def close(self) -> None:
-        """Let go of connections."""
+        is not proven. Raises `AgentUnavailable`, also where there is no verdict at all."""
 
 
-class JudgeFailed(Exception):
-    """A call to the judge failed; `retryable` if another try may help."""
+@dataclass(eq=False)
+class ModelJudge(ChatModel):
+    """A judge behind an OpenAI-compatible API."""
 
-    def __init__(self, message: str, *, retryable: bool = True) -> None:
-        super().__init__(message)
-        self.retryable = retryable
-
-
-@dataclass(slots=True)
-class ModelJudge:
-    """A judge behind an OpenAI-compatible API. It remembers whether its last call failed, as the writer does."""
-
-    name: str  # of the model
-    base_url: str
-    api_key: str = field(repr=False)
-    extra: dict[str, Any] = field(default_factory=dict)  # more fields of the request, as the model wants them
+    service: str = "The judge"
+    settings: str = "JUDGE"
     seconds: float = JUDGE_SECONDS
-    _structured: bool = True  # False once the model refused `response_format`
-    _client: httpx2.AsyncClient = field(init=False, repr=False)
-    _last: LastCall = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        """Nothing connects yet; the last call is watched from the start."""
-        self._client = httpx2.AsyncClient(
-            # A server of one's own may want no key, and a header without one is refused by our own client.
-            headers={"Authorization": f"Bearer {self.api_key}"} if self.api_key else {},
-            timeout=httpx2.Timeout(self.seconds, connect=CONNECT_SECONDS),
-            limits=LIMITS,
-        )
-        self._last = LastCall(self._ask_server)
+    max_bytes: int = MAX_REPLY_BYTES
+    _structured: bool = field(default=True, init=False)  # False once the model refused `response_format`
 
     async def verdicts(self, case: JudgeRequest, usage: JudgeUsage) -> AsyncGenerator[Verdict, None]:
-        """Ask once; without `response_format` if the model refuses it."""
+        """Ask once. All that goes wrong is a failure of the last call."""
         usage.calls += 1
-        answered = False
+        reader = VerdictReader(len(case.claims))
         try:
-            async with asyncio.timeout(self.seconds), AsyncExitStack() as open_calls:
-                response = await self._reply(case, open_calls)
-                async with aclosing(_content(response, usage, case)) as texts:
-                    async for verdict in read_verdicts(texts, len(case.claims)):
-                        answered = True
-                        self._last.worked()
+            async with asyncio.timeout(self.seconds), aclosing(self._texts(case, usage)) as texts:
+                async for text in texts:
+                    for verdict in reader.read(text):
                         yield verdict
-            if not answered:
-                raise JudgeFailed("the judge gave no verdict that can be read")
-        except JudgeFailed as failure:
-            self._last.failed(f"The last check of an answer failed: {failure}.")
-            raise
-        except (TimeoutError, httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as fault:
-            late = isinstance(fault, TimeoutError)
-            why = "did not answer in time" if late else f"cannot be reached: {type(fault).__name__}"
-            self._last.failed(f"The last check of an answer failed: the judge {why}.")
-            raise JudgeFailed(f"the judge {why}") from fault
+            for verdict in reader.finish():
+                yield verdict
+            if not reader.said:
+                raise self.failure("gave no verdict that can be read")
+            self.last.worked()
+        except (AgentUnavailable, TimeoutError) as fault:
+            failure = fault if isinstance(fault, AgentUnavailable) else self.explain(fault)
+            self.last.failed(f"The last check of an answer failed: {failure.message}")
+            raise failure from fault
 
-    async def _reply(self, case: JudgeRequest, open_calls: AsyncExitStack) -> httpx2.Response:
-        response = await open_calls.enter_async_context(self._call(case, structured=self._structured))
-        if self._structured and response.status_code in _FORMAT_REFUSED:
-            response = await open_calls.enter_async_context(self._call(case, structured=False))
-            if response.status_code == 200:  # else it was something else that the server refused
-                log.info("%s takes no response_format; it is asked in words from now on", self.name)
-                self._structured = False
-        if (status := response.status_code) != 200:
-            retryable = status in (408, 409, 429) or status >= 500
-            raise JudgeFailed(f"the judge answered HTTP {status}", retryable=retryable)
-        return response
-
-    async def probe(self) -> None:
-        """Raise `AgentUnavailable` if the server cannot be used now, or else if the last call failed."""
-        await self._last.probe()
-
-    async def _ask_server(self) -> None:
-        """Costs no paid tokens."""
-        try:
-            response = await self._client.get(f"{self.base_url.rstrip('/')}/models")
-            # A server without a list of its models is still a server.
-            if response.status_code != 404 and (response.is_error or not isinstance(response.json()["data"], list)):
-                raise AgentUnavailable(f"The judge's server answered HTTP {response.status_code}.")
-        except (httpx2.HTTPError, httpx2.InvalidURL) as fault:
-            raise AgentUnavailable(f"The judge's server cannot be reached: {type(fault).__name__}.") from fault
-        except (ValueError, TypeError, LookupError) as fault:
-            raise AgentUnavailable("The judge's server gave no list of models.") from fault
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._client.aclose()
-
-    def _call(self, case: JudgeRequest, *, structured: bool) -> AbstractAsyncContextManager[httpx2.Response]:
-        body: dict[str, Any] = {
-            "model": self.name,
-            "messages": [{"role": "system", "content": PROMPT}, {"role": "user", "content": case.message()}],
-            "temperature": 0,
-            "stream": True,
-            "stream_options": {"include_usage": True},
-            "response_format": _FORMAT if structured else None,
-            **self.extra,
-        }
-        sent = {name: value for name, value in body.items() if value is not None}
-        return self._client.stream("POST", f"{self.base_url.rstrip('/')}/chat/completions", json=sent)
+    async def _texts(self, case: JudgeRequest, usage: JudgeUsage) -> AsyncGenerator[str, None]:
+        """The text of the reply; without `response_format` if the model refuses it. Tokens are estimated until the
+        server has counted them."""
+        message, reply = case.message(), ModelReply()
+        messages = [{"role": "system", "content": PROMPT}, {"role": "user", "content": message}]
+        chars = len(PROMPT) + len(message)
+        noted = chars // 4  # of this call, in `usage`
+        usage.tokens += noted
+        for structured in (True, False) if self._structured else (False,):
+            asked = self.stream(messages, reply, temperature=0, response_format=_FORMAT if structured else None)
+            try:
+                async with aclosing(asked) as texts:
+                    async for text in texts:
+                        self._structured = structured
+                        chars += len(text)
+                        tokens = reply.tokens() or chars // 4
+                        usage.tokens, noted = usage.tokens + tokens - noted, tokens
+                        yield text
+                return
+            except AgentUnavailable as failure:
+                if not structured or (failure.details or {}).get("status") not in _FORMAT_REFUSED:
+                    raise
 
 
-async def read_verdicts(texts: AsyncIterator[str], claims: int) -> AsyncGenerator[Verdict, None]:
-    """The verdicts of a reply on the claims asked about; a claim that is judged twice differently is not supported.
+class VerdictReader:
+    """Reads the verdicts of a reply on so many claims; one that is judged twice differently is not supported.
 
     A reply that is JSON from its first character is read while it arrives: each verdict comes first without its units,
     then complete. Any other reply may quote the prompt, so that all of it is read before a verdict counts."""
-    text, at, begun = "", 0, 0
-    said: dict[int, Verdict] = {}
-    async for piece in texts:
-        text += piece
-        found: list[Verdict] = []
-        streams = text.lstrip().startswith("{")
-        while streams and (start := _BEGUN.search(text, begun)) is not None:
-            begun = start.end()
-            found.append(Verdict(int(start[1]), start[2] == "true", complete=False))
-        while "}" in piece and (opened := _OBJECT.search(text, at)) is not None:
-            try:
-                value, at = _DECODER.raw_decode(text, opened.start())
-            except ValueError:
-                if len(text) - opened.start() > _LONGEST_OBJECT:
-                    raise JudgeFailed("the judge's reply cannot be read") from None
-                break
-            found += filter(None, [_verdict(value)])
-        for verdict in found:
-            news = _news(verdict, said.get(verdict.claim))
-            if news is not None and 1 <= verdict.claim <= claims:
-                said[verdict.claim] = news
-                if streams:
-                    yield news
-    for verdict in [] if text.lstrip().startswith("{") else said.values():
-        yield verdict
+
+    def __init__(self, claims: int) -> None:
+        self.said: dict[int, Verdict] = {}  # the complete ones
+        self._claims, self._text = range(1, claims + 1), ""
+        self._at = 0  # where the last whole verdict ends
+
+    def read(self, piece: str) -> list[Verdict]:
+        """What is new with the next piece of the text."""
+        self._text += piece
+        news: list[Verdict] = []
+        while "}" in piece and (whole := _OBJECT.search(self._text, self._at)) is not None:
+            self._at = whole.end()
+            verdict = _verdict(whole[0])
+            before = verdict and self.said.get(verdict.claim)
+            if verdict and verdict.claim in self._claims and (not before or before.supported > verdict.supported):
+                self.said[verdict.claim] = verdict
+                news.append(verdict)
+        if not self._streams():
+            return []
+        begun = _BEGUN.search(self._text, self._at)
+        if begun and (claim := int(begun[1])) in self._claims and claim not in self.said:
+            news.append(Verdict(claim, begun[2] == "true", complete=False))
+        return news
+
+    def finish(self) -> list[Verdict]:
+        """The verdicts of a reply that had to be read to its end."""
+        return [] if self._streams() else [*self.said.values()]
+
+    def _streams(self) -> bool:
+        return self._text.lstrip().startswith("{")
 
 
-def _news(verdict: Verdict, before: Verdict | None) -> Verdict | None:
-    """What a verdict adds to the one before on the same claim: its units, or that the judge contradicts itself."""
-    if before is None or (verdict.supported == before.supported and verdict.complete > before.complete):
-        return verdict
-    contradicts = before.supported and not verdict.supported
-    return replace(verdict, complete=True) if contradicts else None
-
-
-def _verdict(value: dict[str, Any]) -> Verdict | None:
+def _verdict(text: str) -> Verdict | None:
+    """A JSON object as a verdict, if it is one."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None
     claim, supported, units = value.get("claim"), value.get("supported"), value.get("units") or []
     if isinstance(claim, str) and claim.isdigit():
         claim = int(claim)
@@ -250,51 +194,6 @@ def _verdict(value: dict[str, Any]) -> Verdict | None:
         return None
     named = tuple(number for unit in units for number in _UNIT.findall(str(unit)))
     return Verdict(claim, supported, named, str(value.get("reason") or "")[:300])
-
-
-async def _content(response: httpx2.Response, usage: JudgeUsage, case: JudgeRequest) -> AsyncGenerator[str, None]:
-    """The text of a reply as it arrives. Tokens are estimated until the server has counted them."""
-    size, chars, counted = 0, len(PROMPT) + len(case.message()), 0
-    noted = chars // 4  # of this call, in `usage`
-    usage.tokens += noted
-    async with aclosing(_bodies(response)) as bodies:
-        async for body in bodies:
-            size += len(body)
-            if size > MAX_REPLY_BYTES:
-                raise JudgeFailed("the judge's reply is too long")
-            text, tokens = _read(body)
-            chars, counted = chars + len(text), tokens or counted
-            usage.tokens += (counted or chars // 4) - noted
-            noted = counted or chars // 4
-            yield text
-
-
-async def _bodies(response: httpx2.Response) -> AsyncGenerator[str, None]:
-    """The JSON texts of a reply: its events, or, from a server that does not stream, all of it."""
-    if "event-stream" in response.headers.get("content-type", ""):
-        async for event in httpx2.EventSource(response, MAX_REPLY_BYTES):
-            if not event.data.startswith("[DONE]"):
-                yield event.data
-        return
-    body = ""
-    async for piece in response.aiter_text():
-        body += piece
-        if len(body) > MAX_REPLY_BYTES:
-            break
-    yield body
-
-
-def _read(body: str) -> tuple[str, int]:
-    """The text of a completion, or of a piece of one, and how many tokens it says that all took."""
-    try:
-        value = json.loads(body)
-        choice = (value.get("choices") or [{}])[0]
-        said = choice.get("delta") or choice.get("message") or {}
-        if value.get("error"):
-            raise ValueError("an error instead of a completion")
-        return str(said.get("content") or ""), int((value.get("usage") or {}).get("total_tokens") or 0)
-    except (ValueError, TypeError, LookupError, AttributeError) as fault:
-        raise JudgeFailed("the judge's reply cannot be read") from fault
 
 
 def _line(text: str) -> str:

@@ -9,14 +9,15 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Final, TypeVar
 
-from chapterverse.book import Page, Unit, UnitKind
+from chapterverse.book import Block, Page, Unit, UnitKind
 from chapterverse.editions import edition_label
 from chapterverse.evidence.statement import UnitRef
 from chapterverse.ingestion.prompt_injection import orders_in
 from chapterverse.models import ChunkResult, PassageUnit
-from chapterverse.units import blocks_of_text, cut_units, row_text
+from chapterverse.units import blocks_of_text, cut_units, definitions, row_text
 
 OMITTED: Final = "(…)"  # stands for what a breadcrumb says to the model
+_ASIDES: Final = ("versionadded", "versionchanged", "versionremoved", "deprecated", "seealso")  # kinds of a note
 _Item = TypeVar("_Item")
 _CONTINUED: Final = "\n    "  # lines of a unit after its first: only numbers and places begin a line
 
@@ -33,6 +34,7 @@ class IssuedUnit:
     end: int
     head: str = ""  # what introduces it: the header of its table, the line before its list or code
     head_start: int = -1
+    topic: int = -1  # start of the definition that it belongs to, or of a note on versions or links; -1: of neither
 
 
 @dataclass(frozen=True)
@@ -52,16 +54,6 @@ class IssuedPassage:
         """Where it stands: in which edition, if books have names, and under which headings."""
         edition = edition_label(self.chunk.book, self.chunk.version) if self.chunk else ""
         return " › ".join(filter(None, (edition, " ".join(self.breadcrumb.split()))))
-
-    @property
-    def page_title(self) -> str:
-        """The title of its page, without what it says to the model; empty for a selection."""
-        return _without_orders(self.chunk.page_title, self.chunk) if self.chunk else ""
-
-    @property
-    def section_heading(self) -> str:
-        """The heading of its section, likewise."""
-        return _without_orders(self.chunk.section_heading, self.chunk) if self.chunk else ""
 
     def lines(self, wanted: Iterable[IssuedUnit] | None = None) -> Iterator[str]:
         """The passage as a model reads it: its place in the book, then `[2.3] text` for each unit."""
@@ -107,7 +99,8 @@ class Evidence:
         if section is None or page.text[chunk.char_start : chunk.char_end] != chunk.chunk_text:
             return passage  # the book has changed meanwhile
         start, end = min(section.start, chunk.char_start), max(section.end, chunk.char_end)
-        units = cut_units(page.text, [one for one in page.blocks if start <= one.start and one.end <= end])
+        blocks = [one for one in page.blocks if start <= one.start and one.end <= end]
+        units = cut_units(page.text, blocks)
         if room is not None:
             first, last = self._free(passage, max(start, chunk.char_start - room), min(end, chunk.char_end + room))
             units = tuple(unit for unit in units if first <= unit.start and unit.end <= last)
@@ -116,7 +109,8 @@ class Evidence:
         text, lead = page.text[start:end], next((unit for unit in units if 0 <= unit.head_start < start), None)
         before = page.text[lead.head_start : lead.head_end] if lead else ""
         wider = replace(passage, text=text, offset=start, lead=before)
-        wider = replace(wider, units=_units(wider, units, orders_in(text) if page.flags else ()))
+        issued = _units(wider, units, orders_in(text) if page.flags else ())
+        wider = replace(wider, units=tuple(_with_topics(issued, blocks)))
         self.passages[passage.number - 1] = wider
         return wider
 
@@ -149,10 +143,9 @@ class Evidence:
         """The units with their neighbours and with what introduces them."""
         wanted: dict[UnitRef, IssuedUnit] = {}
         for unit in units:
-            number = unit.ref.unit
-            near = self.units_of(unit.ref._replace(unit=one) for one in (number - 1, number, number + 1) if one)
-            heads = [one for one in self.passages[unit.ref.passage - 1].units if one.start == unit.head_start]
-            wanted.update((one.ref, one) for one in (*near, *heads))
+            for one in self.passages[unit.ref.passage - 1].units:
+                if abs(one.ref.unit - unit.ref.unit) <= 1 or one.start == unit.head_start:
+                    wanted[one.ref] = one
         return list(wanted.values())
 
     def lines(self, units: Iterable[IssuedUnit]) -> Iterator[str]:
@@ -181,12 +174,12 @@ def units_in(chunk: ChunkResult) -> Sequence[Unit | PassageUnit]:
 def _from_chunk(chunk: ChunkResult, number: int) -> IssuedPassage:
     text, lead = chunk.chunk_text, "" if chunk.flags and orders_in(chunk.lead) else chunk.lead
     barred = orders_in(text) if chunk.flags else ()
-    breadcrumb = _without_orders(chunk.breadcrumb, chunk)
+    breadcrumb = without_orders(chunk.breadcrumb, chunk)
     passage = IssuedPassage(number, breadcrumb, text, chunk.char_start, (), lead, chunk)
     return replace(passage, units=_units(passage, units_in(chunk), barred))
 
 
-def _without_orders(heading: str, chunk: ChunkResult) -> str:
+def without_orders(heading: str, chunk: ChunkResult) -> str:
     """A heading of a chunk without what it says to the model."""
     for start, end in reversed(orders_in(heading) if chunk.flags else ()):
         heading = f"{heading[:start]}{OMITTED}{heading[end:]}"
@@ -213,6 +206,20 @@ def _units(
         ref = UnitRef(passage.number, at)
         issued.append(IssuedUnit(ref, unit.kind, said, shown, unit.start, unit.end, head, head_start))
     return tuple(issued)
+
+
+def _with_topics(units: Sequence[IssuedUnit], blocks: Sequence[Block]) -> Iterator[IssuedUnit]:
+    """The units with their topics."""
+    about = [
+        block if block.info in _ASIDES else definition
+        for block, definition in zip(blocks, definitions(blocks), strict=True)
+    ]
+    at = 0
+    for unit in units:
+        while at + 1 < len(blocks) and blocks[at + 1].start <= unit.start:
+            at += 1
+        topic = about[at]
+        yield replace(unit, topic=topic.start) if topic else unit
 
 
 def _overlaps(start: int, end: int, spans: Iterable[tuple[int, int]]) -> bool:

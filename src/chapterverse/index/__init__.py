@@ -1,7 +1,7 @@
-"""The Protocols of an index: searched by many readers, replaced as a whole by one writer.
+"""The protocols of an index: many readers search it, one writer replaces it as a whole.
 
-A book is one collection. Its points are chunks (dense vector `dense`, sparse vector `bm25`), pages (payload only)
-and one manifest (payload only), so that everything a reader sees changes in the same moment.
+A book is one collection. Its points are chunks (dense vector `dense`, sparse vector `bm25`), pages (payload only) and
+one manifest (payload only), so that everything a reader sees changes at the same moment.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]  # shape (texts, dimension), or (dimension,) for one question
 else:
-    Vectors = Any  # the child process of the embedded engine imports this package and must not pay for numpy
+    Vectors = Any  # the child process of the embedded engine imports this package and must not import numpy
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Which chunks a search may return. Inside a field any value may match; all given fields must.
+    """Which chunks a search may return. In each given field one of the values must match.
 
-    `source_url` matches a page's address with or without the section's anchor. `edition` holds keys; the empty one is
-    that of the unnamed edition."""
+    `source_url` matches a page's address with or without the section's anchor. `edition` contains keys; the key of the
+    unnamed edition is empty."""
 
     source_url: tuple[str, ...] = ()
     page_title: tuple[str, ...] = ()
@@ -45,69 +45,69 @@ class HybridQuery:
     filters: Filters = field(default_factory=Filters)
     min_similarity: float = 0.0
     with_vectors: bool = False
-    dense_weight: float | None = None  # None: the tuned default; 1.0 dense alone, 0.0 BM25 alone
+    dense_weight: float | None = None  # None: the tuned default; 1.0: only dense; 0.0: only BM25
 
 
 class IndexWriter(Protocol):
-    """Builds the next state of the book beside the current one. Nothing is visible before `publish`."""
+    """Builds the next generation of the book next to the current one. Nothing is visible before `publish`."""
 
     @property
     def records(self) -> Mapping[str, PageRecord]:
-        """The pages of the current state by page id; empty when it starts from nothing."""
+        """The pages of the current generation by page id; empty if the writer starts from nothing."""
         ...
 
     @property
     def manifest(self) -> Manifest | None:
-        """The manifest of the current state."""
+        """The manifest of the current generation."""
         ...
 
     async def put(self, page: Page, record: PageRecord, chunks: Sequence[Chunk], vectors: Vectors) -> None:
-        """Add a page, or replace the one with the same id. `IngestionError` if vectors do not fit the index."""
+        """Add a page, or replace the one with the same id. Raise `IngestionError` if the vectors do not fit the
+        index."""
         ...
 
     async def remove(self, page_ids: Sequence[str]) -> None:
-        """Take pages and their chunks out."""
+        """Remove pages and their chunks."""
         ...
 
     def vectors(self) -> AsyncIterator[tuple[Chunk, Vectors]]:
-        """All chunks of the state being built with their vectors, for calibration."""
+        """All chunks of the new generation with their vectors, for calibration."""
         ...
 
     async def publish(self, manifest: Manifest) -> Manifest:
-        """Make the new state the current one, at once and for all readers. The writer itself fills in what it
-        alone knows: `generation`, `pages`, `chunks` and `bm25`; the manifest as stored is returned."""
+        """Make the new generation the current one for all readers. Fills in `generation`, `pages`, `chunks` and `bm25`
+        and returns the manifest as stored."""
         ...
 
 
 class Index(Protocol):
-    """A book that can be searched. All failures are `RetrievalUnavailable` or one of its kinds."""
+    """A book that can be searched. All failures are `RetrievalUnavailable` or a subclass."""
 
     @property
     def engine(self) -> str:
-        """A few words for people: which engine this is and where."""
+        """The engine and its location, for people."""
         ...
 
     async def search(self, query: HybridQuery) -> list[Hit]:
-        """The best chunks, best first, at most `query.limit`, equal `content_hash` once."""
+        """The best chunks, best first, at most `query.limit`, without duplicates (`content_hash`)."""
         ...
 
     async def recall(self, chunk_ids: Sequence[str], vector: Vectors) -> list[Hit]:
-        """Chunks by their ids with their similarity to a question, best first; those that are no longer in the
-        book are left out."""
+        """Chunks by their ids with their similarity to a question, best first. Chunks that are no longer in the book
+        are left out."""
         ...
 
     async def missing(self, words: Sequence[str], editions: Sequence[str] = ()) -> list[str]:
-        """Those of the words that stand in no chunk of these editions, whatever their form; none: of all. A stop word
-        is never missing."""
+        """The words that occur in no chunk of these editions, in any form; without editions, of the whole index. A stop
+        word is never missing."""
         ...
 
     async def manifest(self) -> Manifest:
-        """What the current state says of itself; `IndexMissing` when there is no book yet."""
+        """The manifest of the current generation. Raise `IndexMissing` if there is no book yet."""
         ...
 
     async def modules(self, editions: Sequence[str] = ()) -> list[str]:
-        """The modules of these editions, or of all, sorted. Cheap: known after the first call, until the book
-        changes."""
+        """The modules of these editions, or of all, sorted. Cached until the book changes."""
         ...
 
     async def pages(self) -> list[Page]:
@@ -119,18 +119,18 @@ class Index(Protocol):
         ...
 
     async def probe(self) -> str | None:
-        """Raise if the engine cannot be used now. Return what is wrong if it can be used all the same."""
+        """Raise if the engine cannot be used. Return a warning if it can be used, but something is wrong."""
         ...
 
     async def verify(self) -> str | None:
-        """What is damaged in what is stored, and how to repair it; None if nothing is, or if that cannot be told."""
+        """What is damaged and how to repair it; None if nothing is, or if the engine cannot check it."""
         ...
 
     def writer(self, *, fresh: bool = False) -> AbstractAsyncContextManager[IndexWriter]:
-        """Start the next state from the current one, or from nothing. One writer at a time; leaving without
-        `publish` discards it."""
+        """Start the next generation from the current one, or from nothing. Only one writer at a time. Without `publish`
+        the changes are discarded."""
         ...
 
     async def close(self) -> None:
-        """Let go of processes and connections."""
+        """Close processes and connections."""
         ...

@@ -1,8 +1,8 @@
-"""Word weights of passages and questions: BM25 as sparse vectors; the engine adds the IDF.
+"""BM25 weights of passages and questions as sparse vectors; the engine adds the IDF.
 
-A Qdrant server's index uses our own weights (`ServerWords`), which need nothing of the embedded engine. The embedded
-index uses those of its engine (`EdgeWords`): the same method with another stemmer and other ids. So an index is asked
-with the weights that it was made with: its manifest names them.
+An index on a Qdrant server uses our own weights (`ServerWords`), which do not need the embedded engine. The embedded
+index uses those of its engine (`EdgeWords`): the same method with another stemmer and other ids. An index must be
+searched with the weights that it was made with; its manifest names them.
 """
 
 import re
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from qdrant_edge import SparseVector
 
 
-# Written into the manifest of a new index. `avg_len` is in words after stop words; it only has to be near.
+# Written into the manifest of a new index. `avg_len` is in words without stop words; an estimate is enough.
 EDGE_DEFAULTS: Final[Mapping[str, Any]] = {"language": "english", "k": 1.2, "b": 0.75, "avg_len": 128.0}
 SERVER_DEFAULTS: Final[Mapping[str, Any]] = {"weights": "own", "k": 1.2, "b": 0.75, "avg_len": 128.0}
 
 _WORD = re.compile(r"[^\W_]+")
-# Function words of English, and what an apostrophe leaves of them. Words with a meaning of their own are searched for.
+# English function words, also as parts of contractions. Words with a meaning of their own are searched for.
 _STOP_WORDS: Final = word_set(
     """
     a about above after again against ain all am an and any are aren as at be because been before being below between
@@ -56,19 +56,19 @@ class ServerWords:
     avg_len: float
 
     def document(self, text: str) -> Weights | None:
-        """The weights of a passage; None if it holds no word to search for."""
+        """The weights of a passage; None if it has only stop words."""
         counts = Counter(_terms(text))
         length = self.k * (1 - self.b + self.b * counts.total() / self.avg_len)
         values = [count * (self.k + 1) / (count + length) for count in counts.values()]
         return Weights(list(counts), values) if counts else None
 
     def question(self, text: str) -> Weights | None:
-        """The words of a question; None if it holds none but stop words."""
+        """The weights of a question; None if it has only stop words."""
         terms = self.terms(text)
         return Weights(terms, [1.0] * len(terms)) if terms else None
 
     def terms(self, text: str) -> list[int]:
-        """The terms of a text that are searched for, stop words left out."""
+        """The ids of the terms of a text, without stop words."""
         return list(dict.fromkeys(_terms(text)))
 
 
@@ -78,12 +78,12 @@ def _terms(text: str) -> list[int]:
 
 @lru_cache(maxsize=65_536)
 def _term(word: str) -> int:
-    """The id of a word in all its forms. Two words may share one, as with any hash; that costs little."""
+    """The id of a word's stem: a hash. Collisions are rare and do little harm."""
     return int.from_bytes(blake2b(stem(word).encode("utf-8", "surrogatepass"), digest_size=4).digest(), "big")
 
 
 class EdgeWords:
-    """Turns texts into sparse vectors as the embedded engine does, with the parameters that an index was made with."""
+    """Turns texts into sparse vectors with the embedded engine, with the parameters of an index."""
 
     def __init__(self, parameters: Mapping[str, Any]) -> None:
         from qdrant_edge import Bm25, Bm25Config
@@ -91,15 +91,15 @@ class EdgeWords:
         self._model = Bm25(Bm25Config(**parameters))
 
     def document(self, text: str) -> "SparseVector | None":
-        """The weights of a passage; None if it holds no word to search for."""
+        """The weights of a passage; None if it has only stop words."""
         return _unless_empty(self._model.embed_document(text))
 
     def question(self, text: str) -> "SparseVector | None":
-        """The words of a question; None if it holds none but stop words."""
+        """The weights of a question; None if it has only stop words."""
         return _unless_empty(self._model.embed_query(text))
 
     def terms(self, text: str) -> list[int]:
-        """The terms of a text that are searched for, stop words left out."""
+        """The ids of the terms of a text, without stop words."""
         return [int(term) for term in self._model.embed_query(text).indices]
 
 
@@ -108,7 +108,7 @@ def _unless_empty(vector: "SparseVector") -> "SparseVector | None":
 
 
 def weights_of(parameters: Mapping[str, Any]) -> ServerWords | EdgeWords:
-    """The weights that an index was made with. Earlier ones are those of the embedded engine."""
+    """The weights that an index was made with. An index of an older version has those of the embedded engine."""
     given = dict(parameters)
     if given.pop("weights", None) == "own":
         return ServerWords(**given)

@@ -1,11 +1,11 @@
-"""Checksums of a generation and of what it stores: made when it is published, verified before it is opened.
+"""Checksums of a generation and its content: written when it is published, verified before it is opened.
 
-One JSON file for each generation lies beside it. It names every file with the SHA-256 of its content and carries a
-checksum of itself. Holes of a sparse file count as zeros, so that a copy on another filesystem has the same checksum.
+Each generation has a JSON file next to it, which lists every file with the SHA-256 of its content and has a checksum of
+itself. Holes of a sparse file count as zeros, so that a copy on another filesystem has the same checksum.
 
-Each stored chunk and page has a checksum inside, too, so that text that changed on disk is never quoted. A page has
-two: one of its text and blocks, which a list of pages leaves out, and one of the rest. What an older version stored has
-none and is taken as it is.
+Each stored chunk and page has a checksum, too, so that text that changed on disk is never quoted. A page has two: one
+of its text and blocks, which a list of pages leaves out, and one of the rest. Older versions stored none; such data is
+not verified.
 """
 
 import errno
@@ -29,12 +29,12 @@ _ZEROS = bytes(_UNIT)
 
 
 def place_of(generation: Path) -> Path:
-    """Where the checksums of a generation lie."""
+    """The path of the checksums of a generation."""
     return generation.with_name(f"{generation.name}.checksums")
 
 
 def write(generation: Path) -> Path:
-    """Make the checksums of a generation."""
+    """Write the checksums of a generation."""
     files = {path.relative_to(generation).as_posix(): _file_digest(path) for path in _files(generation)}
     target = place_of(generation)
     scratch = target.with_name(f"{target.name}.new")
@@ -44,9 +44,9 @@ def write(generation: Path) -> Path:
 
 
 def damage(generation: Path, content: Path | None = None) -> str | None:
-    """What is wrong with a generation, or with a copy of it, in a few words; None if nothing is.
+    """What is wrong with a generation, or with a copy of it; None if nothing is.
 
-    A generation of an older version has no checksums and is taken as it is."""
+    A generation of an older version has no checksums and is not verified."""
     try:
         text = place_of(generation).read_text("utf-8")
     except FileNotFoundError:
@@ -87,7 +87,7 @@ def _of(files: dict[str, str]) -> str:
 
 
 def _file_digest(path: Path) -> str:
-    """The SHA-256 of a file's size and of all units that are not zeros, each after its offset."""
+    """The SHA-256 of a file's size and of all units that are not zeros, each with its offset."""
     with path.open("rb", buffering=0) as file:
         size = os.fstat(file.fileno()).st_size
         digest = hashlib.sha256(size.to_bytes(8, "big"))
@@ -100,7 +100,7 @@ def _file_digest(path: Path) -> str:
 
 
 def _units(descriptor: int, size: int) -> Iterator[int]:
-    """The offsets of all units that hold data."""
+    """The offsets of all units that contain data."""
     end = following = 0
     while end < size:
         try:
@@ -116,7 +116,7 @@ def _units(descriptor: int, size: int) -> Iterator[int]:
 
 
 def sealed(payload: dict[str, Any], body: Iterable[str] = ()) -> dict[str, Any]:
-    """The payload with its checksums; `body` names the fields that have one of their own."""
+    """The payload with its checksums; `body`: fields with a separate checksum."""
     body = tuple(body)
     seals = {SEAL: _payload_digest(payload, body)}
     if body:
@@ -125,13 +125,13 @@ def sealed(payload: dict[str, Any], body: Iterable[str] = ()) -> dict[str, Any]:
 
 
 def require_sealed(payload: Mapping[str, Any], body: Iterable[str] = ()) -> None:
-    """Raise `IndexDamaged` if a payload is not what was stored."""
+    """Raise `IndexDamaged` if a payload does not match its checksums."""
     body = tuple(body)
-    whole = SEAL not in payload or payload[SEAL] == _payload_digest(payload, body)
-    if whole and BODY_SEAL in payload and all(name in payload for name in body):
-        whole = payload[BODY_SEAL] == _payload_digest({name: payload[name] for name in body})
-    if not whole:
-        raise IndexDamaged(f"The index is damaged: a stored text is not what was ingested. {REBUILD}")
+    intact = SEAL not in payload or payload[SEAL] == _payload_digest(payload, body)
+    if intact and BODY_SEAL in payload and all(name in payload for name in body):
+        intact = payload[BODY_SEAL] == _payload_digest({name: payload[name] for name in body})
+    if not intact:
+        raise IndexDamaged(f"The index is damaged: a stored text does not match its checksum. {REBUILD}")
 
 
 def _payload_digest(payload: Mapping[str, Any], without: Iterable[str] = ()) -> str:

@@ -23,13 +23,13 @@ from chapterverse.index.points import chunk_from_payload, page_from_payload
 _LOG = logging.getLogger(__name__)
 _LOOK_EVERY = 0.5  # seconds between looks at the pointer
 _LOADING = 5.0  # seconds that a call waits for a process that loads the book
-# Seconds for one answer, which takes milliseconds. Less than a health probe and half of a search have, so that a hung
-# process is found out and replaced in time for the same search to be answered by the next one.
+# Seconds for one answer, which takes milliseconds. It is less than the time limit of a health probe and half of that of
+# a search, so that a hung process is replaced in time for the same search.
 _ANSWER = 2.0
 
 
 class EdgeIndex:
-    """A book in a directory. Takes up a newly published state while it serves, without a gap."""
+    """A book in a directory. Switches to a newly published generation while it serves, without an interruption."""
 
     def __init__(self, directory: Path, *, timeout: float = _ANSWER, loading: float = _LOADING) -> None:
         self._directory = directory
@@ -42,7 +42,7 @@ class EdgeIndex:
 
     @property
     def engine(self) -> str:
-        """A few words for people."""
+        """The engine and its location, for people."""
         return f"Qdrant Edge, embedded, in {self._directory}"
 
     async def search(self, query: HybridQuery) -> list[Hit]:
@@ -50,7 +50,7 @@ class EdgeIndex:
         child = await self._serving()
         async with child:
             rows = await child.call("search", _request(query), timeout=self._timeout)
-        with self._distrusting(child):
+        with self._reopening_if_damaged(child):
             return [_hit(row) for row in rows]
 
     async def recall(self, chunk_ids: Sequence[str], vector: Vectors) -> list[Hit]:
@@ -58,18 +58,18 @@ class EdgeIndex:
         child = await self._serving()
         async with child:
             rows = await child.call("recall", list(chunk_ids), vector.tolist(), timeout=self._timeout)
-        with self._distrusting(child):
+        with self._reopening_if_damaged(child):
             return [_hit(row) for row in rows]
 
     async def missing(self, words: Sequence[str], editions: Sequence[str] = ()) -> list[str]:
-        """Those of the words that stand in no chunk of these editions."""
+        """The words that occur in no chunk of these editions."""
         child = await self._serving()
         async with child:
             found: list[str] = await child.call("missing", list(words), list(editions), timeout=self._timeout)
         return found
 
     async def manifest(self) -> Manifest:
-        """What the served state says of itself."""
+        """The manifest of the served generation."""
         return (await self._serving()).manifest
 
     async def modules(self, editions: Sequence[str] = ()) -> list[str]:
@@ -87,7 +87,7 @@ class EdgeIndex:
         async with child:
             while True:
                 rows, offset = await child.call("pages", offset, timeout=self._timeout)
-                with self._distrusting(child):
+                with self._reopening_if_damaged(child):
                     pages.extend(page_from_payload(row) for row in rows)
                 if offset is None:
                     return sorted(pages, key=lambda page: page.place)
@@ -97,37 +97,39 @@ class EdgeIndex:
         child = await self._serving()
         async with child:
             row = await child.call("page", page_id, timeout=self._timeout)
-        with self._distrusting(child):
+        with self._reopening_if_damaged(child):
             return None if row is None else page_from_payload(row)
 
     async def probe(self) -> str | None:
-        """Raise if the engine cannot be used now. Return what is wrong if it can be used all the same."""
+        """Raise if the engine cannot be used. Return a warning if it can be used, but something is wrong."""
         child = await self._serving()
         async with child:
             await child.call("ping", timeout=self._timeout)
         if not (self._directory / "CURRENT").exists():
-            return f"The folder of the index is gone: {self._directory}. What is in memory is still served."
+            return f"The folder of the index is missing: {self._directory}. The loaded book is still served."
         if not os.access(self._directory, os.W_OK):
-            return f"The folder of the index is read-only: {self._directory}. It is served, but cannot be changed."
+            return (
+                f"The folder of the index is read-only: {self._directory}. The book is served, but cannot be changed."
+            )
         if child.damage:
-            return f"{refusal(child.damage)} The state that was published before is served meanwhile."
+            return f"{refusal(child.damage)} The generation before it is served meanwhile."
         return None
 
     async def verify(self) -> str | None:
-        """What is damaged on disk, and how to repair it; None if nothing is."""
+        """What is damaged on disk and how to repair it; None if nothing is."""
         damage = await asyncio.to_thread(damage_of_current, self._directory)
         return refusal(damage) if damage else None
 
     @asynccontextmanager
     async def writer(self, *, fresh: bool = False) -> AsyncIterator[IndexWriter]:
-        """Build the next state in a directory beside the current one. When it was published, this index serves it
-        on return; other processes take it up within a second."""
+        """Build the next generation in a directory next to the current one. If it was published, this index serves it
+        on return; other processes switch to it within a second."""
         from chapterverse.index.edge_writer import open_writer
 
         async with open_writer(self._directory, fresh=fresh) as writer:
             yield writer
         if self._child is not None and self._child.current != current_name(self._directory):
-            await self._take_up()
+            await self._start_child()
 
     async def close(self) -> None:
         """End the child processes."""
@@ -135,24 +137,24 @@ class EdgeIndex:
             self._start.cancel()
             await asyncio.wait([self._start])
             self._start = None
-        self._leave(self._child)
+        self._retire(self._child)
         self._child = None
         await asyncio.gather(*self._leaving)
 
     async def _serving(self) -> EdgeChild:
-        """The process that serves the current generation, or the one before while the new one loads."""
+        """The process that serves the current generation, or the previous one while the new one loads."""
         child = self._child
         if child is not None and child.alive:
-            self._look(child)
+            self._check_pointer(child)
             return child
         try:
             async with asyncio.timeout(self._loading):
-                return await asyncio.shield(self._take_up())
+                return await asyncio.shield(self._start_child())
         except TimeoutError as error:
             raise IndexTimeout("The embedded vector engine is still loading the book") from error
 
-    def _look(self, child: EdgeChild) -> None:
-        """See now and then whether another state was published; if so, load it in the background."""
+    def _check_pointer(self, child: EdgeChild) -> None:
+        """Check from time to time whether another generation was published; if so, load it in the background."""
         now = time.monotonic()
         if now - self._looked < _LOOK_EVERY:
             return
@@ -160,13 +162,13 @@ class EdgeIndex:
         try:
             name = current_name(self._directory)
         except OSError as error:
-            _LOG.warning("the pointer to the current state cannot be read: %s", error)
+            _LOG.warning("the pointer to the current generation cannot be read: %s", error)
             return
         if name not in (None, child.current):
-            self._take_up().add_done_callback(_warn)
+            self._start_child().add_done_callback(_warn)
 
-    def _take_up(self) -> "asyncio.Task[EdgeChild]":
-        """Start a process on the current generation; all who need it wait for the same start."""
+    def _start_child(self) -> "asyncio.Task[EdgeChild]":
+        """Start a process on the current generation. Concurrent callers share the same start."""
         if self._start is None:
             self._start = asyncio.create_task(self._replace())
         return self._start
@@ -176,23 +178,23 @@ class EdgeIndex:
             child = await EdgeChild.start(self._directory)
         finally:
             self._start = None
-        self._leave(self._child)
+        self._retire(self._child)
         self._child = child
         return child
 
     @contextmanager
-    def _distrusting(self, child: EdgeChild) -> Iterator[None]:
-        """Open the book again, which verifies it, after something in it was found damaged."""
+    def _reopening_if_damaged(self, child: EdgeChild) -> Iterator[None]:
+        """Open the book again, which verifies it, if something in it is damaged."""
         try:
             yield
         except IndexDamaged:
             if self._child is child:
                 self._child = None
-                self._leave(child)
+                self._retire(child)
             raise
 
-    def _leave(self, child: EdgeChild | None) -> None:
-        """Let a process finish what it was asked and end."""
+    def _retire(self, child: EdgeChild | None) -> None:
+        """End a process after it has answered its pending requests."""
         if child is not None:
             task = asyncio.create_task(child.close())
             self._leaving.add(task)
@@ -200,10 +202,10 @@ class EdgeIndex:
 
 
 def _warn(start: "asyncio.Task[EdgeChild]") -> None:
-    """Say why a new state is not served yet; the old one still is, and the next look tries again."""
+    """Log why a new generation is not served yet. The old one still is, and the next check tries again."""
     if not start.cancelled() and (error := start.exception()) is not None:
         reason = error.message if isinstance(error, ChapterverseError) else repr(error)
-        _LOG.warning("the new state of the book could not be taken up: %s", reason)
+        _LOG.warning("the new generation of the book could not be loaded: %s", reason)
 
 
 def _request(query: HybridQuery) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The parent's end of one index process: start it, talk to it, notice when it dies or hangs, let it go."""
+"""The parent's side of an index process: starts it, sends requests, notices when it dies or hangs, and ends it."""
 
 import asyncio
 import contextlib
@@ -16,19 +16,19 @@ from chapterverse.errors import ChapterverseError, IndexTimeout, IndexUnavailabl
 from chapterverse.index import frames
 from chapterverse.index.points import manifest_from_payload
 
-START_TIMEOUT = 60.0  # seconds to copy and load a generation; 100,000 chunks take one
+START_TIMEOUT = 60.0  # seconds to copy and load a generation; 100,000 chunks take about one
 _EXIT_TIMEOUT = 5.0  # seconds a child may take to remove its copy
 
 
 class EdgeChild:
-    """A running index process and the requests it has not answered yet. `async with` keeps it from being closed."""
+    """A running index process and its pending requests. It is not closed inside of `async with`."""
 
-    def __init__(self, process: asyncio.subprocess.Process, greeting: Mapping[str, Any]) -> None:
-        self.generation: str = greeting["generation"]
-        self.current: str | None = greeting["current"]  # when it started
-        self.damage: str | None = greeting["damage"]  # of the current generation; then an older one is served
-        self.manifest: Manifest = manifest_from_payload(greeting["manifest"])
-        self.modules: set[tuple[str, str]] | None = None  # each with its edition, once they were asked for
+    def __init__(self, process: asyncio.subprocess.Process, ready: Mapping[str, Any]) -> None:
+        self.generation: str = ready["generation"]
+        self.current: str | None = ready["current"]  # at its start
+        self.damage: str | None = ready["damage"]  # why an older generation is served instead of the current one
+        self.manifest: Manifest = manifest_from_payload(ready["manifest"])
+        self.modules: set[tuple[str, str]] | None = None  # pairs of edition and module, after the first request
         self._process = process
         self._pending: dict[int, asyncio.Future[Any]] = {}
         self._ids = itertools.count()
@@ -40,7 +40,7 @@ class EdgeChild:
 
     @classmethod
     async def start(cls, directory: Path) -> Self:
-        """Start a process on the current generation and wait until it can answer."""
+        """Start a process on the current generation and wait until it is ready."""
         try:
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-P", "-m", "chapterverse.index.edge_process", str(directory)),
@@ -52,11 +52,11 @@ class EdgeChild:
             message = f"The process of the embedded vector engine cannot be started: {error.strerror}"
             raise IndexUnavailable(message) from error
         try:
-            greeting = await _greeting(process)
+            ready = await _wait_until_ready(process)
         except BaseException:
             await _end(process, 0.0)
             raise
-        return cls(process, greeting)
+        return cls(process, ready)
 
     @property
     def alive(self) -> bool:
@@ -74,7 +74,7 @@ class EdgeChild:
             self._unused.set()
 
     async def call(self, operation: str, *args: Any, timeout: float) -> Any:  # noqa: ASYNC109 - the wait has two ends
-        """The result of an operation. A process that said nothing at all for `timeout` seconds is killed."""
+        """The result of an operation. A process that sent nothing for `timeout` seconds is killed."""
         if not self.alive:
             raise IndexUnavailable(_DIED)
         id_ = next(self._ids)
@@ -91,19 +91,19 @@ class EdgeChild:
             if self._heard < asked:
                 _kill(self._process)
             raise IndexTimeout(f"The embedded vector engine did not answer in {timeout:g} s") from error
-        except (ConnectionError, RuntimeError) as error:  # the latter is what uvloop says of a pipe that is closed
+        except (ConnectionError, RuntimeError) as error:  # uvloop raises RuntimeError for a closed pipe
             raise IndexUnavailable(_DIED) from error
         finally:
             self._pending.pop(id_, None)
 
     async def close(self) -> None:
-        """End the process once it is not used any more."""
+        """End the process when it is no longer used."""
         await self._unused.wait()
         await _end(self._process, _EXIT_TIMEOUT)
         await self._listener
 
     async def _listen(self) -> None:
-        """Give each answer to its caller, until the process ends."""
+        """Pass each answer to its caller until the process ends."""
         assert self._process.stdout is not None
         try:
             while True:
@@ -111,7 +111,7 @@ class EdgeChild:
                 self._heard = time.monotonic()
                 answer = self._pending.get(message["id"])
                 if answer is None or answer.done():
-                    continue  # the caller has left
+                    continue  # the caller does not wait any more
                 if "error" in message:
                     answer.set_exception(_error(message["error"]))
                 else:
@@ -125,22 +125,22 @@ class EdgeChild:
 _DIED = "The process of the embedded vector engine died; it starts again with the next search"
 
 
-async def _greeting(process: asyncio.subprocess.Process) -> Mapping[str, Any]:
+async def _wait_until_ready(process: asyncio.subprocess.Process) -> Mapping[str, Any]:
     assert process.stdout is not None
     try:
         async with asyncio.timeout(START_TIMEOUT):
-            greeting: Mapping[str, Any] = await frames.receive(process.stdout)
+            ready: Mapping[str, Any] = await frames.receive(process.stdout)
     except TimeoutError as error:
         raise IndexTimeout(f"The embedded vector engine did not start in {START_TIMEOUT:g} s") from error
     except asyncio.IncompleteReadError as error:
         raise IndexUnavailable("The process of the embedded vector engine died while it started") from error
-    if "error" in greeting:
-        raise _error(greeting["error"])
-    return greeting
+    if "error" in ready:
+        raise _error(ready["error"])
+    return ready
 
 
 async def _end(process: asyncio.subprocess.Process, patience: float) -> None:
-    """Close the pipe, which asks the process to end, and see to it that it does."""
+    """Close the pipe, which tells the process to end, and kill it if it does not."""
     assert process.stdin is not None
     process.stdin.close()
     try:
@@ -152,7 +152,7 @@ async def _end(process: asyncio.subprocess.Process, patience: float) -> None:
 
 
 def _kill(process: asyncio.subprocess.Process) -> None:
-    with contextlib.suppress(ProcessLookupError):  # it ended in this very moment
+    with contextlib.suppress(ProcessLookupError):  # it has just ended
         process.kill()
 
 

@@ -1,9 +1,9 @@
 """The child process that owns a loaded shard: `python -m chapterverse.index.edge_process <directory>`.
 
-It keeps a private copy of the current generation until its parent closes the pipe. It imports as little as it can,
-because every server waits for it at its start.
+It has a private copy of the current generation until its parent closes the pipe. It imports as little as possible,
+because a server waits for it at its start.
 
-It says one frame when it is ready, `{"generation", "current", "damage", "manifest"}`, then answers each request
+It sends one frame when it is ready, `{"generation", "current", "damage", "manifest"}`. Then it answers each request
 `{"id", "op", "args"}` with `{"id", "result"}` or `{"id", "error": [class, message]}`, in order.
 """
 
@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from chapterverse.environment import own_pipes
 from chapterverse.errors import ChapterverseError
 from chapterverse.index import frames
 from chapterverse.index.edge_shard import ShardReader, engine_errors
@@ -27,44 +28,35 @@ Operation = Callable[..., Any]
 
 def main() -> None:
     """Load the current generation and serve it until standard input ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then closes the pipe
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the parent, which then closes the pipe
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    requests, answers = _own_pipes()
+    requests, answers = own_pipes()
     try:
         with private_copy(Path(sys.argv[1])) as copy:
             reader = ShardReader(copy.path)
-            _let_go_of_pages(copy.path)
+            _release_file_memory(copy.path)
             served = {"generation": copy.name, "current": copy.current, "damage": copy.damage}
-            _say(answers, {**served, "manifest": manifest_to_payload(reader.manifest)})
+            _send(answers, {**served, "manifest": manifest_to_payload(reader.manifest)})
             _serve(reader, requests, answers)
     except ChapterverseError as error:
-        _say(answers, {"error": _describe(error)})
+        _send(answers, {"error": _describe(error)})
     except BrokenPipeError:
         pass  # the parent is gone
-    os._exit(0)  # at once: an orderly end of the engine would sync the files of a copy that is already removed
+    os._exit(0)  # skip the engine's cleanup: it would sync files of a copy that is already removed
 
 
-def _let_go_of_pages(folder: Path) -> None:
-    """Give back the memory of files that were only looked through. The engine reads them whole when it opens them, with
-    all the room that they have for more: 70 MB for a small book. What a search touches comes back by itself."""
+def _release_file_memory(folder: Path) -> None:
+    """Release the memory of mapped files. The engine reads whole files, with their free space, when it opens them: 70
+    MB for a small book. Pages that a search needs are mapped again by the kernel."""
     maps = Path("/proc/self/maps")
     if not maps.exists():
         return  # not Linux
     libc = ctypes.CDLL(None)
     for line in maps.read_text("utf-8", "replace").splitlines():
         span, permissions, *_, name = line.split(maxsplit=5)
-        if permissions.endswith("s") and name.startswith(f"{folder}/"):  # shared: what was written is in the file
+        if permissions.endswith("s") and name.startswith(f"{folder}/"):  # shared: changes are in the file
             start, end = (int(number, 16) for number in span.split("-"))
             libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), mmap.MADV_DONTNEED)
-
-
-def _own_pipes() -> tuple[BinaryIO, BinaryIO]:
-    """The pipes of the parent, taken away from whatever prints: standard output now goes to standard error."""
-    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    with Path(os.devnull).open("rb") as nothing:
-        os.dup2(nothing.fileno(), 0)
-    return requests, answers
 
 
 def _serve(reader: ShardReader, requests: BinaryIO, answers: BinaryIO) -> None:
@@ -86,10 +78,10 @@ def _serve(reader: ShardReader, requests: BinaryIO, answers: BinaryIO) -> None:
                 answer = {"result": operations[request["op"]](*request["args"])}
         except ChapterverseError as error:
             answer = {"error": _describe(error)}
-        _say(answers, {"id": request["id"], **answer})
+        _send(answers, {"id": request["id"], **answer})
 
 
-def _say(answers: BinaryIO, value: Any) -> None:
+def _send(answers: BinaryIO, value: Any) -> None:
     answers.write(frames.pack(value))
     answers.flush()
 

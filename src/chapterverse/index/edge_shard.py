@@ -1,6 +1,6 @@
-"""A Qdrant Edge shard as this index uses it: its shape, its filters and its errors.
+"""Reads a Qdrant Edge shard: searches, filters and the translation of errors.
 
-Only reads. Each call holds the GIL until it is done, so servers make them in a child process (`edge_process.py`).
+Each call holds the GIL until it is done, so servers make the calls in a child process (`edge_process.py`).
 """
 
 import contextlib
@@ -23,8 +23,7 @@ _ALL_VALUES = 10_000_000  # a facet's limit that no book reaches
 
 @contextlib.contextmanager
 def engine_errors(kind: type[ChapterverseError] = RetrievalUnavailable) -> Iterator[None]:
-    """Translate the errors of engine and disk. The engine raises plain `Exception`: nothing narrower
-    can be caught."""
+    """Translate errors of the engine and the disk. The engine raises plain `Exception`."""
     try:
         yield
     except ChapterverseError:
@@ -34,7 +33,7 @@ def engine_errors(kind: type[ChapterverseError] = RetrievalUnavailable) -> Itera
 
 
 def render(clauses: Iterable[Clause]) -> qe.Filter | None:
-    """A filter in the engine's words; None when everything may match."""
+    """The clauses as a filter of the engine; None if there are none."""
     must: list[qe.ConditionType] = [
         qe.Filter(should=[condition for match in clause for condition in _conditions(match)])
         for clause in clauses
@@ -57,7 +56,7 @@ def of_kind(kind: str) -> qe.Filter:
 def scroll(
     shard: qe.EdgeShard, kind: str, payload: bool | list[str], *, vectors: bool = False, step: int = 256
 ) -> Iterator[list[qe.Record]]:
-    """All points of one kind, some at a time."""
+    """All points of one kind, in batches."""
     offset: qe.PointId | None = None
     while True:
         records, offset = shard.scroll(
@@ -75,7 +74,7 @@ def scroll(
 
 
 def read_manifest(shard: qe.EdgeShard) -> Manifest:
-    """What the shard says of itself."""
+    """The manifest of a shard."""
     found = shard.retrieve([MANIFEST_ID], True, False)
     if not found or found[0].payload is None:
         raise RetrievalUnavailable("The index is damaged: it has no manifest")
@@ -83,7 +82,7 @@ def read_manifest(shard: qe.EdgeShard) -> Manifest:
 
 
 class ShardReader:
-    """A loaded shard that answers the questions of `EdgeIndex` in plain JSON values."""
+    """A loaded shard. Its methods return JSON values for `EdgeIndex`."""
 
     def __init__(self, path: Path) -> None:
         with engine_errors():
@@ -92,7 +91,7 @@ class ShardReader:
         self._weights = EdgeWords(self.manifest.bm25)
 
     def search(self, query: Mapping[str, Any]) -> list[Payload]:
-        """Hits for a query as `edge.py` sends it."""
+        """The hits for a query that `edge.py` sent."""
         vector: list[float] = query["vector"]
         self._check_dimension(vector)
         limit: int = query["limit"]
@@ -122,7 +121,7 @@ class ShardReader:
         ]
 
     def recall(self, chunk_ids: Sequence[str], vector: list[float]) -> list[Payload]:
-        """Chunks by their ids, the most similar first; only chunks have a vector to be similar by."""
+        """Chunks by their ids, the most similar first. Points without a vector, such as pages, are not found."""
         ids: set[int | uuid.UUID | str] = {uuid.UUID(chunk_id) for chunk_id in chunk_ids if is_point_id(chunk_id)}
         self._check_dimension(vector)
         if not ids:
@@ -133,37 +132,34 @@ class ShardReader:
             filter=qe.Filter(must=[qe.HasIdCondition(ids)]),
             with_payload=True,
         )
-        found = [
-            (fusion.Ranked(str(point.id), point.score, point.score), point) for point in self._shard.query(request)
-        ]
         return [
             {
                 "payload": dict(point.payload or {}),
-                "similarity": one.similarity,
-                "score": one.score,
+                "similarity": fusion.clip(point.score),
+                "score": point.score,
                 "vector": None,
                 "by_words": False,
             }
-            for one, point in found
+            for point in self._shard.query(request)
         ]
 
     def missing(self, words: Sequence[str], editions: Sequence[str]) -> list[str]:
-        """Those of the words of which a term stands in no chunk."""
+        """The words with a term that occurs in no chunk."""
         terms = {word: self._weights.terms(word) for word in words}
         within = render(exact_clauses(Filters(edition=tuple(editions)), self.manifest.shelf))
-        known = {term: self._stands(term, within) for found in terms.values() for term in found}
-        return [word for word, found in terms.items() if not all(known[term] for term in found)]
+        occurs = {term: self._occurs(term, within) for ids in terms.values() for term in ids}
+        return [word for word, ids in terms.items() if not all(occurs[term] for term in ids)]
 
-    def _stands(self, term: int, within: qe.Filter | None) -> bool:
+    def _occurs(self, term: int, within: qe.Filter | None) -> bool:
         words = qe.Query.Nearest(qe.SparseVector([term], [1.0]), using=SPARSE)
         return bool(self._shard.query(qe.QueryRequest(limit=1, query=words, filter=within)))
 
     def pages(self, offset: str | None) -> tuple[list[Payload], str | None]:
-        """Some pages without their bodies, and where the next ones start."""
+        """A batch of pages without their bodies, and the offset of the next batch."""
         records, following = self._shard.scroll(
             qe.ScrollRequest(
                 offset=offset,
-                limit=64,  # bodies are read to be left out, some 30 kB each: keep the wait of searches short
+                limit=64,  # bodies are read before they are left out, about 30 kB each; searches wait meanwhile
                 filter=of_kind("page"),
                 with_payload=qe.PayloadSelector.Exclude(list(PAGE_BODY)),
             )
@@ -178,7 +174,7 @@ class ShardReader:
     def _check_dimension(self, vector: list[float]) -> None:
         dimension = self.manifest.fingerprint.dimension
         if len(vector) != dimension:
-            raise EmbeddingMismatchError(f"The index holds vectors of {dimension} numbers, not {len(vector)}")
+            raise EmbeddingMismatchError(f"The index has vectors of {dimension} numbers, not {len(vector)}")
 
     def _branches(
         self,
@@ -188,7 +184,7 @@ class ShardReader:
         depth: int,
         filter_: qe.Filter | None,
     ) -> fusion.Branches[int]:
-        """Search by meaning, by words or by both, in one batch, with true cosines for what words found."""
+        """Search by meaning, by words or by both in one batch, with the cosines of chunks that only words found."""
         requests: list[qe.QueryRequest] = []
         by_meaning = qe.Query.Nearest(vector, using=DENSE)
         if weight > 0:
@@ -225,7 +221,7 @@ class ShardReader:
 
 
 def _number(id_: "qe.PointId") -> int:
-    """A point's id as what is fastest to look up. All our ids are UUIDs; they order as their texts do."""
+    """A point's id as a number, which is fast to look up. All ids are UUIDs; their numbers sort like their texts."""
     return id_.int if isinstance(id_, uuid.UUID) else int(id_)
 
 

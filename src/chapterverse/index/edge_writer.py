@@ -1,13 +1,12 @@
 """The writer of the embedded index: copies the current generation, changes the copy, publishes it.
 
-A published generation is never changed, so whatever kills an ingest leaves the last complete state in use.
+A published generation is never changed. If an ingest is killed, the last complete generation is still served.
 """
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,18 +16,18 @@ from chapterverse.book import Chunk, Manifest, Page, PageRecord
 from chapterverse.errors import IngestionError
 from chapterverse.index import Vectors, generations, points
 from chapterverse.index.bm25 import EDGE_DEFAULTS, EdgeWords
-from chapterverse.index.checks import check_dimension, check_page, check_vectors
 from chapterverse.index.edge_shard import dense_of, engine_errors, of_kind, read_manifest, scroll
+from chapterverse.index.generation_writer import GenerationWriter
 
 log = logging.getLogger(__name__)
 
-_BATCH = 128  # points of one update: about 20 ms, during which the engine holds the GIL
-_NEVER = 1_000_000_000  # kB: a segment never grows so large that the engine would build a graph for it
+_BATCH = 128  # points of one update; the engine holds the GIL for about 20 ms
+_NEVER = 1_000_000_000  # kB: a segment never gets large enough for the engine to build a graph
 
 
 @asynccontextmanager
 async def open_writer(directory: Path, *, fresh: bool) -> AsyncIterator["EdgeWriter"]:
-    """The one writer of a directory, on a copy of the current state or on nothing."""
+    """The only writer of a directory, on a copy of the current generation or on nothing."""
     with generations.writer_lock(directory):
         await asyncio.to_thread(generations.sweep_generations, directory)
         writer = EdgeWriter(directory)
@@ -41,61 +40,40 @@ async def open_writer(directory: Path, *, fresh: bool) -> AsyncIterator["EdgeWri
             await asyncio.to_thread(generations.sweep_generations, directory)
 
 
-class EdgeWriter:
+class EdgeWriter(GenerationWriter):
     """The next generation of an index in a directory."""
 
     def __init__(self, directory: Path) -> None:
+        super().__init__(EDGE_DEFAULTS)
         self._directory = directory
-        self._name = generations.new_name()
         self._path = generations.generation_path(directory, self._name)
         self._shard: qe.EdgeShard | None = None
-        self._dimension = 0
-        self._manifest: Manifest | None = None
-        self._records: dict[str, PageRecord] = {}
-        self._present: set[str] = set()  # ids of the pages in the state being built
-        self._bm25 = EDGE_DEFAULTS
         self._weights = EdgeWords(EDGE_DEFAULTS)
-        self._turn = asyncio.Lock()  # the engine takes one change at a time
-
-    @property
-    def records(self) -> Mapping[str, PageRecord]:
-        """The pages of the current state by page id."""
-        return self._records
-
-    @property
-    def manifest(self) -> Manifest | None:
-        """The manifest of the current state."""
-        return self._manifest
 
     def start_from_current(self) -> None:
-        """Copy the current generation and read what it says of itself."""
+        """Copy the current generation and read its manifest and records."""
         name = generations.current_name(self._directory)
         if damage := generations.damage_of_current(self._directory):
             name = generations.last_good(self._directory)
             if name is None:
                 raise IngestionError(generations.refusal(damage))
-            log.warning("The index is damaged: %s. This run starts from the state that was published before.", damage)
+            log.warning("The index is damaged: %s. This run starts from the generation before it.", damage)
         assert name is not None
         with engine_errors(IngestionError):
             generations.copy_shard(generations.generation_path(self._directory, name), self._path, share=False)
             self._shard = qe.EdgeShard.load(str(self._path))
             manifest = read_manifest(self._shard)
-            if not manifest.editions:  # made by an older version, which had no index of this field
+            if not manifest.editions:  # an older version made it, without an index of this field
                 self._shard.update(qe.UpdateOperation.create_field_index("edition", qe.PayloadSchemaType.Keyword))
-            for batch in scroll(self._shard, "page", list(points.PAGE_RECORD)):
-                for stored in batch:
-                    record = points.record_from_payload(stored.payload or {})
-                    self._records[record.page_id] = record
-        self._present = set(self._records)
-        self._manifest = manifest
-        self._dimension = manifest.fingerprint.dimension
-        self._bm25 = manifest.bm25  # old and new passages must be weighed alike
+            batches = scroll(self._shard, "page", list(points.PAGE_RECORD))
+            self._start_from(
+                manifest, (points.record_from_payload(stored.payload or {}) for batch in batches for stored in batch)
+            )
         self._weights = EdgeWords(manifest.bm25)
 
     async def put(self, page: Page, record: PageRecord, chunks: Sequence[Chunk], vectors: Vectors) -> None:
         """Add a page, or replace the one with the same id."""
-        check_page(page, record, chunks)
-        check_vectors(vectors, len(chunks), self._dimension)
+        self._check(page, record, chunks, vectors)
         async with self._turn:
             if page.page_id in self._present:
                 await self._delete([page.page_id])
@@ -107,14 +85,14 @@ class EdgeWriter:
             self._present.add(page.page_id)
 
     async def remove(self, page_ids: Sequence[str]) -> None:
-        """Take pages and their chunks out."""
+        """Remove pages and their chunks."""
         async with self._turn:
             present = [page_id for page_id in page_ids if page_id in self._present]
             if present:
                 await self._delete(present)
 
     async def vectors(self) -> AsyncIterator[tuple[Chunk, Vectors]]:
-        """All chunks of the state being built with their vectors."""
+        """All chunks of the new generation with their vectors."""
         if self._shard is None:
             return
         batches = scroll(self._shard, "chunk", True, vectors=True)
@@ -124,8 +102,8 @@ class EdgeWriter:
                 yield points.chunk_from_payload(stored.payload or {}), vector
 
     async def publish(self, manifest: Manifest) -> Manifest:
-        """Make the new state the current one."""
-        check_dimension(manifest.fingerprint.dimension, self._dimension)
+        """Make the new generation the current one."""
+        self._check_dimension(manifest.fingerprint.dimension)
         async with self._turn:
             await self._open(manifest.fingerprint.dimension)
             complete = await asyncio.to_thread(self._finish, manifest)
@@ -134,14 +112,14 @@ class EdgeWriter:
             return complete
 
     def close(self) -> None:
-        """Let go of the shard; what was not published is swept away with its directory."""
+        """Close the shard. If it was not published, its directory is removed later."""
         if self._shard is not None:
             shard, self._shard = self._shard, None
             with engine_errors(IngestionError):
                 shard.close()
 
     async def _open(self, dimension: int) -> None:
-        """Create the shard of a state that starts from nothing, once the length of its vectors is known."""
+        """Create the shard, if there is none yet; the dimension of its vectors is known now."""
         if self._shard is None:
             self._shard = await asyncio.to_thread(_create, self._path, dimension)
             self._dimension = dimension
@@ -169,17 +147,12 @@ class EdgeWriter:
             self._shard.update(operation)
 
     def _finish(self, manifest: Manifest) -> Manifest:
-        """Write the manifest, give back the space of what was deleted, and bring everything to the disk."""
+        """Write the manifest, reclaim the space of deleted points, and flush everything to disk."""
         shard = self._shard
         assert shard is not None
         with engine_errors(IngestionError):
-            complete = replace(
-                manifest,
-                generation=self._name,
-                pages=shard.count(qe.CountRequest(filter=of_kind("page"))),
-                chunks=shard.count(qe.CountRequest(filter=of_kind("chunk"))),
-                bm25=dict(self._bm25),
-            )
+            pages, chunks = (shard.count(qe.CountRequest(filter=of_kind(kind))) for kind in ("page", "chunk"))
+            complete = self._completed(manifest, pages, chunks)
             self._upsert([qe.Point(points.MANIFEST_ID, {}, points.manifest_to_payload(complete))])
             shard.optimize()
             shard.flush()
@@ -188,7 +161,7 @@ class EdgeWriter:
 
 
 def _create(path: Path, dimension: int) -> qe.EdgeShard:
-    """A shard without a graph: exact search is fast enough for 100,000 chunks, and `optimize` only tidies up."""
+    """Create a shard without a graph: exact search is fast enough for 100,000 chunks."""
     config = qe.EdgeConfig(
         vectors={points.DENSE: qe.EdgeVectorParams(size=dimension, distance=qe.Distance.Cosine)},
         sparse_vectors={points.SPARSE: qe.EdgeSparseVectorParams(modifier=qe.Modifier.Idf)},
@@ -196,7 +169,7 @@ def _create(path: Path, dimension: int) -> qe.EdgeShard:
         optimizers=qe.EdgeOptimizersConfig(
             default_segment_number=1, max_segment_size=_NEVER, indexing_threshold=_NEVER
         ),
-        wal_enabled=False,  # an unpublished generation is worth nothing, a published one does not change
+        wal_enabled=False,  # an unpublished generation is discarded, a published one does not change
     )
     with engine_errors(IngestionError):
         shard = qe.EdgeShard.create(str(path), config)

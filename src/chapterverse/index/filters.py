@@ -1,4 +1,4 @@
-"""Which chunks a search may return, said once as data and rendered by each engine in its own words."""
+"""Filters of a search as data, which each engine converts to its own types."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,27 +9,27 @@ from chapterverse.index import Filters
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A field that holds one of these values. The empty one also stands for a field that is not there."""
+    """A field has one of these values. An empty value also matches a missing field."""
 
     field: str
     values: tuple[str, ...]
 
 
-Clause = tuple[Match, ...]  # one of its matches must hold; of several clauses all must
+Clause = tuple[Match, ...]  # one of the matches must hold; with several clauses, each of them
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """How a prefix becomes exact matches. `within` narrows where to look; when `field` is given, an engine lists
-    that field's values inside `within`, and the prefix means those of them that start with it."""
+    """How a prefix becomes exact matches. `within` narrows the search. If `field` is given, the engine lists the values
+    of that field inside `within`, and those that start with the prefix match."""
 
     within: Clause
     field: str = ""
 
 
 def exact_clauses(filters: Filters, shelf: Iterable[Edition] = ()) -> list[Clause]:
-    """The clauses of all filters but the prefix. Editions need none where the index, whose `shelf` it is, has no
-    others."""
+    """The clauses of all filters except the prefix. If the index has no other editions (`shelf`), editions need no
+    clause."""
     clauses: list[Clause] = []
     if filters.source_url:
         clauses.append((Match("source_url", filters.source_url), Match("page_url", filters.source_url)))
@@ -44,7 +44,7 @@ def exact_clauses(filters: Filters, shelf: Iterable[Edition] = ()) -> list[Claus
 
 
 def admits(filters: Filters, chunk: Chunk) -> bool:
-    """Whether a chunk that is at hand may be returned."""
+    """Whether a chunk matches the filters."""
     matches = (
         any(getattr(chunk, match.field) in match.values for match in clause) for clause in exact_clauses(filters)
     )
@@ -52,7 +52,7 @@ def admits(filters: Filters, chunk: Chunk) -> bool:
 
 
 def prefix_scope(prefix: str) -> Scope:
-    """Where to look for addresses that start with any prefix: aligned with a slash, inside a name or an anchor."""
+    """The scope of a prefix, which may end at a slash, inside a name, or inside an anchor."""
     page, hash_, _ = prefix.partition("#")
     if hash_:
         return Scope((Match("page_url", (page,)),), "source_url")
@@ -62,7 +62,7 @@ def prefix_scope(prefix: str) -> Scope:
 
 
 def prefix_clause(prefix: str, scope: Scope, values: Iterable[str]) -> Clause:
-    """The clause of a prefix, given the values of `scope.field` inside the scope."""
+    """The clause for a prefix, given the values of `scope.field` inside the scope."""
     if not scope.field:
         return scope.within
     return (Match(scope.field, tuple(sorted(value for value in values if value.startswith(prefix)))),)

@@ -1,8 +1,7 @@
-"""A collection on a Qdrant server that another tool filled: read as a book, and never written to.
+"""Reads a collection on a Qdrant server that another tool made, as a book. It is never written to.
 
-Such a collection has points with a vector and a payload that says where the text comes from and what it says. Which
-names the payload has is found out once. Searches are by meaning alone, because there are no word weights. The text of a
-page is its passages one after the other.
+Its points have a vector and a payload with a text and its address. The names of these fields are detected once.
+Searches are only by meaning, because there are no word weights. The text of a page is its passages, joined.
 """
 
 import asyncio
@@ -34,7 +33,7 @@ from chapterverse.index.server import NotOurs, QdrantIndex
 from chapterverse.index.server_errors import server_errors
 from chapterverse.units import blocks_of_text, cut_units
 
-# What a payload may call each thing, as the seeds and common tools do.
+# Field names that a payload may have, as in the seeds and common tools.
 NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "url": ("source_url", "url", "page_url"),
     "text": ("chunk_text", "text", "content"),
@@ -45,18 +44,18 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 NEEDED: Final = ("url", "text")
 
-_SAMPLE: Final = 50  # points that are looked at to learn the names
+_SAMPLE: Final = 50  # points that are read to detect the names
 _BATCH: Final = 1000  # points of one scroll
 _WAIT: Final = 5.0  # seconds that a call waits for the contents of the collection
-_LOOK_EVERY: Final = 30.0  # seconds between looks whether the collection has changed
-_PAGES: Final = 200  # pages whose text is kept
+_LOOK_EVERY: Final = 30.0  # seconds between checks whether the collection has changed
+_PAGES: Final = 200  # pages whose text is cached
 
 PointId = int | str | UUID
 
 
 @dataclass(frozen=True, slots=True)
 class CollectionPage:
-    """A page in the list of contents: all addresses that differ by their anchor alone."""
+    """A page in the list of contents, with all addresses that differ only in their anchor."""
 
     title: str
     module: str
@@ -65,22 +64,22 @@ class CollectionPage:
 
 @dataclass(frozen=True, slots=True)
 class CollectionContents:
-    """What a collection holds, as far as it is known without reading its texts."""
+    """The contents of a collection without its texts."""
 
     points: int
     vector: str | None  # its name, if vectors have names
-    names: Mapping[str, str]  # of the payload, by what they mean
+    names: Mapping[str, str]  # field names of the payload, by meaning
     pages: Mapping[str, CollectionPage]  # by address without anchor
 
     @property
     def generation(self) -> str:
-        """Changes when points come or go."""
+        """Changes when points are added or removed."""
         return f"points-{self.points}"
 
 
 @dataclass(frozen=True, slots=True)
 class ReadPage:
-    """A page put together from its passages."""
+    """A page made from its passages."""
 
     page: Page
     chunks: Mapping[PointId, Chunk]
@@ -98,17 +97,19 @@ class ForeignCollection:
     ) -> None:
         self._client = client
         self._name = collection
-        self._fingerprint = fingerprint  # of the configured embedder; the collection does not say what made its vectors
+        self._fingerprint = (
+            fingerprint  # of the configured embedder; the collection does not say which model made its vectors
+        )
         self._flags_of = flags_of
         self._contents: CollectionContents | None = None
         self._reading: asyncio.Task[CollectionContents] | None = None
         self._look_at = 0.0
         self._pages: OrderedDict[tuple[str, str], ReadPage] = OrderedDict()
 
-    # ── what the collection holds ────────────────────────────────────────────────────────────────────────────────────
+    # ── contents of the collection ───────────────────────────────────────────────────────────────────────────────────
 
     async def contents(self) -> CollectionContents:
-        """What the collection holds; read once, and again in the background after it changed."""
+        """The contents of the collection, cached; read again in the background after a change."""
         now = time.monotonic()
         if self._contents is not None:
             if now > self._look_at:
@@ -130,9 +131,9 @@ class ForeignCollection:
     async def _read_contents(self) -> CollectionContents:
         with server_errors(self._name):
             info = await self._client.get_collection(self._name)
-            known = self._contents
-            if known is not None and known.points == info.points_count:
-                return known
+            earlier = self._contents
+            if earlier is not None and earlier.points == info.points_count:
+                return earlier
             vector = self._vector_in(info.config.params.vectors)
             names = await self._learn_names()
             pages = await self._list_pages(names)
@@ -141,7 +142,7 @@ class ForeignCollection:
         return self._contents
 
     def _vector_in(self, vectors: Any) -> str | None:
-        """The name of the vector that fits the embedder, None if it has none; an error says why nothing fits."""
+        """The name of the vector that fits the embedder; None if the vector has no name. Raise if none fits."""
         named = vectors if isinstance(vectors, dict) else {None: vectors} if vectors else {}
         wanted = self._fingerprint
         fitting = [name for name, params in named.items() if params.size == wanted.dimension]
@@ -203,7 +204,8 @@ class ForeignCollection:
     # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def manifest(self) -> Manifest:
-        """What is known of the collection. Its model is taken to be the configured one, whose vectors are as long."""
+        """A manifest for the collection. Its model is assumed to be the configured one, which has the same
+        dimension."""
         contents = await self.contents()
         return Manifest(
             fingerprint=self._fingerprint,
@@ -219,7 +221,7 @@ class ForeignCollection:
         return sorted({entry.module for entry in (await self.contents()).pages.values() if entry.module})
 
     async def search(self, query: HybridQuery) -> list[Hit]:
-        """The most similar passages, equal texts once."""
+        """The most similar passages, without duplicates."""
         contents = await self.contents()
         filter_ = _filter(query.filters, contents)
         if filter_ is None:
@@ -228,7 +230,7 @@ class ForeignCollection:
 
     async def recall(self, chunk_ids: Sequence[str], vector: Vectors) -> list[Hit]:
         """Passages by their ids, the most similar first."""
-        ids: list[Any] = [int(one) if one.isdecimal() else one for one in chunk_ids]
+        ids: list[Any] = [int(chunk_id) if chunk_id.isdecimal() else chunk_id for chunk_id in chunk_ids]
         filter_ = models.Filter(must=[models.HasIdCondition(has_id=ids)])
         return await self._find(await self.contents(), vector, filter_, len(ids), False) if ids else []
 
@@ -252,14 +254,14 @@ class ForeignCollection:
                 query=vector.tolist(),
                 using=contents.vector,
                 query_filter=filter_,
-                limit=2 * limit,  # some may have equal texts
+                limit=2 * limit,  # some may be duplicates
                 with_payload=[contents.names["url"]],
                 with_vectors=([contents.vector] if contents.vector else True) if with_vectors else False,
             )
         hits: dict[str, Hit] = {}
         for point in found.points:
             url = _text(point.payload or {}, contents.names, "url").partition("#")[0]
-            if url not in contents.pages:  # the point has no address, or came after the contents were read
+            if url not in contents.pages:  # the point has no address, or was added after the contents were read
                 continue
             chunk = (await self._read_page(url, contents)).chunks.get(point.id)
             if chunk is not None:
@@ -284,7 +286,7 @@ class ForeignCollection:
     def _compose(
         self, url: str, entry: CollectionPage, records: Iterable[models.Record], names: Mapping[str, str]
     ) -> ReadPage:
-        """The page that the passages make: one after the other, with a blank line between two."""
+        """Join the passages to a page, with blank lines between them."""
         passages = [(record.id, record.payload or {}) for record in records]
         if "index" in names:
             passages.sort(key=lambda passage: int(passage[1].get(names["index"]) or 0))
@@ -293,13 +295,13 @@ class ForeignCollection:
         blocks: list[Block] = []
         chunks: dict[PointId, Chunk] = {}
         for place, (point_id, payload) in enumerate(passages):
-            said = _text(payload, names, "text")
-            if not said.strip():
+            passage_text = _text(payload, names, "text")
+            if not passage_text.strip():
                 continue
             heading = _text(payload, names, "section") or entry.title
             text += "\n\n" if text else ""
-            start, end = len(text), len(text) + len(said)
-            text += said
+            start, end = len(text), len(text) + len(passage_text)
+            text += passage_text
             if sections and sections[-1].heading == heading:
                 sections[-1] = replace(sections[-1], end=end)
             else:
@@ -308,7 +310,7 @@ class ForeignCollection:
                 sections.append(Section(heading, level, anchor, start, end, ()))
             own = [
                 replace(block, start=block.start + start, end=block.end + start, section=len(sections) - 1)
-                for block in blocks_of_text(said)
+                for block in blocks_of_text(passage_text)
             ]
             blocks += own
             chunks[point_id] = Chunk(
@@ -323,9 +325,9 @@ class ForeignCollection:
                 chunk_index=place,
                 start=start,
                 end=end,
-                text=said,
-                content_hash=text_hash(said),
-                flags=self._flags_of(said),
+                text=passage_text,
+                content_hash=text_hash(passage_text),
+                flags=self._flags_of(passage_text),
                 units=cut_units(text, own),
             )
         page = replace(
@@ -342,7 +344,7 @@ class ForeignCollection:
 
 
 def _filter(filters: Filters, contents: CollectionContents) -> models.Filter | None:
-    """A filter in the collection's own names; None if nothing can match."""
+    """A filter in the collection's field names; None if nothing can match."""
     must: list[models.Condition] = []
     for meaning, values in (
         ("title", filters.page_title),
@@ -380,7 +382,7 @@ def _dense(point: models.ScoredPoint, name: str | None) -> tuple[float, ...] | N
 
 
 class ServerIndex:
-    """The collection on a server: our own is read and written, that of another tool is only read."""
+    """A collection on a server: our own is read and written, that of another tool is only read."""
 
     def __init__(self, own: QdrantIndex, foreign: ForeignCollection) -> None:
         self._own = own
@@ -389,7 +391,7 @@ class ServerIndex:
 
     @property
     def engine(self) -> str:
-        """A few words for people."""
+        """The engine and its location, for people."""
         return self._own.engine
 
     async def search(self, query: HybridQuery) -> list[Hit]:
@@ -401,11 +403,11 @@ class ServerIndex:
         return await (await self._reader()).recall(chunk_ids, vector)
 
     async def missing(self, words: Sequence[str], editions: Sequence[str] = ()) -> list[str]:
-        """Those of the words that stand in no chunk; of another tool's collection that is unknown."""
+        """The words that occur in no chunk; none for another tool's collection, where that is unknown."""
         return await self._own.missing(words, editions) if await self._reader() is self._own else []
 
     async def manifest(self) -> Manifest:
-        """What the book says of itself."""
+        """The manifest of the book."""
         return await (await self._reader()).manifest()
 
     async def modules(self, editions: Sequence[str] = ()) -> list[str]:
@@ -421,17 +423,17 @@ class ServerIndex:
         return await (await self._reader()).page(page_id)
 
     async def probe(self) -> None:
-        """Raise if the server cannot be used now."""
+        """Raise if the server cannot be used."""
         self._is_foreign_until = 0.0
         await (await self._reader(fresh=True)).manifest()
 
     async def verify(self) -> str | None:
-        """Nothing: a server keeps its own files."""
+        """Not checked: the server verifies its own files."""
         return None
 
     @asynccontextmanager
     async def writer(self, *, fresh: bool = False) -> AsyncIterator[IndexWriter]:
-        """Build the next state of our own collection."""
+        """Build the next generation of our own collection."""
         try:
             await self._own.probe()
         except NotOurs as refusal:
@@ -439,7 +441,7 @@ class ServerIndex:
                 f"{refusal.message}, so it is only read. Name another one with QDRANT_COLLECTION_NAME."
             ) from None
         except RetrievalUnavailable:
-            pass  # there is no book yet; whatever else is wrong is told by the writer
+            pass  # there is no book yet; the writer reports other problems
         async with self._own.writer(fresh=fresh) as writer:
             yield writer
 

@@ -1,4 +1,4 @@
-"""The language between a server and its index process: JSON values behind their length."""
+"""The protocol between a server and its index process: JSON values with a length prefix."""
 
 import asyncio
 import struct
@@ -19,7 +19,7 @@ def pack(value: Any) -> bytes:
 
 
 def read(stream: BinaryIO) -> Any:
-    """The next value, waiting for it; `EOFError` when the other side is gone."""
+    """Wait for the next value. Raise `EOFError` if the other side has closed the pipe."""
     head = stream.read(_LENGTH.size)
     body = stream.read(*_LENGTH.unpack(head)) if len(head) == _LENGTH.size else b""
     if not body:
@@ -28,13 +28,13 @@ def read(stream: BinaryIO) -> Any:
 
 
 async def receive(stream: asyncio.StreamReader) -> Any:
-    """The next value; `asyncio.IncompleteReadError` when the other side is gone."""
+    """Wait for the next value. Raise `asyncio.IncompleteReadError` if the other side has closed the pipe."""
     (length,) = _LENGTH.unpack(await stream.readexactly(_LENGTH.size))
     return orjson.loads(await stream.readexactly(length))
 
 
 def pack_vector(vector: Iterable[float]) -> str:
-    """A vector as part of a value: as digits it would be four times as long, and slow to read."""
+    """A vector as base64: as digits it would be four times as long, and slow to parse."""
     return b64encode(array("f", vector).tobytes()).decode("ascii")
 
 

@@ -1,12 +1,12 @@
-"""The directory of the embedded index: immutable generations, a pointer to the current one, private copies of readers.
+"""The directory of the embedded index: immutable generations, a pointer to the current one, and readers' copies.
 
-Does not import the engine, so it can be used before one is loaded.
+Does not import the engine, so it can be used before the engine is loaded.
 
     <directory>/CURRENT             name of the current generation, replaced atomically
-    <directory>/generations/<id>/   one whole state of the book, never changed once it was current
-    <directory>/generations/<id>.checksums   of every file of it; a state without them was never published
+    <directory>/generations/<id>/   one complete generation of the book, never changed after it was published
+    <directory>/generations/<id>.checksums   of all its files; a generation without them was never published
     <directory>/readers/<id>/       a reader's private copy, because loading a shard writes to it
-    <directory>/writer.lock         held by the one writer
+    <directory>/writer.lock         held by the writer
 
 A generation is renamed before it is removed. So a copy is complete if its source still has its name afterwards.
 """
@@ -31,19 +31,20 @@ from chapterverse.index.checksums import REBUILD
 
 NO_BOOK = "No book has been ingested yet. Run: chapterverse ingest <folder or URL>"
 
-# Files that loading, querying and closing a shard leave as they are (tests/index/test_generations.py checks it) and
-# that hold nearly all of its bytes: a reader's copy shares them by hard links.
+# Files that loading, querying and closing a shard do not change (tests/index/test_generations.py checks it). They have
+# nearly all of its bytes: a reader's copy shares them by hard links.
 _SHARED = ("page_*.dat", "chunk_*.mmap")
 _COPY_STEP = 1 << 20  # bytes read at once
 
 
 def new_name() -> str:
-    """A name for a generation: sorts by time, never repeats."""
+    """A unique name for a generation, which sorts by time."""
     return f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
 
 
 def current_name(directory: Path) -> str | None:
-    """The name of the current generation, or None when there is no book yet. Of a damaged pointer, what is left."""
+    """The name of the current generation; None if there is no book yet. If the pointer is damaged, its readable
+    part."""
     try:
         name = (directory / "CURRENT").read_bytes().decode("ascii", "replace").strip()
     except FileNotFoundError:
@@ -52,38 +53,38 @@ def current_name(directory: Path) -> str | None:
 
 
 def published(directory: Path) -> list[str]:
-    """The names of all published generations that are there, the newest first."""
+    """The names of all published generations, the newest first."""
     folder = directory / "generations"
     return sorted((path.stem for path in folder.glob("*.checksums") if (folder / path.stem).is_dir()), reverse=True)
 
 
 def damage_of_current(directory: Path) -> str | None:
-    """What is wrong with the current generation, in a few words; None if nothing is, or if there is no book yet."""
+    """What is wrong with the current generation; None if nothing is, or if there is no book yet."""
     name = current_name(directory)
     if name is None:
-        return "the pointer to its current state is gone" if published(directory) else None
+        return "the pointer to its current generation is missing" if published(directory) else None
     return checksums.damage(generation_path(directory, name))
 
 
 def last_good(directory: Path) -> str | None:
-    """The newest published generation but the current one that is not damaged."""
+    """The newest published generation, except the current one, that is not damaged."""
     current = current_name(directory)
     names = (name for name in published(directory) if name != current)
     return next((name for name in names if checksums.damage(generation_path(directory, name)) is None), None)
 
 
 def refusal(damage: str) -> str:
-    """What to say of a damaged index that cannot be served."""
+    """The error message for a damaged index."""
     return f"The index is damaged: {damage}. {REBUILD}"
 
 
 def generation_path(directory: Path, name: str) -> Path:
-    """Where a generation lies."""
+    """The path of a generation."""
     return directory / "generations" / name
 
 
 def publish(directory: Path, name: str) -> None:
-    """Make a complete generation the current one; after a crash it is either the old or the new one."""
+    """Make a complete generation the current one. After a crash either the old or the new one is current."""
     _sync_tree(generation_path(directory, name))
     _sync(checksums.write(generation_path(directory, name)))
     _sync(directory / "generations")
@@ -95,11 +96,11 @@ def publish(directory: Path, name: str) -> None:
 
 
 def sweep_generations(directory: Path) -> None:
-    """Remove all generations but the current one and, in case that is damaged one day, the one published before it.
-    Only for who holds the writer's lock."""
+    """Remove all generations except the current one and, in case that gets damaged, the one published before it. The
+    caller must hold the writer's lock."""
     current = current_name(directory)
-    keep = [current, *[name for name in published(directory) if name != current][:1]]
-    kept = {name for one in keep if one for name in (one, f"{one}.checksums")}
+    names = [current, *[name for name in published(directory) if name != current][:1]]
+    kept = {file for name in names if name for file in (name, f"{name}.checksums")}
     for path in (directory / "generations").iterdir():
         if path.name not in kept:
             _remove(path)
@@ -107,7 +108,7 @@ def sweep_generations(directory: Path) -> None:
 
 @contextlib.contextmanager
 def writer_lock(directory: Path) -> Iterator[None]:
-    """Hold the place of the one writer; `IngestionError` if it is taken."""
+    """Hold the writer's lock. Raise `IngestionError` if another process holds it."""
     try:
         (directory / "generations").mkdir(parents=True, exist_ok=True)
         file = (directory / "writer.lock").open("a+", encoding="ascii")
@@ -125,42 +126,42 @@ def writer_lock(directory: Path) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A reader's own copy of a generation."""
+    """A reader's copy of a generation."""
 
     name: str
     path: Path
-    current: str | None  # the current generation, which is another one if that is damaged
-    damage: str | None = None  # why another one is served
+    current: str | None  # the current generation; differs from `name` if it is damaged
+    damage: str | None = None  # why another generation is served
 
 
 @contextlib.contextmanager
 def private_copy(directory: Path) -> Iterator[Copy]:
-    """A reader's own copy of the current generation, verified, and removed afterwards. If the current one is damaged,
-    the one before it is served.
+    """A reader's verified copy of the current generation, or of the one before if it is damaged. It is removed
+    afterwards.
 
-    Copies left by killed readers are recognised by their lock, which died with them."""
+    Copies of killed readers are recognised by their locks, which the kernel has released."""
     if current_name(directory) is None and not published(directory):
         raise IndexMissing(NO_BOOK)
     try:
         readers = _readers_folder(directory)
     except OSError as error:
-        raise RetrievalUnavailable(f"There is no room for a copy of the index: {error}") from error
-    place = readers / f"{os.getpid()}-{secrets.token_hex(4)}"
+        raise RetrievalUnavailable(f"The index cannot be copied: {error}") from error
+    folder = readers / f"{os.getpid()}-{secrets.token_hex(4)}"
     with (readers / ".lock").open("w") as guard:  # no other process may find our directory before it is locked
         fcntl.flock(guard, fcntl.LOCK_EX)
         _sweep_readers(readers)
-        place.mkdir()
-        lock = (place / "lock").open("w")
+        folder.mkdir()
+        lock = (folder / "lock").open("w")
         fcntl.flock(lock, fcntl.LOCK_EX)
     try:
-        yield _copy_current(directory, place / "shard")
+        yield _copy_current(directory, folder / "shard")
     finally:
-        _remove(place)
+        _remove(folder)
         lock.close()
 
 
 def _readers_folder(directory: Path) -> Path:
-    """Where readers' copies lie: in the directory, or where that is read-only in a private temporary folder."""
+    """The folder of readers' copies: in the directory or, if that is read-only, a private temporary folder."""
     readers = directory / "readers"
     try:
         readers.mkdir(exist_ok=True)
@@ -173,14 +174,14 @@ def _readers_folder(directory: Path) -> Path:
     readers = Path(tempfile.gettempdir()) / f"cv-readers-{os.getuid()}-{name}"
     readers.mkdir(mode=0o700, exist_ok=True)
     if readers.is_symlink() or readers.stat().st_uid != os.getuid():
-        raise PermissionError(errno.EPERM, "belongs to somebody else", str(readers))
+        raise PermissionError(errno.EPERM, "belongs to another user", str(readers))
     return readers
 
 
 def _sweep_readers(readers: Path) -> None:
     for path in readers.iterdir():
         if path.is_dir():
-            with contextlib.suppress(FileNotFoundError):  # its owner is removing it right now
+            with contextlib.suppress(FileNotFoundError):  # its owner is removing it
                 with (path / "lock").open("a") as lock:
                     abandoned = _try_lock(lock.fileno())
                 if abandoned:
@@ -188,10 +189,12 @@ def _sweep_readers(readers: Path) -> None:
 
 
 def _copy_current(directory: Path, target: Path) -> Copy:
-    """Copy the current generation, whichever it is by the time a copy succeeds; if it is damaged, the one before."""
+    """Copy the current generation, which may change meanwhile; if it is damaged, the one before."""
     while True:
         current = current_name(directory)
-        damage = "the pointer to its current state is gone" if current is None else _copy(directory, current, target)
+        damage = (
+            "the pointer to its current generation is missing" if current is None else _copy(directory, current, target)
+        )
         if damage is None:
             assert current is not None
             return Copy(current, target, current)
@@ -204,7 +207,7 @@ def _copy_current(directory: Path, target: Path) -> Copy:
 
 
 def _copy(directory: Path, name: str, target: Path) -> str | None:
-    """Copy a generation and verify the copy. What is wrong with it is returned, and the copy removed."""
+    """Copy a generation and verify the copy. If it is damaged, remove the copy and return what is wrong."""
     source = generation_path(directory, name)
     try:
         copy_shard(source, target, share=True)
@@ -230,12 +233,12 @@ def copy_shard(source: Path, target: Path, *, share: bool) -> None:
     copy_function: Callable[[str, str], object] = copy
     try:
         shutil.copytree(source, target, copy_function=copy_function)
-    except shutil.Error as failures:  # a list, one for each file: the first says why
+    except shutil.Error as failures:  # one error for each file; the first is enough
         raise OSError(failures.args[0][0][2]) from failures
 
 
 def _copy_sparse(from_: str, to: str) -> None:
-    """Copy a file with its holes: an engine's files are mostly holes, a young 127 MB index holds 6 MB."""
+    """Copy a sparse file with its holes: a small index of 127 MB has 6 MB of data."""
     with open(from_, "rb") as source, open(to, "wb") as target:  # noqa: PTH123 - shutil gives strings
         size = os.fstat(source.fileno()).st_size
         target.truncate(size)
@@ -253,14 +256,14 @@ def _copy_sparse(from_: str, to: str) -> None:
 
 
 def _remove(path: Path) -> None:
-    """Rename a directory before it is removed, so that one that is half removed is never taken for complete."""
+    """Rename a directory before it is removed, so that a partly removed one never looks complete."""
     if path.is_file():
         path.unlink(missing_ok=True)
         return
-    doomed = path.with_name(f"{path.name}.removed")
+    renamed = path.with_name(f"{path.name}.removed")
     with contextlib.suppress(FileNotFoundError):
-        path.rename(doomed)
-    shutil.rmtree(doomed, ignore_errors=True)
+        path.rename(renamed)
+    shutil.rmtree(renamed, ignore_errors=True)
 
 
 def _try_lock(descriptor: int) -> bool:

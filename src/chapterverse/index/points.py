@@ -1,4 +1,4 @@
-"""What a point holds: chunks, pages and the manifest as plain JSON values, the same in every engine."""
+"""Chunks, pages and the manifest as payloads of points: JSON values, the same in every engine."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -12,9 +12,9 @@ Payload = dict[str, Any]
 
 DENSE = "dense"  # name of the cosine vector
 SPARSE = "bm25"  # name of the sparse vector
-MANIFEST_ID = str(uuid.UUID("6f0c9a52-6b0e-5f0a-9d57-000000000001"))  # ours, fixed: one manifest in an index
+MANIFEST_ID = str(uuid.UUID("6f0c9a52-6b0e-5f0a-9d57-000000000001"))  # fixed: an index has one manifest
 
-# Fields that filters, deletions and scrolls match exactly.
+# Fields that are matched exactly by filters, deletions and scrolls.
 KEYWORDS = (
     "kind",
     "page_id",
@@ -26,15 +26,15 @@ KEYWORDS = (
     "ancestors",
     "edition",
 )
-PAGE_BODY = ("text", "blocks", "marks")  # what a list of pages leaves out
-PAGE_RECORD = ("record",)  # what a writer needs of a page
+PAGE_BODY = ("text", "blocks", "marks")  # left out in a list of pages
+PAGE_RECORD = ("record",)  # needed by a writer
 
 _CHUNK_FIELDS = tuple(field.name for field in fields(Chunk) if field.name != "edition")
 _PAGE_FIELDS = ("page_id", "url", "title", "module", "source", "text", "order")
 
 
 def is_point_id(text: str) -> bool:
-    """Whether a text can be the id of a point; engines refuse others as an error."""
+    """Whether a text is a valid id of a point; for others engines raise errors."""
     try:
         uuid.UUID(text)
     except ValueError:
@@ -43,12 +43,12 @@ def is_point_id(text: str) -> bool:
 
 
 def ancestors(url: str) -> list[str]:
-    """The parts of an address that end in a slash, shortest first: what an aligned prefix filter matches."""
+    """The prefixes of an address that end in a slash, shortest first; a prefix filter that ends in one matches them."""
     return [url[: index + 1] for index, character in enumerate(url) if character == "/"]
 
 
 def chunk_to_payload(chunk: Chunk) -> Payload:
-    """A chunk as stored."""
+    """A chunk as a payload."""
     payload: Payload = {name: getattr(chunk, name) for name in _CHUNK_FIELDS}
     return sealed(
         payload
@@ -63,7 +63,7 @@ def chunk_to_payload(chunk: Chunk) -> Payload:
 
 
 def chunk_from_payload(payload: Mapping[str, Any]) -> Chunk:
-    """The chunk that was stored. Raises `IndexDamaged` if it is another one."""
+    """The stored chunk. Raises `IndexDamaged` if its checksum is wrong."""
     require_sealed(payload)
     values = {name: payload[name] for name in _CHUNK_FIELDS if name in payload}
     units = tuple(Unit(*row) for row in payload.get("units", ()))
@@ -72,7 +72,7 @@ def chunk_from_payload(payload: Mapping[str, Any]) -> Chunk:
 
 
 def page_to_payload(page: Page, record: PageRecord) -> Payload:
-    """A page and its record as stored; sections and blocks as rows, because a page has many."""
+    """A page and its record as a payload. Sections and blocks are rows, because a page has many."""
     payload: Payload = {name: getattr(page, name) for name in _PAGE_FIELDS}
     payload |= {
         "kind": "page",
@@ -88,13 +88,13 @@ def page_to_payload(page: Page, record: PageRecord) -> Payload:
 
 
 def _edition(key: str) -> Payload:
-    """The unnamed edition is stored as nothing, as it was before there were others."""
+    """The unnamed edition has no field, as in indexes of older versions."""
     return {"edition": key} if key else {}
 
 
 def page_from_payload(payload: Mapping[str, Any]) -> Page:
-    """The page that was stored; without text and blocks if these were not fetched. Raises `IndexDamaged` if it is
-    another one."""
+    """The stored page, without text and blocks if these were not fetched. Raises `IndexDamaged` if a checksum is
+    wrong."""
     require_sealed(payload, PAGE_BODY)
     return Page(
         page_id=payload["page_id"],
@@ -124,7 +124,7 @@ def record_from_payload(payload: Mapping[str, Any]) -> PageRecord:
 
 
 def manifest_to_payload(manifest: Manifest) -> Payload:
-    """The manifest as stored."""
+    """The manifest as a payload."""
     payload: Payload = {field.name: getattr(manifest, field.name) for field in fields(manifest)}
     calibration = None if manifest.calibration is None else dict(manifest.calibration)
     return payload | {
@@ -137,7 +137,7 @@ def manifest_to_payload(manifest: Manifest) -> Payload:
 
 
 def manifest_from_payload(payload: Mapping[str, Any]) -> Manifest:
-    """The manifest that was stored."""
+    """The stored manifest."""
     values = {field.name: payload[field.name] for field in fields(Manifest) if field.name != "editions"}
     editions = tuple(Edition(**row) for row in payload.get("editions", ()))
     return Manifest(**values | {"fingerprint": Fingerprint(**payload["fingerprint"]), "editions": editions})

@@ -1,7 +1,7 @@
-"""The index on a Qdrant server, cluster or Cloud. Import it only when one is configured: the client is heavy.
+"""The index on a Qdrant server, cluster or Cloud. Import it only if one is configured: the client is slow to import.
 
-This is the reading side. The collection's name is an alias; every state of the book is a collection of its own behind
-it, so a reader that knows its name sees one complete state, whatever is published meanwhile.
+This is the reading side. The configured name is an alias. Each generation of the book is a separate collection, so a
+reader sees one complete generation, even if another one is published meanwhile.
 """
 
 import asyncio
@@ -33,11 +33,11 @@ from chapterverse.index.points import (
 )
 from chapterverse.index.server_errors import server_errors
 
-_KNOWN_FOR = 1.0  # seconds a manifest is taken as current; the state before stays readable for longer than that
+_KNOWN_FOR = 1.0  # seconds that a manifest is cached; the previous generation stays readable for longer
 _ALL_VALUES = 1_000_000  # a facet's limit that no book reaches
-_ROUNDS: Final = 4  # through all nodes; a cluster that lost its leader needs seconds to choose another
+_ROUNDS: Final = 4  # tries of all nodes; a cluster that lost its leader needs seconds to elect another
 _FIRST_PAUSE: Final = 0.2  # seconds after the first round; doubled after each
-# The node is gone, or went away with the request. All our requests can be repeated: points have fixed ids.
+# The node is unreachable, or failed during the request. All requests can be repeated: points have fixed ids.
 _LOST: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError)
 _PAGES = 256  # pages of one scroll
 _LIST_TIMEOUT = 60.0  # seconds for a list of all pages, which takes many requests
@@ -52,7 +52,7 @@ class NotOurs(RetrievalUnavailable):
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How a new collection is laid out over the nodes of a cluster; a single server holds one of each."""
+    """Shards and replicas of a new collection on a cluster."""
 
     shards: int = 1
     replicas: int = 1
@@ -76,17 +76,17 @@ class QdrantIndex:
         self._timeout = timeout  # seconds for one answer
         self._spread = spread
         self.client = self._client = self._connect(timeout)
-        self._known: tuple[float, Manifest] | None = None  # until when, what
+        self._known: tuple[float, Manifest] | None = None  # the manifest and until when it is valid
         self._modules: dict[tuple[str, ...], list[str]] = {}  # by generation and editions
         self._weights: tuple[Mapping[str, Any], ServerWords | EdgeWords] | None = None
 
     @property
     def engine(self) -> str:
-        """A few words for people."""
+        """The engine and its location, for people."""
         return f"Qdrant server at {self._url}, collection {self._alias}"
 
     async def search(self, query: HybridQuery) -> list[Hit]:
-        """The best chunks, best first; one request, and one more for vectors or for a prefix inside a name."""
+        """The best chunks, best first, in one request; vectors and some prefix filters need another one."""
 
         async def find(manifest: Manifest) -> list[Hit]:
             return await self._search(query, manifest)
@@ -94,7 +94,7 @@ class QdrantIndex:
         return await self._read(find, self._timeout)
 
     async def recall(self, chunk_ids: Sequence[str], vector: Vectors) -> list[Hit]:
-        """Chunks by their ids, the most similar first; only chunks have a vector to be similar by."""
+        """Chunks by their ids, the most similar first. Points without a vector, such as pages, are not found."""
         ids = [chunk_id for chunk_id in chunk_ids if is_point_id(chunk_id)]
 
         async def fetch(manifest: Manifest) -> list[Hit]:
@@ -106,18 +106,20 @@ class QdrantIndex:
                 query_filter=models.Filter(must=[models.HasIdCondition(has_id=list(ids))]),
                 limit=len(ids),
             )
-            ranked = [(fusion.Ranked(str(point.id), point.score, point.score), point) for point in found.points]
-            return [Hit(chunk_from_payload(point.payload or {}), one.similarity, one.score) for one, point in ranked]
+            return [
+                Hit(chunk_from_payload(point.payload or {}), fusion.clip(point.score), point.score)
+                for point in found.points
+            ]
 
         return await self._read(fetch, self._timeout) if ids else []
 
     async def missing(self, words: Sequence[str], editions: Sequence[str] = ()) -> list[str]:
-        """Those of the words of which a term stands in no chunk of these editions."""
+        """The words with a term that occurs in no chunk of these editions."""
 
         async def look(manifest: Manifest) -> list[str]:
             within = render(exact_clauses(Filters(edition=tuple(editions)), manifest.shelf))
             terms = {word: self._word_weights(manifest).terms(word) for word in words}
-            wanted = list(dict.fromkeys(term for found in terms.values() for term in found))
+            wanted = list(dict.fromkeys(term for ids in terms.values() for term in ids))
             if not wanted:
                 return []
             answers = await self._client.query_batch_points(
@@ -129,29 +131,29 @@ class QdrantIndex:
                     for term in wanted
                 ],
             )
-            known = {term for term, answer in zip(wanted, answers, strict=True) if answer.points}
-            return [word for word, found in terms.items() if not known.issuperset(found)]
+            occurring = {term for term, answer in zip(wanted, answers, strict=True) if answer.points}
+            return [word for word, ids in terms.items() if not occurring.issuperset(ids)]
 
         return await self._read(look, self._timeout)
 
     async def manifest(self) -> Manifest:
-        """What the current state says of itself, as of the last second."""
-        known = self._known
-        if known is None or known[0] < time.monotonic():
+        """The manifest of the current generation, cached for a second."""
+        cached = self._known
+        if cached is None or cached[0] < time.monotonic():
             async with self._limits(self._timeout):
                 found = await self._client.retrieve(self._alias, [MANIFEST_ID])
             if not found or found[0].payload is None:
                 raise NotOurs(f"The collection {self._alias} was not made by Chapterverse")
-            known = self._known = time.monotonic() + _KNOWN_FOR, manifest_from_payload(found[0].payload)
-        return known[1]
+            cached = self._known = time.monotonic() + _KNOWN_FOR, manifest_from_payload(found[0].payload)
+        return cached[1]
 
     async def modules(self, editions: Sequence[str] = ()) -> list[str]:
         """The modules of these editions, or of all, sorted."""
         pages = (Match("kind", ("page",)),)
 
         async def count(manifest: Manifest) -> list[str]:
-            known = (manifest.generation, *editions)
-            if known not in self._modules:
+            key = (manifest.generation, *editions)
+            if key not in self._modules:
                 facet = await self._client.facet(
                     collection_of(self._alias, manifest.generation),
                     "module",
@@ -159,9 +161,9 @@ class QdrantIndex:
                     limit=_ALL_VALUES,
                     exact=True,
                 )
-                self._modules = {at: found for at, found in self._modules.items() if at[0] == manifest.generation}
-                self._modules[known] = sorted(str(hit.value) for hit in facet.hits if hit.value)
-            return self._modules[known]
+                self._modules = {old: found for old, found in self._modules.items() if old[0] == manifest.generation}
+                self._modules[key] = sorted(str(hit.value) for hit in facet.hits if hit.value)
+            return self._modules[key]
 
         return await self._read(count, self._timeout)
 
@@ -197,17 +199,17 @@ class QdrantIndex:
         return await self._read(fetch, self._timeout)
 
     async def probe(self) -> None:
-        """Raise if the server cannot be used now."""
+        """Raise if the server cannot be used."""
         self._known = None
         await self.manifest()
 
     async def verify(self) -> str | None:
-        """Nothing: a server keeps its own files. Each text is checked against its checksum when it is read."""
+        """Not checked: the server verifies its own files, and the checksum of each text is checked when it is read."""
         return None
 
     @asynccontextmanager
     async def writer(self, *, fresh: bool = False) -> AsyncIterator[IndexWriter]:
-        """Build the next state in a collection beside the current one; this index serves it on return."""
+        """Build the next generation in a new collection. If it was published, this index serves it on return."""
         from chapterverse.index.server_writer import open_writer
 
         client = self._connect(_WRITE_TIMEOUT)
@@ -227,15 +229,15 @@ class QdrantIndex:
         cluster: dict[str, Any] = {"transport": ClusterTransport(nodes)} if len(nodes) > 1 else {}
         return AsyncQdrantClient(
             url=nodes[0],
-            # As a header: given as a key, the client prints a warning of its own when the address is not https.
+            # As a header: with `api_key` the client prints a warning if the address is not https.
             headers={"api-key": self._api_key} if self._api_key else None,
             timeout=math.ceil(timeout),
-            check_compatibility=False,  # it would ask the server from inside the constructor, blocking
+            check_compatibility=False,  # it would call the server from the constructor and block
             **cluster,
         )
 
     async def _read(self, read: Callable[[Manifest], Awaitable[T]], seconds: float) -> T:
-        """Read one state whole. If it is gone, because much was published in a moment, read the one that is there."""
+        """Read from one generation. If it was removed meanwhile, read from the current one."""
         manifest = await self.manifest()
         try:
             async with self._limits(seconds):
@@ -248,7 +250,7 @@ class QdrantIndex:
 
     @asynccontextmanager
     async def _limits(self, seconds: float) -> AsyncIterator[None]:
-        """The time one read may take, and the translation of what goes wrong."""
+        """Limit the time of a read, and translate its errors."""
         try:
             with server_errors(self._alias):
                 async with asyncio.timeout(seconds):
@@ -303,7 +305,7 @@ class QdrantIndex:
         filter_: models.Filter | None,
         words: models.SparseVector | None,
     ) -> dict[str, models.QueryRequest]:
-        """The searches of one batch by branch. They return payloads, which saves a second request."""
+        """The searches of one batch, by branch. They return payloads, which saves a second request."""
         by_meaning = models.NearestQuery(nearest=query.vector.tolist())
         requests: dict[str, models.QueryRequest] = {}
         if weight > 0:
@@ -343,11 +345,11 @@ class QdrantIndex:
 def _check_dimension(vector: Vectors, manifest: Manifest) -> None:
     dimension = manifest.fingerprint.dimension
     if vector.shape != (dimension,):
-        raise EmbeddingMismatchError(f"The index holds vectors of {dimension} numbers, not {vector.size}")
+        raise EmbeddingMismatchError(f"The index has vectors of {dimension} numbers, not {vector.size}")
 
 
 def collection_of(alias: str, generation: str) -> str:
-    """The name of the collection that holds one state."""
+    """The name of the collection of a generation."""
     return f"{alias}__{generation}"
 
 
@@ -364,7 +366,7 @@ def dense_of(record: models.Record) -> list[float]:
 
 
 def render(clauses: Sequence[Clause]) -> models.Filter | None:
-    """A filter in the server's words; None when everything may match."""
+    """The clauses as a filter of the server; None if there are none."""
     must: list[models.Condition] = [
         models.Filter(should=[condition for match in clause for condition in _conditions(match)])
         for clause in clauses
@@ -380,13 +382,13 @@ def _conditions(match: Match) -> Iterator[models.Condition]:
 
 
 def nodes_of(url: str) -> list[str]:
-    """The nodes that a setting names, separated by commas."""
+    """The addresses of the nodes, which are separated by commas."""
     return [node.strip() for node in url.split(",") if node.strip()]
 
 
 class ClusterTransport(httpx.AsyncBaseTransport):
-    """Sends requests to the node that answered last. One that cannot be reached or fails is followed by the next, for
-    some rounds; how long that may take is up to the caller's time limit."""
+    """Sends requests to the node that answered last. If it cannot be reached or fails, the next one is tried, for
+    several rounds. The caller's timeout limits how long that takes."""
 
     def __init__(self, nodes: Sequence[str]) -> None:
         self._nodes = [httpx.URL(node) for node in nodes]
@@ -394,7 +396,7 @@ class ClusterTransport(httpx.AsyncBaseTransport):
         self._wire = httpx.AsyncHTTPTransport(limits=httpx.Limits(max_connections=None, keepalive_expiry=30))
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """The answer of the first node that has one."""
+        """The response of the first node that has one."""
         count, path = len(self._nodes), request.url.raw_path
         for turn in range(_ROUNDS * count):
             if turn and turn % count == 0:

@@ -1,4 +1,4 @@
-"""Everything a Qdrant server or the way to it can do wrong, as our errors."""
+"""Translates errors of a Qdrant server and of the network."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,14 +17,14 @@ from chapterverse.errors import (
     RetrievalUnavailable,
 )
 
-# How the client fails on an answer that is not JSON, not text, or holds no result.
+# What the client raises for a response that is not JSON, not text, or has no result.
 _UNREADABLE = (JSONDecodeError, UnicodeDecodeError, AssertionError)
 _FOREIGN = "The server at QDRANT_URL does not answer like a Qdrant server"
 
 
 @contextmanager
 def server_errors(collection: str) -> Iterator[None]:
-    """Turn failures of calls about a collection into `RetrievalUnavailable` or one of its kinds."""
+    """Translate failures of calls about a collection to `RetrievalUnavailable` or a subclass."""
     try:
         yield
     except (ApiException, QdrantException, TimeoutError, *_UNREADABLE) as error:
@@ -32,7 +32,7 @@ def server_errors(collection: str) -> Iterator[None]:
 
 
 def translate(error: Exception, collection: str) -> ChapterverseError:
-    """Our error for it."""
+    """The error of ours for an error of the client."""
     if isinstance(error, TimeoutError):
         return IndexTimeout("The Qdrant server did not answer in time")
     if isinstance(error, ResourceExhaustedResponse):
@@ -62,7 +62,7 @@ def _refusal(error: UnexpectedResponse, collection: str) -> ChapterverseError:
 
 
 def _reason(error: UnexpectedResponse) -> str:
-    """What the server wrote about it, if it was one that writes such things."""
+    """The reason that the server sent, if it sent one."""
     try:
         return str(error.structured()["status"]["error"])
     except (ValueError, KeyError, TypeError):

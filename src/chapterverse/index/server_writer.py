@@ -1,18 +1,16 @@
 """The writer of an index on a Qdrant server: fills a new collection, then moves the alias to it.
 
-A lock keeps a second writer out. A collection that was current is never changed. The previous state stays until the
-next write, for readers that still use it.
+A lock keeps other writers out. A published collection is never changed. The previous generation is kept until the next
+write, for readers that still use it.
 """
 
-import asyncio
 import os
 import re
 import secrets
 import socket
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,15 +21,14 @@ from chapterverse.book import Chunk, Manifest, Page, PageRecord
 from chapterverse.errors import ConfigurationError, IngestionError
 from chapterverse.index import Vectors, points
 from chapterverse.index.bm25 import SERVER_DEFAULTS, weights_of
-from chapterverse.index.checks import check_dimension, check_page, check_vectors
-from chapterverse.index.generations import new_name
+from chapterverse.index.generation_writer import GenerationWriter
 from chapterverse.index.server import Spread, collection_of, dense_of, of_kind
 from chapterverse.index.server_errors import server_errors
 
 _BATCH = 256  # points of one request: about 2 MB
 _GENERATION = r"\d{8}T\d{6}-[0-9a-f]{8}"  # what `new_name` makes
-_STALE = 900.0  # seconds without a sign of life after which a writer's lock may be broken
-_SIGN_EVERY = 60.0  # seconds between signs of life
+_STALE = 900.0  # seconds without a renewal after which a writer's lock may be broken
+_RENEW_EVERY = 60.0  # seconds between renewals of the lock
 _LOCK_ID = 1
 
 
@@ -39,7 +36,7 @@ _LOCK_ID = 1
 async def open_writer(
     client: AsyncQdrantClient, alias: str, *, fresh: bool, spread: Spread
 ) -> AsyncIterator["QdrantWriter"]:
-    """The one writer of an alias, on a copy of the current state or on nothing."""
+    """The only writer of an alias, on a copy of the current generation or on nothing."""
     lock = _Lock(client, f"{alias}__lock", spread.replicas)
     with server_errors(alias):
         current = await _current(client, alias)
@@ -57,56 +54,34 @@ async def open_writer(
             await lock.release()
 
 
-class QdrantWriter:
-    """The next state of an index behind an alias."""
+class QdrantWriter(GenerationWriter):
+    """The next generation of an index behind an alias."""
 
     def __init__(
         self, client: AsyncQdrantClient, alias: str, current: str | None, lock: "_Lock", spread: Spread
     ) -> None:
+        super().__init__(SERVER_DEFAULTS)
         self._client = client
         self._alias = alias
         self._current = current  # collection behind the alias
         self._lock = lock
         self._spread = spread
-        self._name = new_name()
         self._collection = collection_of(alias, self._name)
         self._created = self._published = False
-        self._dimension = 0
-        self._manifest: Manifest | None = None
-        self._records: dict[str, PageRecord] = {}
-        self._present: set[str] = set()  # ids of the pages in the state being built
-        self._bm25 = SERVER_DEFAULTS
         self._weights = weights_of(SERVER_DEFAULTS)
-        self._turn = asyncio.Lock()  # changes are made one after the other
-
-    @property
-    def records(self) -> Mapping[str, PageRecord]:
-        """The pages of the current state by page id."""
-        return self._records
-
-    @property
-    def manifest(self) -> Manifest | None:
-        """The manifest of the current state."""
-        return self._manifest
 
     async def read_current(self) -> None:
-        """Read what the current state says of itself. It is copied only when something changes."""
+        """Read the manifest and records of the current generation. It is copied only if something changes."""
         assert self._current is not None
         found = await self._client.retrieve(self._current, [points.MANIFEST_ID])
         manifest = points.manifest_from_payload(found[0].payload or {})
-        async for stored in self._scroll(self._current, of_kind("page"), list(points.PAGE_RECORD)):
-            record = points.record_from_payload(stored.payload or {})
-            self._records[record.page_id] = record
-        self._present = set(self._records)
-        self._manifest = manifest
-        self._dimension = manifest.fingerprint.dimension
-        self._bm25 = manifest.bm25  # old and new passages must be weighed alike
+        pages = self._scroll(self._current, of_kind("page"), list(points.PAGE_RECORD))
+        self._start_from(manifest, [points.record_from_payload(stored.payload or {}) async for stored in pages])
         self._weights = weights_of(manifest.bm25)
 
     async def put(self, page: Page, record: PageRecord, chunks: Sequence[Chunk], vectors: Vectors) -> None:
         """Add a page, or replace the one with the same id."""
-        check_page(page, record, chunks)
-        check_vectors(vectors, len(chunks), self._dimension)
+        self._check(page, record, chunks, vectors)
         async with self._change(vectors.shape[1]):
             if page.page_id in self._present:
                 await self._delete([page.page_id])
@@ -116,14 +91,14 @@ class QdrantWriter:
             self._present.add(page.page_id)
 
     async def remove(self, page_ids: Sequence[str]) -> None:
-        """Take pages and their chunks out."""
+        """Remove pages and their chunks."""
         present = [page_id for page_id in page_ids if page_id in self._present]
         if present:
             async with self._change(self._dimension):
                 await self._delete(present)
 
     async def vectors(self) -> AsyncIterator[tuple[Chunk, Vectors]]:
-        """All chunks of the state being built with their vectors."""
+        """All chunks of the new generation with their vectors."""
         source = self._collection if self._created else self._current if self._manifest else None
         if source is not None:
             with server_errors(self._alias):
@@ -132,17 +107,15 @@ class QdrantWriter:
                     yield points.chunk_from_payload(stored.payload or {}), vector
 
     async def publish(self, manifest: Manifest) -> Manifest:
-        """Make the new state the current one."""
-        check_dimension(manifest.fingerprint.dimension, self._dimension)
+        """Make the new generation the current one."""
+        self._check_dimension(manifest.fingerprint.dimension)
         async with self._change(manifest.fingerprint.dimension):
             if await _current(self._client, self._alias) != self._current:
-                raise IngestionError("another ingest has published a new state meanwhile; run it again")
-            complete = replace(
+                raise IngestionError("another ingest has published the book meanwhile; run it again")
+            complete = self._completed(
                 manifest,
-                generation=self._name,
                 pages=(await self._client.count(self._collection, of_kind("page"))).count,
                 chunks=(await self._client.count(self._collection, of_kind("chunk"))).count,
-                bm25=dict(self._bm25),
             )
             payload = points.manifest_to_payload(complete)
             await self._upsert([models.PointStruct(id=points.MANIFEST_ID, vector={}, payload=payload)])
@@ -156,22 +129,22 @@ class QdrantWriter:
             return complete
 
     async def discard(self) -> None:
-        """Remove what was not published."""
+        """Remove the new collection, unless it was published."""
         if self._created and not self._published:
             await self._client.delete_collection(self._collection)
 
     @asynccontextmanager
     async def _change(self, dimension: int) -> AsyncIterator[None]:
-        """The turn to change the new state, which the first change creates."""
+        """Hold the right to change the new generation. The first change creates it."""
         async with self._turn:
             with server_errors(self._alias):
                 if not self._created:
                     await self._create(dimension)
-                await self._lock.show_life()
+                await self._lock.renew()
                 yield
 
     async def _create(self, dimension: int) -> None:
-        """Create the new collection and copy the current state into it, if there is one to start from."""
+        """Create the new collection and copy the current generation into it, if the writer starts from it."""
         try:
             await self._client.create_collection(
                 self._collection,
@@ -182,7 +155,8 @@ class QdrantWriter:
                 replication_factor=self._spread.replicas,
             )
         except UnexpectedResponse as error:
-            if error.status_code != 409:  # it exists: the name is ours alone, so an answer was lost and asked for again
+            # 409: it exists. The name is unique, so an earlier try of this request created it.
+            if error.status_code != 409:
                 raise
         self._created = True
         self._dimension = dimension
@@ -197,7 +171,7 @@ class QdrantWriter:
             batch.append(models.PointStruct(id=stored.id, vector=vector, payload=stored.payload))
             if len(batch) == _BATCH:
                 await self._upsert(batch)
-                await self._lock.show_life()
+                await self._lock.renew()
                 batch = []
         await self._upsert(batch)
 
@@ -235,7 +209,7 @@ class QdrantWriter:
 
 
 def _ended(owner: str) -> bool:
-    """Whether a writer is known to have ended: it ran on this host, and its process is gone."""
+    """Whether a writer has certainly ended: it ran on this host, and its process does not exist."""
     host, _, rest = owner.partition(", pid ")
     pid = rest.partition(",")[0]
     if host != socket.gethostname() or not pid.isdecimal():
@@ -250,8 +224,8 @@ def _ended(owner: str) -> bool:
 
 
 class _Lock:
-    """A collection that exists while somebody writes: creating one is atomic on a server. Best effort: the lock of a
-    process that is gone is broken at once, any other after a quarter of an hour without a sign of life."""
+    """A collection that exists while a writer runs: creating a collection is atomic. The lock of an ended process is
+    broken at once, any other after 15 minutes without a renewal."""
 
     def __init__(self, client: AsyncQdrantClient, name: str, replicas: int) -> None:
         self._client = client
@@ -269,13 +243,13 @@ class _Lock:
             await self._client.delete_collection(self._name)
             if not await self._create():
                 raise IngestionError("another ingest has just started")
-        await self.show_life()
+        await self.renew()
 
-    async def show_life(self) -> None:
-        """Say now and then that this writer is still there."""
-        if time.monotonic() - self._shown >= _SIGN_EVERY:
-            sign = models.PointStruct(id=_LOCK_ID, vector={}, payload={"owner": self._owner, "at": time.time()})
-            await self._client.upsert(self._name, [sign])
+    async def renew(self) -> None:
+        """Renew the lock, at most once a minute."""
+        if time.monotonic() - self._shown >= _RENEW_EVERY:
+            point = models.PointStruct(id=_LOCK_ID, vector={}, payload={"owner": self._owner, "at": time.time()})
+            await self._client.upsert(self._name, [point])
             self._shown = time.monotonic()
 
     async def release(self) -> None:
@@ -284,7 +258,7 @@ class _Lock:
             await self._client.delete_collection(self._name)
 
     async def _held(self) -> dict[str, Any]:
-        """The holder of the lock and when it last renewed it; empty if there is none, or none yet."""
+        """The holder of the lock and the time of its last renewal; empty if there is none."""
         if not await self._client.collection_exists(self._name):
             return {}
         found = await self._client.retrieve(self._name, [_LOCK_ID])
@@ -302,7 +276,7 @@ class _Lock:
 
 
 async def _current(client: AsyncQdrantClient, alias: str) -> str | None:
-    """The collection behind an alias, or None when there is no book yet."""
+    """The collection behind an alias; None if there is no book yet."""
     for description in (await client.get_aliases()).aliases:
         if description.alias_name == alias:
             return description.collection_name
@@ -315,7 +289,7 @@ async def _current(client: AsyncQdrantClient, alias: str) -> str | None:
 
 
 async def _sweep(client: AsyncQdrantClient, alias: str, *, keep: str | None) -> None:
-    """Remove the states before the current one and what crashed writers left."""
+    """Remove earlier generations, and collections that crashed writers left."""
     ours = re.compile(f"{re.escape(alias)}__{_GENERATION}")
     for description in (await client.get_collections()).collections:
         if ours.fullmatch(description.name) and description.name != keep:

@@ -1,4 +1,4 @@
-"""From a source to the next state of an index: fetch, read, cut, embed, publish.
+"""Ingestion: fetches, reads, chunks and embeds pages, and publishes the next generation of the index.
 
-The story is in `pipeline.py`; each step is a module of its own.
+`pipeline.py` has the whole run; each step is a separate module.
 """

@@ -1,4 +1,4 @@
-"""The anchors that publishing tools give to headings, so that a citation lands where its text is.
+"""Computes the anchors that site generators give to headings, so that citations link to the right section.
 
 The rules of github-slugger (Docusaurus, mdBook, GitHub, Hugo), Python-Markdown's `toc` (MkDocs), VitePress and docutils
 (Sphinx).
@@ -26,13 +26,13 @@ class Anchors:
         }
         self._style = style
         self._rule = rules[style]
-        self._taken: dict[str, int] = {}  # anchor to how often its slug came again
+        self._taken: dict[str, int] = {}  # anchor → how often its slug was repeated
         self._numbered = 0
 
     def take(self, heading: str, explicit: str = "") -> str:
-        """The next heading's anchor: the author's own when there is one, else the generator's."""
+        """The anchor of the next heading: the explicit one if there is one, else the generator's."""
         anchor = explicit or self._rule(heading)
-        if not explicit or self._style != "github":  # github-slugger never hears of explicit ids
+        if not explicit or self._style != "github":  # github-slugger ignores explicit ids
             self._taken.setdefault(anchor, 0)
         return anchor
 
@@ -73,11 +73,11 @@ class Anchors:
 
 
 def github_slug(heading: str) -> str:
-    """A heading as github-slugger writes it."""
-    return "".join(char for char in heading.lower() if _stays(char)).replace(" ", "-")
+    """The slug of a heading by github-slugger."""
+    return "".join(char for char in heading.lower() if _is_kept(char)).replace(" ", "-")
 
 
-def _stays(char: str) -> bool:
+def _is_kept(char: str) -> bool:
     """Whether github-slugger keeps a character: letters, marks, digits, connectors, spaces and hyphens."""
     if char.isascii():
         return char.isalnum() or char in " -_"

@@ -1,5 +1,6 @@
-"""What an author says about a folder of pages: its place among the others and its name."""
+"""Reads the order and the name of a folder of pages from its own files."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -8,34 +9,45 @@ from chapterverse.ingestion.ordering import number_of
 from chapterverse.ingestion.readers import frontmatter
 
 _CATEGORY: Final = ("_category_.json", "_category_.yml", "_category_.yaml")  # Docusaurus
-_SECTION: Final = "_index.md"  # Hugo: a page that stands for its folder
-_FRONT_MATTER: Final = 200_000  # characters of a file in which its front matter ends
+_SECTION: Final = "_index.md"  # Hugo: the page of a folder
+_FRONT_MATTER: Final = 200_000  # characters of a file in which front matter is read
+_UNPUBLISHED = r"^{}:[ \t]*\n(?:[ \t-].*\n)*?[ \t-]+render:[ \t]*['\"]?(?:never|false)\b"
+_NO_PAGE: Final = re.compile(_UNPUBLISHED.format("_?build"), re.MULTILINE)
+_NO_PAGES: Final = re.compile(_UNPUBLISHED.format("cascade"), re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class FolderNote:
-    """What the author of a folder says about it."""
+    """The order and name that a folder's author gave to it."""
 
-    number: float | None = None  # by which it is to be read
-    label: str = ""  # by which the site's navigation calls it
+    number: float | None = None  # its position
+    label: str = ""  # its name in the site's navigation
+    published: bool = True  # False: Hugo makes no pages of its files; other pages include them
 
 
 def about(folder: Path) -> FolderNote:
-    """What a folder's own files say about it."""
+    """Read the note of a folder from its own files."""
     try:
         for name in _CATEGORY:
             if (folder / name).is_file():
                 found = frontmatter.top_level(_beginning(folder / name)) or {}  # JSON is YAML, too
                 return FolderNote(number_of(found.get("position")), str(found.get("label") or ""))
         if (folder / _SECTION).is_file():
-            said = frontmatter.split(_beginning(folder / _SECTION))[0]
-            return FolderNote(said.number, said.title)
+            text = _beginning(folder / _SECTION)
+            front, body = frontmatter.split(text)
+            return FolderNote(front.number, front.title, not _NO_PAGES.search(text[: len(text) - len(body)]))
     except (OSError, ValueError):
-        pass  # a page is not lost for the sake of its place
+        pass  # an unreadable note must not lose the pages
     return FolderNote()
 
 
+def is_published(text: str) -> bool:
+    """Whether Hugo makes a page of a file with this text."""
+    body = frontmatter.split(text)[1]
+    return not _NO_PAGE.search(text[: len(text) - len(body)])
+
+
 def _beginning(path: Path) -> str:
-    """The beginning of a file, as much as front matter can have."""
+    """The beginning of a file, which contains its front matter."""
     with path.open(encoding="utf-8") as file:
         return file.read(_FRONT_MATTER)

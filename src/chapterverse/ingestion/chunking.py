@@ -1,67 +1,69 @@
-"""Cuts a page into chunks: the passages that can be found and cited.
+"""Splits a page into chunks: the passages that can be found and cited.
 
-A chunk is a run of whole units (`units.py`) of one section and fits the embedding model's window. A single unit that is
-longer than the window is kept whole. A section that fits is one chunk, unless it describes several parameters or terms:
-each of these is a chunk of its own, whose breadcrumb ends with its name, and so does that of each chunk in which its
-description goes on. A longer section is cut where the sum of two costs is least: uneven sizes, and cuts that separate
-what belongs together.
+A chunk is a sequence of complete units (`units.py`) of one section and fits into the embedding model's window. A single
+unit that is longer than the window is not split. A section that fits is one chunk, unless it describes several
+parameters or terms: each of these is a separate chunk, whose breadcrumb ends with its name, as do those of the chunks
+that continue its description. A longer section is split at the lowest cost; uneven sizes and splitting what belongs
+together are costs.
 """
 
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from chapterverse.book import Block, Chunk, Page, Section, Unit, chunk_id_for, text_hash
-from chapterverse.ingestion.page_kind import kind_of
+from chapterverse.book import Block, Chunk, Page, PageKind, Section, Unit, chunk_id_for, text_hash
 from chapterverse.ingestion.prompt_injection import flags_of
-from chapterverse.units import BAR, cells_of, cut_units
+from chapterverse.units import BAR, cells_of, cut_units, definitions
 
-SMALLEST_BUDGET = 16  # tokens; below it a heading leaves no room for text
-_OVERLAP = 0.15  # of the budget, at most
-_BREADCRUMB = 1 / 3  # of the budget, at most
-_LEAD = 1 / 3  # of the budget, at most, for a table's header or a list's lead-in that lies in another chunk
-_WIDEST = 12  # characters a token may stand for: a word too long for a tokenizer counts as one token however long
-_LIKELY = 6  # characters a token seldom exceeds: a longer section is not counted as a whole first
+VERSION = re.compile(r"\bv?\d{1,4}\.\d{1,4}(?:\.\w{1,10}){0,3}\b|\b(?:19|20)\d\d\b")  # or a year
+_LISTING = 0.5  # share of the headings, or of the text, that makes a page a list of changes or links
+SMALLEST_BUDGET = 16  # tokens; with less, a heading leaves no room for text
+_OVERLAP = 0.15  # maximum share of the budget
+_BREADCRUMB = 1 / 3  # maximum share of the budget
+_LEAD = 1 / 3  # maximum share of the budget for a table's header or a list's lead-in from another chunk
+_WIDEST = 12  # maximum characters per token: a tokenizer counts a very long word as one token
+_LIKELY = 6  # a token seldom has more characters; a section that is longer by this estimate is not counted as a whole
 
-# What it costs to cut before a unit, where one more chunk costs 1.
-_AFTER_HEADING = 20.0  # only where what follows fits alone and not with its heading
-_AFTER_LEAD = 5.0  # before the list, code or row that the unit above introduces
-_FIELD = -1.0  # before a parameter or term, which answers a question of its own: one more chunk costs nothing
-_INSIDE = {"sentence": 0.1, "item": 0.05, "row": 0.2, "field": 0.0, "code": 0.1}  # by the unit that follows
+# The cost of a cut before a unit; each chunk costs 1.
+_AFTER_HEADING = 20.0  # only if the next unit does not fit together with its heading
+_AFTER_LEAD = 5.0  # before the list, code or row that the previous unit introduces
+_FIELD = -1.0  # before a parameter or term, which answers a question of its own: the chunk costs nothing
+_INSIDE = {"sentence": 0.1, "item": 0.05, "row": 0.2, "field": 0.0, "code": 0.1}  # by the kind of the next unit
 _NESTED_ITEM = 0.3
 
 Count = Callable[[str], int]
 
 
 class _Atom(NamedTuple):
-    """A unit, or a heading or image, which are no units but are kept in the text."""
+    """A unit, or a heading or image, which are not units but are kept in the text."""
 
     start: int
     end: int
     size: int
     cost: float  # of a cut before it
     unit: Unit | None
-    lead: str  # what introduces it, where that lies outside
-    lead_size: int  # also of the name of the field that goes on in it
-    lead_start: int  # -1: nothing introduces it
+    lead: str  # its lead-in, if that is in another chunk
+    lead_size: int  # includes the name of the field that it continues
+    lead_start: int  # -1 if it has no lead-in
     field: Block | None  # the parameter or term that it describes
 
 
 @dataclass(frozen=True, slots=True)
 class _Ruler:
-    """The page's text and how long stretches of it are."""
+    """The page's text and the token counts of its parts."""
 
     text: str
     count: Count
     budget: int
-    frame: int  # tokens that the tokenizer puts around any text
+    frame: int  # tokens that the tokenizer adds to every text
 
     def size(self, text: str) -> int:
         return max(self.count(text), math.ceil(len(text) / _WIDEST))
 
     def part(self, text: str) -> int:
-        """How much a text adds to what it is a part of."""
+        """The tokens of a text without the added ones."""
         return max(self.size(text) - self.frame, 1)
 
     def name(self, field: Block) -> str:
@@ -109,28 +111,28 @@ class _Crumbs:
     _made: dict[str, str] = field(default_factory=dict)
 
     def above(self, atoms: Sequence[_Atom]) -> str:
-        """With the name of the parameter or term that a chunk is about, as if that were a heading."""
+        """The breadcrumb with the name of the parameter or term that a chunk is about, like a heading."""
         units = [atom for atom in atoms if atom.unit]
         fields = {atom.field for atom in units if atom.field}
         if len(fields) != 1 or not any(atom.field for atom in units[:2]):
-            return self.of()  # about none or several; before the first may stand what introduces it
+            return self.of()  # about none or several
         about = fields.pop()
         name = self.ruler.name(about)
         if about.start < atoms[0].start:
-            return self.of(name)  # it goes on here: nothing else in the chunk says its name
+            return self.of(name)  # a continuation: the name is not in the chunk itself
         named = f"{self.of()} › {name}"
         fits = self.ruler.fits(named, atoms[0].start, atoms[-1].end) or len(units) == 1
         return named if fits and self.ruler.size(named) <= self.ruler.budget * _BREADCRUMB else self.of()
 
     def of(self, name: str = "") -> str:
-        """The breadcrumb with a name at its end, at most a part of the budget long."""
+        """The breadcrumb with a name at its end, shortened to its share of the budget."""
         if name not in self._made:
             self._made[name] = self._joined(name)
         return self._made[name]
 
     def _joined(self, last: str) -> str:
         headings = (self.page.title, *self.section.breadcrumb, self.section.heading, last)
-        names = [name for name in dict.fromkeys(" ".join(one.split()) for one in headings) if name]
+        names = [name for name in dict.fromkeys(" ".join(heading.split()) for heading in headings) if name]
         chapters = [name for name in dict.fromkeys(self.page.chapters) if name not in names]
         longest, size = int(self.ruler.budget * _BREADCRUMB), self.ruler.size
         for kept in ([*chapters, *names], names, [*names[:1], "…", *names[-1:]], names[-1:]):
@@ -159,7 +161,7 @@ def _chunk(page: Page, section: Section, breadcrumb: str, index: int, atoms: Seq
         end=end,
         text=text,
         content_hash=content_hash,
-        flags=flags_of(f"{breadcrumb}\n\n{text}"),  # the model is shown both
+        flags=flags_of(f"{breadcrumb}\n\n{text}"),  # the model sees both
         units=tuple(atom.unit for atom in atoms if atom.unit),
         lead=first.lead if 0 <= first.lead_start < start else "",
         edition=page.edition,
@@ -167,7 +169,7 @@ def _chunk(page: Page, section: Section, breadcrumb: str, index: int, atoms: Seq
 
 
 def _shortened(text: str, longest: int, size: Count) -> str:
-    """The beginning of a text, with a sign that it goes on."""
+    """The beginning of a text with an ellipsis."""
     while text and size(f"{text}…") > longest:
         text = text[: len(text) * 3 // 4].rstrip()
     return f"{text}…" if text else ""
@@ -180,9 +182,9 @@ def _atoms(blocks: Sequence[Block], units: Sequence[Unit], ruler: _Ruler) -> Ite
     paragraphs = {
         block.start
         for before, block in zip([None, *blocks], blocks, strict=False)
-        if not block.inside and not (before and before.inside and block.kind == "list")  # a list that goes on
+        if not block.inside and not (before and before.inside and block.kind == "list")  # a list that continues
     }
-    fields = list(_fields(blocks))
+    fields = list(definitions(blocks))
     at = -1
     pieces: list[Block | Unit] = [*others, *units]
     for piece in sorted(pieces, key=lambda one: one.start):
@@ -197,21 +199,10 @@ def _atoms(blocks: Sequence[Block], units: Sequence[Unit], ruler: _Ruler) -> Ite
         yield above
 
 
-def _fields(blocks: Sequence[Block]) -> Iterator[Block | None]:
-    """For each block the parameter or term that it describes: the innermost that it is in, or itself."""
-    around: list[Block] = []
-    for block in blocks:
-        while around and around[-1].inside >= block.inside:
-            around.pop()
-        if block.kind == "field":
-            around.append(block)
-        yield around[-1] if around else None
-
-
 def _atom(unit: Unit, above: _Atom | None, field: Block | None, cost: float, ruler: _Ruler) -> _Atom:
     start, lead = unit.start, ""
     if unit.kind == "row" and unit.has_head and (above is None or above.end <= unit.head_start):
-        start = unit.head_start  # the first row of a table takes the header along
+        start = unit.head_start  # the first row of a table includes the header
     elif unit.has_head:
         lead = _lead(unit, ruler)
     lead_size = ruler.part(lead) if lead else 0
@@ -222,7 +213,8 @@ def _atom(unit: Unit, above: _Atom | None, field: Block | None, cost: float, rul
 
 
 def _lead(unit: Unit, ruler: _Ruler) -> str:
-    """What introduces a unit; a part of each name of a long header, so that columns can be told apart."""
+    """The lead-in of a unit. Of a long table header, the names are shortened, so that the columns can be
+    distinguished."""
     lead, longest = ruler.text[unit.head_start : unit.head_end], int(ruler.budget * _LEAD)
     if ruler.part(lead) <= longest:
         return lead
@@ -250,7 +242,7 @@ def _cost(unit: Unit, above: _Atom | None, begins_block: bool) -> float:
 
 
 def _spans(atoms: Sequence[_Atom], crumbs: _Crumbs) -> Iterator[tuple[int, int]]:
-    """Where to cut one section, as ranges of its atoms."""
+    """The chunks of one section, as ranges of its atoms."""
     start, end, ruler = atoms[0].start, atoms[-1].end, crumbs.ruler
     fields = sum(atom.unit is not None and atom.unit.kind == "field" for atom in atoms)
     if fields < 2 and end - start <= ruler.budget * _LIKELY and ruler.fits(crumbs.of(), start, end):
@@ -258,10 +250,10 @@ def _spans(atoms: Sequence[_Atom], crumbs: _Crumbs) -> Iterator[tuple[int, int]]
         return
     room = max(ruler.budget - ruler.size(f"{crumbs.of()}\n"), 1)
     overlap = int(ruler.budget * _OVERLAP)
-    before = 0  # where the chunk before this one begins
+    before = 0  # where the previous chunk begins
     for first, last in _groups(atoms, room, overlap):
         if last < len(atoms) and all(atom.unit is None for atom in atoms[first:last]):
-            continue  # the breadcrumb of the next chunk says it
+            continue  # it is in the breadcrumb of the next chunk
         if first - 1 > before and _repeats(atoms, first, overlap) and _fits(atoms[first - 1 : last], crumbs):
             yield first - 1, last
         else:
@@ -276,7 +268,7 @@ def _fits(atoms: Sequence[_Atom], crumbs: _Crumbs) -> bool:
 
 
 def _fitting(atoms: Sequence[_Atom], first: int, last: int, crumbs: _Crumbs) -> Iterator[tuple[int, int]]:
-    """The range, or halves of it: parts together may count more tokens than their sum."""
+    """The range, or its halves if it is too long: joined parts may have more tokens than their sum."""
     units = sum(atom.unit is not None for atom in atoms[first:last])
     if units < 2 or _fits(atoms[first:last], crumbs):
         yield first, last
@@ -288,19 +280,19 @@ def _fitting(atoms: Sequence[_Atom], first: int, last: int, crumbs: _Crumbs) -> 
 
 
 def _repeats(atoms: Sequence[_Atom], first: int, overlap: int) -> bool:
-    """Whether the unit before a chunk is repeated at its start: a short sentence of prose about the same thing."""
+    """Whether the unit before a chunk is repeated at its start: a short sentence about the same thing."""
     if not first:
         return False
     before, after = atoms[first - 1], atoms[first]
-    if not before.unit or not after.unit or before.field != after.field:  # no heading and no field between them
+    if not before.unit or not after.unit or before.field != after.field:  # a heading or another field is between them
         return False
     return before.unit.kind == "sentence" and before.size <= overlap
 
 
 def _groups(atoms: Sequence[_Atom], room: int, overlap: int) -> list[tuple[int, int]]:
-    """Atoms into chunks at the least cost: 1 a chunk, the square of how full each is, and the cuts themselves."""
-    best = [0.0] + [math.inf] * len(atoms)  # cheapest way to place the atoms before an index
-    begin = [0] * (len(atoms) + 1)  # where the last chunk of that way begins
+    """Group atoms into chunks at the lowest cost: 1 for each chunk, the square of its fill level, and the cuts."""
+    best = [0.0] + [math.inf] * len(atoms)  # lowest cost for the atoms before an index
+    begin = [0] * (len(atoms) + 1)  # start of the last chunk in that solution
     for first in range(len(atoms)):
         size = atoms[first].lead_size
         if _repeats(atoms, first, overlap):
@@ -319,3 +311,15 @@ def _groups(atoms: Sequence[_Atom], room: int, overlap: int) -> list[tuple[int, 
         groups.append((begin[last], last))
         last = begin[last]
     return groups[::-1]
+
+
+def kind_of(page: Page) -> PageKind:
+    """The kind of a page: `changes` if its title or most of its headings name versions or dates, `index` if most of its
+    text is links."""
+    headings = [section.heading for section in page.sections[1:]]
+    named = sum(VERSION.search(heading) is not None for heading in headings)
+    if VERSION.search(page.title) or (len(headings) > 1 and named > _LISTING * len(headings)):
+        return "changes"
+    text = sum(block.end - block.start for block in page.blocks if block.kind not in ("heading", "image"))
+    linked = sum(mark.end - mark.start for mark in page.marks if mark.kind == "link")
+    return "index" if linked > _LISTING * text else ""

@@ -1,9 +1,10 @@
-"""From a draft to a page: one clean Markdown text and where everything lies in it.
+"""Makes a page from a draft: one Markdown text with the offsets of everything in it.
 
 Also computes the offsets of blocks and sections and the page's title, module and address.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
@@ -14,9 +15,10 @@ from chapterverse.ingestion.inline import extract, plain
 from chapterverse.ingestion.links import Links, with_slug
 from chapterverse.ingestion.ordering import chapter_of, order_in_navigation, order_of, title_of_path
 from chapterverse.ingestion.prompt_injection import flags_of
-from chapterverse.ingestion.readers.page_contents import without_contents
 
-_NUMBER_PREFIX = re.compile(r"^\d+\s*[-_.]+\s*(?=\D)")  # Docusaurus orders files and folders by it, and hides it
+_MARKER = re.compile(r"\s*+(?:[-*+•]|\d{1,4}[.)])\s++")
+_CHAPTER_NUMBER = re.compile(r"^(?:\d{1,3}(?:\.\d{1,3}){1,4}[.:)]?|\d{1,3}[.:)])\s+")  # 6. Legs
+_NUMBER_PREFIX = re.compile(r"^\d+\s*[-_.]+\s*(?=\D)")  # Docusaurus sorts files and folders by it and does not show it
 
 
 def compose(document: Document, draft: Draft) -> Page:
@@ -29,11 +31,11 @@ def compose(document: Document, draft: Draft) -> Page:
     written_title = headings[0] if headings and _same_title(plain(headings[0].text), title) else None
     url = _url(document, draft)
     links = Links(document, url)
-    for part in without_contents(draft.parts, links):
+    for part in _without_contents(draft.parts, links):
         if part.kind != "heading":
             layout.add(part)
             continue
-        # the title's own heading takes its anchor too
+        # the heading of the title has an anchor, too
         anchor = "" if part.anchor == NO_ANCHOR else anchors.take(plain(part.text), part.anchor)
         if part is not written_title:
             layout.begin_section(part, anchor)
@@ -57,7 +59,7 @@ def compose(document: Document, draft: Draft) -> Page:
 
 @dataclass(slots=True)
 class _Open:
-    """A section whose end is not known yet."""
+    """An open section."""
 
     heading: str
     level: int
@@ -74,7 +76,7 @@ class _Layout:
     _sections: list[_Open] = field(default_factory=list)
     _blocks: list[Block] = field(default_factory=list)
     _marks: list[Mark] = field(default_factory=list)
-    _above: list[tuple[int, str]] = field(default_factory=list)  # level and text of headings around this place
+    _above: list[tuple[int, str]] = field(default_factory=list)  # level and text of the current headings
 
     def __post_init__(self) -> None:
         self._sections.append(_Open(self.title, 1, "", 0, ()))
@@ -95,7 +97,7 @@ class _Layout:
         if part.kind not in ("image", "table") or not part.caption:
             self._put(part)
             return
-        caption = Part("paragraph", part.caption, info=CAPTION, inside=part.inside)  # text like any other
+        caption = Part("paragraph", part.caption, info=CAPTION, inside=part.inside)  # ordinary text
         bare = replace(part, caption="")
         first, second = (bare, caption) if part.kind == "image" else (caption, bare)
         self._put(first)
@@ -138,12 +140,12 @@ def _markdown(part: Part) -> str:
 
 
 def _addressed(block: Block, links: Links) -> Block:
-    """An image with the address it is found at."""
+    """An image with its resolved address."""
     return replace(block, info=links.resolve(block.info)) if block.kind == "image" else block
 
 
 def _resolved(mark: Mark, links: Links) -> Mark | None:
-    """A link or an image with the address it leads to; nothing for a link that leads nowhere."""
+    """A link or an image with its resolved address; None for a link that cannot be resolved."""
     if mark.kind not in ("link", "image"):
         return mark
     target = links.resolve(mark.target)
@@ -151,7 +153,9 @@ def _resolved(mark: Mark, links: Links) -> Mark | None:
 
 
 def _same_title(heading: str, title: str) -> bool:
-    return " ".join(heading.split()).casefold() == title.casefold()
+    """Whether a heading is the title; one of them may have a chapter number."""
+    heading, title = (" ".join(text.replace("`", "").split()).casefold() for text in (heading, title))
+    return heading == title or _CHAPTER_NUMBER.sub("", heading) == _CHAPTER_NUMBER.sub("", title) != ""
 
 
 def _module_of(path: str) -> str:
@@ -174,3 +178,33 @@ def _url(document: Document, draft: Draft) -> str:
     if draft.subpath:
         return f"{document.url.rstrip('/')}/{draft.subpath}"
     return with_slug(document.tree, document.url, draft.slug)
+
+
+def _without_contents(parts: Sequence[Part], links: Links) -> list[Part]:
+    """The parts without tables of contents of the page, which only repeat its headings: lists in which every item
+    is a link to the page itself, most of them to headings."""
+    headings = [part for part in parts if part.kind == "heading"]
+    anchors = {part.anchor for part in headings if part.anchor}
+    words = {_words(plain(part.text)) for part in headings}
+
+    def is_contents(part: Part) -> bool:
+        jumps = [_jump(line, links) for line in part.text.split("\n")] if part.kind == "list" and not part.info else []
+        matching = sum(jump is not None and (jump[0] in words or jump[1] in anchors) for jump in jumps)
+        return None not in jumps and len(jumps) > 1 and matching * 2 > len(jumps)
+
+    return [part for part in parts if not is_contents(part)]
+
+
+def _jump(line: str, links: Links) -> tuple[str, str] | None:
+    """Words and anchor of a list item that is only a link to its own page; None otherwise."""
+    text, marks = extract(line)
+    marker = _MARKER.match(text)
+    link = next((mark for mark in marks if mark.kind == "link"), None)
+    if not marker or not link or (link.start, link.end) != (marker.end(), len(text.rstrip())):
+        return None
+    page, sign, anchor = links.resolve(link.target).partition("#")
+    return (_words(text[link.start : link.end]), anchor) if sign and page == links.url else None
+
+
+def _words(text: str) -> str:
+    return " ".join(re.findall(r"\w+", re.sub(r"\{[^{}]*\}\s*$", "", text).casefold()))

@@ -1,4 +1,4 @@
-"""What flows between fetching, reading and composing a page: documents, drafts and their parts."""
+"""The dataclasses of fetching, reading and composing pages: documents, drafts and their parts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,8 +6,7 @@ from typing import Final, Literal
 
 from chapterverse.book import BlockKind
 
-BuiltInFormat = Literal["markdown", "mdx", "rst", "asciidoc", "html", "text", "epub", "pdf", "notebook", "docx"]
-Format = BuiltInFormat | str  # another one is the name of an installed package's reader: the extension of its files
+Format = str  # a `BuiltInFormat` of formats.py, or the extension of the files of a plug-in's reader
 AnchorStyle = Literal[
     "github", "mkdocs", "vitepress", "sphinx"
 ]  # github: Docusaurus, mdBook, GitHub; mkdocs: Python-Markdown
@@ -15,64 +14,64 @@ Generator = Literal[
     "auto", "docusaurus", "mkdocs", "mdbook", "hugo", "vitepress", "starlight", "sphinx", "antora", "plain"
 ]  # fmt: skip
 
-NO_ANCHOR: Final = "!"  # of a heading that its site gives no id, such as one that is written as HTML
+NO_ANCHOR: Final = "!"  # for a heading without an id on its site, such as one written as HTML
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """The folder that a document was found in. Its links and includes are resolved there."""
+    """The folder of a document, in which its links and includes are resolved."""
 
     root: str  # the folder of the pages; paths of documents are relative to it
-    base: str = ""  # the address at which the root is published, without a slash at its end; empty: nowhere
-    name: str = ""  # begins the addresses of pages that are published nowhere
+    base: str = ""  # the address at which the root is published, without a final slash; empty if it is not published
+    name: str = ""  # prefix of the addresses of pages that are not published
     generator: Generator = "plain"  # never "auto"
-    alone: bool = field(default=False, compare=False)  # one file was named, not the folder around it
-    within: str = field(default="", compare=False)  # no file outside of this folder is opened; empty: the root
+    alone: bool = field(default=False, compare=False)  # a single file is ingested, not the folder
+    within: str = field(default="", compare=False)  # only files in this folder are opened; empty: the root
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What a name means that other files of the source use: a page, a labelled section, a described object."""
+    """The target of a cross-reference: a page, a labelled section, a described object."""
 
     path: str  # of the file, relative to the root
     anchor: str = ""
     title: str = ""
-    number: str = ""  # of a figure, table or listing, as its site shows it: "Fig. 3"
+    number: str = ""  # of a figure, table or listing: "Fig. 3"
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
     """A page or file as fetched, not yet read."""
 
-    url: str  # address to cite, without anchor
-    path: str  # where it lies inside its source, with forward slashes; for messages and for the module
+    url: str  # address for citations, without anchor
+    path: str  # in its source, with forward slashes; for messages and for the module
     source: str  # key of the source it came from
     format: Format
     data: bytes
     anchors: AnchorStyle = "github"
     module: str = ""  # forced module; empty: from the path
-    folders: tuple[float | None, ...] = ()  # the numbers that its folders are given beside their names, outermost first
+    folders: tuple[float | None, ...] = ()  # the positions that its folders have in their own files, outermost first
     etag: str = ""
     last_modified: str = ""
-    tree: Tree | None = None  # of a file; None: from a website
-    surroundings: str = ""  # changes when something outside of the file changes that its page depends on
-    place: int | None = None  # of its page in the source's navigation; None: it is not in it
-    chapters: tuple[str, ...] = ()  # names of the parts and chapters that its site puts it in, outermost first
-    references: Mapping[str, Reference] = field(default_factory=dict)  # what its references to other files mean
-    settings: Mapping[str, str] = field(default_factory=dict)  # of its project, as far as its reader needs them
-    edition: str = ""  # key of the edition that its pages will belong to
+    tree: Tree | None = None  # for a file; None for a website
+    surroundings: str = ""  # a digest of everything outside of the file that its page depends on
+    place: int | None = None  # position in the source's navigation; None if it is not in it
+    chapters: tuple[str, ...] = ()  # parts and chapters on its site, outermost first
+    references: Mapping[str, Reference] = field(default_factory=dict)  # targets of its cross-references
+    settings: Mapping[str, str] = field(default_factory=dict)  # of its project, if its reader needs them
+    edition: str = ""  # key of the edition of its pages
 
 
 @dataclass(frozen=True, slots=True)
 class Unchanged:
-    """The server said that the page is as it was (HTTP 304)."""
+    """The page has not changed (HTTP 304)."""
 
     url: str
 
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """Left out on purpose; `why` is for the ledger."""
+    """The page is left out on purpose; `why` is for the ledger."""
 
     url: str
     why: str
@@ -80,7 +79,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """Could not be had; `why` is for the ledger. A page that was there before is kept."""
+    """The page could not be fetched; `why` is for the ledger. An earlier version of it is kept."""
 
     url: str
     why: str
@@ -91,40 +90,40 @@ Fetched = Document | Unchanged | Skipped | Failed
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A block of a page before it has a place.
+    """A block of a draft, without offsets.
 
-    `text` is clean: no inline markup but `code` in backticks; emphasis, links and images are marks (`inline.py`). A
-    heading's text is the bare heading; code is the bare code; a table is pipe-table lines, where a cell that spans
-    several rows or columns is repeated in each; a list has its `- ` or `1. ` markers and two-space indents; an
-    admonition starts with its label (`Note: …`). A field is a parameter, option or defined term with everything that
-    belongs to it, one fact a line and no blank line: the name in backticks, then type, default and description. The
-    text of an image is its alternative text."""
+    `text` has no inline markup except `code` in backticks; emphasis, links and images are marks (`inline.py`). The text
+    of a heading is only the heading; of code, only the code. A table is pipe-table lines; a cell that spans several
+    rows or columns is repeated in each. A list has `- ` or `1. ` markers and two-space indents. An admonition starts
+    with its label (`Note: …`). A field is a parameter, option or defined term with its facts, one on each line without
+    blank lines: the name in backticks, then type, default and description. The text of an image is its alternative
+    text."""
 
     kind: BlockKind
     text: str
     level: int = 0  # of a heading, 1–6
-    anchor: str = ""  # given explicitly by the author or the page; empty: by the anchor style; or NO_ANCHOR
+    anchor: str = ""  # explicit anchor; empty: by the anchor style; or NO_ANCHOR
     info: str = ""  # language of code, kind of an admonition ("note"), address of an image
     caption: str = (
         ""  # of code, an image, a table (a paragraph below the one and above the other); an admonition's label
     )
-    inside: int = 0  # list items, admonitions, quotes and fields around it, which earlier parts began
+    inside: int = 0  # how many list items, admonitions, quotes and fields of earlier parts it is inside of
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A page as a reader understood it."""
+    """A page as read, before it is composed."""
 
     title: str  # empty: the composer takes the first heading, then the file name
     parts: tuple[Part, ...]
-    subpath: str = ""  # for one file that holds many pages (EPUB): appended to the document's url and path
-    number: float | None = None  # by which its author wants it read: `sidebar_position`, its place in a spine
-    slug: str = ""  # address given in the front matter (Docusaurus `slug`), relative or absolute path
+    subpath: str = ""  # for a file with many pages (EPUB): appended to the document's url and path
+    number: float | None = None  # position given by the author: `sidebar_position`, or in a spine
+    slug: str = ""  # address in the front matter (Docusaurus `slug`), a relative or absolute path
 
 
 class Unreadable(Exception):
-    """A document that cannot be read; the message is the ledger's reason, short and for people."""
+    """The document cannot be read; the message is a short reason for the ledger."""
 
 
 class NothingToRead(Exception):
-    """A document without content to index (a draft, a redirect page, an empty file); the reason for the ledger."""
+    """The document has no content (a draft, a redirect page, an empty file); the message is for the ledger."""

@@ -1,10 +1,13 @@
-"""Which format a file or an answer has, by its name or its content type."""
+"""Determines the format of a file or HTTP response by its name or content type."""
 
 from pathlib import PurePosixPath
+from typing import Literal
 from urllib.parse import urlsplit
 
 from chapterverse import plugins
-from chapterverse.ingestion.document import BuiltInFormat, Format
+from chapterverse.ingestion.document import Format
+
+BuiltInFormat = Literal["markdown", "mdx", "rst", "asciidoc", "html", "text", "epub", "pdf", "notebook", "docx"]
 
 _BY_EXTENSION: dict[str, BuiltInFormat] = {
     ".md": "markdown",
@@ -35,23 +38,23 @@ _BY_CONTENT_TYPE: dict[str, BuiltInFormat] = {
     "application/x-ipynb+json": "notebook",
     "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "docx",
 }
-_VAGUE = ("", "text/plain", "application/octet-stream", "binary/octet-stream")  # the name says more
+_VAGUE = ("", "text/plain", "application/octet-stream", "binary/octet-stream")  # then the name decides
 
 
 def format_of_file(name: str) -> Format | None:
-    """The format of a file by its extension; nothing when no reader knows it."""
+    """The format of a file by its extension; None if there is no reader."""
     extension = PurePosixPath(name).suffix.lower()
     added = extension.removeprefix(".")
     return _BY_EXTENSION.get(extension) or (added if added in plugins.installed("reader") else None)
 
 
 def readable_extensions() -> list[str]:
-    """The extensions of files that can be read, built in and added by installed packages."""
+    """The extensions of files that can be read, including those of plug-ins."""
     return [*_BY_EXTENSION, *(f".{name}" for name in sorted(plugins.installed("reader")))]
 
 
 def format_of_answer(url: str, content_type: str) -> Format | None:
-    """The format of an answer by its content type, and by the address where that is vague."""
+    """The format of a response by its content type, or by the address if that is too general."""
     if content_type not in _VAGUE:
         return _BY_CONTENT_TYPE.get(content_type)
     return format_of_file(urlsplit(url).path) or ("text" if content_type == "text/plain" else None)

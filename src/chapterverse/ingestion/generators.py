@@ -1,11 +1,11 @@
-"""How site generators lay out a project, and which address they give to a file.
+"""Detects site generators, and computes the addresses that they give to files.
 
-The rules of each generator by their defaults. Of a project's configuration only the location of its pages is read. An
-address that a page gives itself in its front matter is added by `links.py` and `composing.py`.
+Uses the default rules of each generator. Only the title and the location of the pages are read from a project's
+configuration. Slugs in the front matter of pages are handled by `links.py` and `composing.py`.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +24,7 @@ _CONFIGURATIONS: dict[Generator, tuple[str, ...]] = {
     "antora": ("antora.yml",),
 }
 _ANTORA = re.compile(r"(?:.*/)?modules/([^/]+)/pages/(.*)")
-_PAGES: dict[Generator, str] = {  # where a project keeps its pages, unless its configuration says otherwise
+_PAGES: dict[Generator, str] = {  # default folder of a project's pages
     "docusaurus": "docs",
     "mkdocs": "docs",
     "mdbook": "src",
@@ -37,6 +37,14 @@ _PAGES_SETTING: dict[Generator, re.Pattern[str]] = {
     "mdbook": re.compile(r"^src[ \t]*=[ \t]*['\"]([\w./-]+)['\"][ \t]*$", re.MULTILINE),
     "hugo": re.compile(r"^['\"]?contentDir['\"]?[ \t]*[:=][ \t]*['\"]?([\w./-]+)['\"]?,?[ \t]*$", re.MULTILINE),
 }
+_TITLES: dict[Generator, str] = {"mkdocs": "site_name", "sphinx": "project"}  # what the title is called; else `title`
+_TITLE = r"""^[ \t]*{}[ \t]*[:=][ \t]*u?(?:'([^'\n]{{1,200}})'|"([^"\n]{{1,200}})"|`([^`$\n]{{1,200}})`)"""
+_BARE_TITLE = r"^{}:[ \t]+([^'\"\s][^\n#]{{0,199}})"  # of YAML
+_HUGO_PARAMETERS = re.compile(r"^(?:params:|\[params\])[ \t]*\n((?:(?!\w+:|\[).*\n?)*)", re.MULTILINE)
+_HUGO_PARAMETER = re.compile(
+    r"""^(?:  |\t)?([\w.-]+)[ \t]*[:=][ \t]*(?:"([^"\n]{1,200})"|'([^'\n]{1,200})'|([^\s"'\[{|>#][^\n#]{0,199}))""",
+    re.MULTILINE,
+)
 _MAX_CONFIGURATION = 200_000  # bytes
 _LEVELS_UP = 2
 _OUTPUT = frozenset(("build", "book", "dist", "site", "out", "public"))
@@ -47,21 +55,20 @@ _INDEX = ("index", "readme")
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A folder as its generator sees it."""
+    """The layout of a folder."""
 
-    root: Path  # where the pages lie
-    name: str  # what the folder is called in addresses
+    root: Path  # folder of the pages
+    name: str  # name of the folder in addresses
     generator: Generator  # never "auto"
-    output: Path | None = None  # the folder in which the generator's own output lies, beside its configuration
+    output: Path | None = None  # folder of the generator's output, next to its configuration
 
     def is_output(self, folder: Path) -> bool:
-        """Whether a folder holds what the generator made of the pages."""
+        """Whether a folder contains the generator's output."""
         return folder.parent == self.output and folder.name in _OUTPUT and folder != self.root
 
 
 def lay_out(folder: Path, wanted: Generator) -> Layout:
-    """The layout of a folder. A project is read where it keeps its pages, and is the same source whether the project or
-    that folder was named."""
+    """The layout of a folder. A project and its folder of pages are the same source."""
     folder = folder if folder.name not in ("", "..") else folder.resolve()
     generator, project = _find(folder, wanted)
     if generator == "sphinx" or (project is None and wanted == "auto"):
@@ -77,13 +84,13 @@ def lay_out(folder: Path, wanted: Generator) -> Layout:
 
 
 def _find(folder: Path, wanted: Generator) -> tuple[Generator, Path | None]:
-    """The generator and where its configuration lies: in the folder or a little above it."""
+    """The generator and the folder of its configuration: this one or one above it."""
     above = folder.absolute()
     for place in (folder, *(above.parents[:_LEVELS_UP])):
         for generator, names in _CONFIGURATIONS.items():
             if wanted in ("auto", generator) and any((place / name).is_file() for name in names):
                 return generator, place
-    for name in _CONFIGURATIONS.get(wanted, ()):  # the user knows that there is one: perhaps a little below
+    for name in _CONFIGURATIONS.get(wanted, ()):  # the user named the generator: also look in subfolders
         for pattern in (f"*/{name}", f"*/*/{name}"):
             if found := sorted(place for place in folder.glob(pattern) if place.is_file()):
                 return wanted, found[0].parent
@@ -91,7 +98,7 @@ def _find(folder: Path, wanted: Generator) -> tuple[Generator, Path | None]:
 
 
 def _sphinx_pages(folder: Path) -> Path:
-    """Where a Sphinx project keeps its pages: in the folder itself, or in one of the usual folders below it."""
+    """The folder of a Sphinx project's pages: the folder itself, or one of the usual folders in it."""
 
     def has_pages(place: Path) -> bool:
         return any(
@@ -107,20 +114,47 @@ def _sphinx_pages(folder: Path) -> Path:
 
 def _pages_of(project: Path, generator: Generator) -> Path:
     setting = _PAGES_SETTING.get(generator)
-    for name in _CONFIGURATIONS[generator] if setting else ():
-        try:
-            with (project / name).open("rb") as file:
-                found = setting.search(file.read(_MAX_CONFIGURATION).decode("utf-8", "replace")) if setting else None
-        except OSError:
-            continue
+    for _, text in _configurations(project, generator) if setting else ():
+        found = setting.search(text) if setting else None
         named = project / found[1] if found else project
         if found and named.is_dir() and named.resolve().is_relative_to(project.resolve()):
             return named
     return project / _PAGES.get(generator, "")
 
 
+def title_of(layout: Layout) -> str:
+    """What the configuration of a project calls it; empty if it does not say."""
+    key = _TITLES.get(layout.generator, "title")
+    for place in dict.fromkeys(filter(None, (layout.root, layout.output, layout.root.parent))):
+        for name, text in _configurations(place, layout.generator):
+            bare = _BARE_TITLE.format(key) if name.endswith((".yml", ".yaml")) else r"(?!)"
+            if found := re.search(f"{_TITLE.format(key)}|{bare}", text, re.MULTILINE):
+                return " ".join(next(filter(None, found.groups())).split())
+    return ""
+
+
+def hugo_parameters(layout: Layout) -> dict[str, str]:
+    """The values below `params` in the configuration of a Hugo site: what `{{< param "name" >}}` shows."""
+    found: dict[str, str] = {}
+    for _, text in _configurations(layout.output, "hugo") if layout.output and layout.generator == "hugo" else ():
+        block = _HUGO_PARAMETERS.search(text)
+        for name, *values in _HUGO_PARAMETER.findall(block[1]) if block else ():
+            found.setdefault(name, next(filter(None, values), "").strip())
+    return found
+
+
+def _configurations(project: Path, generator: Generator) -> Iterator[tuple[str, str]]:
+    """The files that configure a project, by name."""
+    for name in _CONFIGURATIONS.get(generator, ()):
+        try:
+            with (project / name).open("rb") as file:
+                yield name, file.read(_MAX_CONFIGURATION).decode("utf-8", "replace")
+        except OSError:
+            continue
+
+
 def address_of(path: str, form: Format, generator: Generator) -> str:
-    """The address of a file below the site's, as the generator makes it of the path."""
+    """The address of a file, relative to the site, by the rules of the generator."""
     folders, _, name = path.rpartition("/")
     prefix = f"{folders}/" if folders else ""
     if generator in ("docusaurus", "mkdocs") and form == "html" and name == "index.html":
@@ -154,7 +188,7 @@ def _docusaurus(folders: str, _: str, stem: str) -> str:
 
 
 def _unnumbered(name: str) -> str:
-    """A name without the number that only sorts it."""
+    """A name without its number for sorting."""
     return name if _DATE_OR_VERSION.match(name) else _NUMBER_PREFIX.sub("", name, count=1)
 
 
@@ -170,7 +204,7 @@ _ADDRESSES: dict[Generator, Callable[[str, str, str], str]] = {
 
 
 def anchors_of(form: Format, generator: Generator) -> AnchorStyle:
-    """How the headings of a file are named in its address."""
+    """The anchor style of a file's headings."""
     if generator in ("mkdocs", "vitepress"):
         return "mkdocs" if generator == "mkdocs" else "vitepress"
     return "sphinx" if generator == "sphinx" or (generator == "plain" and form == "rst") else "github"

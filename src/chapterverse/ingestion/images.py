@@ -1,7 +1,6 @@
-"""Images of a book that the reader page shows: copies of the folder's own files, kept beside the index.
+"""Copies images of the ingested folder for the reader page.
 
-Only files of the ingested folder are kept. An image of another site is never fetched and never shown, so that reading
-a page makes no request to anyone else.
+Images of other sites are never fetched or shown, so that reading a page makes no request to other hosts.
 """
 
 import hashlib
@@ -27,20 +26,20 @@ MEDIA_TYPES: Final = {
 MAX_BYTES: Final = 5_000_000  # of one image
 _FOLDER = "images"
 _NAME = re.compile(r"[0-9a-f]{32}\.[a-z]{3,4}")
-_PUBLIC = ("static", "public")  # where Docusaurus, Hugo, VitePress and Astro keep what the site serves as it is
+_PUBLIC = ("static", "public")  # folders of static files of Docusaurus, Hugo, VitePress and Astro
 
 Find = Callable[[str], Path | None]
 
 
 def image_name(address: str, edition: str = "") -> str:
-    """The name under which an image of an edition is kept; empty where the address is not that of an image."""
+    """The file name of a stored image; empty if the address is not that of an image."""
     ending = os.path.splitext(urlsplit(address).path)[1].lower()  # noqa: PTH122 - of an address
-    known = f"{edition}\x1f{address}" if edition else address
-    return f"{hashlib.sha256(known.encode()).hexdigest()[:32]}{ending}" if ending in MEDIA_TYPES else ""
+    key = f"{edition}\x1f{address}" if edition else address
+    return f"{hashlib.sha256(key.encode()).hexdigest()[:32]}{ending}" if ending in MEDIA_TYPES else ""
 
 
 def stored_image(home: Path, name: str) -> Path | None:
-    """The file of a kept image."""
+    """The path of a stored image; None if there is none."""
     if not _NAME.fullmatch(name) or Path(name).suffix not in MEDIA_TYPES:
         return None
     place = home / _FOLDER / name
@@ -48,7 +47,7 @@ def stored_image(home: Path, name: str) -> Path | None:
 
 
 def keep_images(home: Path, page: Page, find: Find) -> None:
-    """Copy the images of a page. One that cannot be read is left out: its alternative text is shown."""
+    """Copy the images of a page. For one that cannot be read, the alternative text is shown."""
     for address in _addresses(page):
         name, source = image_name(address, page.edition), find(address)
         if not name or source is None:
@@ -68,7 +67,7 @@ def keep_images(home: Path, page: Page, find: Find) -> None:
 
 
 def find_image(tree: Tree, address: str) -> Path | None:
-    """The file of a folder that has an address of its site; none where it is not inside the folder."""
+    """The file for an address; None if it is not inside of the folder."""
     within = Path(tree.within or tree.root).resolve()
     for place in _places(tree, address):
         there = place.resolve()

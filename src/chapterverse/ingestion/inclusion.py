@@ -1,8 +1,8 @@
-"""Files that a page includes. They are opened only inside the folder that the user named.
+"""Opens files that a page includes, only inside of the ingested folder.
 
-A file that is hidden, too large, reached through a link out of the folder or already open (a loop) is refused. A page
-has one budget of files and characters, so that includes cannot multiply. Files outside of the folder are named in the
-ledger (`refused_files`).
+Refuses files that are hidden, too large, linked from outside of the folder, or already open (a loop). Each page has a
+budget of files and characters, so that includes cannot multiply. Files outside of the folder are listed in the ledger
+(`refused_files`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,8 +17,8 @@ from chapterverse.ingestion.document import Document, Unreadable
 from chapterverse.ingestion.readers.cleaning import decode
 
 MAX_BYTES: Final = 2_000_000  # of one file
-MAX_CHARS: Final = 5_000_000  # of everything that a page includes
-MAX_FILES: Final = 500  # that a page includes
+MAX_CHARS: Final = 5_000_000  # of all includes of a page
+MAX_FILES: Final = 500  # of all includes of a page
 MAX_DEPTH: Final = 8  # of includes inside includes
 
 _refused: ContextVar[dict[str, None]] = ContextVar("files outside of the folder")
@@ -26,7 +26,7 @@ _refused: ContextVar[dict[str, None]] = ContextVar("files outside of the folder"
 
 @contextmanager
 def refused_files() -> Iterator[dict[str, None]]:
-    """Collects, while a document is read, the names of files outside of the folder that it wants to include."""
+    """Collect the names of files outside of the folder that a document includes."""
     token = _refused.set({})
     try:
         yield _refused.get()
@@ -35,7 +35,7 @@ def refused_files() -> Iterator[dict[str, None]]:
 
 
 def refuse(wanted: str) -> None:
-    """A document wants to include a file that lies outside of the folder."""
+    """Record a file outside of the folder."""
     _refused.get({})[wanted] = None
 
 
@@ -49,10 +49,10 @@ class Included:
 
 @dataclass(slots=True)
 class Inclusion:
-    """What one page may include."""
+    """The includes of one page."""
 
     document: Document
-    _open: list[Path] = field(default_factory=list)  # files around this place, the page itself first
+    _open: list[Path] = field(default_factory=list)  # the chain of open files, the page first
     _files: int = 0
     _chars: int = 0
 
@@ -61,9 +61,9 @@ class Inclusion:
             self._open.append(Path(tree.root, self.document.path).resolve())
 
     def read(self, wanted: str, roots: Sequence[str] = ()) -> Included | None:
-        """The file that a path means: beside the file that includes it, else below one of the folders above it.
+        """The file for a path: next to the including file, else in one of the folders above it.
 
-        `roots` are folders below the source's root to look in first. None where the file is refused or missing."""
+        `roots`: folders below the source's root that are searched first. None if the file is refused or missing."""
         if len(self._open) > MAX_DEPTH or self._files >= MAX_FILES:
             return None
         outside = False
@@ -86,7 +86,7 @@ class Inclusion:
 
     @contextmanager
     def inside(self, included: Included) -> Iterator[None]:
-        """While the includes of an included file are read."""
+        """Track an included file while its own includes are read."""
         self._open.append(included.path)
         try:
             yield
@@ -98,20 +98,20 @@ class Inclusion:
         if tree is None or not wanted or "\0" in wanted or len(wanted) > 500:
             return
         root, within = Path(tree.root).resolve(), self._within
-        beside = self._open[-1].parent
+        folder_here = self._open[-1].parent
         bare = wanted.lstrip("/")
-        folders = [root / one for one in roots]
+        folders = [root / folder for folder in roots]
         if wanted.startswith("/"):
             folders += [root, within]
         else:
-            folders += [beside, *(above for above in beside.parents if above.is_relative_to(within))]
+            folders += [folder_here, *(above for above in folder_here.parents if above.is_relative_to(within))]
         for folder in folders:
             yield (folder / PurePosixPath(bare)).resolve()
 
     @property
     def _within(self) -> Path:
         tree = self.document.tree
-        assert tree is not None  # or there are no candidates
+        assert tree is not None  # otherwise there are no candidates
         return Path(tree.within or tree.root).resolve()
 
     def _is_within(self, place: Path) -> bool:

@@ -1,8 +1,8 @@
-"""Emphasis, links and images inside a reader's text, until the page is laid out.
+"""Encodes emphasis, links and images in the text of a draft.
 
-A reader writes marks into the text itself (`styled`, `picture`), between private characters that no source can hold
-(`decode` removes them). So the text can be joined, cleaned and split like any other. When the page is laid out,
-`extract` takes the marks out again and gives their places.
+A reader writes marks into the text (`styled`, `picture`), between private characters that no source contains (`decode`
+removes them). So the text can be joined, cleaned and split as usual. When the page is composed, `extract` removes the
+marks and returns their positions.
 """
 
 import re
@@ -16,7 +16,7 @@ _NEXT: Final = "\uf8f1"  # between the fields of a mark
 _TEXT: Final = "\uf8f2"  # between the fields and the text
 _CLOSE: Final = "\uf8f3"
 _PRIVATE = re.compile(f"[{_OPEN}-{_CLOSE}]")
-_SAFE = "/:#?&=@!$'()*+,;~"  # of an address; quoted are white space and the bar, which tables need
+_SAFE = "/:#?&=@!$'()*+,;~"  # in an address; white space and the bar are quoted, because of tables
 _TOKEN = re.compile(
     f"{_OPEN}(?P<kind>\\w*){_NEXT}(?P<target>[^{_OPEN}-{_CLOSE}]*){_NEXT}(?P<title>[^{_OPEN}-{_CLOSE}]*){_TEXT}|{_CLOSE}"
 )
@@ -25,31 +25,31 @@ _GAP = re.compile(f"(?<!\\s)\\s++({_OPEN}image{_NEXT}[^{_TEXT}{_OPEN}]*+{_TEXT}{
 
 
 def styled(kind: MarkKind, text: str, target: str = "") -> str:
-    """The text with a mark around it; an empty text stays empty. A power is written with a caret, because 2 to the
-    power of 80 is not 280."""
+    """The text with a mark around it; an empty text stays empty. A superscript number gets a caret, so that 2^80 does
+    not become 280."""
     if kind == "sup" and _POWER.fullmatch(text):
         text = f"^{text.strip()}"
     return f"{_OPEN}{kind}{_NEXT}{_quoted(target)}{_NEXT}{_TEXT}{text}{_CLOSE}" if text.strip() else text
 
 
 def formula(tex: str, block: bool = False) -> str:
-    """A formula between dollar signs; as a block of its own between two of them."""
+    """A formula in dollar signs; in double ones if it is a block."""
     signs = "$$" if block else "$"
     return styled("math", f"{signs}{tex}{signs}") if tex.strip() else ""
 
 
 def picture(target: str, alternative: str = "") -> str:
-    """An image inside a line. It adds no words to the text."""
+    """An inline image. It adds no text."""
     return f"{_OPEN}image{_NEXT}{_quoted(target)}{_NEXT}{_quoted(alternative)}{_TEXT}{_CLOSE}"
 
 
 def note(label: str) -> str:
-    """A reference to a footnote. It adds no words to the text."""
+    """A reference to a footnote. It adds no text."""
     return f"{_OPEN}footnote{_NEXT}{_quoted(label)}{_NEXT}{_TEXT}{_CLOSE}"
 
 
 def close_gaps(text: str) -> str:
-    """The text without the space before an image that is followed by another space or by nothing."""
+    """Remove the space before an image if a space or nothing follows."""
     return _GAP.sub(r"\1", text) if _OPEN in text else text
 
 
@@ -59,12 +59,12 @@ def plain(text: str) -> str:
 
 
 def remove_private(text: str) -> str:
-    """A source's text without characters that could pass for a mark."""
+    """Remove the private characters from a source's text."""
     return _PRIVATE.sub("", text)
 
 
 def extract(text: str) -> tuple[str, list[Mark]]:
-    """The bare text and the marks in it. A mark that is never closed, or never opened, is dropped."""
+    """The text without marks, and the marks. Unbalanced marks are dropped."""
     if not _PRIVATE.search(text):
         return text, []
     written: list[str] = []

@@ -1,4 +1,4 @@
-"""The ledger of an ingest run: what became of every page, and why."""
+"""The ledger of an ingest run: the outcome of every page, with the reason."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -10,12 +10,12 @@ from typing import Any, Final, Literal
 Outcome = Literal["added", "changed", "unchanged", "removed", "skipped", "failed"]
 OUTCOMES: Final[tuple[Outcome, ...]] = ("added", "changed", "unchanged", "removed", "skipped", "failed")
 KEPT_LEDGERS: Final = 50  # files; older ones are deleted
-ORDER_CHARS: Final = 160  # of an order that are told
+ORDER_CHARS: Final = 160  # of an instruction that are shown
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a page says to a language model instead of its reader, and under which heading."""
+    """An instruction to a language model in a page, and its section."""
 
     section: str
     text: str
@@ -23,26 +23,26 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What became of one page."""
+    """The outcome of one page."""
 
     url: str
     outcome: Outcome
     why: str = ""
     chunks: int = 0
     flags: tuple[str, ...] = ()
-    orders: tuple[Order, ...] = ()  # why it is flagged
+    orders: tuple[Order, ...] = ()  # the reasons for its flag
 
 
 @dataclass(slots=True)
 class Ledger:
-    """All rows of one run, in the order in which they were decided."""
+    """All rows of one run, in order."""
 
     sources: tuple[str, ...]
-    edition: str = ""  # `book@version` that was ingested into
+    edition: str = ""  # key of the ingested edition, `book@version`
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     rows: list[Row] = field(default_factory=list)
     passages_embedded: int = 0
-    generation: str = ""  # of the state that was published; empty: nothing had changed
+    generation: str = ""  # the published generation; empty if nothing changed
     seconds: float = 0.0
     embedding_seconds: float = 0.0
 
@@ -54,15 +54,15 @@ class Ledger:
         self.rows.append(row)
 
     def count(self, outcome: Outcome) -> int:
-        """How many pages ended so."""
+        """The number of pages with this outcome."""
         return sum(row.outcome == outcome for row in self.rows)
 
     def changed_anything(self) -> bool:
-        """Whether the book is another one than before."""
+        """Whether the book changed."""
         return any(row.outcome in ("added", "changed", "removed") for row in self.rows)
 
     def reasons(self, outcomes: Iterable[Outcome]) -> list[tuple[str, list[str]]]:
-        """The reasons given for these outcomes with the pages they were given for, the most frequent first."""
+        """The reasons of these outcomes with their pages, the most frequent first."""
         wanted = set(outcomes)
         pages: dict[str, list[str]] = {}
         for row in self.rows:
@@ -71,7 +71,7 @@ class Ledger:
         return sorted(pages.items(), key=lambda reason: -len(reason[1]))
 
     def summary(self) -> dict[str, Any]:
-        """The run in numbers."""
+        """The counts of the run."""
         return {
             "sources": list(self.sources),
             "edition": self.edition,
@@ -84,11 +84,11 @@ class Ledger:
         }
 
     def to_json(self) -> str:
-        """The run with all its rows, as data."""
+        """The run with all rows, as JSON."""
         return json.dumps(self.summary() | {"pages": [asdict(row) for row in self.rows]}, indent=1)
 
     def save(self, folder: Path) -> Path:
-        """Write the run as JSON; the newest `KEPT_LEDGERS` files stay."""
+        """Write the run as JSON and delete all but the newest `KEPT_LEDGERS` files."""
         folder.mkdir(parents=True, exist_ok=True)
         target = folder / f"{self.started_at:%Y%m%dT%H%M%S.%fZ}.json"
         scratch = target.with_suffix(".tmp")

@@ -1,8 +1,7 @@
-"""Where the links and images of a page lead: an address on the web, or the address of a page or file of the same book.
+"""Resolves the targets of links and images: to web addresses, or to pages and files of the same book.
 
-Readers keep a target as the source writes it, or write `path:PATH#ANCHOR` where they know the file that is meant
-(relative to the root of the source). A target with another scheme than http, https or mailto becomes empty: the text
-stays, the link goes.
+Readers keep a target as it is written, or write `path:PATH#ANCHOR` if they know the file (relative to the root of the
+source). A target with another scheme than http, https or mailto is dropped; the text of the link is kept.
 """
 
 import os
@@ -22,14 +21,14 @@ _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:")
 _WEB = ("http:", "https:", "mailto:")
 _PAGE_ENDINGS = (".md", ".mdx", ".rst", ".adoc", ".html", ".markdown")
 _INDEXES = ("index.md", "index.mdx", "README.md", "_index.md", "index.rst", "index.html")
-_WEB_ENDINGS = (".html", ".htm", ".md", ".mdx")  # a link may name the page that the generator makes of a file
+_WEB_ENDINGS = (".html", ".htm", ".md", ".mdx")  # a link may point to the generated page instead of the file
 _MAX_TARGET = 2_000  # characters
 _HEAD = 20_000  # bytes of a file in which front matter is looked for
 _SLUG = re.compile(r"/?[\w.~@-]+(?:/[\w.~@-]+)*/?|/")
 
 
 def page_address(tree: Tree, path: str, slug: str = "") -> str:
-    """The address of a file below the root. `slug` is the address that a page gives itself in its front matter."""
+    """The address of a file below the root. `slug`: the address in the page's front matter."""
     form = format_of_file(path)
     if not tree.base:
         readable = path.encode(errors="replace").decode()
@@ -39,7 +38,7 @@ def page_address(tree: Tree, path: str, slug: str = "") -> str:
 
 
 def with_slug(tree: Tree | None, url: str, slug: str) -> str:
-    """An address whose last name is replaced by the slug; a slug that begins with a slash counts from the root."""
+    """Replace the last part of an address by the slug; a slug that begins with a slash is relative to the root."""
     stem, _, last = url.rstrip("/").rpartition("/")
     if not _SLUG.fullmatch(slug) or "://" not in stem:
         return url
@@ -56,7 +55,7 @@ class Links:
     url: str  # of the page
 
     def resolve(self, target: str) -> str:
-        """The address that a target leads to; empty where it leads nowhere that a reader could go."""
+        """The address of a target; empty if it cannot be resolved."""
         target = target.strip()
         if not target or len(target) > _MAX_TARGET:
             return ""
@@ -64,7 +63,7 @@ class Links:
             return f"{self.url}{target}"
         if target.startswith("//"):
             return f"https:{target}"
-        target = target.removeprefix("pathname://")  # Docusaurus: a file that is no page
+        target = target.removeprefix("pathname://")  # Docusaurus: a file that is not a page
         if scheme := _SCHEME.match(target):
             if target.startswith(PATH):
                 return self._of_file(target.removeprefix(PATH))
@@ -85,13 +84,15 @@ class Links:
                 return f"{page_address(tree, found, slug_of(tree, found))}{query}{anchor}"
         if not tree.base:
             return self._public(path, tree)
-        if path.endswith((".md", ".mdx")) and (places := self._places(path, tree)):  # of a page that is not here
+        if path.endswith((".md", ".mdx")) and (places := self._places(path, tree)):  # a page that is not in the folder
             return f"{page_address(tree, places[0])}{query}{anchor}"
+        if tree.generator == "mdbook" and path.endswith(".md"):  # a page of another book beside this one
+            target = f"{path.removesuffix('.md')}.html{query}{anchor}"
         site = tree.base if path.startswith("/") and self._is_below(path) else self.url
         return urljoin(f"{site}/" if site == tree.base else site, target)
 
     def _public(self, path: str, tree: Tree) -> str:
-        """A file that the site serves as it is, of a book that is published nowhere."""
+        """A static file of a book that is not published."""
         for folder in ("static", "public") if path.startswith("/") else ():
             below = posixpath.normpath(f"{folder}/{path.lstrip('/')}")
             if below.startswith(folder) and any(
@@ -112,21 +113,21 @@ class Links:
         return f"{page_address(tree, found, slug_of(tree, found))}{query}{anchor}"
 
     def _places(self, path: str, tree: Tree) -> list[str]:
-        """Where a target may lie below the root: beside the file, else beside the page that is made of it."""
+        """Possible paths of a target below the root: relative to the file, or to the page generated from it."""
         if path.startswith("/"):
             below = posixpath.normpath(path.lstrip("/"))
             scope = urlsplit(tree.base).path.strip("/")
             inner = below.removeprefix(f"{scope}/") if scope else below
             return list(dict.fromkeys((inner, below)))
         folder, name = posixpath.split(self.document.path)
-        beside = posixpath.normpath(posixpath.join(folder, path))
+        near_file = posixpath.normpath(posixpath.join(folder, path))
         page = posixpath.join(folder, posixpath.splitext(name)[0])
         is_folder = tree.generator in ("mkdocs", "hugo", "starlight") and not name.lower().startswith(
             ("index", "_index")
         )
-        made = posixpath.normpath(posixpath.join(page, path)) if is_folder else beside
+        near_page = posixpath.normpath(posixpath.join(page, path)) if is_folder else near_file
         from_root = posixpath.normpath(path)  # Docusaurus
-        return [place for place in dict.fromkeys((beside, made, from_root)) if not place.startswith("..")]
+        return [place for place in dict.fromkeys((near_file, near_page, from_root)) if not place.startswith("..")]
 
     def _is_below(self, path: str) -> bool:
         tree = self.document.tree
@@ -134,20 +135,20 @@ class Links:
 
 
 def find_file(tree: Tree, path: str) -> str:
-    """The file that a path below the root means, which may lack its ending; empty where there is none."""
+    """The file for a path below the root, which may lack its extension; empty if there is none."""
     if path.startswith(("/", "..")) or "\0" in path:
         return ""
     stem, ending = posixpath.splitext(path)
-    names = [path, *(f"{path}{one}" for one in _PAGE_ENDINGS), *(posixpath.join(path, one) for one in _INDEXES)]
+    names = [path, *(f"{path}{end}" for end in _PAGE_ENDINGS), *(posixpath.join(path, index) for index in _INDEXES)]
     if ending in _WEB_ENDINGS:
-        names += [f"{stem}{one}" for one in _PAGE_ENDINGS]
+        names += [f"{stem}{ending}" for ending in _PAGE_ENDINGS]
         if posixpath.basename(stem) == "index":
-            names += [posixpath.join(posixpath.dirname(path), one) for one in _INDEXES]
+            names += [posixpath.join(posixpath.dirname(path), index) for index in _INDEXES]
     return next((posixpath.normpath(name) for name in names if _is_file(tree.root, name)), "")
 
 
 def slug_of(tree: Tree, path: str) -> str:
-    """The address that a page gives itself; empty where it gives none, or where it is published nowhere."""
+    """The slug in a page's front matter; empty if there is none, or if the book is not published."""
     if not tree.base or tree.generator not in ("docusaurus", "hugo", "starlight"):
         return ""
     return _slug_in(os.path.join(tree.root, path)) if path.endswith((".md", ".mdx")) else ""  # noqa: PTH118
@@ -155,7 +156,7 @@ def slug_of(tree: Tree, path: str) -> str:
 
 @lru_cache(maxsize=50_000)
 def _is_file(root: str, path: str) -> bool:
-    return os.path.isfile(os.path.join(root, path))  # noqa: PTH113, PTH118 - asked thousands of times
+    return os.path.isfile(os.path.join(root, path))  # noqa: PTH113, PTH118 - called thousands of times
 
 
 @lru_cache(maxsize=50_000)
@@ -170,7 +171,7 @@ def _slug_in(place: str) -> str:
 
 
 def forget() -> None:
-    """Forget which files there are, before a new run."""
+    """Clear the caches of files, before a new run."""
     _is_file.cache_clear()
     _slug_in.cache_clear()
 

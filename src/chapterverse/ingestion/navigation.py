@@ -1,8 +1,8 @@
-"""The order and the chapters of a source's pages as its site shows them.
+"""Reads the order and the chapters of a source's pages from the site's navigation.
 
-Each generator says it in a file of its own: Sphinx in `toctree` directives, mdBook in `SUMMARY.md`, MkDocs in `nav`,
-Docusaurus in `sidebars`, Antora in `nav.adoc`. A reader of such files is a function of the root, which `_READERS`
-names. It never raises: what cannot be read gives an empty list, and pages are ordered by their paths.
+Each generator has its own file: Sphinx `toctree` directives, mdBook `SUMMARY.md`, MkDocs `nav`, Docusaurus `sidebars`,
+Antora `nav.adoc`. `_READERS` names a function for each. It never raises: if a navigation cannot be read, the list is
+empty, and pages are sorted by their paths.
 """
 
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ from chapterverse.ingestion.document import Generator
 class NavigationEntry:
     """One page of a navigation."""
 
-    path: str  # of its file, relative to the root, with its ending
-    title: str = ""  # as the navigation shows it; empty: the page's own
+    path: str  # of its file, relative to the root, with its extension
+    title: str = ""  # in the navigation; empty: the page's own
     parents: tuple[str, ...] = ()  # titles of the entries and captions above it, outermost first
-    module: str = ""  # the chapter that it belongs to; empty: as its path says
+    module: str = ""  # its chapter; empty: from its path
 
 
 class Navigation(Protocol):
-    """Reads a navigation: every page once, in the order in which a reader would turn them."""
+    """Reads a navigation: every page once, in reading order."""
 
     def __call__(self, root: Path) -> list[NavigationEntry]:
         """The pages below a source's root."""
@@ -43,7 +43,7 @@ _READERS: dict[Generator, str] = {  # modules of this package and their function
 
 
 def navigation(root: Path, generator: Generator) -> list[NavigationEntry]:
-    """The navigation of a source; empty where there is none."""
+    """The navigation of a source; empty if there is none."""
     if generator not in _READERS:
         return []
     module, _, name = _READERS[generator].partition(":")

@@ -1,4 +1,4 @@
-"""How a source is to be read, as the user asked for it."""
+"""Options for reading a source."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,34 +12,36 @@ __all__ = ["Generator", "SourceOptions", "too_large"]
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """Everything that can be said about a source besides where it is."""
+    """Options for reading a source."""
 
-    base_url: str = ""  # folders and files: where the pages are published; empty: pages are named by their path
+    base_url: str = (
+        ""  # folders and files: address at which the pages are published; empty: pages are cited by their path
+    )
     module: str = ""  # for all pages; empty: from each page's path
-    generator: Generator = "auto"  # folders: which site generator turns paths into addresses
-    include: Sequence[str] = ()  # glob patterns on paths inside the source; `*` crosses slashes; empty: all
+    generator: Generator = "auto"  # folders: the site generator, which decides addresses and anchors
+    include: Sequence[str] = ()  # glob patterns for paths in the source; `*` matches slashes; empty: all
     exclude: Sequence[str] = ()
     max_pages: int = 20_000
     max_bytes: int = 20_000_000  # of one text page
     max_book_bytes: int = 100_000_000  # of one PDF, EPUB or docx
     allow_private: bool = False  # websites: also on loopback and private networks
-    concurrency: int = 4  # websites: requests at once
+    concurrency: int = 4  # websites: concurrent requests
     delay: float = 0.1  # websites: seconds from one request to the next
     retry_delay: float = 1.0  # websites: seconds before the first retry; doubles
-    page_timeout: float = 30.0  # websites: seconds for one answer, from the first byte sent to the last received
+    page_timeout: float = 30.0  # websites: seconds for one response, from the first byte sent to the last received
     user_agent: str = f"Chapterverse/{__version__}"
 
     def wants(self, path: str) -> bool:
-        """Whether the patterns let a path in."""
+        """Whether the patterns include a path."""
         included = not self.include or any(fnmatchcase(path, pattern) for pattern in self.include)
         return included and not any(fnmatchcase(path, pattern) for pattern in self.exclude)
 
     def limit(self, form: Format) -> int:
-        """The most bytes one page of this format may have."""
+        """The maximum size of a page of this format, in bytes."""
         return self.max_book_bytes if form in ("pdf", "epub", "docx") else self.max_bytes
 
 
 def too_large(size: int, limit: int) -> str:
-    """Why a page over the limit is left out. A size that is not known (0) is one that was not read to its end."""
-    told = f"{size / 1e6:.1f} MB, over" if size else "over"
-    return f"{told} the limit of {limit / 1e6:g} MB"
+    """The reason for the ledger for a page over the limit. The size is 0 if it is not known."""
+    measured = f"{size / 1e6:.1f} MB, over" if size else "over"
+    return f"{measured} the limit of {limit / 1e6:g} MB"

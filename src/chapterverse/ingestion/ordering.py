@@ -1,8 +1,8 @@
-"""The order in which pages are meant to be read, as a text that sorts.
+"""Sort keys for the reading order of pages.
 
-A page that the navigation of its site names has its place from there. Else the index page of a folder is its first.
-Then comes what has a number, by it: the one that the author gave, else the one that the name begins with. Then files
-and then folders, by name, 9 before 10. Never reads a file.
+A page in the site's navigation is sorted by its position there. Otherwise the index page of a folder comes first, then
+pages and folders with a number, given by the author or at the beginning of the name, then files, then folders, by name,
+9 before 10.
 """
 
 import math
@@ -14,12 +14,12 @@ from typing import Final
 
 _NUMBERED: Final = re.compile(r"(\d{1,6})\s*[-_.]+\s*(?=\D)")  # 01-intro, 1. intro
 _INDEXES: Final = {"", "index", "_index", "readme"}
-_MOST: Final = 999_999  # as a number of a page
+_MOST: Final = 999_999  # maximum number of a page
 _STEP: Final = "\x1f"
 
 
 def order_of(path: str, folders: Sequence[float | None] = (), own: float | None = None) -> str:
-    """The place of a page by its path and the numbers given to its folders and to itself."""
+    """The sort key of a page by its path and the numbers of its folders and of itself."""
     *above, name = path.lstrip("/").split("/")
     stem = name.rpartition(".")[0] or name
     last = "0" if stem.lower() in _INDEXES else _place(stem, own, "2")
@@ -27,20 +27,20 @@ def order_of(path: str, folders: Sequence[float | None] = (), own: float | None 
 
 
 def order_in_navigation(place: int) -> str:
-    """The place of a page that the source's navigation names. Pages that it does not name come after these."""
+    """The sort key of a page in the source's navigation. Other pages come after these."""
     return f"0{min(place, _MOST):06d}"
 
 
 def chapter_of(order: str, number: float | None) -> str:
-    """The place of a chapter in a file that has many."""
+    """The sort key of a chapter in a file with many."""
     return f"{order}{_STEP}{_place('', number, '2')}"
 
 
 def number_of(value: object) -> float | None:
-    """A number that an author wrote, if it is one that can order pages."""
+    """A number given by an author, if it can be used for sorting."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    if isinstance(value, float) and not math.isfinite(value):  # a huge integer has no float to ask about
+    if isinstance(value, float) and not math.isfinite(value):  # not for a huge integer, which cannot be converted
         return None
     return float(min(max(value, -_MOST), _MOST))
 
@@ -53,7 +53,7 @@ def _place(name: str, number: float | None, unnumbered: str) -> str:
 
 
 def title_of_path(path: str) -> str:
-    """`guides/01-getting_started.md` reads as "Getting started"; an index page is named for its folder."""
+    """`guides/01-getting_started.md` becomes "Getting started"; an index page gets the name of its folder."""
     place = PurePosixPath(path)
     name = place.parent.name if place.stem.lower() in _INDEXES and place.parent.name else place.stem
     numbered = _NUMBERED.match(name)

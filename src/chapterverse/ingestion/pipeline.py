@@ -1,7 +1,7 @@
-"""The story of one ingest run: fetch, read, cut, embed, and publish the next state of the book.
+"""One ingest run: fetch, read, chunk, embed, and publish the next generation of the book.
 
-Decides which pages count as changed and records what becomes of each page. An error, Ctrl-C or kill -9 leaves the book
-as it was.
+Decides which pages have changed and records the outcome of each. After an error, Ctrl-C or kill -9 the book is
+unchanged.
 """
 
 import asyncio
@@ -31,16 +31,16 @@ from chapterverse.ingestion.worker_limits import ReadLimits
 from chapterverse.ingestion.workers import DocumentReader
 
 UNNAMED: Final = Edition()
-LOOKS: Final = 12  # at an index that is still loading: a minute
-BATCH: Final = 64  # passages embedded together: some seconds of work, so that little is lost and progress is seen
+LOOKS: Final = 12  # tries for an index that is still loading: about a minute
+BATCH: Final = 64  # passages embedded together: some seconds of work, so that little is lost after a kill
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run has come, for progress bars."""
+    """The progress of a run, for progress bars."""
 
-    pages: int  # decided so far
-    expected: int | None  # pages in all, once that is known
+    pages: int  # finished so far
+    expected: int | None  # total number of pages, if known
     passages: int  # embedded so far
     doing: str
 
@@ -50,18 +50,18 @@ Watch = Callable[[Progress], None]
 
 @dataclass(frozen=True, slots=True)
 class Workshop:
-    """What a run works with."""
+    """The engines and folders of a run."""
 
     index: Index
     embedder: Embedder
-    home: Path  # where ledgers and unpublished vectors are kept
+    home: Path  # folder of ledgers and unpublished vectors
     watch: Watch = lambda _: None
     limits: ReadLimits = field(default_factory=ReadLimits)  # for reading one document
 
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """A page that was read and cut, and waits to be embedded."""
+    """A page that was read and chunked and waits to be embedded."""
 
     page: Page
     record: PageRecord
@@ -72,12 +72,13 @@ class _Ready:
 async def ingest(
     sources: Sequence[Source], workshop: Workshop, *, into: Edition = UNNAMED, fresh: bool = False
 ) -> Ledger:
-    """Bring an edition up to date with its sources; `fresh` forgets what was in it. Other editions stay as they are."""
+    """Update an edition from its sources; `fresh` starts from nothing. Other editions are not changed."""
     ledger = Ledger(tuple(source.key for source in sources), into.key)
     before, alone = await pages_before(workshop.index, into) if fresh else ([], False)
     async with _run(workshop, ledger, fresh=alone) as run:
         require_same_model(run.writer.manifest, workshop.embedder)
-        run.begin(into, fresh=fresh)
+        named = next((source.title for source in sources if source.title), "")
+        run.begin(into, named, fresh=fresh)
         if run.writer.manifest is None:
             run.reader.prepare()  # every document will be read
         for source in sources:
@@ -89,19 +90,19 @@ async def ingest(
 
 
 async def forget(keys: Collection[str], workshop: Workshop, editions: Collection[str] | None = None) -> Ledger:
-    """Take all pages of these sources out of these editions, or of all."""
+    """Remove all pages of these sources from these editions, or from all."""
     await _require_book(workshop.index)
     ledger = Ledger(tuple(keys))
     async with _run(workshop, ledger, fresh=False) as run:
-        mine = (record for record in run.held.values() if editions is None or record.edition in editions)
-        await run.remove([record for record in mine if record.source in keys], {}, "forgotten")
+        records = (record for record in run.held.values() if editions is None or record.edition in editions)
+        await run.remove([record for record in records if record.source in keys], {}, "forgotten")
         if ledger.changed_anything():
             await run.publish()
     return ledger
 
 
 async def reembed(workshop: Workshop) -> Ledger:
-    """Make the index anew from its own stored pages, with the embedding model of the settings."""
+    """Rebuild the index from its stored pages with the configured embedding model."""
     ledger = Ledger(("the stored book",))
     await _require_book(workshop.index)
     async with workshop.index.writer() as current:
@@ -111,7 +112,7 @@ async def reembed(workshop: Workshop) -> Ledger:
         run.shelf = {edition.key: edition for edition in manifest.shelf} if manifest else {}
         for record in records.values():
             page = await workshop.index.page(record.page_id)
-            assert page is not None, "nobody else writes while this run does"
+            assert page is not None, "only this run writes"
             await run.queue(page, record, await asyncio.to_thread(run.cut, page), "changed")
         await run.publish()
     return ledger
@@ -120,8 +121,8 @@ async def reembed(workshop: Workshop) -> Ledger:
 async def recalibrate(
     workshop: Workshop, false_answers: float | None = None, editions: Collection[str] | None = None
 ) -> Manifest:
-    """Fit the map from cosine to relevance anew, for these editions, or all, as they are. `false_answers` sets the
-    share of questions without an answer in the book that may be answered without a key; None leaves it."""
+    """Fit the map from cosine to relevance again, for these editions or for all. `false_answers`: the share of
+    questions without an answer in the book that may be answered without a key; None keeps the current one."""
     await _require_book(workshop.index)
     ledger = Ledger(("the stored book",))
     async with _run(workshop, ledger, fresh=False) as run:
@@ -140,17 +141,17 @@ def require_same_model(manifest: Manifest | None, embedder: Embedder) -> None:
 
 
 async def pages_before(index: Index, edition: Edition) -> tuple[list[Page], bool]:
-    """What a fresh start of an edition will forget, and whether there is nothing else to keep. Of a book that cannot
-    be read, nothing can be told or kept."""
+    """The pages that a fresh start of an edition will forget, and whether there are no other editions. If the book
+    cannot be read, nothing is known or kept."""
     with suppress(RetrievalUnavailable):
         pages = await index.pages()
-        mine = [page for page in pages if page.edition == edition.key]
-        return mine, len(mine) == len(pages)
+        own = [page for page in pages if page.edition == edition.key]
+        return own, len(own) == len(pages)
     return [], True
 
 
 async def _require_book(index: Index) -> None:
-    """Say so when there is no book. One that a busy machine is slow to load is waited for, longer than a search can."""
+    """Raise if there is no book. Waits longer than a search for a book that is slow to load."""
     for _ in range(LOOKS - 1):
         with suppress(IndexTimeout):
             await index.manifest()
@@ -180,7 +181,7 @@ async def _run(workshop: Workshop, ledger: Ledger, *, fresh: bool) -> AsyncItera
 
 @dataclass(slots=True)
 class _Run:
-    """The moving parts of one run."""
+    """The state of one run."""
 
     workshop: Workshop
     writer: IndexWriter
@@ -188,31 +189,31 @@ class _Run:
     ledger: Ledger
     reader: DocumentReader
     expected: int | None = None
-    held: dict[str, PageRecord] = field(default_factory=dict)  # all pages of the state being built, by their ids
-    shelf: dict[str, Edition] = field(default_factory=dict)  # all editions by key, as they were
-    touched: set[str] = field(default_factory=set)  # keys of the editions that are not as they were
-    edition: str = ""  # that is ingested into
-    _known: dict[str, PageRecord] = field(default_factory=dict)  # its pages, unless it starts from nothing
+    held: dict[str, PageRecord] = field(default_factory=dict)  # all pages of the new generation, by id
+    shelf: dict[str, Edition] = field(default_factory=dict)  # all editions before the run, by key
+    touched: set[str] = field(default_factory=set)  # keys of the editions that have changed
+    edition: str = ""  # key of the edition that is ingested
+    _known: dict[str, PageRecord] = field(default_factory=dict)  # its earlier pages, unless it starts from nothing
     _waiting: list[_Ready] = field(default_factory=list)
-    _embedding: asyncio.Task[None] | None = None  # of the batch before: the next one is read meanwhile
-    _seen: set[str] = field(default_factory=set)  # page ids that this run has met
-    _find_image: Callable[[str], Path | None] = lambda _: None  # of the source that is being read
+    _embedding: asyncio.Task[None] | None = None  # of the previous batch; the next one is read meanwhile
+    _seen: set[str] = field(default_factory=set)  # page ids of this run
+    _find_image: Callable[[str], Path | None] = lambda _: None  # of the current source
 
-    def begin(self, into: Edition, *, fresh: bool) -> None:
-        """Ingest into this edition from now on."""
+    def begin(self, into: Edition, named: str, *, fresh: bool) -> None:
+        """Set the edition that is ingested. The user's title takes precedence over that of its sources."""
         old = self.shelf.get(into.key, into)
-        self.shelf[into.key] = replace(old, title=into.title or old.title)
+        self.shelf[into.key] = replace(old, title=into.title or old.title or named)
         self.edition = into.key
         if not fresh:
             self._known = {at: record for at, record in self.held.items() if record.edition == into.key}
 
     async def take(self, source: Source) -> None:
-        """All of one source: its pages, and those that are no longer there."""
-        mine = [record for record in self._known.values() if record.source == source.key]
-        known: dict[str, list[PageRecord]] = {}  # by the address of the document they were read from
-        for record in mine:
+        """Ingest one source: its pages, and remove those that no longer exist."""
+        earlier = [record for record in self._known.values() if record.source == source.key]
+        known: dict[str, list[PageRecord]] = {}  # earlier pages by the address of their document
+        for record in earlier:
             known.setdefault(record.document or record.url, []).append(record)
-        gone: dict[str, str] = {}  # why a page that was there is taken out, by document
+        gone: dict[str, str] = {}  # the reason for the removal of a page, by document
         remembered = {url: records[0] for url, records in known.items()} if self._same_recipe else {}
         async with aclosing(source.documents(remembered)) as documents:
             async for fetched in documents:
@@ -222,11 +223,11 @@ class _Run:
                 self._report(fetched.url)
         await self._flush()
         if source.complete:
-            vanished = [record for record in mine if record.page_id not in self._seen]
+            vanished = [record for record in earlier if record.page_id not in self._seen]
             await self.remove(vanished, gone)
 
     async def forget_rest(self, before: Iterable[Page]) -> None:
-        """Take out the pages of before that a fresh start has not found again, and tell so."""
+        """Record the removal of earlier pages that a fresh start has not found again."""
         rest = [page for page in before if page.page_id not in self._seen]
         for page in rest:
             self.held.pop(page.page_id, None)
@@ -234,7 +235,7 @@ class _Run:
         await self.writer.remove([page.page_id for page in rest])
 
     async def queue(self, page: Page, record: PageRecord, chunks: list[Chunk], outcome: Outcome) -> None:
-        """Have a page embedded and stored; the batch before may still be at it."""
+        """Queue a page to be embedded and stored; the previous batch may still be running."""
         self.held[page.page_id] = record
         self.touched.add(page.edition)
         self.shelf[page.edition] = replace(self.shelf[page.edition], recipe=RECIPE)
@@ -243,12 +244,12 @@ class _Run:
             await self._embed_waiting()
 
     def cut(self, page: Page) -> list[Chunk]:
-        """The passages of a page, each inside the embedding model's window."""
+        """The chunks of a page, each within the embedding model's window."""
         return cut(page, count_tokens, self._window)
 
     @property
     def _same_recipe(self) -> bool:
-        """Whether the edition was read by the code that reads now."""
+        """Whether the edition was read with the current version of readers and chunking."""
         return bool(self._known) and self.shelf[self.edition].recipe == RECIPE
 
     @property
@@ -256,7 +257,7 @@ class _Run:
         return min(self.workshop.embedder.window, WINDOW)
 
     async def publish(self, false_answers: float | None = None) -> Manifest:
-        """Make what was built the book that readers see. The rate of false answers stays unless one is given."""
+        """Publish the new generation. The rate of false answers is kept unless one is given."""
         await self._flush()
         self._report("calibrating")
         keys = sorted({record.edition for record in self.held.values()})
@@ -278,19 +279,19 @@ class _Run:
         return published
 
     async def _described(self, key: str, false_answers: float | None) -> Edition:
-        """An edition as the index remembers it; one that changed is calibrated anew."""
+        """The manifest entry of an edition. If it has changed, it is calibrated again."""
         edition = self.shelf[key]
         pages = sum(record.edition == key for record in self.held.values())
         if key not in self.touched:
             return replace(edition, pages=pages)
-        mine = ((chunk, vector) async for chunk, vector in self.writer.vectors() if chunk.edition == key)
-        calibration: dict[str, float] = (await calibrate(self.workshop.embedder.embed_query, mine)).to_dict()
+        vectors = ((chunk, vector) async for chunk, vector in self.writer.vectors() if chunk.edition == key)
+        calibration: dict[str, float] = (await calibrate(self.workshop.embedder.embed_query, vectors)).to_dict()
         rate = (edition.calibration or {}).get("false_answers") if false_answers is None else false_answers
-        told = calibration if rate is None else calibration | {"false_answers": rate}
-        return replace(edition, pages=pages, calibration=told)
+        stored = calibration if rate is None else calibration | {"false_answers": rate}
+        return replace(edition, pages=pages, calibration=stored)
 
     async def stop(self) -> None:
-        """End the worker, and what is still under way after a failure."""
+        """Stop the worker and, after a failure, the running batch."""
         await self.reader.close()
         if self._embedding is not None and not self._embedding.done():
             self._embedding.cancel()
@@ -334,7 +335,7 @@ class _Run:
             self.ledger.write(Row(page.url, "failed", why))
             return
         if before is not None and self._same_recipe and await self.workshop.index.page(page.page_id) == page:
-            self._keep([before])  # another file changed that this page might have included, or named
+            self._keep([before])  # a file that this page might have included has changed, but not the page
             return
         self._seen.add(page.page_id)
         record = PageRecord(
@@ -357,11 +358,11 @@ class _Run:
             self.ledger.write(Row(record.url, "unchanged", chunks=record.chunks))
 
     def _fail(self, url: str, why: str, known: list[PageRecord]) -> None:
-        self._seen.update(record.page_id for record in known)  # what was there stays
-        self.ledger.write(Row(url, "failed", f"{why} (the page as it was is kept)" if known else why))
+        self._seen.update(record.page_id for record in known)  # the earlier pages are kept
+        self.ledger.write(Row(url, "failed", f"{why} (the earlier page is kept)" if known else why))
 
     async def remove(self, records: list[PageRecord], gone: dict[str, str], why: str = "no longer there") -> None:
-        """Take pages out."""
+        """Remove pages."""
         await self.writer.remove([record.page_id for record in records])
         for record in records:
             del self.held[record.page_id]
@@ -370,7 +371,7 @@ class _Run:
 
     async def _flush(self) -> None:
         await self._embed_waiting()
-        await self._embed_waiting()  # the first call leaves its own batch under way
+        await self._embed_waiting()  # the first call leaves its own batch running
 
     async def _embed_waiting(self) -> None:
         if self._embedding is not None:
@@ -400,9 +401,9 @@ class _Run:
 
 
 def _orders(chunk: Chunk) -> list[Order]:
-    """What a flagged chunk says to a model, for the author to look at; it may stand in a heading above it."""
-    said = [chunk.text[start:end] for start, end in orders_in(chunk.text)] or [chunk.breadcrumb]
-    return [Order(chunk.section_heading, " ".join(text.split())[:ORDER_CHARS]) for text in said]
+    """The instructions of a flagged chunk, for the ledger; they may be in a heading above it."""
+    texts = [chunk.text[start:end] for start, end in orders_in(chunk.text)] or [chunk.breadcrumb]
+    return [Order(chunk.section_heading, " ".join(text.split())[:ORDER_CHARS]) for text in texts]
 
 
 def _digest(document: Document) -> str:

@@ -1,6 +1,6 @@
-"""Text that talks to the model instead of the reader.
+"""Detects text that addresses a language model instead of the reader.
 
-Only detects. The patterns look for an order, not a mention: a chapter about system prompts is not flagged.
+The patterns look for an instruction, not a mention: a chapter about system prompts is not flagged.
 """
 
 import re
@@ -14,14 +14,14 @@ ADDRESSES_ASSISTANT: Final = "addresses_assistant"
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """A pattern in small letters, and words without which it need not be looked for: most pages have none of them."""
+    """A pattern in lower case, and words of which a text must have one: most pages have none, which saves time."""
 
     words: tuple[str, ...]
     pattern: re.Pattern[str]
 
 
 def _rule(words: str, *patterns: str) -> _Rule:
-    # any whitespace may stand where a pattern has a space
+    # a space in a pattern matches any whitespace
     return _Rule(tuple(words.split()), re.compile("|".join(patterns).replace(" ", r"\s++").replace(r"\s++?", r"\s*+")))
 
 
@@ -96,7 +96,7 @@ _RULES: Final = (
     _rule("mode>", r"<[\\/]?system[ _]mode>"),
 )
 
-# "Add … to your reply": orders that a book never gives, because nobody but an assistant answers its reader.
+# "Add … to your reply": instructions that a book never gives to its readers.
 _OWN_ANSWER: Final = re.compile(
     r"your\s+(?:(?:next|final|whole|entire|written)\s+)?(?:response|repl(?:y|ies)|answer)s?\b"
 )
@@ -109,24 +109,24 @@ _SHAPE = (
     r"|drop|strip|group|combine|join|merge|mix|introduce|capitali[sz]e|repeat|limit|direct|steer|slip|sneak|hide"
     r"|suggest|recommend|encourage|invite|urge|tease|promote|advertise"
 )
-_CLAUSE = r"(?:^|[,;:\"'(*>]|\b(?:and|please|then|also|now|must|should)\s)\W{0,20}"  # where an order may begin
+_CLAUSE = r"(?:^|[,;:\"'(*>]|\b(?:and|please|then|also|now|must|should)\s)\W{0,20}"  # where an instruction may begin
 _TO_ANSWER: Final = re.compile(rf"{_CLAUSE}(?:{_SHAPE})\s")
 _TO_MESSAGE: Final = re.compile(rf"{_CLAUSE}(?:{_GARBLE})\s")
-# A program answers, too: these words tell that its answer is meant.
+# Programs give answers, too: these words mean that the answer of a program is meant.
 _OF_PROGRAM: Final = re.compile(r"`|\b(?:http|headers?|status|cookies?|json|endpoints?|handlers?|quiz|server)\b")
 _BREAK: Final = re.compile(r"[.!?:;]\s|\n\s*\n|\n\s*[-*#>|\d]|\|")
-_REACH: Final = 160  # characters around an answer that is spoken of
+_REACH: Final = 160  # characters around the mention of an answer
 _BETWEEN_PARAGRAPHS: Final = re.compile(r"\n\s*\n")
 
 
 def flags_of(text: str) -> tuple[str, ...]:
-    """The flags that a text earns: `addresses_assistant` when it gives orders to a model."""
+    """The flags of a text: `addresses_assistant` if it gives instructions to a model."""
     return (ADDRESSES_ASSISTANT,) if _order_in(text) is not None else ()
 
 
 def orders_in(text: str) -> tuple[tuple[int, int], ...]:
-    """Where a text addresses an assistant rather than the reader: from the order to the end of its paragraph, because
-    what it is told to say comes after the order to say it."""
+    """The ranges in which a text addresses an assistant: from the instruction to the end of its paragraph, because the
+    dictated text comes after it."""
     breaks = [0, *(place for gap in _BETWEEN_PARAGRAPHS.finditer(text) for place in gap.span()), len(text)]
     found = []
     for start, end in zip(breaks[::2], breaks[1::2], strict=True):
@@ -137,9 +137,9 @@ def orders_in(text: str) -> tuple[tuple[int, int], ...]:
 
 
 def _order_in(text: str) -> int | None:
-    """Where the first order begins."""
+    """The start of the first instruction."""
     small = text.lower()
-    if len(small) != len(text):  # a few letters have a small form of two characters
+    if len(small) != len(text):  # the lower case of some letters has two characters
         small = "".join(letter.lower() if len(letter.lower()) == 1 else letter for letter in text)
     places = [
         found.start()
@@ -152,7 +152,7 @@ def _order_in(text: str) -> int | None:
 
 
 def _about_an_answer(small: str, answer: re.Pattern[str], order: re.Pattern[str]) -> list[int]:
-    """Where sentences tell what to do with an answer: before they name it, or right after."""
+    """The starts of sentences that say what to do with an answer, before or right after they mention it."""
     found = []
     for named in answer.finditer(small):
         before = _BREAK.split(small[max(0, named.start() - _REACH) : named.start()])[-1]

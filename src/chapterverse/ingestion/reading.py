@@ -1,4 +1,4 @@
-"""From a document to its pages and their chunks. Runs in a worker process (`worker_process.py`)."""
+"""Reads a document into pages and chunks. Runs in a worker process (`worker_process.py`)."""
 
 from dataclasses import replace
 
@@ -27,7 +27,7 @@ def read_pages(document: Document, window: int) -> Pages:
 
 
 def _require_unicode(*texts: str) -> None:
-    """Refuse lone surrogates, which an escape in YAML or JSON can make and no index can store."""
+    """Refuse lone surrogates, which can come from escapes in YAML or JSON and cannot be stored."""
     try:
         for text in texts:
             text.encode()

@@ -1,14 +1,13 @@
-"""The order and the chapters of pages in MkDocs, mdBook, Docusaurus, VitePress and Starlight, from the files in which a
-project says it.
+"""Reads the navigation of MkDocs, mdBook, Docusaurus, VitePress and Starlight.
 
-YAML is read with the safe loader and without aliases. A configuration that is a program (JavaScript) is never run: its
-texts are read in the order in which they stand, and those that name a page of the book are its order. The labels of the
-objects around such a text are its chapters. A file that cannot be read gives no order.
+YAML is read with the safe loader and without aliases. A configuration in JavaScript is never run: its strings are read
+in order, and those that name a page of the book give the order; the labels of the objects around them are the chapters.
+If a file cannot be read, the navigation is empty.
 """
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
@@ -28,25 +27,33 @@ _MAX_BYTES: Final = 500_000
 _MAX_ENTRIES: Final = 20_000
 _MAX_FRONT_MATTER: Final = 3_000  # characters
 _MAX_DEPTH: Final = 20
-_MAX_BRACKETS: Final = 60  # around a place of a script that are looked at
+_MAX_BRACKETS: Final = 60  # nesting depth that is tracked in a script
 _LEVELS_UP: Final = 3
 _SCRIPTS: Final = ("js", "ts", "mjs", "cjs", "mts", "json")
 _SUMMARY_LINE = re.compile(r"([ \t]*+)([-*+]|\d{1,9}[.)])?[ \t]*+\[([^\[\]]{0,300})\]\(<?([^()<>\s]{0,300})>?\)[ \t]*+")
+_LITERATE: Final = ("SUMMARY.md", "index.md", "README.md")  # lists of a folder's pages
+_LINK = re.compile(r"\]\(<?([^()<>\s]{1,300})>?\)")
 _SUMMARY_PART = re.compile(r"#{1,6}[ \t]++(.+)")
 _COMMENT = re.compile(r"/\*.{0,20000}?\*/|(?<![:'\"\w])//[^\n]*", re.DOTALL)
-_TOKEN = re.compile(  # a bracket or a text, with the key before it
+_TOKEN = re.compile(  # a bracket or a string, with the key before it
     r"""(?:(?<![\w$])(?P<key>[\w$]++|['"][^'"\n]{1,200}+['"])[ \t]*+:\s*+)?"""
     r"""(?:(?P<open>[\[{])|(?:'([^'\n]{0,500})'|"([^"\n]{0,500})"|`([^`$]{0,500})`)(?!\s*:))|(?P<close>[\]}])"""
 )
-_PAGE_KEYS: Final = {"", "id", "slug", "link", "to", "href"}  # keys whose texts may name a page
-_FOLDER_KEYS: Final = {"dirName", "directory"}  # keys whose texts name a folder of pages
-_LABEL_KEYS: Final = {"label", "text"}  # keys whose texts name a chapter or a page
-_MEMBER_KEYS: Final = {"items", "autogenerate"}  # keys of what stands in a chapter
+_IMPORTED_SIDEBAR = re.compile(  # import { sidebar } from './sidebar'
+    r"""^import[ \t]+(?:\{[^{}]{0,300}\bsidebar\b[^{}]{0,300}\}|sidebar)[ \t]+from[ \t]+"""
+    r"""['"](\.{1,2}/[\w./-]{1,200})['"]""",
+    re.MULTILINE,
+)
+_LANGUAGE = re.compile(r"""\bdefaultLocale:[ \t]*['"]([\w-]{1,20})['"]""")
+_PAGE_KEYS: Final = {"", "id", "slug", "link", "to", "href"}  # keys of strings that may name a page
+_FOLDER_KEYS: Final = {"dirName", "directory"}  # keys of strings that name a folder of pages
+_LABEL_KEYS: Final = {"label", "text"}  # keys of strings that name a chapter or a page
+_MEMBER_KEYS: Final = {"items", "autogenerate"}  # keys of the content of a chapter
 
 
 @dataclass(slots=True)
 class _Bracket:
-    """An object or a list of a script that is open at some place."""
+    """An open object or list of a script."""
 
     sign: str
     key: str
@@ -54,7 +61,7 @@ class _Bracket:
 
 
 def mkdocs(root: Path) -> list[NavigationEntry]:
-    """`nav` of `mkdocs.yml`, else every page by the name of its file."""
+    """`nav` of `mkdocs.yml`, else all pages by file name."""
     text = _beside(root, ("mkdocs.yml", "mkdocs.yaml"))
     found = _load_yaml(text) if "nav:" in text else None
     nav = found.get("nav") if isinstance(found, dict) else None
@@ -65,7 +72,7 @@ def mkdocs(root: Path) -> list[NavigationEntry]:
 
 
 def _mkdocs_place(path: str) -> list[tuple[int, int, str]]:
-    """Files before folders, the index first, each by its name as it is written."""
+    """Sort key: files before folders, the index first, then by name."""
     *folders, name = path.split("/")
     first = 0 if name.rpartition(".")[0] in ("index", "README") else 1
     return [*((1, 0, folder) for folder in folders), (0, first, name)]
@@ -79,24 +86,38 @@ def _nav_entries(items: Any, root: Path, parents: tuple[str, ...]) -> Iterator[N
         for title, target in pairs:
             if isinstance(target, list):
                 yield from _nav_entries(target, root, (*parents, str(title)))
+            elif isinstance(target, str) and target.endswith("/") and (pages := _in_folder(root, target)):
+                above = (*parents, str(title)) if title else parents
+                yield from (NavigationEntry(path, "", above) for path in pages)
             elif isinstance(target, str) and (path := _page_at(root, target)):
                 yield NavigationEntry(path, str(title or ""), parents)
 
 
+def _in_folder(root: Path, folder: str) -> list[str]:
+    """The pages of a folder that a `nav` names, for plug-ins such as literate-nav: in the order of the links of its
+    `SUMMARY.md` or index, then by name."""
+    start = f"{folder.strip('./')}/"
+    pages = sorted((path for path in _pages(root) if path.startswith(start)), key=_mkdocs_place)
+    lists = (name for name in _LITERATE if f"{start}{name}" in pages)
+    linked = [found[1] for found in _LINK.finditer(_read(root / start / next(lists, "none")))]
+    places = {_page_at(root, f"{start}{target}"): place for place, target in reversed([*enumerate(linked)])}
+    return sorted(pages, key=lambda path: -1 if path == _page_at(root, folder) else places.get(path, len(linked)))
+
+
 def mdbook(root: Path) -> list[NavigationEntry]:
-    """`SUMMARY.md`, whose indented links are chapters of the one above."""
+    """`SUMMARY.md`: indented links are chapters of the one above."""
     entries: list[NavigationEntry] = []
     above: list[tuple[int, str]] = []
     part: tuple[str, ...] = ()
     titled = False
     for line in _read(root / "SUMMARY.md").split("\n"):
-        if heading := _SUMMARY_PART.fullmatch(line):  # the first one may be the title of the file
+        if heading := _SUMMARY_PART.fullmatch(line):  # the first may be the title of the file
             part, above = (heading[1].strip(),) if entries or titled else (), []
             titled = True
         if len(line) > 1000 or not (found := _SUMMARY_LINE.fullmatch(line)):
             continue
         depth, title, target = len(found[1].expandtabs(4)), found[3], found[4]
-        if not found[2]:  # a chapter before or after the numbered ones stands in no part
+        if not found[2]:  # a prefix or suffix chapter is in no part
             part, above = (), []
         while above and above[-1][0] >= depth:
             above.pop()
@@ -107,21 +128,38 @@ def mdbook(root: Path) -> list[NavigationEntry]:
 
 
 def docusaurus(root: Path) -> list[NavigationEntry]:
-    """`sidebars.js`, where pages are named by their ids."""
+    """`sidebars.js`, which names pages by their ids."""
     text = _beside(root, tuple(f"sidebars.{ending}" for ending in _SCRIPTS))
     return _of_script(text, root, _docusaurus_ids(root)) if text else []
 
 
 def vitepress(root: Path) -> list[NavigationEntry]:
     """`sidebar` of `.vitepress/config`."""
-    text = _beside(root, tuple(f".vitepress/config.{ending}" for ending in _SCRIPTS))
-    return _of_script(text[text.find("sidebar") :], root, {}) if "sidebar" in text else []
+    text = _sidebar_text(_place_beside(root, tuple(f".vitepress/config.{ending}" for ending in _SCRIPTS)))
+    return _of_script(text, root, {})
 
 
 def starlight(root: Path) -> list[NavigationEntry]:
-    """`sidebar` of `astro.config`."""
-    text = _beside(root, tuple(f"astro.config.{ending}" for ending in _SCRIPTS), levels=4)
-    return _of_script(text[text.find("sidebar") :], root, {}) if "sidebar" in text else []
+    """`sidebar` of `astro.config`. It names pages without the folder of the default language."""
+    place = _place_beside(root, tuple(f"astro.config.{ending}" for ending in _SCRIPTS), levels=4)
+    text = _sidebar_text(place)
+    language = _LANGUAGE.search(_read(place)) if place else None
+    if language and (root / language[1]).is_dir():
+        entries = _of_script(text, root / language[1], {})
+        return [replace(entry, path=f"{language[1]}/{entry.path}") for entry in entries]
+    return _of_script(text, root, {})
+
+
+def _sidebar_text(place: Path | None) -> str:
+    """The part of a configuration that has the sidebar, with the file that the sidebar is imported from."""
+    text = _read(place) if place else ""
+    imported = _IMPORTED_SIDEBAR.search(text)
+    if place and imported:
+        names = (imported[1], *(f"{imported[1]}.{ending}" for ending in _SCRIPTS))
+        beside = next((file for name in names if (file := (place.parent / name).resolve()).is_file()), None)
+        if beside and beside.is_relative_to(place.parent.resolve()):
+            text = f"{text}\n{_read(beside)}"
+    return text[at:] if (at := text.find("sidebar", imported.end() if imported else 0)) >= 0 else ""
 
 
 def _of_script(text: str, root: Path, ids: dict[str, str]) -> list[NavigationEntry]:
@@ -133,10 +171,10 @@ def _of_script(text: str, root: Path, ids: dict[str, str]) -> list[NavigationEnt
             around.append(_Bracket(found["open"], key))
         elif found["close"]:
             del around[-1:]
-        elif said := found[3] or found[4] or found[5]:
+        elif shown := found[3] or found[4] or found[5]:
             if key in _LABEL_KEYS and around:
-                around[-1].label = said
-            for path in _named_pages(root, key, said, ids):
+                around[-1].label = shown
+            for path in _named_pages(root, key, shown, ids):
                 entries.setdefault(path, NavigationEntry(path, "", _chapters(around[:_MAX_BRACKETS])))
         if len(entries) >= _MAX_ENTRIES:
             break
@@ -144,7 +182,7 @@ def _of_script(text: str, root: Path, ids: dict[str, str]) -> list[NavigationEnt
 
 
 def _named_pages(root: Path, key: str, said: str, ids: dict[str, str]) -> list[str]:
-    """The pages that a text of a script means."""
+    """The pages that a string of a script names."""
     if key in _FOLDER_KEYS:
         return _below(root, said)
     path = "" if key in _LABEL_KEYS else ids.get(said) or (_page_at(root, said) if key in _PAGE_KEYS else "")
@@ -152,7 +190,7 @@ def _named_pages(root: Path, key: str, said: str, ids: dict[str, str]) -> list[s
 
 
 def _chapters(around: Sequence[_Bracket]) -> tuple[str, ...]:
-    """The labels of the chapters around a place: `{label: "Guide", items: [HERE]}`, or in short `{Guide: [HERE]}`."""
+    """The labels of the chapters around a position: `{label: "Guide", items: [HERE]}`, or `{Guide: [HERE]}`."""
     labels: list[str] = []
     outer = ""
     for bracket, inner in pairwise(around):
@@ -165,7 +203,7 @@ def _chapters(around: Sequence[_Bracket]) -> tuple[str, ...]:
 
 
 def _docusaurus_ids(root: Path) -> dict[str, str]:
-    """Paths of pages by their ids: the path without numbers and ending; the page's own `id` replaces its last name."""
+    """Paths of pages by id: the path without numbers and extension; an `id` in the page replaces the last part."""
     ids: dict[str, str] = {}
     for path in _pages(root):
         if PurePosixPath(path).name.startswith("_"):
@@ -199,20 +237,22 @@ def _pages(root: Path) -> tuple[str, ...]:
 
 
 def _page_at(root: Path, target: str) -> str:
-    """The file below the root that a link of a navigation means."""
+    """The file below the root for a link of a navigation."""
     path = target.partition("#")[0].partition("?")[0].strip().lstrip("/").removeprefix("./")
     if "://" in target or len(path) > 300 or " " in path:
         return ""
     return find_file(Tree(str(root)), path.rstrip("/") or "index.md")
 
 
-def _beside(root: Path, names: tuple[str, ...], levels: int = _LEVELS_UP) -> str:
-    """The first of some files in the root or a little above it."""
-    for folder in (root, *root.absolute().parents[:levels]):
-        for name in names:
-            if (folder / name).is_file():
-                return _read(folder / name)
-    return ""
+def _beside(root: Path, names: tuple[str, ...]) -> str:
+    """The text of the first of these files in the root or in a folder above it."""
+    place = _place_beside(root, names)
+    return _read(place) if place else ""
+
+
+def _place_beside(root: Path, names: tuple[str, ...], levels: int = _LEVELS_UP) -> Path | None:
+    folders = (root, *root.absolute().parents[:levels])
+    return next((folder / name for folder in folders for name in names if (folder / name).is_file()), None)
 
 
 def _read(place: Path, limit: int = _MAX_BYTES) -> str:
@@ -224,10 +264,10 @@ def _read(place: Path, limit: int = _MAX_BYTES) -> str:
 
 
 class _Loader(yaml.SafeLoader):
-    """The safe loader without aliases, which can make a small file large. Tags that it does not know give nothing."""
+    """The safe loader without aliases, which can expand a small file. Unknown tags are ignored."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        """Refuses aliases."""
+        """Refuse aliases."""
         if self.check_event(yaml.AliasEvent):
             raise yaml.YAMLError("an alias")
         return super().compose_node(parent, index)

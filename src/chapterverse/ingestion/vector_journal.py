@@ -1,7 +1,7 @@
-"""Vectors that were computed but not yet published, kept on disk so that a crash or Ctrl-C loses no paid work.
+"""Stores unpublished vectors on disk, so that a crash or Ctrl-C loses no paid work.
 
-One SQLite file beside the index. Entries are found by embedding model and text; the file is removed when the state that
-needed them is published, because from then on the index itself holds them.
+It is one SQLite file next to the index, with keys of embedding model and text. It is removed after publishing, because
+then the index has the vectors.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ class VectorJournal:
         with _failures_translated():
             path.parent.mkdir(parents=True, exist_ok=True)
             self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
-            # WAL and NORMAL survive a killed process; only a power cut may lose the last batch, which is embedded anew.
+            # WAL and NORMAL survive a killed process; a power cut may lose the last batch, which is embedded again.
             self._database.executescript(
                 "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
                 "CREATE TABLE IF NOT EXISTS vectors"
@@ -46,14 +46,14 @@ class VectorJournal:
     async def embed(self, passages: Sequence[str]) -> tuple[Vectors, int]:
         """The vectors of the passages in their order, and how many of them had to be computed."""
         keys = [text_hash(passage) for passage in passages]
-        known = {key: vector for key in set(keys) if (vector := self._find(key)) is not None}
-        missing = {key: passage for key, passage in zip(keys, passages, strict=True) if key not in known}
+        found = {key: vector for key in set(keys) if (vector := self._find(key)) is not None}
+        missing = {key: passage for key, passage in zip(keys, passages, strict=True) if key not in found}
         if missing:
             fresh = await self._embedder.embed_passages(list(missing.values()))
-            known.update(zip(missing, fresh, strict=True))
+            found.update(zip(missing, fresh, strict=True))
             self._keep(list(missing), fresh)
         dimension = self._embedder.fingerprint.dimension
-        return np.array([known[key] for key in keys], np.float32).reshape(-1, dimension), len(missing)
+        return np.array([found[key] for key in keys], np.float32).reshape(-1, dimension), len(missing)
 
     def forget(self) -> None:
         """Remove the file: all its vectors are published."""
@@ -70,7 +70,7 @@ class VectorJournal:
             return None
         packed: bytes = row[0] if row else b""
         data, digest = packed[:-_DIGEST], packed[-_DIGEST:]
-        if not data or digest != _digest(key, data):  # none, or damaged on disk
+        if not data or digest != _digest(key, data):  # missing, or damaged on disk
             return None
         return np.frombuffer(data, np.float32)
 
@@ -84,17 +84,17 @@ class VectorJournal:
 
 
 def _digest(key: str, data: bytes) -> bytes:
-    """A checksum of a vector, because a damaged one would be published."""
+    """A checksum of a vector, so that a damaged one is not published."""
     return hashlib.sha256(key.encode() + data).digest()[:_DIGEST]
 
 
 @contextlib.contextmanager
 def _failures_translated() -> Iterator[None]:
-    """A full disk, most of all."""
+    """Translate errors of SQLite, such as a full disk."""
     try:
         yield
     except (sqlite3.Error, OSError) as failure:
-        raise IngestionError(f"the vectors of this run cannot be kept: {failure}") from failure
+        raise IngestionError(f"the vectors of this run cannot be stored: {failure}") from failure
 
 
 def _model_key(fingerprint: Fingerprint) -> str:

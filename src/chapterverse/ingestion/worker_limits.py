@@ -1,4 +1,4 @@
-"""How much memory, time and output reading one document may take, and how a worker process is talked to."""
+"""Limits of memory, time and output for reading one document, and the frame format of worker processes."""
 
 import struct
 from dataclasses import dataclass
@@ -14,20 +14,20 @@ PACKED = ("epub", "pdf")  # formats whose text is compressed
 
 @dataclass(frozen=True, slots=True)
 class ReadLimits:
-    """Limits of a worker process that reads documents. Whole numbers, so that they can be passed as arguments."""
+    """Limits of a worker process that reads documents. They are integers, because they are passed as arguments."""
 
     memory: int = 1024 * MEBIBYTE  # bytes of address space of the whole process
-    seconds: int = 8  # of CPU time for any document
-    seconds_per_mebibyte: int = 20  # more for each MiB; ordinary documents take less than 3
-    reply: int = 8 * MEBIBYTE  # bytes of pages and chunks that any document may become
-    growth: int = 30  # times a document may grow; its text is stored about four times
+    seconds: int = 8  # CPU time for any document
+    seconds_per_mebibyte: int = 20  # additional time for each MiB; ordinary documents take less than 3
+    reply: int = 8 * MEBIBYTE  # size of the pages and chunks of any document
+    growth: int = 30  # maximum size of the reply relative to the document; texts are in it about four times
 
     def seconds_for(self, document: Document) -> int:
-        """CPU seconds for a document. The limit on wall-clock time is three times that, for a busy machine."""
+        """CPU seconds for a document. The limit of wall-clock time is three times that, because of busy machines."""
         return self.seconds + self.seconds_per_mebibyte * len(document.data) // MEBIBYTE
 
     def reply_for(self, document: Document) -> int:
-        """Bytes that the reply to a document may have."""
+        """The maximum size of the reply, in bytes."""
         growth = self.growth * 5 if document.format in PACKED else self.growth
         return min(self.reply + growth * len(document.data), self.memory)
 

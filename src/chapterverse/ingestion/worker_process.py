@@ -1,10 +1,10 @@
 """The worker process of an ingest: `python -m chapterverse.ingestion.worker_process read|embed`.
 
-It reads requests from standard input and writes one reply each to standard output, as length-prefixed pickles. It ends
-when standard input does, so it never outlives the process that started it.
+It reads requests from stdin and writes a reply for each to stdout, as length-prefixed pickles. It ends when stdin is
+closed, so it never outlives its parent.
 
-A `read` worker parses files of strangers. It runs under limits: memory for the whole process, CPU time for each
-document, and a size for each reply. A parser that breaks a limit or crashes ends this process, not the ingest.
+A `read` worker parses untrusted files. It has limits: memory of the process, CPU time for each document, and the size
+of each reply. A parser that exceeds a limit or crashes ends this process, not the ingest.
 """
 
 import asyncio
@@ -19,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal
 
+from chapterverse.environment import own_pipes
 from chapterverse.ingestion.document import Document, NothingToRead, Unreadable
 from chapterverse.ingestion.worker_limits import HEADER, READY, ReadLimits
 
@@ -26,14 +27,14 @@ if TYPE_CHECKING:
     from chapterverse.embeddings import Embedder, Vectors
 
 Outcome = Literal["pages", "unreadable", "nothing"]
-Reply = tuple[Outcome, Any, bool]  # what came of it; the pages or the reason; whether the worker has to be replaced
+Reply = tuple[Outcome, Any, bool]  # outcome; pages or reason; whether the worker must be replaced
 MOST_TRACEBACK: Final = 4000  # characters
 
 
 def main() -> None:
     """Answer requests until standard input ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then ends this process
-    requests, replies = _own_pipes()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the parent, which then ends this process
+    requests, replies = own_pipes()
     handle: Callable[[Any], Any]
     if sys.argv[1] == "read":
         limits = ReadLimits(*map(int, sys.argv[2:]))
@@ -87,12 +88,12 @@ class LimitedReader:
             return "unreadable", self._limits.memory_reason, True
         except RecursionError:
             return "unreadable", "is nested too deeply", True
-        except Exception as error:  # noqa: BLE001 - a fault of a reader must not end the run
+        except Exception as error:  # noqa: BLE001 - a bug in a reader must not end the run
             print(traceback.format_exc()[-MOST_TRACEBACK:], file=sys.stderr)  # noqa: T201 - shown with -v
             return "unreadable", f"the reader failed: {type(error).__name__}: {str(error)[:200]}", True
 
     def _is_large(self) -> bool:
-        """Whether so much memory is taken that a large document may not fit any more."""
+        """Whether the process uses so much memory that a large document may not fit."""
         try:
             pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
         except OSError:
@@ -117,7 +118,7 @@ class Embedding:
 
 
 def _limit(kind: int, value: int) -> None:
-    """Lower a soft limit. Where the system refuses, the parent's clock is still there."""
+    """Lower a soft limit. If the system refuses, the parent's timeout still applies."""
     _, hard = resource.getrlimit(kind)
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(kind, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
@@ -126,15 +127,6 @@ def _limit(kind: int, value: int) -> None:
 def _cpu_seconds() -> int:
     used = resource.getrusage(resource.RUSAGE_SELF)
     return int(used.ru_utime + used.ru_stime)
-
-
-def _own_pipes() -> tuple[BinaryIO, BinaryIO]:
-    """The pipes of the parent. Whatever a parser prints goes to standard error."""
-    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    with Path(os.devnull).open("rb") as nothing:
-        os.dup2(nothing.fileno(), 0)
-    return requests, replies
 
 
 def _write(replies: BinaryIO, packed: bytes) -> None:

@@ -1,6 +1,6 @@
-"""The parent's side of the worker processes of an ingest: starting them, asking them, and replacing them.
+"""The parent's side of the worker processes of an ingest: starts, calls and replaces them.
 
-`DocumentReader` has documents read by a disposable process. `EmbeddingWorkers` has passages embedded by several.
+`DocumentReader` reads documents in a disposable process. `EmbeddingWorkers` embeds passages in several.
 """
 
 import asyncio
@@ -28,17 +28,17 @@ from chapterverse.ingestion.worker_limits import HEADER, READY, ReadLimits
 
 log = logging.getLogger(__name__)
 
-START_SECONDS: Final = 60.0  # takes half a second; a busy machine may need longer
+START_SECONDS: Final = 60.0  # usually half a second
 WALL_CLOCK: Final = 3  # seconds of wall-clock time for each second of CPU time
-SLICE: Final = 8  # passages handed to an embedding worker at once, so that all stay busy to the end
+SLICE: Final = 8  # passages in one call of an embedding worker; small, so that all workers stay busy
 
 
 class WorkerEnded(Exception):
-    """The process ended, was killed, or sent something that is not a reply. The message says why."""
+    """The process ended, was killed, or sent an invalid reply. The message is the reason."""
 
 
 class Worker:
-    """One worker process. Not for use by two callers at once."""
+    """A worker process. It must not be used concurrently."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
@@ -68,11 +68,11 @@ class Worker:
         return worker
 
     async def ask(self, request: object, *, seconds: float, most: int) -> bytes:
-        """The reply to a request. On `WorkerEnded`, or if the caller is cancelled, the process is gone."""
+        """The reply to a request. After `WorkerEnded` or a cancellation the process has ended."""
         try:
             assert self._process.stdin is not None
             packed = pickle.dumps(request, pickle.HIGHEST_PROTOCOL)
-            with contextlib.suppress(ConnectionError):  # it ended: receiving says why
+            with contextlib.suppress(ConnectionError):  # it ended; `_receive` raises the reason
                 self._process.stdin.write(HEADER.pack(len(packed)))
                 self._process.stdin.write(packed)
                 await self._process.stdin.drain()
@@ -115,7 +115,7 @@ def _cause(status: int) -> str:
 
 
 class DocumentReader:
-    """Reads documents in a worker process, which is replaced after a document that broke it."""
+    """Reads documents in a worker process, which is replaced after a failure."""
 
     def __init__(self, limits: ReadLimits) -> None:
         self._limits = limits
@@ -159,10 +159,10 @@ class DocumentReader:
 
 
 class _Reply(pickle.Unpickler):
-    """Loads values of our own types and nothing else, because a parser may have been taken over."""
+    """Unpickles only our own types, because a parser may be compromised."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """Only dataclasses, named tuples and enums that this package defines may be named."""
+        """Allow only dataclasses, named tuples and enums of this package."""
         ours = module.startswith("chapterverse.") and module in sys.modules
         found = getattr(sys.modules[module], name, None) if ours else None
         if (
@@ -176,8 +176,7 @@ class _Reply(pickle.Unpickler):
 
 @asynccontextmanager
 async def sharing_work(embedder: Embedder, workers: int) -> AsyncIterator[Embedder]:
-    """The embedder as a run uses it. With several workers, processes take the local model's work; a remote one's
-    cannot be shared."""
+    """The embedder for a run. With several workers, the local model runs in processes; a remote one is not shared."""
     from chapterverse.embeddings.local import LocalEmbedder
 
     if workers == 1 or not isinstance(embedder, LocalEmbedder):
@@ -202,7 +201,7 @@ class EmbeddingWorkers(EmbedderWrapper):
 
     @property
     def engine(self) -> str:
-        """For people."""
+        """The engine, for people."""
         return f"{self._embedder.engine}, in worker processes"
 
     async def embed_passages(self, texts: Sequence[str]) -> Vectors:
@@ -217,10 +216,12 @@ class EmbeddingWorkers(EmbedderWrapper):
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(self._embed(part)) for part in slices]
         except* WorkerEnded as failures:
-            why = f"a worker process ended: {failures.exceptions[0]}. The book is as it was."
-            raise IngestionError(f"{why} Run it again, with fewer --workers: what was embedded is kept.") from failures
-        made = [task.result() for task in tasks]
-        return np.concatenate(made) if made else np.empty((0, self.fingerprint.dimension), np.float32)
+            why = f"a worker process ended: {failures.exceptions[0]}. The book was not changed."
+            raise IngestionError(
+                f"{why} Run it again with fewer --workers; the finished vectors are kept."
+            ) from failures
+        batches = [task.result() for task in tasks]
+        return np.concatenate(batches) if batches else np.empty((0, self.fingerprint.dimension), np.float32)
 
     async def end(self) -> None:
         """End the processes."""
@@ -230,5 +231,5 @@ class EmbeddingWorkers(EmbedderWrapper):
         worker = await self._free.get()
         packed = await worker.ask(texts, seconds=600.0, most=2**30)
         self._free.put_nowait(worker)
-        shape, data = pickle.loads(packed)  # noqa: S301 - parsed nothing but our own passages
+        shape, data = pickle.loads(packed)  # noqa: S301 - it parses only our own passages
         return np.frombuffer(data, np.float32).reshape(shape)

@@ -107,6 +107,8 @@ def _ends(text: str, stop: re.Match[str], start: int, end: int) -> bool:
     if lower and stop["close"]:
         return False  # (and so on.) is inside its sentence
     before = _BEFORE.search(text, max(start, stop.start() - _LOOK_BACK), stop.start())
+    if before is not None and before.start() == start and len(before[0]) == 1:
+        return False  # the label in "A. It does."
     return before is None or _closes(before[0], word)
 
 

@@ -10,6 +10,7 @@ import snowballstemmer
 _WORD = re.compile(r"[^\W_](?:[\w.\-/'’:]*[\w+#])?")
 _PARTS = re.compile(r"[^\W\d_]+|\d+(?:[.,]\d+)*")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_STEMMER: Final = snowballstemmer.stemmer("english")
 
 
 def word_set(text: str) -> frozenset[str]:
@@ -37,7 +38,7 @@ EMPTY_WORDS: Final = word_set(
 
 
 def content_words(text: str) -> list[str]:
-    """The words that say what a text is about. An abbreviation in capitals ("IT", "US") is no stop word."""
+    """The words that say what a text is about. An abbreviation in capitals ("IT", "US") is not a stop word."""
     words: list[str] = _WORD.findall(text)
     return [word for word in words if word.lower() not in EMPTY_WORDS or (len(word) > 1 and word.isupper())]
 
@@ -57,10 +58,4 @@ def _stems_of(raw: str) -> tuple[str, ...]:
     """The stem of a word, and of what a compound consists of: ROS_DOMAIN_ID, FixedUpdate, best-effort."""
     whole = raw.replace("’", "'").removesuffix("'s").rstrip(".'-/:")
     pieces = [part for run in _PARTS.findall(whole) for part in _CAMEL.split(run)]
-    stemmer = _stemmer()
-    return tuple(stemmer.stemWord(part.lower()) for part in (whole, *(pieces if len(pieces) > 1 else ())))
-
-
-@lru_cache(maxsize=1)
-def _stemmer() -> snowballstemmer.stemmer:
-    return snowballstemmer.stemmer("english")
+    return tuple(_STEMMER.stemWord(part.lower()) for part in (whole, *(pieces if len(pieces) > 1 else ())))

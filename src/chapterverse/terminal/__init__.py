@@ -1,4 +1,4 @@
-"""What the command line shows to people, readable without colour.
+"""Output of the command line for people, readable without colour.
 
 Data goes to `out`, the rest to `err`.
 """
@@ -9,7 +9,7 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
-# Control characters but tab and newline: a page must not control the reader's terminal.
+# Control characters except tab and newline: a page must not control the user's terminal.
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 out = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
@@ -17,22 +17,22 @@ err = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap
 
 
 def printable(text: str) -> str:
-    """The text without characters that a terminal would obey."""
+    """The text without control characters."""
     return _CONTROL.sub("", text)
 
 
 def show_error(message: str, hint: str = "") -> None:
-    """An error and, after it, what to do."""
+    """Print an error and a hint."""
     err.print(Text.assemble(("error: ", "bold red"), printable(message)))
     if hint:
         err.print(Text.assemble(("hint: ", "bold"), printable(hint)))
 
 
 def show_warning(message: str) -> None:
-    """Something the reader should know, though it went on."""
+    """Print a warning."""
     err.print(Text.assemble(("warning: ", "bold yellow"), printable(message)))
 
 
 def show_note(message: str) -> None:
-    """Progress and other messages, to stderr."""
+    """Print progress and other messages to stderr."""
     err.print(Text(printable(message), style="dim"))

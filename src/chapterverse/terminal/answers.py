@@ -1,6 +1,6 @@
-"""How answers and conversations look: text as it comes, sources, what an answer took, sessions.
+"""Prints answers, sources, conversations and sessions.
 
-Answers, sources and conversations are data and go to stdout; progress and circumstances to stderr.
+Answers, sources and conversations are data and go to stdout; the rest goes to stderr.
 """
 
 import json
@@ -28,13 +28,13 @@ from chapterverse.models import (
 )
 from chapterverse.terminal import out, printable, show_note, show_warning
 
-QUOTE: Final = 240  # characters of a quote beneath an answer; /sources shows all of it
+QUOTE: Final = 240  # characters of a quote under an answer; /sources shows all of it
 INDENT: Final = "    "
 WIDEST: Final = 100  # columns; longer lines are hard to read
 
 
 class AnswerView:
-    """Shows the events of one answer as they come. `with` it, so that an answer that breaks off ends its line."""
+    """Prints the events of an answer. A context manager, so that an interrupted answer ends its line."""
 
     def __init__(self, *, with_session: bool) -> None:
         self._with_session = with_session
@@ -50,16 +50,16 @@ class AnswerView:
         self._end_line()
 
     def __call__(self, event: Event) -> None:
-        """Show what came."""
+        """Print an event."""
         match event:
             case RetrievedEvent():
                 pages = dict.fromkeys(passage.page_title for passage in event.passages)
                 if pages:
                     show_note(f"reading: {' · '.join(pages)}")
             case ChunkEvent():
-                for text, lit in _lit_parts(event):
+                for text, lit in _highlighted_parts(event):
                     fitted = self._fit(text)
-                    # A console would change tabs.
+                    # Not with rich, which changes tabs.
                     click.echo(click.style(fitted, bold=True) if lit and out.is_terminal else fitted, nl=False)
                 self._midline = True
             case SourcesEvent():
@@ -75,16 +75,16 @@ class AnswerView:
             out.print(f"\nNote: {done.disclaimer}")
         if done.advice:
             show_note(f"\n{_fitted(done.advice)}")
-        took = done.metadata
-        told = [
+        metadata = done.metadata
+        notes = [
             "refused" if done.status == "refused" else f"confidence {done.confidence_level} ({done.confidence:.2f})"
         ]
         if done.mode == "general":
-            told.append(f"{took.chunks_retrieved} passages read")
-        if took.sentences_withheld:
-            told.append(f"{took.sentences_withheld} unsupported sentences withheld")
-        told.append(f"{took.query_time_ms / 1000:.1f} s")
-        show_note("\n" + " · ".join(told))
+            notes.append(f"{metadata.chunks_retrieved} passages read")
+        if metadata.sentences_withheld:
+            notes.append(f"{metadata.sentences_withheld} unsupported sentences withheld")
+        notes.append(f"{metadata.query_time_ms / 1000:.1f} s")
+        show_note("\n" + " · ".join(notes))
         if self._with_session:
             show_note(f"session {done.session_id}" + (f" · turn {done.turn_id}" if done.turn_id else ""))
         if done.status == "truncated":
@@ -96,8 +96,8 @@ class AnswerView:
             self._midline = False
 
 
-def _lit_parts(event: ChunkEvent) -> Iterator[tuple[str, bool]]:
-    """The text of an event in pieces, each with whether it is what answers."""
+def _highlighted_parts(event: ChunkEvent) -> Iterator[tuple[str, bool]]:
+    """The text of an event in parts, each with whether it is highlighted."""
     place = 0
     for mark in event.highlights:
         yield event.content[place : mark.start], False
@@ -107,15 +107,15 @@ def _lit_parts(event: ChunkEvent) -> Iterator[tuple[str, bool]]:
 
 
 class _WordWrap:
-    """Breaks lines between words, though the text comes piece by piece: a terminal alone would cut words in two."""
+    """Breaks lines of streamed text between words; a terminal alone would break inside of words."""
 
     def __init__(self, width: int) -> None:
         self._width = width
         self._column = 0
-        self._blank = ""  # before the next word, dropped where a line is broken
+        self._blank = ""  # before the next word; dropped at a line break
 
     def __call__(self, text: str) -> str:
-        """The piece as it is to be shown after those before it."""
+        """The next piece of the text with line breaks."""
         fitted: list[str] = []
         for part in re.findall(r"\n|[^\S\n]+|\S+", printable(text)):
             if part == "\n":
@@ -124,16 +124,16 @@ class _WordWrap:
             elif part.isspace():
                 self._blank = part
             else:
-                beside = self._blank + part
-                broken = self._column and self._column + cell_len(beside) > self._width
-                fitted.append(f"\n{part}" if broken else beside)
-                self._column = cell_len(part) if broken else self._column + cell_len(beside)
+                spaced = self._blank + part
+                broken = self._column and self._column + cell_len(spaced) > self._width
+                fitted.append(f"\n{part}" if broken else spaced)
+                self._column = cell_len(part) if broken else self._column + cell_len(spaced)
                 self._blank = ""
         return "".join(fitted)
 
 
 def show_sources(sources: Sequence[SourceCitation], *, in_full: bool = False) -> None:
-    """Each source under the number of its marker, with the words that bear the answer out."""
+    """Print each source with the number of its marker and its quote."""
     for number, source in enumerate(sources, start=1):
         out.print(Text.assemble((f"[{number}] ", "bold"), printable(_place(source))))
         quote = source.quote if in_full else f"“{_shortened(source.quote)}”"
@@ -141,7 +141,7 @@ def show_sources(sources: Sequence[SourceCitation], *, in_full: bool = False) ->
 
 
 def show_thread(thread: ConversationThread, *, with_searches: bool = False) -> None:
-    """The messages of a conversation, oldest first; where wanted, with the searches that were made for each answer."""
+    """Print the messages of a conversation, oldest first, if wanted with the searches of each answer."""
     for message in thread.messages:
         if message.role == "user":
             out.print(_fitted(f"> {message.content}"), style="bold")
@@ -155,21 +155,21 @@ def show_thread(thread: ConversationThread, *, with_searches: bool = False) -> N
 
 
 def show_sessions(sessions: Sequence[SessionSummary]) -> None:
-    """A line for each session."""
+    """Print the sessions."""
     if not sessions:
-        show_note("No conversation is stored yet. Begin one with: chapterverse chat")
+        show_note("No conversation is stored yet. Start one with: chapterverse chat")
         return
     for session in sessions:
         about = " ".join(printable(session.topic_summary or session.first_question or "").split())
         turns = f"{session.turn_count} turn{'s' * (session.turn_count != 1)}"
-        # A line that is too long is cut on a terminal, and nowhere else.
+        # A line that is too long is cut only on a terminal.
         out.print(Text(about, style="bold"), soft_wrap=not out.is_terminal, no_wrap=True, overflow="ellipsis")
         out.print(f"{INDENT}{moment(session.updated_at)} · {turns} · {session.thread_id}")
-    show_note("\nRead one with: chapterverse sessions show ID   Go on with: chapterverse chat --session ID")
+    show_note("\nRead one with: chapterverse sessions show ID   Continue with: chapterverse chat --session ID")
 
 
 def moment(time: datetime) -> str:
-    """A time where the reader is, to the minute."""
+    """A local time, to the minute."""
     return f"{time.astimezone():%Y-%m-%d %H:%M}"
 
 
@@ -188,7 +188,7 @@ def _shortened(quote: str) -> str:
 
 
 def _fitted(text: str, indent: str = "") -> str:
-    """The lines of a text, indented, and on a terminal broken between words."""
+    """Indent the lines of a text and, on a terminal, wrap them."""
     lines = printable(text).splitlines()
     if not out.is_terminal:
         return "\n".join(indent + line for line in lines)

@@ -1,7 +1,4 @@
-"""A bar of progress that is there only on a terminal.
-
-An error or Ctrl-C leaves a clean line.
-"""
+"""A progress bar, only on a terminal."""
 
 from types import TracebackType
 from typing import Self
@@ -10,7 +7,7 @@ from rich.progress import Progress as Bar
 
 
 class WithBar:
-    """Shows its bar, if it has one, while it is entered."""
+    """A context manager that shows its bar, if it has one."""
 
     _bar: Bar | None = None
 

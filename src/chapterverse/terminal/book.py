@@ -1,4 +1,4 @@
-"""How ingesting and searching look: progress, ledgers, passages, the calibration."""
+"""Prints the progress of an ingest, ledgers, passages, books and the calibration."""
 
 import time
 from collections.abc import Callable
@@ -18,16 +18,16 @@ from chapterverse.terminal.bars import WithBar
 
 if TYPE_CHECKING:
     from chapterverse.evaluation.refusal_rate import RefusalRate
-    from chapterverse.ingestion.pipeline import Progress  # and with it every reader, for a mere search
+    from chapterverse.ingestion.pipeline import Progress  # imports every reader, which is slow
 
-PLAIN_EVERY: Final = 5.0  # seconds between two progress lines where there is no terminal
-SHOWN_REASONS: Final = 12  # of pages skipped or failed; the ledger file has all
-SHOWN_PAGES: Final = 3  # that a reason was given for
+PLAIN_EVERY: Final = 5.0  # seconds between two progress lines without a terminal
+SHOWN_REASONS: Final = 12  # for skipped and failed pages; the ledger file has all
+SHOWN_PAGES: Final = 3  # for each reason
 SNIPPET: Final = 240  # characters of a passage
 
 
 class IngestProgress(WithBar):
-    """A bar with rate and time left on a terminal, a plain line every few seconds elsewhere."""
+    """A progress bar on a terminal; otherwise a plain line every few seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -48,7 +48,7 @@ class IngestProgress(WithBar):
             self._task = self._bar.add_task("reading", total=None, passages=0, rate=0.0)
 
     def __call__(self, progress: "Progress") -> None:
-        """Show where the run is."""
+        """Show the progress."""
         now = self._clock()
         rate = progress.passages / max(now - self._started, 1e-6)
         if self._bar:
@@ -69,7 +69,7 @@ class IngestProgress(WithBar):
 
 
 def show_ledger(ledger: Ledger, saved_in: str) -> None:
-    """The run in a few lines, with the reasons for whatever was left out."""
+    """Print a summary of the run, with the reasons for skipped and failed pages."""
     counts = ", ".join(f"{ledger.count(outcome):,} {outcome}" for outcome in OUTCOMES if ledger.count(outcome))
     err.print(f"{counts or 'no pages'} · {ledger.passages_embedded:,} passages embedded · {_duration(ledger.seconds)}")
     reasons = ledger.reasons(("skipped", "failed", "added", "changed"))
@@ -82,11 +82,12 @@ def show_ledger(ledger: Ledger, saved_in: str) -> None:
     _show_flagged(ledger)
     err.print(f"ledger: {saved_in}")
     if not ledger.generation:
-        err.print("Nothing had changed; the book is as it was.")
+        err.print("Nothing has changed; the book is the same.")
 
 
 def _show_flagged(ledger: Ledger) -> None:
-    """What pages say to a language model: it is neither shown to one nor quoted, and the author should look at it."""
+    """Print text that addresses a language model: it is neither shown to one nor quoted, and the author should check
+    it."""
     flagged = [(row, order) for row in ledger if row.flags for order in row.orders]
     for row, order in flagged[:SHOWN_REASONS]:
         where = f"{printable(row.url)} › {printable(order.section)}"
@@ -96,8 +97,8 @@ def _show_flagged(ledger: Ledger) -> None:
 
 
 def show_passages(found: SearchResult) -> None:
-    """The passages of a search, one paragraph each, on stdout. Their similarities are left to `--json`: words count for
-    the order as much as they do, so that beside it they look like a mistake."""
+    """Print the passages of a search. Similarities are only in `--json`: the order depends on words, too, so that it
+    would look wrong next to them."""
     for passage in found.results:
         edition = edition_label(passage.book, passage.version)
         heading = f"{passage.rank}. {printable(' › '.join(filter(None, (edition, passage.breadcrumb))))}"
@@ -106,28 +107,28 @@ def show_passages(found: SearchResult) -> None:
         out.print(Text(f"   {printable(passage.source_url)}", style="blue"))
         out.print(Text(f"   {_snippet(passage)}\n"))
     if not found.results:
-        err.print("Nothing in the book fits.")
+        err.print("No passage of the book fits.")
     err.print(f"{found.total_results} passages in {found.latency_ms:.0f} ms, best first", style="dim")
 
 
 def show_books(listed: BookList) -> None:
-    """A line for each version of each book, the latest first; on stdout, since it is what was asked for."""
+    """Print a line for each version of each book, the latest first."""
     for book in listed.books:
-        for place, one in enumerate(book.versions):
-            name = printable(edition_label(book.name, one.version) or NAMELESS)
+        for number, edition in enumerate(book.versions):
+            name = printable(edition_label(book.name, edition.version) or NAMELESS)
             title = f"  {printable(book.title)}" if book.title != book.name else ""
-            latest = "  latest" if not place and len(book.versions) > 1 else ""
-            out.print(f"{one.pages:>7,} page{'s' if one.pages != 1 else ' '}  {name}{title}{latest}")
+            latest = "  latest" if not number and len(book.versions) > 1 else ""
+            out.print(f"{edition.pages:>7,} page{'s' if edition.pages != 1 else ' '}  {name}{title}{latest}")
 
 
 def show_calibration(calibration: Calibration) -> None:
-    """From which similarity on the book answers; on stdout, since it is what was asked for."""
-    out.print(f"questions are answered from a similarity of {calibration.answered:.2f} on")
-    out.print(f"questions that the book answers usually reach {calibration.usual:.2f}")
+    """Print the similarities of the calibration."""
+    out.print(f"questions with a similarity of at least {calibration.answered:.2f} are answered")
+    out.print(f"questions that the book answers usually have {calibration.usual:.2f}")
 
 
 def show_refusal_rate(rate: "RefusalRate") -> None:
-    """How readily the book answers without a key, and what that costs."""
+    """Print how readily the book answers without a key, and how many questions it refuses."""
     err.print(
         f"without a key: about {rate.false_answers:.0%} of questions that the book does not answer are answered, "
         f"{rate.false_refusals:.0%} of those that it answers are refused"

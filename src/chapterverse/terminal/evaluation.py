@@ -1,6 +1,6 @@
-"""How the results of `eval`, `judge-check`, `check`, `verify` and `report` look.
+"""Prints the results of `eval`, `judge-check`, `check`, `verify` and `report`.
 
-Tables are data and go to stdout; progress and where files are to stderr.
+Tables are data and go to stdout; progress and the paths of files go to stderr.
 """
 
 import time
@@ -19,16 +19,16 @@ from chapterverse.evaluation.checking import SORTS, Baseline, CheckFinding, expl
 from chapterverse.evaluation.comparing import Comparison
 from chapterverse.evaluation.judge_check import JudgeReport
 from chapterverse.evaluation.measures import right
-from chapterverse.evaluation.page import formatted
 from chapterverse.evaluation.proofs import Proof, QuoteCheck, unproven
 from chapterverse.evaluation.quotes import State
 from chapterverse.evaluation.report import Report, failing
+from chapterverse.evaluation.report_page import formatted
 from chapterverse.evaluation.usage import UsageReport
-from chapterverse.evaluation.usage_page import TOLD, figures_of
+from chapterverse.evaluation.usage_page import LACKING, TOLD, UNSURE, figures_of
 from chapterverse.terminal import err, out, printable, show_note, show_warning
 from chapterverse.terminal.bars import WithBar
 
-PLAIN_EVERY: Final = 5.0  # seconds between two progress lines where there is no terminal
+PLAIN_EVERY: Final = 5.0  # seconds between two progress lines without a terminal
 SHOWN_FAILING: Final = 10
 _LABEL: Final = 50  # columns
 _CHANGE_COLOURS: Final = {"better": "green", "worse": "red", "different": "yellow"}
@@ -51,7 +51,7 @@ SHOWN_QUESTIONS: Final = 3  # of a group
 
 
 class EvaluationProgress(WithBar):
-    """A bar on a terminal, a plain line every few seconds elsewhere."""
+    """A progress bar on a terminal; otherwise a plain line every few seconds."""
 
     def __init__(self, expected: int) -> None:
         self._expected = expected
@@ -65,7 +65,7 @@ class EvaluationProgress(WithBar):
             self._task = self._bar.add_task("asking", total=expected, wrong=0)
 
     def __call__(self, case: Case) -> None:
-        """Show that one more is done."""
+        """Count a finished question."""
         self._done += 1
         self._wrong += case.status == "failed" or right(case) is False
         if self._bar:
@@ -76,17 +76,16 @@ class EvaluationProgress(WithBar):
 
 
 def show_report(report: Report) -> None:
-    """The measures with their intervals, the confidence levels, and which questions went wrong."""
+    """Print the measures with their intervals, the confidence levels, and the questions that went wrong."""
     group = ""
     out.print(Text(f"{'':<{_LABEL}}  {'value':>8}  {'95 % interval':>20}  questions", style="dim"))
-    for one in report.estimates:
-        if one.group != group:
-            group = one.group
+    for estimate in report.estimates:
+        if estimate.group != group:
+            group = estimate.group
             out.print(Text(group, style="bold"))
-        between = f"{formatted(one.low, one.kind)} to {formatted(one.high, one.kind)}"
-        out.print(
-            f"  {one.label:<{_LABEL - 2}}  {formatted(one.value, one.kind):>8}  {between:>20}  {one.questions:>9}"
-        )
+        between = f"{formatted(estimate.low, estimate.kind)} to {formatted(estimate.high, estimate.kind)}"
+        value = formatted(estimate.value, estimate.kind)
+        out.print(f"  {estimate.label:<{_LABEL - 2}}  {value:>8}  {between:>20}  {estimate.questions:>9}")
     for level in report.levels:
         label = f"right, of answers with {level.label} confidence"
         between = f"{level.low:.1%} to {level.high:.1%}"
@@ -111,22 +110,25 @@ def show_report(report: Report) -> None:
 
 
 def show_comparison(comparison: Comparison) -> None:
-    """What changed per measure and per question."""
+    """Print the changes of measures and questions."""
     for note in comparison.notes:
         show_note(note)
     heads = f"{'':<{_LABEL}}  {'before':>8}  {'after':>8}  {'difference, 95 %':>26}  {'p':>6}  verdict"
     out.print(Text(heads, style="dim"))
-    for one in comparison.changes:
-        between = f"{_signed(one.low, one.kind)} to {_signed(one.high, one.kind)}"
-        p = "" if one.p is None else f"{one.p:.3f}"
-        line = f"{one.label:<{_LABEL}}  {formatted(one.before, one.kind):>8}  {formatted(one.after, one.kind):>8}  "
-        out.print(Text.assemble(line, f"{between:>26}  {p:>6}  ", (one.verdict, _CHANGE_COLOURS.get(one.verdict, ""))))
+    for change in comparison.changes:
+        between = f"{_signed(change.low, change.kind)} to {_signed(change.high, change.kind)}"
+        p = "" if change.p is None else f"{change.p:.3f}"
+        before, after = formatted(change.before, change.kind), formatted(change.after, change.kind)
+        line = f"{change.label:<{_LABEL}}  {before:>8}  {after:>8}  "
+        out.print(
+            Text.assemble(line, f"{between:>26}  {p:>6}  ", (change.verdict, _CHANGE_COLOURS.get(change.verdict, "")))
+        )
     if comparison.turnabouts:
         out.print(Text(f"\nQuestions that came out differently ({len(comparison.turnabouts)})", style="bold"))
     for turn in comparison.turnabouts:
         out.print(f"  {printable(turn.id)}  {printable(turn.question)}  ({turn.before} → {turn.after})")
-    said = "More than noise." if comparison.more_than_noise else "Nothing that is more than noise."
-    out.print(f"\n{comparison.shared} questions in both. {said}")
+    result = "The difference is more than noise." if comparison.more_than_noise else "No difference beyond noise."
+    out.print(f"\n{comparison.shared} questions in both. {result}")
 
 
 def _signed(value: float, kind: str) -> str:
@@ -134,7 +136,7 @@ def _signed(value: float, kind: str) -> str:
 
 
 def show_judge_report(report: JudgeReport) -> None:
-    """What a model passed, what it took, and whether it is fit to judge."""
+    """Print what a model passed, its cost, and whether it is fit to judge."""
     rows = (
         ("true claims passed", f"{report.true_passed} of {report.true_claims}"),
         ("false claims passed", f"{report.false_passed} of {report.false_claims}"),
@@ -151,21 +153,23 @@ def show_judge_report(report: JudgeReport) -> None:
 
 
 def show_findings(findings: Sequence[CheckFinding], baseline: Baseline, now: Baseline) -> None:
-    """All questions that are not as they were."""
+    """Print all questions whose outcome has changed."""
     for name, before, after in (
         ("model", baseline.model, now.model),
         ("embeddings", baseline.embeddings, now.embeddings),
     ):
         if before != after:
-            show_note(f"The baseline was made with another {name} ({before}; now {after}): it can make a difference.")
+            show_note(
+                f"The baseline was made with another {name} ({before}; now {after}), which can make a difference."
+            )
     for verdict, title in SORTS:
-        found = [one for one in findings if one.verdict == verdict]
+        found = [finding for finding in findings if finding.verdict == verdict]
         if found:
             out.print(Text(f"{title} ({len(found)})", style=_VERDICT_COLOURS.get(verdict, "bold")))
-        for one in found:
-            out.print(f"  {printable(one.now.id)}  {printable(one.now.question)}")
-            out.print(Text(f"      {printable(' '.join(explained(one)))}", style="dim"))
-            for label, text in _quotes(one):
+        for finding in found:
+            out.print(f"  {printable(finding.now.id)}  {printable(finding.now.question)}")
+            out.print(Text(f"      {printable(' '.join(explained(finding)))}", style="dim"))
+            for label, text in _quotes(finding):
                 out.print(Text(f"      {label}: {printable(shorten(' '.join(text.split()), _QUOTED))}", style="dim"))
     out.print(f"{len(findings)} questions: {headline(findings)}.")
 
@@ -179,14 +183,14 @@ def _quotes(finding: CheckFinding) -> list[tuple[str, str]]:
         ]
     shown = []
     if finding.verdict in ("broken", "changed") and finding.before is not None:
-        shown += [("before", one.text) for one in finding.before.evidence[:1]]
+        shown += [("before", passage.text) for passage in finding.before.evidence[:1]]
     if finding.verdict in ("broken", "changed", "fixed"):
-        shown += [("now", one.text) for one in finding.now.evidence[:1]]
+        shown += [("now", passage.text) for passage in finding.now.evidence[:1]]
     return shown
 
 
 def show_checks(proof: Proof, checks: Sequence[QuoteCheck]) -> None:
-    """Each quote and what became of it."""
+    """Print each quote and its state."""
     for check in checks:
         out.print(Text.assemble(f"[{check.number}] ", (check.state, _STATE_COLOURS[check.state]), "  ", _where(check)))
         out.print(Text(f"    {_line(check.quote.text)}", style="dim"))
@@ -196,8 +200,8 @@ def show_checks(proof: Proof, checks: Sequence[QuoteCheck]) -> None:
     for statement in failed:
         out.print(Text.assemble(("no longer proven: ", "bold"), _line(statement.text)))
     counts = Counter(check.state for check in checks)
-    told = ", ".join(f"{counts[state]} {state}" for state in _STATE_COLOURS if counts[state])
-    out.print(f"{len(checks)} quote{'s' * (len(checks) != 1)}{': ' + told if told else ''}.")
+    summary = ", ".join(f"{counts[state]} {state}" for state in _STATE_COLOURS if counts[state])
+    out.print(f"{len(checks)} quote{'s' * (len(checks) != 1)}{': ' + summary if summary else ''}.")
 
 
 def _where(check: QuoteCheck) -> str:
@@ -212,7 +216,7 @@ def _line(text: str) -> str:
 
 
 def show_usage(report: UsageReport) -> None:
-    """The counts, then the gaps, the most asked first."""
+    """Print the counts, then the gaps, the most asked first."""
     out.print(Text(f"What readers asked, {report.since:%Y-%m-%d} to {report.until:%Y-%m-%d}", style="bold"))
     for name, count in figures_of(report):
         out.print(f"{name:<16}{count:>8,}")
@@ -225,12 +229,16 @@ def show_usage(report: UsageReport) -> None:
     if not report.gaps:
         show_note("\nNo question was refused, answered with low confidence or rated down.")
         return
-    out.print(Text(f"\nWhat the book lacks: {len(report.gaps)} groups of questions", style="bold"))
+    sure = sum(gap.sure for gap in report.gaps)
     for number, gap in enumerate(report.gaps[:SHOWN_GAPS], 1):
+        if number in (1, sure + 1):
+            (title, note), groups = (LACKING, sure) if gap.sure else (UNSURE, len(report.gaps) - sure)
+            out.print(Text(f"\n{title}: {groups} group{'s' * (groups != 1)} of questions", style="bold"))
+            out.print(note, style="dim")
         counts = ", ".join(f"{count} {TOLD[trouble]}" for trouble, count in gap.troubles.items())
         out.print(Text.assemble((f"\n{number}. {printable(gap.name)}", "bold"), f"  ({gap.asked}× asked; {counts})"))
-        for one in gap.questions[:SHOWN_QUESTIONS]:
-            out.print(f"   - {printable(one.question)}")
+        for question in gap.questions[:SHOWN_QUESTIONS]:
+            out.print(f"   - {printable(question.question)}")
         if len(gap.questions) > SHOWN_QUESTIONS:
             out.print(f"   … and {len(gap.questions) - SHOWN_QUESTIONS} more")
         for section in gap.nearest[:1]:

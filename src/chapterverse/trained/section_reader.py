@@ -19,9 +19,9 @@ from chapterverse.embeddings.onnx_models import Model, Unusable, shared_model
 from chapterverse.embeddings.wordpiece import WordPiece, tokenizer
 from chapterverse.errors import AgentUnavailable
 
-# The shipped file. `training/section_reader` makes it; weights/README.md is its model card.
+# The bundled file. `training/section_reader` makes it; weights/README.md is its model card.
 WEIGHTS: Final = Path(__file__).parent / "weights" / "section_reader.onnx"
-SHA256: Final = "b9652d5f1e244b6d26e476ab69a59d041f02af689a2795cc903e86792af38b7e"
+SHA256: Final = "6ecd1a7ec7348a8593f251f3b8f700f75dc04f8771641b669f01ae2d9c05f623"
 
 WINDOW: Final = 384  # tokens of question and passage together
 QUESTION: Final = 96  # of them, at most for the question and what was said before it

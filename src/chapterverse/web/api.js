@@ -1,11 +1,11 @@
 /**
- * Talking to the server: JSON, the stream of an answer, and the key where one is needed. Every failure is an `ApiError`.
- * Knows no page; the widget uses it as it is.
+ * Requests to the server: JSON, the stream of an answer, and the API key if one is needed. Every failure is an `ApiError`.
+ * Independent of the page; the widget uses it too.
  */
 
 const KEY = "chapterverse.key";
 
-/** What went wrong, in words that may be shown. */
+/** A failure with a message that may be shown to the reader. */
 export class ApiError extends Error {
   /** @param {{error_code: string, message: string, retry_after?: number|null}} body */
   constructor(status, body) {
@@ -16,7 +16,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Storage that may be forbidden or full: it then forgets. `json` is null also where what is stored cannot be parsed. */
+/** Storage that may be forbidden or full; it then stores nothing. `json` returns null also if the stored text cannot be parsed. */
 const storage = (of) => ({
   get: (name) => {
     try {
@@ -42,13 +42,13 @@ const storage = (of) => ({
     }
   },
 });
-export const memory = storage(() => sessionStorage); // of this tab
-export const longMemory = storage(() => localStorage); // of this browser
+export const memory = storage(() => sessionStorage); // for this tab
+export const longMemory = storage(() => localStorage); // for this browser
 
 export class Api {
   /**
-   * @param {string} base  address under which the routes lie
-   * @param {(again: boolean) => Promise<string|null>} askForKey  `again`: the last one was wrong; null: the reader has none
+   * @param {string} base  base address of the routes
+   * @param {(again: boolean) => Promise<string|null>} askForKey  `again`: the last key was wrong; null: the reader has none
    */
   constructor(base, askForKey) {
     this.base = base;
@@ -69,7 +69,7 @@ export class Api {
     return this.json("GET", `pages/${encodeURIComponent(id)}`);
   }
 
-  /** An image of the book as an address of this tab, for the one who has the key. */
+  /** The object URL of an image of the book, fetched with the key. */
   async image(path) {
     return URL.createObjectURL(await (await this.send("GET", path)).blob());
   }
@@ -78,7 +78,7 @@ export class Api {
     return this.json("POST", "search", { query, top_k: 8 }, signal);
   }
 
-  /** Questions that the book answers, each with the address of its page; none where the server has none. The reader is not asked for a key for them. */
+  /** Questions that the book answers, each with the address of its page; none if the server has none. Never asks for a key. */
   async suggestions({ limit, book = [], version = [], page = [] }) {
     const named = Object.entries({ book, version, page }).flatMap(([name, values]) => [values].flat().map((value) => [name, value]));
     try {
@@ -93,12 +93,12 @@ export class Api {
     return this.send("DELETE", `sessions/${encodeURIComponent(id)}`);
   }
 
-  /** Keeps what the reader thinks of an answer. */
+  /** Sends the reader's rating of an answer. */
   rate(feedback) {
     return this.json("POST", "feedback", feedback);
   }
 
-  /** The events of an answer, ended by `done` or `error`. Aborting the signal ends the model's run on the server. */
+  /** The events of an answer; the last is `done` or `error`. Aborting the signal cancels the model's run on the server. */
   async *ask(question, signal) {
     const answer = await this.send("POST", "chat/stream", question, signal);
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -110,7 +110,7 @@ export class Api {
         const events = (rest + value).split("\n\n");
         rest = events.pop();
         for (const event of events) {
-          if (!event.startsWith("data:")) continue; // a comment keeps the connection awake
+          if (!event.startsWith("data:")) continue; // a comment keeps the connection open
           const parsed = JSON.parse(event.slice("data:".length));
           yield parsed;
           if (parsed.type === "done" || parsed.type === "error") return;
@@ -147,7 +147,7 @@ export class Api {
     }
   }
 
-  /** Whether there is another key to try. Requests that fail together ask the reader once. */
+  /** Whether there is another key to try. Requests that fail at the same time ask the reader once. */
   async newKey(used) {
     if (this.key !== used) return true;
     this.asking ??= this.askForKey(used !== null).finally(() => (this.asking = null));

@@ -1,6 +1,6 @@
 /**
- * The ask box: a conversation, a field to ask in, and a selection that a question may be about. Builds itself into any place
- * (the reader's side panel, a widget's shadow root) and knows nothing of the page around it.
+ * The ask box: a conversation, an input, and an optional selection that questions are about. It can be built into any element
+ * (the reader's side panel, a widget's shadow root) and does not depend on the page around it.
  */
 import { memory } from "./api.js";
 import { count, element, icon, iconButton, scrolling } from "./dom.js";
@@ -10,15 +10,15 @@ import { Past } from "./past.js";
 import { Turn } from "./turn.js";
 
 export const SESSION = "chapterverse.session";
-const KEPT = 20; // turns that are shown again on the next page
+const KEPT = 20; // turns that are shown again after a reload
 const MOST_SUGGESTED = 4;
-const MOST_NEXT = 3; // suggested after an answer
-const MOST_PAGES = 8; // that these are near to
-const MOST_ASKED_FOR = 50; // suggestions, as the server has it
-const HEARD = 5000; // milliseconds that the last sentence stays for those who listen
+const MOST_NEXT = 3; // suggestions after an answer
+const MOST_PAGES = 8; // pages of the answer that the suggestions should be near
+const MOST_ASKED_FOR = 50; // suggestions; the server's maximum
+const HEARD = 5000; // milliseconds that the last sentence stays in the live region
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-const ENDS = new Set(["done", "error", "stopped"]); // events after which none comes
-const LONGEST_QUESTION = 2000; // characters, as the server has it
+const ENDS = new Set(["done", "error", "stopped"]); // last events of an answer
+const LONGEST_QUESTION = 2000; // characters; the server's maximum
 export const LONGEST_SELECTION = 10_000;
 
 export class AskBox {
@@ -26,20 +26,20 @@ export class AskBox {
    * @param {{place: Element, api: import("./api.js").Api, hrefOf: (source: object) => string|null, title?: string,
    *   shortcut?: string, filters?: object|null, name?: string, suggestions?: string[], offers?: object|null, remembers?: boolean,
    *   shareOf?: (query: string) => string, closing?: () => void}} parts
-   *   `hrefOf`: where a source can be read; `shortcut`: the key that leads here; `filters`: the part of the book that is asked;
-   *   `name`: under which the conversation is kept in this tab; `suggestions`: questions to begin with; `offers`: of which edition
-   *   the server suggests questions, null: of none; `remembers`: keeps past conversations in this browser; `shareOf`: an address at
-   *   which a question is asked; `closing`: puts the box away
+   *   `hrefOf`: the address of a source; `shortcut`: the key that focuses the box; `filters`: the part of the book to ask;
+   *   `name`: storage key of the conversation in this tab; `suggestions`: questions to begin with; `offers`: the edition that the
+   *   server suggests questions for, or null; `remembers`: whether past conversations are stored in this browser; `shareOf`: the
+   *   address that asks a question; `closing`: closes the box
    */
   constructor({ place, api, hrefOf, title = "Ask the book", shortcut = null, filters = null, name = SESSION, suggestions = [], offers = {}, remembers = false, shareOf = null, closing = null }) {
     Object.assign(this, { api, hrefOf, title, filters, name, offers, shareOf });
     this.session = memory.get(name);
-    this.kept = []; // the turns of this conversation: what was asked, and the events that came
+    this.kept = []; // the turns of this conversation: questions and their events
     this.past = remembers ? new Past({ suffix: name.slice(SESSION.length), reopen: (id, turns) => this.reopen(id, turns), erase: (id) => this.erase(id) }) : null;
     this.selection = null;
-    this.running = null; // AbortController of the answer under way
-    this.last = null; // the answer after which the reader may go on
-    this.next = null; // the questions that are suggested after it
+    this.running = null; // AbortController of the running answer
+    this.last = null; // the answer that a follow-up refers to
+    this.next = null; // the questions suggested after it
     this.build(place, shortcut, closing);
     this.suggest(suggestions);
     this.recall(memory.json(`${name}.turns`));
@@ -50,7 +50,7 @@ export class AskBox {
     this.field.focus();
   }
 
-  /** Makes the next questions be about this text alone; null: about the book again. */
+  /** Makes the next questions about this text only; null: about the book again. */
   select(text) {
     this.selection = text;
     this.selected.replaceChildren();
@@ -101,7 +101,7 @@ export class AskBox {
     return turn;
   }
 
-  /** Keeps what the reader thinks of an answer, also for the next page of this tab. */
+  /** Stores the rating of an answer, also for the next page in this tab. */
   async rate(asked, given) {
     const stored = await this.api.rate(given);
     asked.rated = given;
@@ -110,7 +110,7 @@ export class AskBox {
     return stored;
   }
 
-  /** Shows an answer as it comes. It ends with `done` or `error`, or when the reader stops it. */
+  /** Shows an answer as it arrives, until `done` or `error`, or until the reader stops it. */
   async follow(turn) {
     const { query, selection } = turn.asked;
     const conversation = this.kept;
@@ -135,10 +135,10 @@ export class AskBox {
     if (this.last?.turn === turn) await this.offer();
   }
 
-  /** One event of an answer: shown, said to those who listen, and kept, so that it is there again after a reload. */
+  /** Handles one event of an answer: shows it, announces it to screen readers, and stores it for a reload. */
   take(event, turn, conversation) {
     const { events } = turn.asked;
-    if (conversation !== this.kept) return; // another conversation has begun
+    if (conversation !== this.kept) return; // another conversation was started
     if (!events.length) this.kept.push(turn.asked);
     events.push(event);
     turn.show(event);
@@ -162,7 +162,7 @@ export class AskBox {
     this.say(event.status === "refused" ? "Refused." : `Answered. Confidence ${event.confidence_level}, ${count(turn.sources.length, "source")}.`);
   }
 
-  /** Keeps the conversation in this tab. */
+  /** Stores the conversation in this tab. */
   save() {
     const some = this.kept.length > 0;
     memory.set(this.name, some ? this.session : null);
@@ -175,7 +175,7 @@ export class AskBox {
   }
 
   begin() {
-    if (this.running) this.remember(); // with what has come
+    if (this.running) this.remember(); // with what has arrived so far
     this.running?.abort();
     this.running = null;
     this.showPast(false);
@@ -205,14 +205,14 @@ export class AskBox {
     }
     const more = this.past?.forget(id);
     if (id === this.session) {
-      this.kept = []; // so that it is not remembered again
+      this.kept = []; // so that it is not stored again
       this.begin();
     } else this.showPast(more);
     this.showState();
     this.say("The conversation is deleted.", true);
   }
 
-  /** Shows again, with its sources, what was said before. What is stored may be of another release, or damaged. */
+  /** Shows an earlier conversation with its sources. The stored data may be from another release, or damaged. */
   recall(turns) {
     for (const asked of Array.isArray(turns) ? turns : []) {
       let turn;
@@ -221,7 +221,7 @@ export class AskBox {
         asked.events.forEach((event) => turn.show(event));
         if (!asked.events.some(({ type }) => ENDS.has(type))) turn.fail({ message: "The page was left before the end of the answer.", code: "left" });
       } catch {
-        continue; // it cannot be shown, and is forgotten
+        continue; // it cannot be shown and is dropped
       }
       this.kept.push(asked);
       this.turns.append(turn.element);
@@ -234,7 +234,7 @@ export class AskBox {
     this.showState();
   }
 
-  /** The list of past conversations instead of the one that is open. */
+  /** Shows the list of past conversations instead of the open one. */
   showPast(open = this.past.place.hidden) {
     if (!this.past) return;
     this.past.place.hidden = !open;
@@ -256,7 +256,7 @@ export class AskBox {
     if (last) this.turns.scrollTop = last.offsetTop;
   }
 
-  /** Tells those who listen; `shown`: also those who look. */
+  /** Announces a text to screen readers; `shown`: also shows it. */
   say(text, shown = false) {
     this.status.textContent = text;
     this.status.classList.toggle("unseen", !shown);
@@ -272,14 +272,14 @@ export class AskBox {
     if (!busy) this.history.hidden = !this.past?.all.length;
   }
 
-  /** Suggests what the server does: questions to begin with or, after an answer, those near it that were not asked yet. */
+  /** Shows the server's suggestions: questions to begin with or, after an answer, those near it that were not asked yet. */
   async offer() {
     const { last } = this;
     if (!this.offers || (last ? this.next?.isConnected || !last.pages.length : this.suggested.childElementCount)) return;
     const asked = new Set(this.kept.map(({ query }) => bareQuestion(query)));
     const most = last ? MOST_NEXT : MOST_SUGGESTED;
     const found = await this.api.suggestions({ limit: Math.min(most + asked.size, MOST_ASKED_FOR), ...this.offers, page: last?.pages ?? [] });
-    if (last !== this.last || this.running) return; // the reader has gone on meanwhile
+    if (last !== this.last || this.running) return; // the reader has moved on meanwhile
     const near = found.filter(({ page }) => !last || isNear(page, last.pages));
     const fresh = near.map(({ question }) => question).filter((query) => !asked.has(bareQuestion(query))).slice(0, most);
     if (!last) this.suggest(fresh);
@@ -295,7 +295,7 @@ export class AskBox {
     this.fill(this.suggested, questions);
   }
 
-  /** Suggestions are about the book, whatever is selected. */
+  /** Suggestions are about the book, even if text is selected. */
   fill(list, questions) {
     list.replaceChildren(...questions.map((query) => element("li", {}, element("button", { type: "button", onclick: () => this.ask(query, null) }, query))));
     return list;
@@ -312,7 +312,7 @@ export class AskBox {
     );
     this.turns = element("div", { class: "turns", tabindex: "-1" }, this.hint);
     this.status = element("p", { class: "status unseen", role: "status" });
-    this.heard = element("p", { class: "heard unseen", "aria-live": "polite" }); // the sentence that came last
+    this.heard = element("p", { class: "heard unseen", "aria-live": "polite" }); // the latest sentence, for screen readers
     this.selected = element("div", { class: "selected", hidden: true });
     this.field = element("textarea", { class: "field", rows: "1", dir: "auto", maxlength: LONGEST_QUESTION, placeholder: this.title, "aria-label": "Your question" });
     this.sender = element("button", { type: "submit", class: "main-button send" });
@@ -339,7 +339,7 @@ export class AskBox {
     this.showState();
   }
 
-  /** The field is as high as what is written in it; the styles set how high it may be. */
+  /** Makes the input as high as its text; the styles set the maximum. */
   grow() {
     this.field.style.height = "";
     if (this.field.value) this.field.style.height = `${this.field.scrollHeight}px`;
@@ -358,12 +358,12 @@ export class AskBox {
   }
 }
 
-/** A button with a sign and a short word; its whole name is heard. */
+/** A button with an icon and a short label; screen readers get its full name. */
 function tool(sign, word, label, onclick) {
   return element("button", { type: "button", class: "tool", "aria-label": label, title: label, onclick }, icon(sign), word);
 }
 
-/** An answer of the book, and the pages that it is about or, where it was refused, that come near; null: none was given. */
+/** The pages that an answer is about or, after a refusal, the nearest ones; null if there is no answer. */
 function lastOf(turn) {
   const { selection, events } = turn.asked;
   const done = events.find(({ type }) => type === "done");
@@ -381,7 +381,7 @@ function newSession() {
   return digits.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
 }
 
-/** Whether a page is one of these, or in a folder with one of them, other than that of the whole book. */
+/** Whether a page is one of these, or in the same folder as one of them, except for the root folder. */
 function isNear(page, pages) {
   const folder = /^(?:\w+:\/\/)?[^/]+\/.+\/(?=[^/]+\/?$)/;
   const own = folder.exec(page)?.[0];
@@ -392,7 +392,7 @@ function bareQuestion(query) {
   return query.toLowerCase().replace(/[\s?!.…]+$/, "");
 }
 
-/** A turn without what only the first showing needs. */
+/** A turn without fields that only its first display needs. */
 function slim(turn) {
   const short = ({ chunk_text: _, ...source }) => source;
   return { ...turn, events: turn.events.map((event) => (event.sources ? { ...event, sources: event.sources.map(short) } : event)) };

@@ -1,28 +1,28 @@
 /**
- * The switcher of books and versions in the header. Each edition has an address of its own, `editions/NAME/`, under which the page
- * and all that it asks is about that edition alone; so the switcher only leads there.
+ * The switcher of books and versions in the header. Each edition has its own address, `editions/NAME/`, below which the page
+ * and all its requests are about that edition only. So the switcher consists of links.
  */
 import { element } from "./dom.js";
 
-/** What of an address names the edition that it is about; empty: all books. */
+/** The part of an address that names its edition; empty: all books. */
 export function editionIn(root) {
   return /\/editions\/([^/]+)\/$/.exec(root)?.[1] ?? "";
 }
 
-/** Where a book is read: its latest version. */
+/** The address of a book: its latest version. */
 export function shelfOf(root, book) {
   const top = editionIn(root) ? root.slice(0, root.lastIndexOf("/editions/") + 1) : root;
   return `${top}editions/${book ? encodeURIComponent(book) : "@latest"}/`;
 }
 
-/** Fills the place with the choice, where there are several editions. `root` is the address that the page belongs to. */
+/** Adds the choice if there are several editions. `root` is the base address of the page. */
 export function showBooks(place, root, { books }) {
   const opened = editionIn(root);
   const { pathname } = new URL(root);
   const top = opened ? pathname.slice(0, pathname.lastIndexOf("/editions/") + 1) : pathname;
   const [name, version] = decodeURIComponent(opened).split("@");
   const book = opened ? books.find((each) => each.name === name) : books.length === 1 ? books[0] : null;
-  // Of an edition; of a book: of its latest version, whichever that will be.
+  // A link to an edition, or to a book: then to its latest version, whichever that is.
   const at = (of, wanted = of ? null : "latest") =>
     `${top}editions/${encodeURIComponent(of)}${wanted === null ? "" : `@${encodeURIComponent(wanted)}`}/`;
   const choice = (label, options, current) => {

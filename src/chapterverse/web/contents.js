@@ -1,11 +1,12 @@
 /**
- * Where the reader is: the table of contents to the left, the outline of the open page with its current section, and the title page,
- * where the server could not send it (`api/reader.py` makes the same).
+ * The table of contents on the left, the outline of the open page with its current section, and the title page if the server
+ * could not send it (`api/reader.py` makes the same).
  */
 import { bookId, editionLabel, editionOf, element, sectionHash } from "./dom.js";
 
 const MANY = 60; // pages from which on only the open page's module is unfolded, as on the server
 const DEEPEST = 3; // level of headings in the outline
+const TOP = 100; // pixels below the top of the window: where a heading is that an address names
 const LISTED = 8; // pages of a chapter that the title page names, as on the server
 const NAMED = 3; // books that the name of a server with several lists
 const ABOUT = 240; // characters of the description
@@ -13,7 +14,7 @@ const ABOUT = 240; // characters of the description
 export class Contents {
   /**
    * @param {{place: Element, outline: Element, hrefOf: (id: string) => string}} parts
-   * The list comes with the page, and says which pages there are; without it, or where it is long, `fill` makes one.
+   * The list is part of the page; if it is missing or shortened, `fill` creates it.
    */
   constructor({ place, outline, hrefOf }) {
     Object.assign(this, { place, outline, hrefOf });
@@ -39,7 +40,7 @@ export class Contents {
     this.areSeveral = new Set(this.pages.map((page) => page.edition)).size > 1; // editions
   }
 
-  /** Makes the list of pages as the server gives it. `titles`: of books, by their names. */
+  /** Creates the list of pages from the server's response. `titles`: titles of the books by name. */
   fill(pages, titles = new Map()) {
     const link = (page) => element("a", { href: this.hrefOf(page.page_id), dir: "auto", "data-url": page.url }, page.title);
     const fold = (list) =>
@@ -63,7 +64,7 @@ export class Contents {
     link.setAttribute("aria-current", "page");
     link.closest("details").open = true;
     this.list(page, link);
-    // Only the list is scrolled: the reader's place in the page is not the contents' to change.
+    // Only the list is scrolled, not the page.
     const above = link.offsetTop - this.place.scrollTop;
     if (above < 0 || above > this.place.clientHeight - 60) this.place.scrollTop = link.offsetTop - this.place.clientHeight / 3;
   }
@@ -82,12 +83,12 @@ export class Contents {
     this.follow();
   }
 
-  /** Marks the section that is being read: the last whose heading has passed the middle; at the end, the last. */
+  /** Marks the section that is being read: the last whose heading has passed the middle. At the top of the page it is the first, at its end the last. */
   follow() {
     if (!this.headings.length) return;
     const atEnd = innerHeight + scrollY >= document.documentElement.scrollHeight - 2;
-    const passed = this.headings.filter((heading) => heading.getBoundingClientRect().top < innerHeight / 2);
-    const current = (atEnd && scrollY > 0 ? this.headings : passed).at(-1);
+    const passed = this.headings.filter((heading) => heading.getBoundingClientRect().top < Math.min(innerHeight / 2, TOP + scrollY));
+    const current = (atEnd && scrollY > 0 ? this.headings : passed).at(-1) ?? this.headings[0];
     for (const list of [this.outline, this.place.querySelector(".sections")]) {
       for (const link of list?.querySelectorAll("a") ?? []) {
         if (link.dataset.section === current?.id) link.setAttribute("aria-current", "location");
@@ -106,12 +107,12 @@ function grouped(pages, by) {
   return [...groups];
 }
 
-/** An edition in words, with the title of its book. */
+/** The name of an edition with the title of its book. */
 function labelOf({ book, version }, titles) {
   return editionLabel({ book: titles.get(book) || book, version });
 }
 
-/** The title of what is shown: that of the one book, else the names of all. `given`: what the server's settings say. */
+/** The title: that of the only book, else the names of all. `given`: the title from the server's settings. */
 export function titleOf({ given, own, books, pages }) {
   const named = (own ? books[0]?.title || given : given || (books.length === 1 && books[0].title)) || "";
   if (named) return named;
@@ -120,14 +121,14 @@ export function titleOf({ given, own, books, pages }) {
   return [shown.slice(0, -1).join(", "), shown.at(-1)].filter(Boolean).join(" and ");
 }
 
-/** A book without a title is called by where it lies. */
+/** A book without a title is named after its address. */
 function folderName(url) {
   if (URL.canParse(url)) return new URL(url).host;
   const folder = url.split("/")[0].replace(/[-_]+/g, " ").trim();
   return folder.charAt(0).toUpperCase() + folder.slice(1);
 }
 
-/** What a page is about, in its own first words. */
+/** The description of a page: the beginning of its text. */
 export function aboutOf({ text, blocks }) {
   const characters = [...text];
   const block = blocks.find(({ kind }) => kind === "paragraph");
@@ -138,16 +139,17 @@ export function aboutOf({ text, blocks }) {
 }
 
 /**
- * The title page: of a book its chapters, of several books those. The header leads to other versions.
+ * The title page: the chapters of a book, or a list of several books. The header links to other versions.
  * @param {{title: string, about: string, logo: Element|null, contents: Contents, shelf: (book: string) => string}} parts
- *   `shelf`: where a book is read
+ *   `shelf`: the address of a book
  */
 export function coverOf({ title, about, logo, contents, shelf }) {
   const { place, pages, areSeveral } = contents;
   const head = element("div", { class: "cover" }, logo && element("img", { class: "cover-logo", src: logo.src, alt: "" }), element("h1", { tabindex: "-1", dir: "auto" }, title));
   const card = (name, around) => {
     const links = [...around.querySelectorAll("a[data-url]")];
-    const items = links.slice(0, LISTED).map((link) => element("li", {}, element("a", { href: link.href, dir: "auto" }, link.textContent)));
+    const listed = links.length === LISTED + 1 ? links : links.slice(0, LISTED);
+    const items = listed.map((link) => element("li", {}, element("a", { href: link.href, dir: "auto" }, link.textContent)));
     const more = links.length - items.length;
     return element("section", { class: "chapter" }, element("h2", {}, name), element("ul", {}, ...items, more > 0 && element("li", { class: "more" }, `and ${more} more`)));
   };

@@ -1,7 +1,7 @@
-/** Building nodes. Text only ever becomes text: there is no way here to insert markup. */
+/** Creates DOM nodes. Text is only inserted as text nodes, never as markup. */
 
 const SVG = "http://www.w3.org/2000/svg";
-// Lines in a square of 24; not every machine has a font with such signs.
+// Icons as paths in a square of 24, because not every machine has a font with them.
 const ICONS = {
   check: "M5 12.5l4.5 4.5L19 7.5",
   close: "M6 6l12 12M18 6L6 18",
@@ -39,7 +39,7 @@ export function attach(node, attributes) {
 /** An element of the reader page by its name. */
 export const at = (name) => document.getElementById(`cv-${name}`);
 
-/** A sign that says nothing by itself: the element around it has a name. */
+/** An icon that is hidden from screen readers: the element around it has a name. */
 export function icon(name) {
   const drawing = document.createElementNS(SVG, "svg");
   const line = document.createElementNS(SVG, "path");
@@ -49,12 +49,12 @@ export function icon(name) {
   return drawing;
 }
 
-/** A button that is only a sign; its name is heard, and seen when pointed at. */
+/** A button with only an icon; its name is for screen readers and the tooltip. */
 export function iconButton(name, label, onclick, kind = "") {
   return element("button", { type: "button", class: `icon-button ${kind}`, "aria-label": label, title: label, onclick }, icon(name));
 }
 
-/** Puts a text on the clipboard and says so on the button for a while. */
+/** Copies a text to the clipboard and confirms it on the button for a while. */
 export async function copyFrom(button, text, done = "Copied") {
   const before = [...button.childNodes];
   const label = button.getAttribute("aria-label");
@@ -73,7 +73,7 @@ export async function copyFrom(button, text, done = "Copied") {
   }, 1800);
 }
 
-/** Browsers have a clipboard only on secure connections; elsewhere there is the command of old. */
+/** The clipboard API exists only on secure connections; otherwise the old command is used. */
 function copyByCommand(text) {
   const field = element("textarea", { class: "unseen", "aria-hidden": "true" });
   const focused = document.activeElement;
@@ -86,19 +86,19 @@ function copyByCommand(text) {
   return copied;
 }
 
-/** Attributes of a link: other sites open in a tab of their own. */
+/** Attributes of a link: other sites open in a new tab. */
 export function leading(href) {
   const away = href !== null && new URL(href, document.baseURI).origin !== location.origin;
   return { href, target: away && "_blank", rel: away && "noopener" };
 }
 
-/** The id of a heading of the book. The prefix keeps it apart from ids of the page, such as `cv-search`. */
+/** The id of a heading of the book. The prefix prevents conflicts with ids of the page, such as `cv-search`. */
 export const bookId = (anchor) => `book-${anchor}`;
 
-/** The end of an address that leads to a heading. */
+/** The fragment of an address that links to a heading. */
 export const sectionHash = (anchor) => `#${encodeURIComponent(bookId(anchor))}`;
 
-/** How to scroll: gently, unless the reader asked for less motion. */
+/** How to scroll: smoothly, unless the reader prefers reduced motion. */
 export function scrolling() {
   return matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth";
 }
@@ -108,12 +108,12 @@ export function count(number, noun) {
   return `${number} ${noun}${number === 1 ? "" : "s"}`;
 }
 
-/** The key of the edition that something is of, as the server has it. */
+/** The key of the edition of an item, as on the server. */
 export function editionOf({ book = "", version = "" }) {
   return version ? `${book}@${version}` : book;
 }
 
-/** An edition in words; empty where books have no names. */
+/** The name of an edition; empty if books have no names. */
 export function editionLabel({ book = "", version = "" }) {
   return [book || (version && "version"), version].filter(Boolean).join(" ");
 }

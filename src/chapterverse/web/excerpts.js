@@ -1,32 +1,32 @@
-/** Stretches of a page's stored text without what its reader knew of them: as they look in the page, as plain text, as one line. */
+/** Renders parts of a page's stored text for which the blocks and marks are unknown: as nodes, as plain text, as one line. */
 import { lengthOf } from "./offsets.js";
 import { ITEM, render } from "./render.js";
 
 const MATH = /\$\$[^$]+\$\$|(?<![\w$\\])\$(?=[^\s$])[^$\n]{0,300}?[\\^_={][^$\n]{0,300}?(?<=[^\s$])\$(?![\w$])/g; // in text without marks
 
-/** A stretch of stored text for reading in passing: table rows without their bars, code without its fences. */
+/** A part of stored text as plain text: table rows without bars, code without fences. */
 export function plain(text) {
   return text
     .replace(/^(?:`{3,}.*|\|[ :|-]+\|)$\n?/gm, "")
     .replace(/^\| *(.*?) *\|$/gm, (_, row) => row.replace(/ +\| +/g, " · "));
 }
 
-/** A stretch of stored text as one line of words, for those who listen and for previews. */
+/** A part of stored text as one line, for screen readers and previews. */
 export function flat(text) {
-  return plain(text)
+  return plain(text.replace(/^(?:> ?)+/gm, ""))
     .replace(/^#{1,6} (.*)$\n*(?=.)/gm, "$1 · ")
-    .replace(/^\s*(?:#{1,6}|>|[-*+•]|\d+\.) /gm, "")
+    .replace(/^\s*(?:#{1,6}|[-*+•]|\d+\.) /gm, "")
     .replace(/`+|\*\*/g, "")
     .replace(/\s+/g, " ")
     .trim();
 }
 
-/** An excerpt, which is a page's text without its blocks: what they are is seen in its lines. */
+/** An excerpt as nodes. Its blocks are detected from its lines. */
 export function renderExcerpt(text) {
   return render({ text, sections: [], blocks: blocksOf(text), marks: formulasOf(text) }, () => null);
 }
 
-/** What looks like a formula in a text that nobody has parsed. */
+/** Text that looks like a formula, in text without marks. */
 function formulasOf(text) {
   return [...text.matchAll(MATH)].map((found) => {
     const start = lengthOf(text.slice(0, found.index));
@@ -34,10 +34,10 @@ function formulasOf(text) {
   });
 }
 
-/** The blocks of a text that nobody has parsed, counted in characters as those of a page are. */
+/** The blocks of a text, detected from its lines, with offsets in characters like those of a page. */
 function blocksOf(text) {
   const blocks = [];
-  let open = null; // the block being gathered
+  let open = null; // the block that is being collected
   let fence = "";
   let place = 0;
   const close = () => {

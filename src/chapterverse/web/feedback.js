@@ -1,6 +1,6 @@
 /**
- * What the reader thinks of an answer: two thumbs and, after a thumb down, a reason. A thumb is kept as soon as it is pressed; the
- * reason is sent after it, if the reader gives one.
+ * Feedback on an answer: thumbs up or down and, after a thumbs down, a reason. The rating is stored as soon as a button is
+ * pressed; the reason is sent later, if the reader gives one.
  */
 import { element, iconButton, scrolling } from "./dom.js";
 
@@ -13,13 +13,13 @@ const REASONS = [
   ["outdated", "It is out of date"],
   ["other", "Something else"],
 ];
-const LONGEST_COMMENT = 1000; // characters, as the server has it
+const LONGEST_COMMENT = 1000; // characters; the server's maximum
 
 /**
- * The thumbs of one answer.
+ * The buttons for one answer.
  * @param {(given: {rating: "up"|"down", reason: string|null, comment: string}) => Promise<object>} keep
- * @param {{rating: string, reason: string|null, comment: string}|null} [rated]  what was kept before
- * @returns {{thumbs: Element, more: Element}}  the buttons, and what may open below them
+ * @param {{rating: string, reason: string|null, comment: string}|null} [rated]  the stored rating
+ * @returns {{thumbs: Element, more: Element}}  the buttons, and the form that may open below them
  */
 export function ratingOf(keep, rated = null) {
   const told = element("p", { class: "told", role: "status" });
@@ -74,7 +74,7 @@ export function ratingOf(keep, rated = null) {
   });
   form.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || event.isComposing) return;
-    event.stopPropagation(); // closes the reason alone, not the panel around it
+    event.stopPropagation(); // closes only the form, not the panel around it
     close();
   });
   const thumbs = element("span", { class: "thumbs", role: "group", "aria-label": "Rate this answer" }, up, down);

@@ -1,12 +1,12 @@
-/** A quotation as part of an address, so that the browser finds and highlights it in the published page (text fragments). */
+/** Adds a quotation to an address as a text fragment, so that the browser finds and highlights it in the published page. */
 import { plain } from "./excerpts.js";
 import { LABEL } from "./render.js";
 
-const WHOLE = 100; // characters up to which a quotation is named from its first to its last
-const WORDS = 6; // of a longer one, at either end
-const LEAD = /^(?:[-*>#\s]|\d+\.\s)+/; // marks of Markdown that a page does not show as text
+const WHOLE = 100; // characters; a longer quotation is given by its beginning and end
+const WORDS = 6; // words of the beginning and of the end
+const LEAD = /^(?:[-*>#\s]|\d+\.\s)+/; // Markdown markers that a page does not show as text
 
-/** The address of a page at a quotation from its stored text. Where it is not found, the section's anchor still holds. */
+/** The address of a page at a quotation. If the quotation is not found, the browser uses the section's anchor. */
 export function pointTo(url, quote) {
   const blocks = plain(quote)
     .split(/\n| · /)
@@ -21,12 +21,12 @@ export function pointTo(url, quote) {
   return `${url}${url.includes("#") ? "" : "#"}:~:text=${ends.map(encode).join(",")}`;
 }
 
-/** How many words to name: those of both ends must not overlap. */
+/** The number of words at each end; both ends must not overlap. */
 function share(words, blocks) {
   return Math.min(WORDS, blocks.length > 1 ? words.length : Math.floor(words.length / 2));
 }
 
-/** A dash has a meaning of its own there. */
+/** Dashes have a special meaning in text fragments. */
 function encode(words) {
   return encodeURIComponent(words.join(" ")).replace(/-/g, "%2D");
 }

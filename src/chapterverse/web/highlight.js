@@ -1,20 +1,20 @@
 /**
- * Colours for code, by Prism (see prism/NOTICE). It is fetched when a page has code in a language that it knows. Only its tokens are
- * used: pieces of the text with a name each, which `render.js` puts into text nodes.
+ * Syntax highlighting with Prism (see prism/NOTICE), which is loaded if a page has code in a language that it supports. Only its
+ * tokens are used: named pieces of the text, which `render.js` puts into text nodes.
  */
 const LANGUAGES = new Set("html xml svg markup css clike javascript js typescript ts jsx python py bash sh shell json webmanifest yaml yml toml ini java c cpp go rust sql docker dockerfile diff".split(" "));
 const OTHER_NAMES = { "c++": "cpp", console: "bash", "shell-session": "bash", zsh: "bash", golang: "go", json5: "json", jsonc: "json", mjs: "js", python3: "py", pycon: "py", rs: "rust", tsx: "jsx", conf: "ini", cfg: "ini", xacro: "xml", urdf: "xml" };
 
 let fetching = null;
 
-/** The name by which a language is known here; null: it is not. */
+/** Prism's name of a language; null if it is not supported. */
 export function languageOf(info) {
   const name = (info ?? "").split(/[\s,{]/)[0].toLowerCase();
   const known = OTHER_NAMES[name] ?? name;
   return LANGUAGES.has(known) ? known : null;
 }
 
-/** Fetches the library once; resolves also where it cannot be had: code is then shown without colours. */
+/** Loads the library once. Also resolves if that fails: then code has no colours. */
 export function fetchHighlighter(address) {
   fetching ??= new Promise((resolve) => {
     globalThis.Prism = { manual: true, disableWorkerMessageHandler: true };
@@ -26,7 +26,7 @@ export function fetchHighlighter(address) {
   return fetching;
 }
 
-/** Code as pieces in order, whose texts together are the code: `[text, kind]`, where the kind may be null. */
+/** The tokens of code in order: `[text, kind]`, where the kind may be null. Their texts joined are the code. */
 export function tokensOf(code, info) {
   const grammar = globalThis.Prism?.languages?.[languageOf(info)];
   return grammar ? [...pieces(globalThis.Prism.tokenize(code, grammar), null)] : [[code, null]];

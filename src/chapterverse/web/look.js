@@ -1,15 +1,15 @@
 /**
- * How the widget looks on a site: in the site's own font, accent and colours, read from what the browser computed for its content,
- * so that no theme has to be known by name. What could not be read well (a link like the text around it, weak contrast) is not
- * taken over. `data-font`, `data-accent` and `data-theme` come before what the site has.
+ * The look of the widget: the site's own font, accent and colours, read from the computed styles of its content, so that no
+ * theme has to be known by name. Values that would be hard to read (a link like the text around it, weak contrast) are not
+ * used. `data-font`, `data-accent` and `data-theme` take precedence.
  */
 const BLACK = [0, 0, 0];
 const WHITE = [255, 255, 255];
 const READABLE = 4.5; // contrast of text (WCAG AA)
-const CLEAR = 8; // contrast of the site's text from which on a fainter shade of it is readable, too
+const CLEAR = 8; // contrast of the site's text above which a fainter shade of it is readable, too
 export const DARK = matchMedia("(prefers-color-scheme: dark)");
 
-/** Puts the look of the page around `host` on the widget's `root`. */
+/** Applies the look of the page around `host` to the widget's `root`. */
 export function wear(host, root, { theme, accent, font }) {
   const site = siteOf(host, accent);
   root.dataset.theme = theme === "auto" ? (luminance(site.paper) < 0.18 ? "dark" : "light") : theme;
@@ -28,27 +28,27 @@ export function wear(host, root, { theme, accent, font }) {
   put({ accent: rgb(readable), "on-accent": rgb(contrast(WHITE, readable) >= READABLE ? WHITE : BLACK) });
 }
 
-/** The site's font and colours, as they are where one reads. */
+/** The site's font and colours, as computed for its content. */
 function siteOf(host, wanted) {
   const content = document.querySelector("article") ?? document.querySelector("main, [role=main]") ?? document.body;
   const link = document.createElement("a");
   const code = document.createElement("code");
   link.href = "#";
-  content.append(link, code); // gone before anybody can see them
+  content.append(link, code); // removed before they are painted
   const paper = behind(host);
   const ink = over(getComputedStyle(content).color, paper);
   const { fontFamily: font } = getComputedStyle(content);
   const { fontFamily: mono } = getComputedStyle(code);
   let accent = over(getComputedStyle(link).color, paper);
   if (String(accent) === String(ink)) accent = null;
-  if (wanted) link.style.setProperty("color", wanted, "important"); // it may be a variable of the site
+  if (wanted) link.style.setProperty("color", wanted, "important"); // it may be a CSS variable of the site
   if (link.style.color) accent = over(getComputedStyle(link).color, paper);
   link.remove();
   code.remove();
   return { paper, ink, accent, font, mono };
 }
 
-/** The colour that lies behind a node. */
+/** The background colour of a node. */
 function behind(node) {
   for (let each = node.parentElement; each; each = each.parentElement) {
     const colour = getComputedStyle(each).backgroundColor;
@@ -58,7 +58,7 @@ function behind(node) {
   return dark ? [18, 18, 18] : WHITE;
 }
 
-/** A colour that may be transparent, on another one. */
+/** A colour that may be transparent, blended with a background. */
 function over(colour, paper) {
   const [red, green, blue, opacity] = channels(colour);
   return mix([red, green, blue], paper, opacity / 255);
@@ -72,7 +72,7 @@ function rgb([red, green, blue]) {
   return `rgb(${red} ${green} ${blue})`;
 }
 
-/** From 1 to 21, as WCAG has it. */
+/** The contrast ratio of WCAG, from 1 to 21. */
 function contrast(one, other) {
   const [darker, lighter] = [luminance(one), luminance(other)].sort((a, b) => a - b);
   return (lighter + 0.05) / (darker + 0.05);
@@ -83,7 +83,7 @@ function luminance(colour) {
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
 }
 
-/** Red, green, blue and opacity of a colour, however it is written. */
+/** Red, green, blue and opacity of a CSS colour in any notation. */
 function channels(colour) {
   const context = new OffscreenCanvas(1, 1).getContext("2d");
   context.fillStyle = colour;

@@ -1,6 +1,6 @@
 /**
- * Places in a text. The server counts characters (Unicode code points), the browser counts UTF-16 units; here the one becomes
- * the other, and a place in the text becomes a place in the page and back.
+ * Offsets in a text. The server counts characters (Unicode code points), the browser counts UTF-16 units. This module converts
+ * between them, and between offsets in the stored text and positions in the page.
  *
  * A run is a text node and the units of the stored text it shows: `text.slice(run.start, run.end) === run.node.data`.
  */
@@ -26,7 +26,7 @@ export function lengthOf(text) {
   return length;
 }
 
-/** Wraps what lies in `start`–`end` into mark elements; the runs are brought up to date. */
+/** Wraps the range `start`–`end` in mark elements and updates the runs. */
 export function mark(runs, start, end, kind = "evidence") {
   const marks = [];
   for (let index = 0; index < runs.length; index += 1) {
@@ -54,13 +54,13 @@ export function mark(runs, start, end, kind = "evidence") {
   return marks;
 }
 
-/** A source as part of an address of the reader page: what is quoted, and inside it what answers. */
+/** A source as part of a reader page address: the quoted range, and the parts of it that answer. */
 export function quoteOf({ quote_start: start, quote_end: end, highlights = [] }) {
   const answering = highlights.map((one) => `${one.start}-${one.end}`).join(",");
   return `quote=${start}-${end}${answering ? `&answering=${answering}` : ""}`;
 }
 
-/** Where a range of the page lies in the stored text: `[start, end]`, or null if it touches none of it. */
+/** The range of the stored text that a selection in the page covers: `[start, end]`, or null if it covers none. */
 export function placeOf(range, runs) {
   let start = null;
   let end = null;

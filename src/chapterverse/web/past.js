@@ -1,4 +1,4 @@
-/** Past conversations of this browser: what is kept of them, and the list in which one of them is opened or deleted. */
+/** Past conversations in this browser: storage, and a list to open or delete one. */
 import { longMemory } from "./api.js";
 import { count, element, iconButton } from "./dom.js";
 
@@ -8,20 +8,20 @@ const MOST = 20; // conversations
 export class Past {
   /**
    * @param {{suffix: string, reopen: (id: string, turns: object[]) => void, erase: (id: string) => void}} parts
-   *   `suffix`: of the name under which they are kept, so that each edition of a book has its own
+   *   `suffix`: of the storage key, so that each edition of a book has its own
    */
   constructor({ suffix, reopen, erase }) {
     Object.assign(this, { name: NAME + suffix, reopen, erase });
     this.place = element("div", { class: "past", hidden: true });
   }
 
-  /** All of them, the latest first. What is stored may be of another release, or damaged. */
+  /** All conversations, newest first. The stored data may be from another release, or damaged. */
   get all() {
     const stored = longMemory.json(this.name);
     return Array.isArray(stored) ? stored.filter((one) => typeof one?.id === "string" && Array.isArray(one.turns)) : [];
   }
 
-  /** Keeps a conversation; where there is no room, the oldest goes. */
+  /** Stores a conversation. If there is no space, the oldest is removed. */
   remember(id, turns, all = this.all) {
     if (!turns.length) return;
     const others = all.filter((one) => one.id !== id);
@@ -36,7 +36,7 @@ export class Past {
     return left.length > 0;
   }
 
-  /** Shows the list. `current`: the conversation that is open. */
+  /** Shows the list. `current`: the open conversation. */
   show(current) {
     const item = ({ id, title, at, turns }) => {
       const when = new Date(at).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });

@@ -1,8 +1,8 @@
 /**
- * The reader page: which page is open (the address says it, so links can be shared and Back works), the evidence highlighted in
- * it, drawers on narrow screens, keys. `read/PAGE?quote=START-END` opens a page at a quotation (`&answering=START-END,…` marks what
- * answers in it, `&find=WORDS` what was searched for), `read/PAGE#book-ANCHOR` at a heading, `?ask=QUESTION` asks. The page comes as HTML from the server; here it is
- * made again from its stored text, so that every character of it has a place.
+ * The reader page: the open page (given by the address, so that links can be shared and Back works), highlighted evidence,
+ * drawers on narrow screens, and keyboard shortcuts. `read/PAGE?quote=START-END` opens a page at a quotation (`&answering=START-END,…` marks the parts
+ * that answer, `&find=WORDS` the words searched for), `read/PAGE#book-ANCHOR` opens it at a heading, `?ask=QUESTION` asks. The server sends the page as HTML; it is
+ * rendered again here from its stored text, so that every character has a known offset.
  */
 import { Api, longMemory } from "./api.js";
 import { AskBox, SESSION } from "./ask.js";
@@ -17,11 +17,12 @@ import { Search, wordsIn } from "./search.js";
 import { SelectionButton } from "./selection.js";
 
 const place = at("page");
+const OLDER = [...place.querySelectorAll(".older")]; // that this is not the latest version, above every page
 const SWITCH = document.getElementById("book-switch");
 const ROOT = new URL(document.documentElement.dataset.root, location.href).href; // of the server; the address changes, this does not
 const PRISM = new URL("prism.js", import.meta.url).href;
 const NARROW = matchMedia("(max-width: 860px)"); // as in reader.css: the ask panel is a sheet over the page
-const BEHIND = ".skip, .bar, .contents, .page, .ask-bar"; // the ask panel where it is a sheet
+const BEHIND = ".skip, .bar, .contents, .page, .ask-bar"; // elements behind the ask panel, where it is a sheet
 const PAGE = /^read\/([0-9a-f-]{36})$/i;
 
 class Reader {
@@ -30,7 +31,7 @@ class Reader {
     this.page = null;
     this.runs = [];
     for (const link of document.querySelectorAll("a[href]")) link.href = link.href; // whole, because the address will change
-    this.cover = place.querySelector(".cover") ? [...place.childNodes] : null;
+    this.cover = place.querySelector(".cover") ? [...place.childNodes].filter((node) => !OLDER.includes(node)) : null;
     this.brand = document.querySelector(".brand");
     this.bookTitle = this.brand.textContent;
     this.api = new Api(ROOT, askForKey);
@@ -44,7 +45,7 @@ class Reader {
       hrefOf: (source) => this.hrefOf(source),
       shareOf: (query) => `${ROOT}?ask=${encodeURIComponent(query)}`,
       shortcut: "/",
-      name: editionIn(ROOT) ? `${SESSION} ${editionIn(ROOT)}` : SESSION, // a conversation is about the book that it began with
+      name: editionIn(ROOT) ? `${SESSION} ${editionIn(ROOT)}` : SESSION, // a conversation belongs to the book in which it began
       remembers: true,
       closing: () => this.toggle("ask", false),
     });
@@ -83,14 +84,14 @@ class Reader {
     try {
       await this.fetchContents();
     } catch (failure) {
-      if (!place.querySelector(".no-book")) this.explain(failure); // the server says how to get one
+      if (!place.querySelector(".no-book")) this.explain(failure); // the server's page already says how to ingest one
       return;
     }
     if (!this.contents.pages.length) {
       this.explain({ code: "no_book" });
       return;
     }
-    const old = /^#\/([0-9a-f-]{36})(?:\?(.*))?$/i.exec(location.hash); // how addresses were before
+    const old = /^#\/([0-9a-f-]{36})(?:\?(.*))?$/i.exec(location.hash); // addresses of an earlier version
     if (old) {
       const { section, ...rest } = Object.fromEntries(new URLSearchParams(old[2] ?? ""));
       const query = Object.keys(rest).length ? `?${new URLSearchParams(rest)}` : "";
@@ -99,20 +100,20 @@ class Reader {
     const asked = new URLSearchParams(location.search).get("ask");
     if (asked && !address()) history.replaceState(null, "", ROOT);
     const named = location.search || location.hash;
-    // After a reload the reader is where he was; without one, where he has scrolled to meanwhile.
+    // After a reload, restore the scroll position; otherwise keep where the reader has scrolled meanwhile.
     const scroll = history.state?.scroll ?? (named ? null : scrollY);
     if (address() || !this.cover) await this.open({ moveFocus: Boolean(old || named), scroll });
     if (asked) this.askFor(asked);
   }
 
-  /** Asks in a conversation of its own. */
+  /** Asks in a new conversation. */
   askFor(query) {
     this.toggle("ask", true);
     this.ask.begin();
     this.ask.ask(query);
   }
 
-  /** The list of pages, where the page came without it or with a part of it. */
+  /** The list of pages, if the page came without it or with a part of it. */
   async fetchContents() {
     const { list } = at("contents").dataset;
     if (list) this.contents.fill((await this.api.json("GET", list)).pages, this.titles(SWITCH.dataset.books ? JSON.parse(SWITCH.dataset.books).books : []));
@@ -132,12 +133,12 @@ class Reader {
     return new Map(books.map(({ name, title }) => [name, title]));
   }
 
-  /** Without a book there is nothing to ask or to search. */
+  /** Without a book, asking and searching are disabled. */
   showWhetherThereIsABook() {
     document.documentElement.dataset.book = this.contents.pages.length ? "open" : "none";
   }
 
-  /** Shows what the address names. `scroll`: where the reader was on it before. */
+  /** Shows the page of the current address. `scroll`: an earlier scroll position on it. */
   async open({ moveFocus = true, scroll = null } = {}) {
     const wanted = address();
     if (!wanted) {
@@ -155,7 +156,7 @@ class Reader {
       this.explain(failure);
       return;
     }
-    if (address()?.id !== wanted.id) return; // the reader has gone on meanwhile
+    if (address()?.id !== wanted.id) return; // the reader has moved on meanwhile
     this.show(this.texts.get(wanted.id), wanted, moveFocus, scroll);
   }
 
@@ -171,7 +172,7 @@ class Reader {
     this.page = page;
     this.runs = runs;
     const named = [this.contents.areSeveral && editionLabel(page), page.category].filter(Boolean).join(" · ");
-    place.replaceChildren(...(named ? [element("p", { class: "module" }, named)] : []), ...nodes, this.turning(page));
+    place.replaceChildren(...OLDER, ...(named ? [element("p", { class: "module" }, named)] : []), ...nodes, this.turning(page));
     this.offerSections(page);
     document.title = `${page.title} · ${this.bookTitle}`;
     document.querySelector("link[rel=alternate]").href = `${ROOT}pages/${page.page_id}.md`;
@@ -187,14 +188,14 @@ class Reader {
     this.contents.follow();
   }
 
-  /** Marks what was searched for in a stretch of the page, or the whole stretch, where it fits by its meaning alone. */
+  /** Marks the words searched for in a range of the page, or the whole range if it contains none of them. */
   mark(runs, [start, end], find) {
     const words = wordsIn(this.page.text.slice(start, end), find);
     const found = words.flatMap(([from, to]) => mark(runs, start + from, start + to, "evidence found"));
     return found.length ? found : mark(runs, start, end);
   }
 
-  /** Scrolls to the quotation or the section that the address names. */
+  /** Scrolls to the quotation or the section in the address. */
   goTo({ section }, marks, moveFocus) {
     const target = marks[0] ?? (section ? document.getElementById(section) : null);
     if (target) target.scrollIntoView({ block: marks.length ? "center" : "start", behavior: "instant" });
@@ -202,16 +203,16 @@ class Reader {
     if (moveFocus) (target ?? place.querySelector("h1") ?? place).focus({ preventScroll: true });
   }
 
-  /** The title page, as it came or, where another page came first, made here. */
+  /** The title page: as the server sent it, or rendered here if another page was opened first. */
   async showCover(scroll) {
     if (!this.cover) {
       const first = this.contents.areSeveral ? null : await this.text(this.contents.pages[0].page_id).catch(() => null); // it has a title, too, where the text is not to be had
-      if (address()) return; // the reader has gone on meanwhile
+      if (address()) return; // the reader has moved on meanwhile
       this.cover = coverOf({ title: this.bookTitle, about: first ? aboutOf(first) : "", logo: this.brand.querySelector("img"), contents: this.contents, shelf: (book) => shelfOf(ROOT, book) });
     }
     this.page = null;
     this.runs = [];
-    place.replaceChildren(...this.cover);
+    place.replaceChildren(...OLDER, ...this.cover);
     document.title = this.bookTitle;
     document.querySelector("link[rel=alternate]").href = `${ROOT}llms.txt`;
     this.contents.open(null);
@@ -219,7 +220,7 @@ class Reader {
     scrollTo({ top: scroll ?? 0, behavior: "instant" });
   }
 
-  /** Beside each heading: its address, and a button for those who select without a mouse. */
+  /** Adds to each heading a link to it, and a button to ask about its section without a mouse. */
   offerSections(page) {
     const units = unitsOf(page.text);
     for (const section of page.sections) {
@@ -244,7 +245,7 @@ class Reader {
     return element("nav", { class: "turning", "aria-label": "Next and previous page" }, link(pages[index - 1], "Previous", "prev"), link(pages[index + 1], "Next", "next"));
   }
 
-  /** Where a source can be read here. A passage that is only about to be read has no page id, but an address. */
+  /** The address of a source in this reader. A passage that is still being read has a URL but no page id. */
   hrefOf(source) {
     if (source.page_id) return `${hrefOfPage(source.page_id)}?${quoteOf(source)}`;
     const [url, anchor] = source.source_url.split("#");
@@ -252,7 +253,7 @@ class Reader {
     return page ? hrefOfPage(page.page_id) + (anchor ? sectionHash(anchor) : "") : null;
   }
 
-  /** The page of a book at an address, whatever slash it ends with. */
+  /** The page at a URL, ignoring a slash at its end. */
   pageAt(url, edition) {
     const { pages, areSeveral } = this.contents;
     const key = (of, at) => `${areSeveral ? of : ""} ${bare(at)}`;
@@ -260,7 +261,7 @@ class Reader {
     return this.addresses.found.get(key(edition, url));
   }
 
-  /** Attributes of a link in the book's text: a page of the book is opened here, others in a tab of their own. */
+  /** Attributes of a link in the book's text: pages of the book open here, others in a new tab. */
   wayTo(target, { book, version }) {
     const href = this.hrefOf({ source_url: target, book, version });
     if (href) return { href };
@@ -278,7 +279,7 @@ class Reader {
     place.replaceChildren(...explanationOf(failure, again));
   }
 
-  /** Opens or closes a drawer. On wide screens the contents are always there; the ask panel can be put away. */
+  /** Opens or closes a drawer. On wide screens the contents are always visible, and the ask panel can be closed. */
   toggle(name, open = name === "ask" && !NARROW.matches ? this.isAskAway() : document.body.dataset.drawer !== name) {
     if (name === "ask" && !NARROW.matches) {
       document.documentElement.dataset.ask = open ? "open" : "closed";
@@ -299,7 +300,7 @@ class Reader {
     at("ask-button").setAttribute("aria-expanded", String(!this.isAskAway()));
     const covered = NARROW.matches && document.body.dataset.drawer === "ask";
     document.body.classList.toggle("covered", covered);
-    for (const node of document.querySelectorAll(BEHIND)) node.inert = covered; // no focus where it cannot be seen
+    for (const node of document.querySelectorAll(BEHIND)) node.inert = covered; // prevents focus on hidden elements
   }
 
   closeDrawers() {
@@ -308,7 +309,7 @@ class Reader {
     this.showAskState();
   }
 
-  /** On a phone the answer is put away for its evidence, and there is a way back to it. */
+  /** On a phone the answer is closed to show its evidence, with a button back to it. */
   leaveAnswer(event) {
     const link = event.target.closest("a[href]");
     if (!link || !NARROW.matches) return;
@@ -323,7 +324,7 @@ class Reader {
     this.left?.focus({ preventScroll: true });
   }
 
-  /** Links to pages of the book and to its title page are opened in place, so that an answer under way goes on. */
+  /** Opens links to pages of the book in place, so that a running answer continues. */
   clicked(event) {
     const link = event.target.closest?.("a[href]");
     if (document.body.dataset.drawer === "contents" && !event.target.closest?.(".contents, .for-contents")) this.closeDrawers();
@@ -359,7 +360,7 @@ function hrefOfPage(id) {
   return `${ROOT}read/${id}`;
 }
 
-/** An address without the root of this server and without what comes after the path. */
+/** An address without the server's root, query and fragment. */
 function pathOf(href) {
   const { origin, pathname } = new URL(href);
   return (origin + pathname).startsWith(ROOT) ? (origin + pathname).slice(ROOT.length) : "";
@@ -377,12 +378,12 @@ function address() {
   return { id: found[1].toLowerCase(), quote: spans("quote")[0] ?? null, answering: spans("answering"), find: named.get("find") ?? "", section: sectionOf(location.hash) };
 }
 
-/** The id of the heading that the end of an address names; null: none. */
+/** The id of the heading in a fragment; null if there is none. */
 function sectionOf(hash) {
   try {
     return hash.startsWith("#book-") ? decodeURIComponent(hash.slice(1)) : null;
   } catch {
-    return null; // a percent sign that encodes nothing
+    return null; // an invalid percent-encoding
   }
 }
 

@@ -1,7 +1,7 @@
 /**
- * A page's stored text as nodes (`api/page_html.py` makes the same as HTML, for the first paint). Its blocks say what each stretch is, its marks say how the words look and where links lead; the
- * text itself is only ever put into text nodes. Each block runs in the direction of its own script. Every text node is noted as a
- * run (see offsets.js), so that a citation can be found to the character.
+ * Renders a page's stored text as nodes (`api/page_html.py` makes the same as HTML, for the first paint). Blocks say what each range is, marks say how words look and where links lead.
+ * Text is only inserted as text nodes. Each block has the direction of its own script. Every text node is recorded as a
+ * run (see offsets.js), so that a citation can be located exactly.
  */
 import { bookId, copyFrom, element, icon } from "./dom.js";
 import { tokensOf } from "./highlight.js";
@@ -20,9 +20,9 @@ const TONES = {
 
 /**
  * @param {{text: string, sections: object[], blocks: object[], marks: object[]}} page  as `GET /pages/{page_id}` gives it
- * @param {(target: string) => object|null} leading  attributes of a link to a target; null: there is no way to it
- * @param {string} [root]  is put before the addresses of images
- * @param {((source: string) => Promise<string>)|null} [fetchImage]  gives an address of an image that the browser cannot load by itself
+ * @param {(target: string) => object|null} leading  attributes of a link to a target; null if it cannot be linked
+ * @param {string} [root]  prefix for the addresses of images
+ * @param {((source: string) => Promise<string>)|null} [fetchImage]  returns the address of an image that the browser cannot load itself
  * @returns {{nodes: Node[], runs: {node: Text, start: number, end: number}[]}}
  */
 export function render(page, leading, root = "", fetchImage = null) {
@@ -34,8 +34,8 @@ class Rendering {
     const units = unitsOf(text);
     const placed = (one) => ({ ...one, start: units(one.start), end: units(one.end) });
     Object.assign(this, { text, leading, root, fetchImage, runs: [], inTable: false, figureAbove: null, caption: null, nextMark: 0, notes: new Set() });
-    this.around = []; // the elements that the next block may stand in, outermost first
-    this.begun = []; // those that the block under way begins
+    this.around = []; // the elements that the next block may be inside of, outermost first
+    this.begun = []; // those that the current block opens
     this.headings = new Map(sections.map((section) => [units(section.start), section]));
     this.blocks = blocks.map(placed);
     this.marks = marks.map(placed);
@@ -46,10 +46,10 @@ class Rendering {
     for (const block of this.blocks) {
       const inside = Math.min(block.inside ?? 0, this.around.length);
       const made = this.block(block, inside);
-      this.figureAbove = block.kind === "image" ? made : null; // that the next block may be the caption of
+      this.figureAbove = block.kind === "image" ? made : null; // the figure whose caption the next block may be
       if (inside && made) this.around[inside - 1].append(made);
       else if (made) nodes.push(made);
-      this.around.length = inside; // what the block begins comes after what it stands in
+      this.around.length = inside; // what the block opens comes after what it is inside of
       this.around.push(...this.begun);
       this.begun = [];
     }
@@ -72,7 +72,7 @@ class Rendering {
 
   heading({ start, end }) {
     const section = this.headings.get(start);
-    const level = section?.level ?? 4; // in an excerpt it stands below the question, which is an h3
+    const level = section?.level ?? 4; // in an excerpt it is below the question, which is an h3
     const made = element(`h${level}`, { id: section?.anchor ? bookId(section.anchor) : null, tabindex: "-1", dir: "auto" });
     return this.inline(made, start + /^#+ /.exec(this.text.slice(start, end))[0].length, end);
   }
@@ -117,7 +117,7 @@ class Rendering {
       const cell = element(tag, tag === "th" ? { scope: "col" } : {});
       const raw = this.text.slice(bar + 1, bars[index + 1]);
       const start = bar + 1 + (raw.length - raw.trimStart().length);
-      return this.inline(cell, start, start + raw.trim().length, bar + 1); // an image may stand in the space before the words
+      return this.inline(cell, start, start + raw.trim().length, bar + 1); // an image may be in the space before the words
     });
   }
 
@@ -138,7 +138,7 @@ class Rendering {
     return quote;
   }
 
-  /** A list, or nothing where it goes on in the one that stands there. */
+  /** A list, or nothing if the items continue the list before. */
   list(lines, inside = -1) {
     const open = []; // the lists around this line, outermost first
     let top = null;
@@ -204,7 +204,7 @@ class Rendering {
     return parent;
   }
 
-  /** The caption of the image above it or of the table below it. */
+  /** The caption of the image above or of the table below. */
   captioned({ start, end }) {
     const caption = this.inline(element(this.figureAbove ? "figcaption" : "caption", { dir: "auto" }), start, end);
     if (this.figureAbove) this.figureAbove.append(caption);
@@ -227,7 +227,7 @@ class Rendering {
     return lines;
   }
 
-  /** Text with its marks, and `code`, which is marked in the text itself. Blocks come in order, and so do marks. */
+  /** Text with its marks, and `code`, which is marked in the text itself. Blocks and marks are in order. */
   inline(parent, start, end, from = start) {
     while (this.nextMark < this.marks.length && this.marks[this.nextMark].start < from) this.nextMark += 1;
     const spans = [];
@@ -267,10 +267,10 @@ class Rendering {
     if (span.kind === "image") parent.append(this.picture(span));
     else if (span.kind === "footnote" && !this.saysNote(span)) parent.append(this.note(span.target));
     else {
-      const quiet = span.ticks ?? 0; // characters at either end that are not shown
+      const quiet = span.ticks ?? 0; // characters at each end that are not shown
       const made = parent.appendChild(this.element(span));
-      const verbatim = span.ticks !== undefined; // code and maths hold no other code or maths
-      const power = span.kind === "sup" && this.text.startsWith("^", span.start); // it is raised instead
+      const verbatim = span.ticks !== undefined; // code and formulas contain no other code or formulas
+      const power = span.kind === "sup" && this.text.startsWith("^", span.start); // shown raised instead
       this.nest(made, span.start + (power ? 1 : quiet), span.end - quiet, verbatim ? inner.filter((one) => one.ticks === undefined) : inner);
     }
   }
@@ -281,7 +281,7 @@ class Rendering {
     return attributes ? element("a", attributes) : element(TAGS[span.kind] ?? "span");
   }
 
-  /** Whether the text of a footnote stands where it is cited. */
+  /** Whether the text of a footnote is where it is cited. */
   saysNote({ start, end, target }) {
     return !["", `[${target}]`].includes(this.text.slice(start, end));
   }
@@ -292,7 +292,7 @@ class Rendering {
     return element("sup", { class: "footnote", "aria-label": first ? `Footnote ${label}` : null }, label);
   }
 
-  /** An image in a line; where it is not stored here, its alternative text. */
+  /** An inline image; if it is not stored here, its alternative text. */
   picture({ source, title }) {
     if (!source) return element("span", { class: "picture", dir: "auto" }, title || "image");
     const image = element("img", this.fetchImage ? { alt: title } : { src: this.root + source, alt: title, loading: "lazy" });
@@ -311,7 +311,7 @@ class Rendering {
     return element("figure", {}, attributes ? element("a", attributes, shown) : shown);
   }
 
-  /** A text node and its place. In a table a bar of the text is written with a backslash, which is not shown. */
+  /** A text node and its offsets. In a table, the backslash before a bar is not shown. */
   run(parent, start, end) {
     if (start >= end) return;
     const bar = this.inTable ? this.text.slice(start, end).indexOf("\\|") : -1;
@@ -326,7 +326,7 @@ class Rendering {
   }
 }
 
-/** Whether an item belongs to the list before it: numbers go on, and a list without numbers is one of its kind. */
+/** Whether an item continues the list before it: its number is higher, or both have no numbers. */
 function goesOn(list, number) {
   if (list.localName === "ul") return number === undefined;
   return number !== undefined && Number(number) > list.lastChild.value;

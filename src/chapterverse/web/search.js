@@ -1,11 +1,11 @@
-/** The search dialog: titles as one types, passages a moment later, with the words marked that were searched for. */
+/** The search dialog: titles while typing, passages a moment later, with the words searched for marked. */
 import { count, editionLabel, element } from "./dom.js";
 import { flat } from "./excerpts.js";
 
 const EXCERPT = 220; // characters
-const LINES = 3; // of code
-const PAUSE = 350; // milliseconds without a key, after which passages are searched
-const SHORTEST = 3; // characters that are worth a search
+const LINES = 3; // lines of code
+const PAUSE = 350; // milliseconds after the last key press before passages are searched
+const SHORTEST = 3; // characters that a search needs
 const TITLES = 5;
 
 export class Search {
@@ -79,7 +79,7 @@ export class Search {
     this.sheet.replaceChildren(...nodes.filter(Boolean));
   }
 
-  /** Pages whose title has what was typed. */
+  /** Pages whose title contains the query. */
   titles(query) {
     if (!query) return null;
     const words = wordsOf(query);
@@ -89,7 +89,7 @@ export class Search {
     return element("section", { class: "titles" }, element("h2", {}, "Pages"), element("ul", {}, ...items));
   }
 
-  /** What was found, by page: sections that are called alike stand under the page that they are of. */
+  /** The results by page. Sections are listed under their page. */
   passages(query, results, hasTitles) {
     if (!results.length) return [element("p", { class: "nothing" }, `Nothing found for “${query}”.`), this.asking(query)];
     const words = wordsOf(query);
@@ -113,7 +113,7 @@ export class Search {
     return element("li", {}, element("a", { class: "hit", href }, element("strong", { dir: "auto" }, ...marked(above || hit.page_title, words)), excerpt(hit.chunk_text, words)));
   }
 
-  /** A way on, where the words are not in the book. */
+  /** An offer to ask, if the words are not in the book. */
   asking(query) {
     const ask = () => {
       this.close();
@@ -122,7 +122,7 @@ export class Search {
     return element("p", { class: "buttons" }, element("button", { type: "button", class: "ask-instead", onclick: ask }, `Ask the book about “${query}”`));
   }
 
-  /** Up and down go through the results, and back to the box. Escape closes: a search box would only be emptied. */
+  /** Up and down move through the results and back to the input. Escape closes the dialog; a search input would only be cleared. */
   pressed(event) {
     if (event.key === "Escape") {
       event.preventDefault();
@@ -141,7 +141,7 @@ function wordsOf(query) {
   return query.toLowerCase().match(/[\p{L}\p{N}_]{2,}/gu) ?? [];
 }
 
-/** Words that begin with one of these. */
+/** A pattern for words that begin with one of these. */
 function matching(words) {
   return new RegExp(`(?<![\\p{L}\\p{N}_])(?:${words.join("|")})[\\p{L}\\p{N}_]*`, "iu");
 }
@@ -157,7 +157,7 @@ function marked(text, words) {
   return [...nodes, text.slice(done)];
 }
 
-/** Where words that were searched for stand in a text: `[start, end]` each. */
+/** The ranges of words searched for in a text, as `[start, end]`. */
 export function wordsIn(text, query) {
   const words = wordsOf(query);
   return words.length ? [...text.matchAll(new RegExp(matching(words), "giu"))].map((found) => [found.index, found.index + found[0].length]) : [];
@@ -168,7 +168,7 @@ function crumb(names) {
   return text && element("span", { class: "crumb", dir: "auto" }, text);
 }
 
-/** A stretch of a passage around the first word that was searched for: of its prose, or lines of its code where that has the word. */
+/** The part of a passage around the first word searched for: of its prose, or lines of code if the code contains the word. */
 function excerpt(stored, words) {
   const found = words.length ? matching(words) : /^/;
   const code = [...stored.matchAll(/^(`{3,}).*\n([^]*?)\n?^\1$/gm)].map(([, , lines]) => lines);

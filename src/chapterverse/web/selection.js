@@ -1,4 +1,4 @@
-/** "Ask about this": a button beside the text that the reader selects. Tells what was selected as it is stored. */
+/** "Ask about this": a button next to the selected text. Reports the selection as it is stored. */
 import { element } from "./dom.js";
 
 const GAP = 8; // pixels
@@ -8,13 +8,13 @@ export class SelectionButton {
   /**
    * @param {{place: Element, beside?: Element, textOf: (range: Range) => string|null, chosen: (text: string) => void,
    *   free?: () => {top: number, bottom: number}}} parts
-   *   `place`: where text may be selected; `beside`: after what the button comes; `textOf`: the stored text of a range; `free`: pixels
-   *   at the edges of the window that something else covers
+   *   `place`: where text may be selected; `beside`: the element before the button; `textOf`: the stored text of a range; `free`: pixels
+   *   at the edges of the window that are covered
    */
   constructor({ place, beside = place, textOf, chosen, free = () => ({ top: 0, bottom: 0 }) }) {
     Object.assign(this, { place, textOf, chosen, free });
     this.button = element("button", { type: "button", class: "ask-about main-button", hidden: true, onclick: () => this.choose() }, "Ask about this");
-    // Pressing the button must not take the selection away before the click is heard.
+    // Pressing the button must not clear the selection before the click.
     this.button.addEventListener("pointerdown", (event) => event.preventDefault());
     beside.after(this.button);
     document.addEventListener("selectionchange", () => this.follow());
@@ -46,8 +46,8 @@ export class SelectionButton {
     this.button.style.top = `${clamp(above, top + GAP, innerHeight - bottom - height - GAP)}px`;
   }
 
-  /** Behind the last line, where there is room; else above the first, at its end, where the line before is likely short. Where one
-   * points with a finger, the system's own menu is above: there it comes below. */
+  /** After the last line if there is room, else above the end of the first line. On touch screens below the selection, because the
+   * system's own menu is above it. */
   spot(range, width, height) {
     const box = range.getBoundingClientRect();
     const last = [...range.getClientRects()].filter((line) => line.width > 1).at(-1) ?? box;

@@ -12,7 +12,7 @@
     kept = localStorage.getItem(KEY);
     if (localStorage.getItem("chapterverse.ask") === "closed") root.dataset.ask = "closed";
   } catch {
-    // Storage may be forbidden; the theme then lasts as long as the page.
+    // Storage may be forbidden; then the theme lasts as long as the page.
   }
   if (kept === "dark" || kept === "light") root.dataset.theme = kept;
   root.dataset.script = "runs";

@@ -1,17 +1,17 @@
 /**
- * One question and what came of it: the passages being read, verified sentences with citation chips, sources, confidence,
- * refusal or error. Shows events as they come; never asks anything itself.
+ * One question and its answer: passages being read, verified sentences with citation chips, sources, confidence, refusal or
+ * error. Shows events as they arrive and sends no requests.
  */
 import { attach, copyFrom, count, editionLabel, element, iconButton, leading, scrolling } from "./dom.js";
 import { flat, renderExcerpt } from "./excerpts.js";
 import { ratingOf } from "./feedback.js";
 import { mark, unitsOf } from "./offsets.js";
 
-// A marker stands apart from the words before it, unlike the index in `list[0]`.
+// A marker is separated from the word before it, unlike the index in `list[0]`.
 const PIECE = /(?<=^|[\s\]])\[(\d+)\]|(`+)(?!`)(.+?)(?<!`)\2(?!`)|\*\*(?=\S)(.+?)(?<=\S)\*\*/g;
 const STOPS = /^((?:\s*\[\d+\])+)([.,;:!?]+)/; // markers before the end of a sentence
-const FROM = /^From “.+”:$/; // where an excerpt is from, which its card says, too
-const GLUE = "\u202f"; // a narrow space at which no line breaks
+const FROM = /^From “.+”:$/; // the place of an excerpt, which its card shows, too
+const GLUE = "\u202f"; // a narrow space without a line break
 const MISSING = "The rest did not arrive.";
 const LEVELS = {
   high: "The passages found fit the question closely.",
@@ -22,11 +22,11 @@ const LEVELS = {
 
 export class Turn {
   /**
-   * @param {{query: string, selection: string|null, events?: object[]}} asked  with the events that came, where they are kept
+   * @param {{query: string, selection: string|null, events?: object[]}} asked  with the stored events, if there are any
    * @param {{hrefOf: (source: object) => string|null, retry: () => void, widen: () => void, rate?: (given: object) => Promise<object>,
    *   rated?: object|null, shareOf?: (query: string) => string}} actions
-   *   `hrefOf`: where a source can be read; `retry`: ask again; `widen`: ask the whole book; `rate`: keep what the reader thinks of
-   *   it; `rated`: what was kept before; `shareOf`: an address at which the question is asked
+   *   `hrefOf`: the address of a source; `retry`: ask again; `widen`: ask the whole book; `rate`: store a rating;
+   *   `rated`: the stored rating; `shareOf`: the address that asks the question
    */
   constructor(asked, actions) {
     this.asked = asked;
@@ -45,7 +45,7 @@ export class Turn {
     this.step = element("span", {}, asked.selection === null ? "Searching the book" : "Reading the selection");
     this.waiting = element("div", { class: "waiting" }, element("p", {}, element("span", { class: "dots", "aria-hidden": "true" }, element("i"), element("i"), element("i")), this.step), element("div", { class: "lines", "aria-hidden": "true" }, element("i"), element("i"), element("i")));
     this.element.append(this.answer, this.waiting);
-    this.ending = null; // why there is no more of it
+    this.ending = null; // why the answer ended early
   }
 
   /** Shows one event of the stream. */
@@ -58,7 +58,7 @@ export class Turn {
     else if (event.type === "error") this.fail({ message: event.message, code: event.error_code, retryAfter: event.retry_after });
   }
 
-  /** Verified text and the sources that it is the first to cite; what answers in an excerpt is marked. */
+  /** Verified text with the sources that it cites for the first time. The parts of an excerpt that answer are marked. */
   showText({ content, highlights = [], sources = [] }) {
     this.sources.push(...sources);
     if (this.reading) this.reading.open = false;
@@ -75,7 +75,7 @@ export class Turn {
     }
   }
 
-  /** Lays a part out as the page is. Blocks that stay as they are keep their nodes. */
+  /** Renders a part like the page. Unchanged blocks keep their nodes. */
   renderPart(part) {
     const { nodes, runs } = renderExcerpt(part.text);
     const units = unitsOf(part.text);
@@ -91,7 +91,7 @@ export class Turn {
     part.node.append(...nodes.slice(kept));
   }
 
-  /** Says why there is no (more) answer, and offers another try when the server says it is worth it. */
+  /** Shows why there is no answer or no more of it, and offers to retry if the server says that may help. */
   fail({ message, code, retryAfter }) {
     this.settle();
     this.showSources(this.sources);
@@ -142,7 +142,7 @@ export class Turn {
     );
   }
 
-  /** A source as a card: where it is, and on demand its words, which the answer may have shown already. */
+  /** A source as a card: its place and, on demand, its quote, which the answer may have shown already. */
   source(source, number) {
     const selected = this.asked.selection !== null;
     const name = selected ? "Your selection" : source.page_title;
@@ -162,7 +162,7 @@ export class Turn {
     );
   }
 
-  /** The evidence inside the reader's own selection. */
+  /** The evidence in the reader's own selection. */
   markSelection(sources) {
     const units = unitsOf(this.asked.selection);
     const runs = this.showSelection();
@@ -201,7 +201,7 @@ export class Turn {
     this.element.append(more);
   }
 
-  /** A pill that says how sure the answer is and, when pressed, what that means. */
+  /** A label with the confidence; pressing it explains what it means. */
   confidence({ confidence_level: level, confidence }) {
     const told = element("p", { class: "explanation", hidden: true }, `${LEVELS[level]} Confidence is ${confidence.toFixed(2)} on a scale from 0 to 1. Every sentence was checked against the passage that it cites.`);
     this.element.append(told);
@@ -216,13 +216,13 @@ export class Turn {
     if (!address) return tools;
     const share = iconButton("link", "Share the question", async () => {
       if (!navigator.share || !matchMedia("(pointer: coarse)").matches) copyFrom(share, address, "Link copied");
-      else await navigator.share({ title: this.asked.query, url: address }).catch(() => {}); // the reader changed his mind
+      else await navigator.share({ title: this.asked.query, url: address }).catch(() => {}); // the reader cancelled
     });
     tools.append(share);
     return tools;
   }
 
-  /** The answer for other documents: its text and where each source is. */
+  /** The answer as text for other documents, with the address of each source. */
   markdown() {
     const text = this.parts.map((part) => part.text).join("").trim();
     const sources = this.sources.map((source, index) => {
@@ -232,17 +232,25 @@ export class Turn {
     return [text, ...(sources.length ? ["", ...sources] : [])].join("\n");
   }
 
-  /** What helps comes first: the sections that come nearest. */
+  /** A near section with its page. */
+  nearCard(section) {
+    const { page_title: page, section_heading: heading } = section;
+    const crumb = [editionLabel(section), heading && heading !== page && page].filter(Boolean).join(" › ");
+    const link = element("a", leading(this.actions.hrefOf(section)), heading || page);
+    return element("div", { class: "place" }, link, crumb && element("span", { class: "crumb", dir: "auto" }, crumb));
+  }
+
+  /** What helps most comes first: the nearest sections. */
   refuse({ advice, nearest = [] }) {
     const selected = this.asked.selection !== null;
     this.reading?.remove();
     this.answer.before(element("p", { class: "refusal" }, selected ? "Not in the selection" : "Not in the book"));
     if (nearest.length) {
-      const cards = nearest.map((section) => element("li", { class: "card" }, element("div", { class: "place" }, element("a", leading(this.actions.hrefOf(section)), section.section_heading || section.page_title), element("span", { class: "crumb", dir: "auto" }, [editionLabel(section), section.page_title].filter(Boolean).join(" › ")))));
+      const cards = nearest.map((section) => element("li", { class: "card" }, this.nearCard(section)));
       this.answer.before(element("div", { class: "nearest" }, element("p", {}, "These sections come nearest:"), element("ul", {}, ...cards)));
     }
     if (!selected) {
-      if (advice) this.note(advice.split("\n")[0]); // the sections are links above
+      if (advice) this.note(advice.split("\n")[0]); // the sections are shown as links above
       return;
     }
     const widen = element("button", { type: "button", class: "main-button", onclick: () => this.actions.widen() }, "Search the whole book");
@@ -264,10 +272,10 @@ export class Turn {
     }
   }
 
-  /** A citation: a way to its source as soon as the source is known. */
+  /** A citation: a link to its source once the source is known. */
   chip(number) {
     const source = this.sources[number - 1];
-    if (!source && this.complete) return `[${number}]`; // no citation
+    if (!source && this.complete) return `[${number}]`; // not a citation
     const selected = this.asked.selection !== null;
     const node = element(selected ? "button" : "a", { class: "chip", type: selected && "button" }, String(number));
     if (!source) return node;
@@ -290,7 +298,7 @@ export class Turn {
   }
 }
 
-/** A button that shows something, and hides it again. */
+/** A button that shows something and hides it again. */
 function unfolding(shown, attributes, name) {
   const button = element("button", { type: "button", "aria-expanded": "false", ...attributes }, name);
   button.addEventListener("click", () => {
@@ -301,7 +309,7 @@ function unfolding(shown, attributes, name) {
   return button;
 }
 
-/** A text with its `code`, its **strong** words and its markers as nodes. The end of a sentence comes before its markers. */
+/** A text with `code`, **strong** words and markers as nodes. Final punctuation is put before the markers. */
 function spans(text, marker) {
   const nodes = [];
   let done = 0;
@@ -319,7 +327,7 @@ function spans(text, marker) {
   return [...nodes, text.slice(done)].filter(Boolean);
 }
 
-/** Blocks that are no text of the answer: where an excerpt is from, and citations alone, as below a table. */
+/** Marks blocks that are not text of the answer: the place of an excerpt, and citations alone, as below a table. */
 function dress(node) {
   if (node.localName !== "p") return;
   if (FROM.test(node.textContent)) node.className = "from";

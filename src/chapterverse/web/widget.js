@@ -1,7 +1,7 @@
 /**
- * The widget: the ask box and "Ask about this" in the pages of any site, from one script tag whose data attributes say how. It
- * lives in a shadow root, so that the site cannot restyle it by accident. It reads the site's font and colours and takes them on
- * (see look.js), and it survives a site that changes pages in place.
+ * The widget: the ask box and "Ask about this" on any site, from one script tag that is configured by data attributes. It is in
+ * a shadow root, so that the site's styles do not affect it. It takes over the site's font and colours (see look.js), and it
+ * works on sites that replace their content in place.
  */
 import { Api, memory } from "./api.js";
 import { AskBox } from "./ask.js";
@@ -14,9 +14,9 @@ import { SelectionButton } from "./selection.js";
 const SCRIPT = document.currentScript ?? document.querySelector("script[src*='/widget.js']");
 const BASE = new URL("./", SCRIPT.src);
 const STYLES = "the styles are put here by the server";
-const HERE = Symbol.for("chapterverse.widget"); // on the document, once there is one
+const HERE = Symbol.for("chapterverse.widget"); // set on the document, once there is a widget
 const NARROW = matchMedia("(max-width: 600px)"); // as in widget.css: the panel covers the page
-const REST = 1500; // milliseconds after the page is loaded; Chromium looks for 500
+const REST = 1500; // milliseconds after the page has loaded; Chromium searches for 500
 
 class Widget {
   constructor({ title = "Ask the book", module, prefix, book, version, theme = "auto", position = "right", target, accent, font, logo, suggestions = "" }) {
@@ -25,7 +25,7 @@ class Widget {
     this.panel = element("section", { id: "panel", class: "panel ask-place", "aria-label": title, role: target ? "region" : "dialog", hidden: !target });
     this.launcher = element("button", { type: "button", class: "launcher main-button", "aria-expanded": "false", "aria-controls": "panel", hidden: Boolean(target), onclick: () => this.open() }, picture(logo), title);
     this.root = element("div", { class: "widget", "data-position": position, "data-placed": target ? "in-page" : "floating" }, this.launcher, this.panel);
-    // A site's own keys are not meant while one writes here.
+    // Keys typed here must not trigger the site's own shortcuts.
     for (const name of ["keydown", "keypress", "keyup"]) this.root.addEventListener(name, (event) => event.stopPropagation());
     this.root.addEventListener("keydown", (event) => this.pressed(event));
     this.host = document.createElement("chapterverse-widget");
@@ -41,7 +41,7 @@ class Widget {
       name: this.name,
       closing: target ? null : () => this.close(),
       suggestions: questions,
-      offers: module || prefix ? null : { ...(book && { book }), ...(version && { version }) }, // they were not tried on a part of a book
+      offers: module || prefix ? null : { ...(book && { book }), ...(version && { version }) }, // suggestions are not tested on a part of a book
     });
     if (logo) this.panel.querySelector(".ask-head h2").prepend(picture(logo));
     this.selection = new SelectionButton({
@@ -50,7 +50,7 @@ class Widget {
       textOf: () => getSelection().toString().trim(),
       chosen: (text) => this.askAbout(text),
     });
-    this.behind = []; // what the panel covers on a phone
+    this.behind = []; // elements that the panel covers on a phone
     NARROW.addEventListener("change", () => this.cover());
     this.keepInPlace();
     this.keepInTune();
@@ -59,7 +59,7 @@ class Widget {
     this.rest();
   }
 
-  /** Browsers look for the quotation of an address until a while after the page is loaded. They must not find it in here. */
+  /** Browsers search for a text fragment until some time after the page has loaded. They must not find it in the widget. */
   rest() {
     const { turns } = this.ask;
     const wake = () => (turns.inert = false);
@@ -70,7 +70,7 @@ class Widget {
     else addEventListener("load", loaded);
   }
 
-  /** Sites that change pages in place may drop the widget, or bring the place that it belongs to. */
+  /** Sites that replace their content in place may remove the widget, or add the element that it belongs to. */
   keepInPlace() {
     const settle = () => {
       if (this.host.isConnected) return;
@@ -84,7 +84,7 @@ class Widget {
     settle();
   }
 
-  /** The styles, with `rem` as the reader has it: the site may have made its own of it. */
+  /** The styles, with `rem` as in the browser's settings: the site may have changed its own. */
   dress() {
     const bare = new CSSStyleSheet();
     bare.replaceSync(`:host { all: initial !important; display: block !important; ${this.target ? "height: 100% !important;" : ""} }`);
@@ -97,14 +97,14 @@ class Widget {
     this.ask.showLast();
   }
 
-  /** In a target of a given height the panel has that height; in one that grows with its content it has its own. */
+  /** In a target with a fixed height the panel has that height; otherwise it has its own. */
   fill() {
     this.root.remove();
     this.root.dataset.fills = String(Boolean(this.target) && this.host.offsetHeight > 0);
     this.host.shadowRoot.append(this.root);
   }
 
-  /** Like the page around it, also when its styles arrive late or its reader changes from light to dark. */
+  /** Adapts to the page, also when its styles load late or the reader changes the colour scheme. */
   keepInTune() {
     addEventListener("load", () => this.tune());
     const nodes = [document.documentElement, document.body];
@@ -135,10 +135,10 @@ class Widget {
     memory.set(`${this.name}.open`, open ? "yes" : null);
     this.cover();
     if (open) this.ask.showLast();
-    if (open) this.ask.offer(); // not before the panel is seen
+    if (open) this.ask.offer(); // not before the panel is visible
   }
 
-  /** Where the panel covers the page, nothing of the page can be reached or scrolled behind it. */
+  /** Where the panel covers the page, nothing behind it can be reached or scrolled. */
   cover() {
     const covers = !this.target && !this.panel.hidden && NARROW.matches;
     for (const node of this.behind) node.inert = false;
@@ -155,7 +155,7 @@ class Widget {
     this.ask.focus();
   }
 
-  /** The panel is beside the page, not over it: Tab leads out of it, Escape closes it. */
+  /** The panel is next to the page, not over it: Tab leads out of it, Escape closes it. */
   pressed(event) {
     if (event.key !== "Escape" || event.isComposing) return;
     if (this.selection.isOpen) this.selection.close();
@@ -163,14 +163,14 @@ class Widget {
   }
 }
 
-/** Where a source can be read: in the site, at the quotation; a page that was not published, in the server's reader page. */
+/** The address of a source: on the site, at the quotation; for a page that is not published, in the server's reader page. */
 function hrefOf(source) {
   const { source_url: url, page_id: page, quote } = source;
   if (/^https?:/.test(url)) return quote ? pointTo(url, quote) : url;
   return page ? new URL(`read/${page}?${quoteOf(source)}`, BASE).href : null;
 }
 
-/** The site's logo; one that cannot be loaded is not shown. */
+/** The site's logo; hidden if it cannot be loaded. */
 function picture(address) {
   return address ? element("img", { class: "logo", src: new URL(address, document.baseURI).href, alt: "", onerror: (event) => event.target.remove() }) : null;
 }

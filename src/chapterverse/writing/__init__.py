@@ -1,6 +1,6 @@
 """Writers: a question and passages go in, statements with the units they rest on come out.
 
-The Agents SDK is imported by `writing.agent` and `writing.failures` alone, when a language model is configured.
+The Agents SDK is imported by `writing.agent` alone, when a language model is configured.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence

@@ -3,23 +3,23 @@
 The first search is made by code and handed over as the result of `search_documentation`, so that most questions need
 one call; the model may search again. What it writes is parsed into statements as it streams. Nothing is proven here.
 
-The SDK runs the model and its searches. It is given each reply as a whole, by a model of ours (`_StreamedModel`) that
-hands the text on while it arrives: as the SDK's own events, each token took 0.15 ms more.
+The SDK runs the model and its searches. It is given each reply as a whole, by a model of ours (`_Progress`) that hands
+the text on while it arrives: as the SDK's own events, each token took 0.15 ms more.
 """
 
 import asyncio
 import json
 import logging
 import random
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, Literal, cast
 from urllib.parse import urlsplit
 
-import httpx2
 from agents import (
     Agent,
+    AgentsException,
     FunctionTool,
     MaxTurnsExceeded,
     Model,
@@ -32,17 +32,14 @@ from agents import (
 )
 from agents.models.chatcmpl_converter import Converter
 from agents.tool_context import ToolContext
-from openai import AsyncOpenAI, AsyncStream, NotFoundError
 from openai.types.chat import ChatCompletionMessage
 
 from chapterverse.conversations.turns import Turn
 from chapterverse.errors import AgentUnavailable, ChapterverseError, ConfigurationError
+from chapterverse.evidence.chat_model import FAULTS, ChatModel, ModelReply, is_openai, request_fields
 from chapterverse.fields import MAX_TOP_K
-from chapterverse.health import LastCall
 from chapterverse.models import RetrievalRequest, SearchFilters
-from chapterverse.settings import GENERATION_SECONDS
 from chapterverse.writing import Finished, Stopped, Task, WriterEvent, prompts
-from chapterverse.writing.failures import VENDOR_FAULTS, Service
 from chapterverse.writing.markdown import MarkdownParser
 from chapterverse.writing.messages import (
     SEARCH,
@@ -53,19 +50,14 @@ from chapterverse.writing.messages import (
     render_search,
     tool_error,
 )
-from chapterverse.writing.quirks import is_openai, request_fields
 
 RETRIES: Final = 2  # after the first try, and only while nothing has been written
 FIRST_PAUSE: Final = 0.2  # seconds before the first retry; doubled each time, half of it by chance
-CONNECT_SECONDS: Final = 3.0
-PROBE_SECONDS: Final = 2.0
 REWRITE_SECONDS: Final = 3.0  # a reader waits for it before anything else happens
 LONGEST_QUESTION: Final = 300  # characters; more is no question
 REWRITE_HISTORY_TOKENS: Final = 2000
 
 log = logging.getLogger(__name__)
-
-_Items = list[TResponseInputItem]  # the SDK's types of what we write as plain dictionaries
 
 _CONFIG = RunConfig(tracing_disabled=True, tool_not_found_behavior="return_error_to_model")
 
@@ -88,71 +80,16 @@ _PARAMETERS: Final[dict[str, Any]] = {
 }
 
 
-@dataclass(slots=True)
-class _Progress:
-    """How far a task has come, over all tries, and what its calls took."""
+class _Progress(Model):
+    """How far a task has come, over all tries, and what its calls took. It is the model that the SDK runs: it gives the
+    SDK whole replies, and hands on their text while it arrives."""
 
-    task: Task | None = None
-    said: asyncio.Queue[str | None] = field(default_factory=asyncio.Queue)  # the text of this try; None: its end
-    searched: list[Item] = field(default_factory=list)  # the model's own searches with what they found
-    wrote: bool = False
-    calls: int = 0  # those that failed, too
-    tokens: int = 0
-    written: int = 0  # of the tokens
-
-    def say(self, text: str) -> None:
-        """Hand on what the model writes."""
-        self.wrote = True
-        self.said.put_nowait(text)
-
-
-@dataclass(slots=True)
-class _Reply:
-    """A streamed chat completion, put together. Servers send anything: what has another form raises built-in errors."""
-
-    message: dict[str, Any] = field(default_factory=lambda: {"role": "assistant"})
-    calls: dict[Any, dict[str, Any]] = field(default_factory=dict)  # of tools, by their numbers
-    usage: Mapping[str, Any] = field(default_factory=dict)
-
-    def add(self, chunk: Mapping[str, Any]) -> str:
-        """Take the next piece; its text."""
-        self.usage = chunk.get("usage") or self.usage
-        choices = [one for one in chunk.get("choices") or () if not one.get("index")]
-        delta = choices[0].get("delta") or {} if choices else {}
-        for name in ("content", "refusal", "reasoning_content", "reasoning"):
-            if said := delta.get(name):
-                self.message[name] = self.message.get(name, "") + said
-        for call in delta.get("tool_calls") or ():
-            self._add_call(call)
-        return delta.get("content") or ""
-
-    def _add_call(self, piece: Mapping[str, Any]) -> None:
-        """A tool's call comes in pieces with the same index; without one it comes whole."""
-        number = piece.get("index")
-        number = len(self.calls) if number is None else number
-        known = self.calls.setdefault(number, {"id": f"call_{number}", "type": "function"})
-        function = {"name": "", "arguments": "", **known.get("function", {})}
-        said = piece.get("function") or {}
-        function["name"] = said.get("name") or function["name"]
-        function["arguments"] += said.get("arguments") or ""
-        known.update({name: value for name, value in piece.items() if value and name not in ("index", "function")})
-        known["function"] = function
-
-    def response(self) -> ModelResponse:
-        """As the SDK wants it."""
-        whole = {"content": None, **self.message, "tool_calls": [*self.calls.values()] or None}
-        items = Converter.message_to_output_items(ChatCompletionMessage.model_validate(whole))
-        read, written, total = (
-            int(self.usage.get(f"{kind}_tokens") or 0) for kind in ("prompt", "completion", "total")
-        )
-        return ModelResponse(items, Usage(1, input_tokens=read, output_tokens=written, total_tokens=total), None)
-
-
-class _StreamedModel(Model):
-    """Asks an OpenAI-compatible server for a streamed chat completion, and notes its text while it arrives."""
-
-    def __init__(self, writer: "AgentWriter", progress: _Progress) -> None:
-        self.writer, self.progress = writer, progress
+    def __init__(self, model: ChatModel, task: Task) -> None:
+        self.model, self.task = model, task
+        self.said: asyncio.Queue[str | None] = asyncio.Queue()  # the text of this try; None: its end
+        self.searched: list[Item] = []  # the model's own searches with what they found
+        self.wrote = False
+        self.calls = self.tokens = self.written = 0  # calls that failed, too; tokens in all, and those written
 
     async def get_response(  # type: ignore[override]
         self,
@@ -164,31 +101,22 @@ class _StreamedModel(Model):
         **__: Any,
     ) -> ModelResponse:
         """The whole reply."""
-        name, client, progress = self.writer.name, self.writer.client, self.progress
-        progress.calls += 1
-        messages = Converter.items_to_messages(input, model=name, base_url=str(client.base_url))
-        body = {
-            "model": name,
-            "messages": [{"role": "system", "content": system_instructions}, *messages],
-            "tools": [Converter.tool_to_openai(tool) for tool in tools] or None,
-            "stream": True,
-            "stream_options": {"include_usage": True},
-            **self.writer.fields,
-        }
-        given = {name: value for name, value in body.items() if value is not None}
-        stream = await client.post(
-            "/chat/completions", body=given, cast_to=object, stream=True, stream_cls=AsyncStream[object]
-        )
-        reply = _Reply()
-        async for chunk in stream:
-            if text := reply.add(cast(Mapping[str, Any], chunk)):
-                progress.say(text)
-        if "content" in reply.message:
-            progress.say("\n\n")  # nothing goes on with its last sentence, which can be judged at once
-        response = reply.response()
-        progress.tokens += response.usage.total_tokens
-        progress.written += response.usage.output_tokens
-        return response
+        reply = ModelReply()
+        self.calls += 1
+        asked = Converter.items_to_messages(input, model=self.model.name, base_url=self.model.base_url)
+        messages: list[Any] = [{"role": "system", "content": system_instructions}, *asked]
+        offered = [Converter.tool_to_openai(tool) for tool in tools] or None
+        async with aclosing(self.model.stream(messages, reply, tools=offered)) as texts:
+            async for text in texts:
+                self.said.put_nowait(text)
+        if reply.message["content"]:
+            self.said.put_nowait("\n\n")  # nothing goes on with its last sentence, which can be judged at once
+        whole = ChatCompletionMessage.model_validate(reply.message | {"tool_calls": [*reply.calls.values()] or None})
+        read, written, total = map(reply.tokens, ("prompt", "completion", "total"))
+        self.tokens += total
+        self.written += written
+        usage = Usage(1, input_tokens=read, output_tokens=written, total_tokens=total)
+        return ModelResponse(Converter.message_to_output_items(whole), usage, None)
 
     def stream_response(self, *_: Any, **__: Any) -> AsyncIterator[Any]:
         """Nobody asks for the SDK's own events."""
@@ -206,29 +134,19 @@ class WritingOptions:
 
 
 @dataclass(eq=False)
-class AgentWriter:
-    """A language model that writes in its own words. It remembers whether its last answer failed, so that health need
-    not trust a list of models."""
+class AgentWriter(ChatModel):
+    """A language model that writes in its own words."""
 
-    name: str  # of the model
-    engine: str
-    service: Service
-    client: AsyncOpenAI
-    fields: Mapping[str, Any]  # of each request; None: left out
-    place: Place  # where the model wants to find the passages
-    options: WritingOptions
+    engine: str = ""
+    place: Place = "message"  # where the model wants to find the passages
+    options: WritingOptions = WritingOptions()
     needs_readings: bool = False  # reading first did not bring more into the first five passages (docs/benchmarks)
-    last: LastCall = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Its last call is watched from the start."""
-        self.last = LastCall(self._ask_server)
 
     async def write(self, task: Task) -> AsyncGenerator[WriterEvent, None]:
         """What the model writes, as statements. A model that fails before its first word is asked again."""
         now = asyncio.get_running_loop().time
         end = now() + task.seconds
-        progress = _Progress(task)
+        progress = _Progress(self, task)
         pause = FIRST_PAUSE
         for tries_left in range(RETRIES, -1, -1):
             try:
@@ -257,103 +175,65 @@ class AgentWriter:
 
     async def _ask_once(self, instructions: str, items: Sequence[Item]) -> tuple[str, Finished]:
         """One line of the model, empty if it fails or is late, and what that took."""
-        progress = _Progress()
+        reply = ModelReply()
+        messages = [{"role": "system", "content": instructions}, *items]
         try:
-            async with asyncio.timeout(REWRITE_SECONDS):
-                agent = self._agent(instructions, progress)
-                run = await Runner.run(agent, cast(_Items, [*items]), max_turns=1, run_config=_CONFIG)
-        except (TimeoutError, *VENDOR_FAULTS) as fault:
+            async with asyncio.timeout(REWRITE_SECONDS), aclosing(self.stream(messages, reply)) as texts:
+                said = "".join([text async for text in texts])
+        except (TimeoutError, AgentUnavailable) as fault:
             log.info("the model was asked for one line and did not answer: %s", type(fault).__name__)
             return "", Finished(llm_calls=1)
         self.last.worked()
-        said = " ".join(str(run.final_output).split()).strip("\"'“”")
-        return said, Finished(progress.tokens, progress.written, progress.calls)
-
-    async def probe(self) -> None:
-        """Raise `AgentUnavailable` if the server cannot be reached, or else if the last answer failed."""
-        await self.last.probe()
-
-    async def _ask_server(self) -> None:
-        try:
-            async with asyncio.timeout(PROBE_SECONDS):
-                page = await self.client.models.list()
-            if not isinstance(page.data, list):
-                raise TypeError("no list of models")
-        except NotFoundError:
-            pass  # a server without a list of its models is still a server
-        except (TimeoutError, *VENDOR_FAULTS) as fault:
-            raise self.service.explain(fault) from fault
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self.client.close()
+        return " ".join(said.split()).strip("\"'“”"), Finished(reply.tokens(), reply.tokens("completion"), 1)
 
     async def _try(self, progress: _Progress, end: float) -> AsyncGenerator[WriterEvent, None]:
-        """One run from the start; what earlier tries found is handed over again."""
-        task = progress.task
-        assert task is not None
-        instructions = prompts.filled(self.options.prompt if task.search else prompts.SELECTION, task.refusal)
-        # With one call for the answer there is none left to search with: then no tool is offered.
-        may_search = task.search is not None and self.options.max_calls > 1
-        agent = self._agent(instructions, progress, [_SEARCH_TOOL] if may_search else ())
+        """One run from the start; what earlier tries found is handed over again. The SDK's errors in our words."""
         parser = MarkdownParser()
         stopped: Stopped = ""
+        said = progress.said = asyncio.Queue()
+        run = asyncio.create_task(self._run(progress))
+        run.add_done_callback(lambda _: said.put_nowait(None))
         try:
-            async with aclosing(self._written(agent, progress, end)) as pieces:
-                async for piece in pieces:
-                    for statement in parser.feed(piece):
-                        yield statement
+            while True:
+                async with asyncio.timeout_at(end):
+                    text = await said.get()
+                if text is None:
+                    break
+                progress.wrote = progress.wrote or bool(text)
+                for statement in parser.feed(text):
+                    yield statement
+            await run
         except MaxTurnsExceeded:
             stopped = "max_calls"
         except TimeoutError:
             stopped = "length"
+        except (AgentsException, *FAULTS) as fault:
+            raise self.explain(fault) from fault
+        finally:
+            run.cancel()  # closes the call; harmless when it is over
+            await asyncio.gather(run, return_exceptions=True)
         if not progress.wrote and stopped != "max_calls":
-            did = "did not answer in time" if stopped else "gave an empty answer"
-            raise self.service.failure(f"The language model {did}.")
+            raise self.failure("did not answer in time" if stopped else "gave an empty answer")
         last = parser.finish()
         for statement in last[:-1] if stopped == "length" else last:  # what was cut off is half a sentence
             yield statement
         yield Finished(progress.tokens, progress.written, progress.calls, stopped)
 
-    async def _written(self, agent: Agent[Any], progress: _Progress, end: float) -> AsyncGenerator[str, None]:
-        """The model's text, piece by piece, until the deadline; the vendors' errors in our words."""
-        said = progress.said = asyncio.Queue()
-        limits: dict[str, Any] = {"context": progress, "max_turns": self.options.max_calls}
-        run = asyncio.create_task(Runner.run(agent, cast(_Items, self._input(progress)), run_config=_CONFIG, **limits))
-        run.add_done_callback(lambda _: said.put_nowait(None))
-        try:
-            over = False
-            while not over:
-                async with asyncio.timeout_at(end):
-                    pieces = [await said.get()]
-                while not said.empty():  # what came meanwhile is taken together
-                    pieces.append(said.get_nowait())
-                over = pieces[-1] is None
-                yield "".join(filter(None, pieces))
-            await run
-        except (ChapterverseError, MaxTurnsExceeded, TimeoutError):
-            raise
-        except VENDOR_FAULTS as fault:
-            raise self.service.explain(fault) from fault
-        finally:
-            run.cancel()  # closes the call; harmless when it is over
-            await asyncio.gather(run, return_exceptions=True)
-
-    def _agent(self, instructions: str, progress: _Progress, tools: Sequence[FunctionTool] = ()) -> Agent[Any]:
-        model = _StreamedModel(self, progress)
-        return Agent("chapterverse", instructions=instructions, tools=[*tools], model=model)
-
-    def _input(self, progress: _Progress) -> list[Item]:
+    async def _run(self, progress: _Progress) -> None:
         task = progress.task
-        assert task is not None
+        instructions = prompts.filled(self.options.prompt if task.search else prompts.SELECTION, task.refusal)
+        # With one call for the answer there is none left to search with: then no tool is offered.
+        tools: list[Tool] = [_SEARCH_TOOL] if task.search and self.options.max_calls > 1 else []
+        agent = Agent[_Progress]("chapterverse", instructions=instructions, tools=tools, model=progress)
         asked = render_question(task.question, task.passages, self.place if task.search else "selection")
-        return [*render_history(task.history), *asked, *progress.searched]
+        items = cast(list[TResponseInputItem], [*render_history(task.history), *asked, *progress.searched])
+        await Runner.run(agent, items, context=progress, max_turns=self.options.max_calls, run_config=_CONFIG)
 
 
 async def _search(context: ToolContext[_Progress], arguments: str) -> str:
     """The tool. What goes wrong is told to the model, which can then answer from what it has."""
     progress = context.context
-    assert progress.task and progress.task.search, "without a search there is no tool"
+    assert progress.task.search, "without a search there is no tool"
     asked = ""
     try:
         given = {key: value for key, value in json.loads(arguments).items() if value not in (None, {})}
@@ -382,16 +262,19 @@ def open_model(
 ) -> AgentWriter:
     """The writer: Gemini through its OpenAI-compatible endpoint, or OpenAI and servers that speak as it does (Ollama,
     vLLM, llama.cpp …). Nothing connects before the first question."""
-    host = urlsplit(base_url).hostname
+    host, settings = urlsplit(base_url).hostname, provider.upper()
     known = provider == "gemini" or is_openai(base_url)
-    name = {"gemini": "Gemini", "openai": "OpenAI"}[provider] if known else f"The language model server at {host}"
-    service = Service(name, model, provider.upper())
     key = api_key.strip()
     if not key or not key.isascii() or not key.isprintable():
-        raise ConfigurationError(f"{service.settings}_API_KEY: must be plain printable characters")
-    # Retries are ours: they know what has been written already and when the answer is due.
-    timeout = httpx2.Timeout(GENERATION_SECONDS, connect=CONNECT_SECONDS)
-    client = AsyncOpenAI(api_key=key, base_url=base_url, timeout=timeout, max_retries=0)
-    fields = {**request_fields(model, base_url, options.temperature), "max_tokens": options.max_tokens}
-    place: Place = "tool" if known else "message"
-    return AgentWriter(model, f"{model} at {host}", service, client, fields, place, options)
+        raise ConfigurationError(f"{settings}_API_KEY: must be plain printable characters")
+    return AgentWriter(
+        model,
+        base_url,
+        key,
+        fields={**request_fields(model, base_url, options.temperature), "max_tokens": options.max_tokens},
+        service={"gemini": "Gemini", "openai": "OpenAI"}[provider] if known else f"The language model server at {host}",
+        settings=settings,
+        engine=f"{model} at {host}",
+        place="tool" if known else "message",
+        options=options,
+    )

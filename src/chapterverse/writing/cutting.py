@@ -1,7 +1,8 @@
 """Cuts an excerpt out of a section: from a unit that can be understood alone to one that announces nothing more.
 
 An excerpt is a run of units around those that answer, about 120 words and one code block at most. What introduces it
-comes along: the lead-in of a list or of code, the header of a table, the first of numbered steps.
+comes along: the lead-in of a list or of code, the header of a table, the first of numbered steps. Where a list or a
+table goes on after it, the excerpt ends in "…".
 """
 
 import math
@@ -10,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from chapterverse.evidence.assembly import begins_dangling
-from chapterverse.evidence.citations import Proven
+from chapterverse.evidence.citations import MORE, Proven
 from chapterverse.evidence.passages import IssuedPassage, IssuedUnit
 from chapterverse.evidence.statement import Statement
 from chapterverse.language import stems
@@ -22,7 +23,6 @@ SHORT_CODE: Final = 20  # lines of all blocks together, where more than one is s
 BELOW_BEST: Final = 1.0  # logits below the best unit that a unit may lie and still answer
 LEAST: Final = -2.0  # logit of a unit that answers beside the best one
 UNKNOWN: Final = -3.0  # logit that a unit beside the passages read is taken to have
-BEST: Final = 0.5  # of a unit, what holding the best one counts in the choice of a span
 AROUND: Final = 25  # units on each side of the best one that are looked at
 
 _ANNOUNCES = re.compile(r"(?::|\b(?:as follows|(?:see|shown) below|the following)\W{0,8})\s{0,8}$", re.IGNORECASE)
@@ -44,7 +44,7 @@ def cut_excerpt(
     fill: bool = True,
     seen: Collection[int] = (),
 ) -> Proven | None:
-    """The excerpt of a section that answers best, by the logits of its units; None if no unit was read. It has more
+    """The excerpt of a section that answers best, by the logits of its units; None if there is none. It has more
     than what answers, as far as there is room, if it is to be filled; but units that begin at `seen` places, which the
     reader has seen, fill nothing."""
     units = passage.units
@@ -62,9 +62,12 @@ def cut_excerpt(
     first, end = max(first, best - AROUND), min(last.index(True, best), best + AROUND) + 1
     cutter = _Cutter(units[first:end], known[first:end], seen, fill=fill)
     span = cutter.span()
+    if announces(cutter.units[span[-1]].text):
+        return None  # of what is announced nothing can be shown: an image, or the sections below
     shown = tuple(cutter.units[at] for at in span)
     lit = tuple(cutter.units[at] for at in span if at in cutter.lit)
-    excerpt = Statement(_excerpt_text(passage, shown, question, heading), shape="excerpt")
+    more = f"\n\n{MORE}" if cutter.goes_on(span[-1]) else ""
+    excerpt = Statement(f"{_excerpt_text(passage, shown, question, heading)}{more}", shape="excerpt")
     return Proven(excerpt, "quoted", shown, highlights=lit)
 
 
@@ -79,31 +82,36 @@ class _Cutter:
         least = max(known[self._best] - BELOW_BEST, LEAST)
         lit = {at for at, score in enumerate(known) if score >= least} | {self._best}
         # Code belongs to the line that introduces it.
-        self.lit = lit | {at + 1 for at in lit if self._kind(at + 1) == "code" and announces(units[at].text)}
-        # Every unit is worth something, so that there is no room left; one that was seen, only if it seems to answer.
+        self.lit = lit | {at + 1 for at in lit if self._kind(at + 1) == "code" and self._announces(at)}
+        # Every unit is worth something, so that there is no room left; one that was seen, or that is about something
+        # else than the best one, only if it answers.
+        topic = units[self._best].topic
         self._worth = [
-            _chance(max(score, UNKNOWN)) - (_chance(UNKNOWN) if unit.start in seen else 0.0)
-            for unit, score in zip(units, known, strict=True)
+            0.0 if at not in lit and (unit.start in seen or unit.topic != topic) else _chance(max(score, UNKNOWN))
+            for at, (unit, score) in enumerate(zip(units, known, strict=True))
         ]
-        self._held = len(units) if seen else BEST  # news alone does not draw an excerpt away from what answers
         self._words = [0 if unit.kind == "code" else len(unit.text.split()) for unit in units]
         self._lines = [min(CODE_LINES, unit.text.count("\n") - 1) if unit.kind == "code" else 0 for unit in units]
         self._needed = [self._needed_before(at) for at in range(len(units))]
 
     def span(self) -> range:
-        """The span that fits and holds most of what seems to answer; where none fits, the best unit with what it
-        needs."""
+        """Of the spans that fit and hold the best unit, the one with most of what seems to answer; where none fits,
+        the best unit with what it needs."""
         ends = range(len(self.units)) if self._fill else sorted(self.lit)
-        tried = {self._closed(first, last) for first in ends for last in ends if first <= last}
+        tried = {self._closed(first, last) for first in ends for last in ends if first <= self._best <= last}
         fitting = [span for span in tried if self._fits(span) and self._needed[span[0]] == span[0]]
         span = max(fitting, key=self._rank, default=self._closed(self._best, self._best))
-        while len(span) > 1 and announces(self.units[span[-1]].text):
+        while len(span) > 1 and self._announces(span[-1]):
             span = span[:-1]
         return span
 
+    def goes_on(self, last: int) -> bool:
+        """Whether the list or table of a unit has more units after it."""
+        unit, *after = self.units[last : last + 2]
+        return unit.kind in ("item", "row") and [unit.kind] == [next_.kind for next_ in after]
+
     def _rank(self, span: range) -> tuple[float, int, int]:
-        held = self._held if self._best in span else 0.0
-        return sum(self._worth[at] for at in span) + held, -len(span), -span[0]
+        return sum(self._worth[at] for at in span), -len(span), -span[0]
 
     def _fits(self, span: range) -> bool:
         blocks = sum(self._kind(at) == "code" and self._kind(at - 1) != "code" for at in span)
@@ -117,7 +125,7 @@ class _Cutter:
             if before < first - 1 and not self._fits(range(before, last + 1)):
                 break  # a head that lies far away is told by itself
             first = before
-        while last + 1 < len(self.units) and announces(self.units[last].text):
+        while last + 1 < len(self.units) and self._announces(last):
             last += 1
         return range(first, last + 1)
 
@@ -127,12 +135,17 @@ class _Cutter:
         if unit.kind == "row" or not first:
             return first
         head = next((at for at, other in enumerate(self.units) if other.start == unit.head_start), first)
-        if head < first and (unit.kind != "code" or announces(self.units[head].text) or head == first - 1):
+        if head < first and (unit.kind != "code" or self._announces(head) or head == first - 1):
             return head
         number = _NUMBERED.match(unit.text)
         steps = unit.kind == "item" and number is not None and int(number[1]) > 1
         dangles = begins_dangling(unit.text) or (unit.kind == "sentence" and unit.text[:1].islower())
         return first - 1 if steps or dangles or (unit.kind == "code" and self._kind(first - 1) == "sentence") else first
+
+    def _announces(self, at: int) -> bool:
+        """Whether a unit announces what follows: it says so, or it is half a sentence before code."""
+        text = self.units[at].text
+        return announces(text) or (self._kind(at) == "sentence" and self._kind(at + 1) == "code" and text[-1].isalnum())
 
     def _kind(self, at: int) -> str:
         return self.units[at].kind if 0 <= at < len(self.units) else ""

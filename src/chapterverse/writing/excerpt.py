@@ -6,21 +6,21 @@ needs to understand them. The statements are the book's own words, so they are p
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from typing import Final
 
 from chapterverse.evidence.citations import Proven, without_markers
 from chapterverse.evidence.passages import IssuedPassage
 from chapterverse.evidence.statement import Statement
 from chapterverse.language import stems
-from chapterverse.trained import shared_reader
+from chapterverse.trained import UNREAD, shared_reader
 from chapterverse.writing import Finished, Reading, Task, Writer, WriterEvent
 from chapterverse.writing.cutting import cut_excerpt, near_duplicates
 
 NAME: Final = "excerpt"
 MOST: Final = 3  # excerpts
 CLOSE: Final = 2.5  # logits below the best passage that another one may lie to answer another part, or a follow-up
-TIED: Final = 1.0  # logits below it that another one may lie to be as good an answer
+TIED: Final = 1.5  # logits below it that another one may lie to be as good an answer
 
 # A question that has parts or compares things.
 _PARTS = re.compile(r"\b(?:and|or|vs|versus|between|compared?|differ|differences?|both)\b|[?;].*\?", re.IGNORECASE)
@@ -59,7 +59,10 @@ async def _choose(task: Task) -> list[Proven]:
     for passage, reading in zip(task.passages, task.readings, strict=False):
         if len(chosen) == MOST or (chosen and reading.score < best - (CLOSE if parts else tied)):
             break
-        excerpt = await _cut(task, passage, reading)
+        shown = _shown(task, passage, chosen)
+        if shown and max(reading.units, key=lambda start: reading.units[start], default=None) in shown:
+            continue  # what answers in it is shown already
+        excerpt = await _cut(task, passage, reading, shown)
         if excerpt is None or any(near_duplicates(excerpt.statement.text, one.statement.text) for one in chosen):
             continue
         says = stems(f"{_place(task, excerpt)} {excerpt.statement.text}")
@@ -74,8 +77,15 @@ def _place(task: Task, excerpt: Proven) -> str:
     return task.evidence.passages[excerpt.units[0].ref.passage - 1].place
 
 
-async def _cut(task: Task, passage: IssuedPassage, reading: Reading) -> Proven | None:
-    """The excerpt of a passage, from as much of its section as is known."""
+def _shown(task: Task, passage: IssuedPassage, chosen: Sequence[Proven]) -> frozenset[int]:
+    """Where units of a passage's page begin that excerpts show."""
+    pages = {one.number: one.chunk.page_id for one in task.evidence.passages if one.chunk}
+    page = pages.get(passage.number)
+    return frozenset(unit.start for one in chosen for unit in one.units if page and pages.get(unit.ref.passage) == page)
+
+
+async def _cut(task: Task, passage: IssuedPassage, reading: Reading, shown: frozenset[int]) -> Proven | None:
+    """The excerpt of a passage, from as much of its section as is known, for what is not `shown` yet."""
     chunk, heading = passage.chunk, ""
     scores = dict(reading.units)
     if chunk is not None:
@@ -85,10 +95,13 @@ async def _cut(task: Task, passage: IssuedPassage, reading: Reading) -> Proven |
             passage = task.evidence.widen(passage, page)
             for other, its in zip(task.passages, task.readings, strict=False):
                 if other.chunk and other.chunk.page_id == page.page_id:
-                    # Its units count by as much less as it answers less.
+                    # Its units count by as much less as it answers less, and none is the best one.
                     less = max(0.0, reading.score - its.score)
-                    scores = {**{start: score - less for start, score in its.units.items()}, **scores}
-    seen = {unit.start for unit in passage.units if any(unit.text in turn.response for turn in task.history)}
+                    most = max(reading.units.values(), default=UNREAD) - 0.01
+                    scores = {**{start: min(most, score - less) for start, score in its.units.items()}, **scores}
+    told = (unit.start for unit in passage.units if any(unit.text in turn.response for turn in task.history))
+    seen = shown.union(told)
+    scores = {start: score for start, score in scores.items() if start not in shown}
     fresh = {start: score for start, score in scores.items() if start not in reading.shown_before}
     for known in (scores, fresh):
         whole = cut_excerpt(passage, known, task.question, heading, fill=chunk is not None, seen=seen)

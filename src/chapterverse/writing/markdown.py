@@ -58,7 +58,7 @@ class MarkdownParser:
         self._fence = ""  # what closes the open code
         self._blank = True  # the line before was blank
         self._items: list[int] = []  # indents of the list items around this place
-        self._header = ""  # of the open table, with its rule; blank: it has none
+        self._header = ""  # of the open table, with its rule if that has come
         self._header_refs: tuple[UnitRef, ...] = ()
 
     def feed(self, delta: str) -> list[Statement]:
@@ -135,25 +135,27 @@ class MarkdownParser:
         return [Statement(text, named, "heading", level=len(marks))] if text else []
 
     def _row(self, line: str) -> list[Statement]:
-        if not self._header:
-            self._leave_items(line)
-            self._header, self._header_refs = _without_numbers(line.strip())
-            return []
-        if _ROW_RULE.fullmatch(line.strip("\n")):
+        """A line of a table. Only a rule tells that the line before it is a header."""
+        is_rule = _ROW_RULE.fullmatch(line.strip("\n"))
+        if is_rule and self._header:
             self._header += "" if "\n" in self._header else f"\n{line.strip()}"
             return []
-        found = [] if "\n" in self._header else self._end_table(keep=True)
         row, named = _without_numbers(line.strip())
-        head, depth = self._header.strip(), len(self._items)
-        text = row_text(head.partition("\n")[0], row)
-        return [*found, Statement(text, named or self._header_refs, "row", depth=depth, row=row, head=head)]
+        if "\n" not in self._header:
+            found = self._end_table()
+            self._leave_items(line)
+            self._header, self._header_refs = row, named
+            return found
+        text = row_text(self._header.partition("\n")[0], row)
+        named = named or self._header_refs
+        return [Statement(text, named, "row", depth=len(self._items), row=row, head=self._header)]
 
-    def _end_table(self, *, keep: bool = False) -> list[Statement]:
+    def _end_table(self) -> list[Statement]:
         """What looked like a header and has no rule below it is a row like others."""
-        header, self._header = self._header, " " if keep else ""
-        if not header.strip() or "\n" in header:
+        header, self._header = self._header, ""
+        if not header or "\n" in header:
             return []
-        return [Statement(row_text("", header), self._header_refs, "row", row=header)]
+        return [Statement(row_text("", header), self._header_refs, "row", depth=len(self._items), row=header)]
 
     def _code_line(self, line: str) -> list[Statement]:
         if line.strip().startswith(self._fence) and not line.strip().strip(self._fence[0]):

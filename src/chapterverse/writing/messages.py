@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 from chapterverse.conversations.turns import Turn
 from chapterverse.evidence.citations import without_markers
-from chapterverse.evidence.passages import IssuedPassage, fitting
+from chapterverse.evidence.passages import IssuedPassage, fitting, without_orders
 
 Place = Literal["tool", "message", "selection"]  # where the passages stand; the last is the reader's own, in a message
 Item = dict[str, Any]  # of a conversation, as the Agents SDK takes it
@@ -80,13 +80,14 @@ def _fitting(passages: Sequence[IssuedPassage]) -> Sequence[IssuedPassage]:
 def _result(passage: IssuedPassage, rank: int) -> dict[str, object]:
     place, *units = passage.lines()
     chunk = passage.chunk
+    assert chunk is not None, "a selection is not searched"
     return {
         "passage": passage.number,
         "place": place,
         "chunk_text": "\n".join(units),
-        "page_title": passage.page_title,
-        "section_heading": passage.section_heading or None,
-        "source_url": chunk.source_url if chunk else "selected_text",
-        "similarity_score": round(chunk.similarity_score, 3) if chunk else 1.0,
+        "page_title": without_orders(chunk.page_title, chunk),
+        "section_heading": without_orders(chunk.section_heading, chunk) or None,
+        "source_url": chunk.source_url,
+        "similarity_score": round(chunk.similarity_score, 3),
         "rank": rank,
     }

@@ -1,4 +1,4 @@
-"""Who asks: addresses behind proxies that are trusted and others, and keys."""
+"""How a client is identified: by its address, behind trusted and untrusted proxies, and by its API key."""
 
 import hashlib
 from ipaddress import ip_network
@@ -21,11 +21,11 @@ def scope(peer: str | None, *headers: tuple[str, str]) -> dict[str, Any]:
     ("peer", "forwarded", "client"),
     [
         ("192.0.2.1", None, "192.0.2.1"),
-        ("192.0.2.1", "198.51.100.7", "192.0.2.1"),  # who is no proxy says nothing about others
+        ("192.0.2.1", "198.51.100.7", "192.0.2.1"),  # the header of an untrusted peer is ignored
         ("10.0.0.1", None, "10.0.0.1"),
         ("10.0.0.1", "198.51.100.7", "198.51.100.7"),
         ("10.0.0.1", "198.51.100.7:4711", "198.51.100.7"),
-        ("10.0.0.1", "203.0.113.5, 198.51.100.7", "198.51.100.7"),  # the left one is what the client claimed
+        ("10.0.0.1", "203.0.113.5, 198.51.100.7", "198.51.100.7"),  # the left one was sent by the client
         ("10.0.0.1", "203.0.113.5, 198.51.100.7, 10.1.1.1", "198.51.100.7"),
         ("10.0.0.1", "10.2.2.2, 10.1.1.1", "10.2.2.2"),
         ("10.0.0.1", "nonsense", "10.0.0.1"),
@@ -38,17 +38,19 @@ def scope(peer: str | None, *headers: tuple[str, str]) -> dict[str, Any]:
         (None, "198.51.100.7", "local"),
     ],
 )
-def test_addresses(peer: str | None, forwarded: str | None, client: str) -> None:
+def test_client_address_behind_trusted_and_untrusted_proxies(
+    peer: str | None, forwarded: str | None, client: str
+) -> None:
     headers = [("X-Forwarded-For", forwarded)] if forwarded is not None else []
     assert Clients(PROXIES).by_address(scope(peer, *headers)).name == client
 
 
-def test_several_headers_are_one_list() -> None:
+def test_repeated_forwarded_for_headers_are_joined() -> None:
     headers = [("X-Forwarded-For", "203.0.113.5"), ("X-Forwarded-For", "198.51.100.7")]
     assert Clients(PROXIES).by_address(scope("10.0.0.1", *headers)).name == "198.51.100.7"
 
 
-def test_keys() -> None:
+def test_key_identifies_the_client_in_either_header() -> None:
     clients = Clients(keys=["one", "zwei-ü"])
     first = clients.by_key(scope("192.0.2.1", ("Authorization", "Bearer one")))
     assert first is not None
@@ -58,7 +60,7 @@ def test_keys() -> None:
     assert clients.by_key(scope("192.0.2.1", ("authorization", "bearer  one "))) == first
 
 
-def test_a_key_may_be_configured_by_its_digest_and_the_digest_is_no_key() -> None:
+def test_key_configured_by_digest_accepts_the_key_and_rejects_the_digest() -> None:
     digest = "sha256:" + hashlib.sha256(b"one").hexdigest()
     clients = Clients(keys=[digest])
     assert clients.by_key(scope("192.0.2.1", ("X-API-Key", "one"))) == Clients(keys=["one"]).by_key(
@@ -73,10 +75,10 @@ def test_a_key_may_be_configured_by_its_digest_and_the_digest_is_no_key() -> Non
     "header",
     [None, ("Authorization", "one"), ("Authorization", "Basic one"), ("X-API-Key", "ONE"), ("X-API-Key", "")],
 )
-def test_wrong_keys(header: tuple[str, str] | None) -> None:
+def test_missing_or_wrong_key_raises_unauthorized(header: tuple[str, str] | None) -> None:
     with pytest.raises(Unauthorized):
         Clients(keys=["one"]).by_key(scope("192.0.2.1", *([header] if header else [])))
 
 
-def test_without_keys_all_may_ask() -> None:
+def test_no_configured_keys_accepts_every_request() -> None:
     assert Clients().by_key(scope("192.0.2.1", ("X-API-Key", "anything"))) is None

@@ -1,4 +1,4 @@
-"""Limits over real HTTP: how often, with which key, from where, how large, and how many at once."""
+"""Access limits over real HTTP: rate limits, API keys, trusted proxies, body size and concurrency."""
 
 import json
 import socket
@@ -32,10 +32,10 @@ def ask(server: Served, query: str = "answer", path: str = "/chat", **headers: s
     return server.http.post(path, json={"query": query}, headers={k.replace("_", "-"): v for k, v in headers.items()})
 
 
-# ── how often ────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── rate limits ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_sixty_of_seventy_are_taken() -> None:
+def test_requests_over_the_rate_limit_return_429() -> None:
     with serving() as server, ThreadPoolExecutor(8) as pool:
         paths = ["/chat", "/chat/stream", "/chat/run", "/chat", "/chat/stream"] * 14
         answers = list(pool.map(lambda path: ask(server, path=path), paths))
@@ -49,7 +49,7 @@ def test_sixty_of_seventy_are_taken() -> None:
             assert server.http.get(path).status_code == 200, path
 
 
-def test_refused_bodies_count_and_are_not_read_first() -> None:
+def test_invalid_bodies_count_and_the_rate_limit_is_checked_before_the_body() -> None:
     with serving(api_rate_limit=2) as server:
         headers = {"content-type": "application/json"}
         assert server.http.post("/chat", content=b"{", headers=headers).status_code == 400
@@ -60,7 +60,7 @@ def test_refused_bodies_count_and_are_not_read_first() -> None:
 # ── keys ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_keys() -> None:
+def test_keys_are_required_and_rate_limited_separately() -> None:
     with serving(api_keys="first-key,second-key", api_key_rate_limit=3, api_rate_limit=5) as server:
         assert [ask(server, authorization="Bearer first-key").status_code for _ in range(4)] == [200, 200, 200, 429]
         assert [ask(server, x_api_key="second-key").status_code for _ in range(3)] == [200, 200, 200]
@@ -73,23 +73,25 @@ def test_keys() -> None:
         for path in ("/livez", "/health", "/metrics", "/docs", "/openapi.json"):
             assert server.http.get(path).status_code == 200, path
         refused(ask(server, x_api_key="fourth"), 401, "unauthorized")
-        refused(ask(server, x_api_key="fifth"), 429, "rate_limited")  # guessing is counted by address
+        refused(ask(server, x_api_key="fifth"), 429, "rate_limited")  # wrong keys are counted by address
         schema = server.http.get("/openapi.json").json()
         assert set(schema["components"]["securitySchemes"]) == {"Bearer", "X-API-Key"}
         assert schema["paths"]["/chat"]["post"]["security"] == [{"Bearer": []}, {"X-API-Key": []}]
-        assert {} in schema["paths"]["/health"]["get"]["security"], "with a key it tells more, without one it answers"
+        assert {} in schema["paths"]["/health"]["get"]["security"], (
+            "the key is optional: with one, the reply has more details"
+        )
 
 
 # ── proxies ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_client_cannot_choose_its_address() -> None:
+def test_forwarded_for_of_an_untrusted_client_is_ignored() -> None:
     with serving(api_rate_limit=2) as server:
         statuses = [ask(server, x_forwarded_for=f"198.51.100.{n}").status_code for n in range(3)]
         assert statuses == [200, 200, 429]
 
 
-def test_behind_a_trusted_proxy_each_client_is_counted() -> None:
+def test_clients_behind_a_trusted_proxy_are_counted_separately() -> None:
     with serving(api_rate_limit=2, trusted_proxies="127.0.0.0/8,10.0.0.1") as server:
         assert [ask(server, x_forwarded_for="198.51.100.1").status_code for _ in range(3)] == [200, 200, 429]
         assert ask(server, x_forwarded_for="198.51.100.2").status_code == 200
@@ -100,7 +102,7 @@ def test_behind_a_trusted_proxy_each_client_is_counted() -> None:
 # ── bodies ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_bodies_over_64_kib_are_refused() -> None:
+def test_bodies_over_64_kib_return_413() -> None:
     with serving() as server:
         fits = json.dumps({"query": "answer", "filters": {"module": ["m" * 600] * 100}})
         assert len(fits) < 64 * 1024
@@ -116,10 +118,10 @@ def test_bodies_over_64_kib_are_refused() -> None:
                 yield b" " * 1024
 
         refused(server.http.post("/chat", content=chunks(), headers=headers), 413, "validation_error")
-        assert ask(server).status_code == 200  # the connection is as good as before
+        assert ask(server).status_code == 200  # the connection still works
 
 
-def test_an_endless_body_is_refused_while_it_is_sent() -> None:
+def test_endless_body_returns_413_while_it_is_still_being_sent() -> None:
     with serving() as server:
         host, port = server.url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port)), timeout=10) as connection:
@@ -131,10 +133,10 @@ def test_an_endless_body_is_refused_while_it_is_sent() -> None:
             connection.shutdown(socket.SHUT_WR)
 
 
-# ── how many at once ─────────────────────────────────────────────────────────────────────────────────────────────────
+# ── concurrency ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_full_queue_is_overloaded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_queue_returns_503_overloaded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slots.SlotQueue.__init__, "__defaults__", (1, 25.0, 500))
     script = Scripted()
     with serving(script, max_concurrent_requests=1) as server, ThreadPoolExecutor(2) as pool:
@@ -151,7 +153,7 @@ def test_a_full_queue_is_overloaded(monkeypatch: pytest.MonkeyPatch) -> None:
         assert script.opened == ["prepare pause 1.0", "answer"]
 
 
-def test_an_invalid_request_takes_no_slot() -> None:
+def test_invalid_request_is_rejected_while_all_slots_are_taken() -> None:
     script = Scripted()
     with serving(script, max_concurrent_requests=1) as server, ThreadPoolExecutor(1) as pool:
         running = pool.submit(ask, server, "prepare pause 1.0")
@@ -160,7 +162,7 @@ def test_an_invalid_request_takes_no_slot() -> None:
         assert not running.done()
 
 
-def test_a_client_that_leaves_the_queue_is_forgotten() -> None:
+def test_client_that_disconnects_in_the_queue_is_removed_from_it() -> None:
     script = Scripted()
     with serving(script, max_concurrent_requests=1) as server, ThreadPoolExecutor(1) as pool:
         running = pool.submit(ask, server, "prepare pause 1.0")

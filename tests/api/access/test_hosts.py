@@ -1,4 +1,4 @@
-"""Which names the server answers to, so that no website can read a local server through a reader's browser."""
+"""The check of the Host header, which protects a local server from DNS rebinding through a user's browser."""
 
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from tests.served import serve
 async def status(
     host: str, server: str = "127.0.0.1", client: str = "127.0.0.1", path: str = "/pages", **kw: Any
 ) -> int:
-    """The status of a request that reached an address of this server under some name."""
+    """Sends a request with this Host header to this address of the server; returns the status."""
     app = create_app(Settings.load(**kw), opening=without_engines())
     seen: list[int] = []
 
@@ -40,23 +40,23 @@ async def status(
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:8000", "localhost.evil.example", "127.0.0.1.nip.example"]
 )
-async def test_a_website_that_resolves_to_this_machine_is_refused(host: str) -> None:
+async def test_foreign_host_on_a_loopback_address_returns_400(host: str) -> None:
     assert await status(host, path="/nowhere") == 400
     assert await status(host, server="::1", path="/nowhere") == 400
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:8000", "127.0.0.1:8000", "[::1]:8000", "book.localhost", ""])
-async def test_names_of_this_machine_are_served(host: str) -> None:
+async def test_local_host_names_are_accepted(host: str) -> None:
     assert await status(host, path="/nowhere") == 404
 
 
-async def test_other_addresses_trusted_proxies_and_probes_are_not_affected() -> None:
+async def test_hosts_are_not_checked_for_other_addresses_trusted_proxies_and_probes() -> None:
     assert await status("docs.example", server="10.0.0.7", path="/nowhere") == 404
     assert await status("docs.example", trusted_proxies="127.0.0.1", path="/nowhere") == 404
     assert await status("docs.example", path="/livez") == 200
 
 
-async def test_the_setting_decides_everywhere() -> None:
+async def test_allowed_hosts_setting_applies_to_every_address() -> None:
     named: dict[str, Any] = {"allowed_hosts": "docs.example, *.book.example", "path": "/nowhere"}
     for host, wanted in (("docs.example", 404), ("a.book.example", 404), ("book.example", 400), ("evil.example", 400)):
         assert await status(host, server="10.0.0.7", **named) == wanted
@@ -65,12 +65,12 @@ async def test_the_setting_decides_everywhere() -> None:
         Settings.load(allowed_hosts="https://docs.example")
 
 
-def test_names() -> None:
+def test_name_of_strips_port_brackets_and_final_dot() -> None:
     assert [name_of(host) for host in ("A.b:80", "[::1]:8", "a.", "")] == ["a.b", "::1", "a", ""]
 
 
 @pytest.mark.slow
-def test_over_a_real_socket(tmp_path: Path) -> None:
+def test_foreign_host_returns_400_over_a_real_socket(tmp_path: Path) -> None:
     with serve(Settings.load(chapterverse_home=tmp_path), opening=without_engines()) as served:
         assert served.http.get("/openapi.json").status_code == 200
         answer = served.http.get("/openapi.json", headers={"Host": "evil.example"})

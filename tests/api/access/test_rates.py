@@ -1,4 +1,4 @@
-"""The moving window, in memory and in a real Redis: exact, honest, shared, and forgiving when Redis is away."""
+"""The sliding window of the rate limit, in memory and in a real Redis, also while Redis is down or hangs."""
 
 import asyncio
 import os
@@ -31,13 +31,13 @@ async def taken(limits: RateLimits, client: str, times: int, allowed: int) -> in
     return results.count(None)
 
 
-async def test_memory_is_exact_and_clients_are_apart() -> None:
+async def test_memory_window_is_exact_and_counts_clients_separately() -> None:
     limits = RateLimits(Telemetry())
     assert await taken(limits, "a", 200, allowed=50) == 50
     assert await taken(limits, "b", 10, allowed=50) == 10
 
 
-async def test_retry_after_is_when_the_next_request_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_request_is_accepted_after_retry_after(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     limits = RateLimits(Telemetry(), window=2)
@@ -53,7 +53,7 @@ async def test_retry_after_is_when_the_next_request_is_taken(monkeypatch: pytest
 
 @needs_redis
 @pytest.mark.slow
-async def test_redis_is_exact_in_a_burst_and_shared(redis: RedisServer) -> None:
+async def test_redis_window_is_exact_in_a_burst_and_shared_by_processes(redis: RedisServer) -> None:
     telemetry = Telemetry()
     one, other = RateLimits(telemetry, redis.url), RateLimits(telemetry, redis.url)
     counts = await asyncio.gather(taken(one, "a", 1000, 50), taken(other, "a", 1000, 50), taken(other, "b", 30, 50))
@@ -67,13 +67,13 @@ async def test_redis_is_exact_in_a_burst_and_shared(redis: RedisServer) -> None:
 
 @needs_redis
 @pytest.mark.slow
-async def test_a_process_that_is_held_up_does_not_blame_redis(redis: RedisServer) -> None:
+async def test_blocked_event_loop_does_not_count_as_a_redis_timeout(redis: RedisServer) -> None:
     telemetry = Telemetry()
     limits = RateLimits(telemetry, redis.url)
     await limits.take("a", 5)
     counting = asyncio.create_task(taken(limits, "a", 20, allowed=5))
     await asyncio.sleep(0)
-    time.sleep(2 * redis_window.SECONDS)  # noqa: ASYNC251 - as another request's arithmetic would
+    time.sleep(2 * redis_window.SECONDS)  # noqa: ASYNC251 - blocks the event loop, as CPU work of another request would
     assert await counting == 4
     assert telemetry.registry.get_sample_value("chapterverse_rate_limit_fallbacks_total") == 0
     await limits.close()
@@ -81,7 +81,7 @@ async def test_a_process_that_is_held_up_does_not_blame_redis(redis: RedisServer
 
 @needs_redis
 @pytest.mark.slow
-async def test_redis_tells_when_the_next_request_is_taken(redis: RedisServer) -> None:
+async def test_request_is_accepted_after_retry_after_with_redis(redis: RedisServer) -> None:
     limits = RateLimits(Telemetry(), redis.url, window=3)
     await limits.take("a", 1)
     with pytest.raises(RateLimited) as caught:
@@ -94,7 +94,7 @@ async def test_redis_tells_when_the_next_request_is_taken(redis: RedisServer) ->
 
 @needs_redis
 @pytest.mark.slow
-async def test_times_from_before_the_clock_was_set_back_are_ignored(redis: RedisServer) -> None:
+async def test_future_timestamps_in_redis_are_ignored_after_the_clock_is_set_back(redis: RedisServer) -> None:
     limits = RateLimits(Telemetry(), redis.url)
     with Redis.from_url(redis.url) as client:
         client.lpush("chapterverse:a", *[int((time.time() + 3600) * 1000)] * 5)
@@ -103,7 +103,7 @@ async def test_times_from_before_the_clock_was_set_back_are_ignored(redis: Redis
     await limits.close()
 
 
-async def test_clients_that_are_gone_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_memory_window_removes_clients_after_the_window_has_passed(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     window = OwnWindow(60)
@@ -120,20 +120,22 @@ async def test_clients_that_are_gone_are_forgotten(monkeypatch: pytest.MonkeyPat
 
 @needs_redis
 @pytest.mark.slow
-async def test_without_redis_each_process_counts_alone(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_redis_each_process_uses_its_own_window(
+    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     telemetry = Telemetry()
     limits = RateLimits(telemetry, redis.url)
     assert await taken(limits, "a", 3, allowed=5) == 3
     redis.stop()
     started = time.perf_counter()
-    assert await taken(limits, "a", 20, allowed=5) == 5  # its own window, still a limit
+    assert await taken(limits, "a", 20, allowed=5) == 5  # its own window limits, too
     assert time.perf_counter() - started < 15
     assert telemetry.registry.get_sample_value("chapterverse_rate_limit_fallbacks_total") == 20
     with pytest.raises(InternalError, match="counted by each worker alone"):
         await limits.probe()
     redis.start()
     monkeypatch.setattr(rates, "RETRY_SECONDS", 0.0)
-    await limits.probe()  # health notices that Redis is back, and it is used at once
+    await limits.probe()  # the health probe finds Redis again, and it is used at once
     assert await taken(limits, "a", 20, allowed=5) == 5
     assert telemetry.registry.get_sample_value("chapterverse_rate_limit_fallbacks_total") == 20
     await limits.close()
@@ -141,7 +143,7 @@ async def test_without_redis_each_process_counts_alone(redis: RedisServer, monke
 
 @needs_redis
 @pytest.mark.slow
-async def test_a_redis_that_hangs_costs_one_short_wait(
+async def test_hanging_redis_is_waited_for_only_once(
     redis: RedisServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     limits = RateLimits(Telemetry(), redis.url)
@@ -150,15 +152,15 @@ async def test_a_redis_that_hangs_costs_one_short_wait(
     monkeypatch.setattr(rates, "RETRY_SECONDS", 60.0)
     for _ in range(10):
         await limits.take("a", 100)
-    (told,) = (record.getMessage() for record in caplog.records)
-    assert told.startswith(f"Redis did not answer within {redis_window.SECONDS:g} seconds."), "nor was it asked again"
+    (logged,) = (record.getMessage() for record in caplog.records)
+    assert logged.startswith(f"Redis did not answer within {redis_window.SECONDS:g} seconds."), "Redis was called again"
     redis.signal(signal.SIGCONT)
     await limits.close()
 
 
 @needs_redis
 @pytest.mark.slow
-def test_health_says_when_redis_is_away(redis: RedisServer) -> None:
+def test_health_is_degraded_while_redis_is_down(redis: RedisServer) -> None:
     settings = Settings.load(redis_url=redis.url.replace("://", "://:@"))
     with serve(settings, opening=without_engines(), answering=Scripted()) as server:
         server.service("redis", "up")
@@ -169,7 +171,7 @@ def test_health_says_when_redis_is_away(redis: RedisServer) -> None:
 
 @needs_redis
 @pytest.mark.slow
-def test_the_limit_holds_across_processes_in_a_burst(redis: RedisServer, tmp_path: Path) -> None:
+def test_rate_limit_is_exact_across_processes_in_a_burst(redis: RedisServer, tmp_path: Path) -> None:
     program = (
         "import sys, uvicorn\n"
         "from chapterverse.settings import Settings\n"
@@ -196,7 +198,7 @@ def test_the_limit_holds_across_processes_in_a_burst(redis: RedisServer, tmp_pat
 
 
 async def burst(urls: list[str]) -> Counter[int]:
-    """Ask at all addresses at once, each on a connection of its own; how often each status came."""
+    """Posts a question to all URLs at once, each on its own connection; returns how often each status came."""
     connections = httpx2.Limits(max_connections=len(urls))
     async with httpx2.AsyncClient(trust_env=False, timeout=60, limits=connections) as client:
         answers = await asyncio.gather(*(client.post(url, json={"query": "answer"}) for url in urls))

@@ -1,4 +1,4 @@
-"""Asking over real HTTP: the wire format, the ends of streams, disconnects and time, with answers by script."""
+"""The chat routes over real HTTP with a scripted answerer: wire format, end of streams, disconnects, timeouts."""
 
 import json
 import socket
@@ -39,7 +39,7 @@ def stream(server: Served, query: str, path: str = "/chat/stream", **fields: Any
 
 
 @pytest.mark.parametrize(("path", "kind"), [("/chat", ChatResponse), ("/chat/run", RunResponse)])
-def test_an_answer(server: Served, path: str, kind: type[ChatResponse]) -> None:
+def test_answer_has_every_field_of_its_schema(server: Served, path: str, kind: type[ChatResponse]) -> None:
     answer = server.http.post(path, json={"query": " answer ", "session_id": SESSION.upper()})
     assert answer.status_code == 200
     assert "warning" not in answer.headers
@@ -50,12 +50,12 @@ def test_an_answer(server: Served, path: str, kind: type[ChatResponse]) -> None:
     assert body.sources[0].source_url == "book/ros2/what-is-ros2.md#what-is-ros-2"
 
 
-def test_a_refusal(server: Served) -> None:
+def test_refusal_is_returned_with_its_text(server: Served) -> None:
     body = server.http.post("/chat", json={"query": "refuse"}).json()
     assert (body["status"], body["answer"]) == ("refused", REFUSAL)
 
 
-def test_the_stream_is_the_same_answer(server: Served) -> None:
+def test_stream_has_the_same_content_as_the_json_response(server: Served) -> None:
     for path, fields in (("/chat/stream", {}), ("/chat", {"stream": True}), ("/chat/run", {"stream": True})):
         whole = server.http.post(path.removesuffix("/stream"), json={"query": "answer"}).json()
         events = stream(server, "answer", path, **fields)
@@ -67,7 +67,7 @@ def test_the_stream_is_the_same_answer(server: Served) -> None:
         }
 
 
-def test_the_wire_format(server: Served) -> None:
+def test_stream_headers_and_encoding(server: Served) -> None:
     answer = server.http.post("/chat/stream", json={"query": "answer"})
     assert answer.headers["cache-control"] == "no-store"
     assert answer.headers["x-accel-buffering"] == "no"
@@ -83,7 +83,7 @@ def test_selected_text_has_no_retrieved_event(server: Served) -> None:
     assert events[-1]["mode"] == "selected_text"
 
 
-def test_aliases(server: Served, script: Scripted) -> None:
+def test_aliases_of_request_fields_are_accepted(server: Served, script: Scripted) -> None:
     fields = {"message": "answer", "similarity_threshold": 0.5}
     assert server.http.post("/chat", json=fields).status_code == 200
     assert script.asked[-1].query == "answer"
@@ -97,14 +97,14 @@ def test_aliases(server: Served, script: Scripted) -> None:
 
 
 @pytest.mark.parametrize("path", ["/chat", "/chat/run", "/chat/stream"])
-def test_other_fields_are_ignored_and_named(server: Served, script: Scripted, path: str) -> None:
+def test_unknown_fields_are_ignored_and_named_in_a_warning_header(server: Served, script: Scripted, path: str) -> None:
     asked = {"query": "answer", "temperature": 0.1, "model": "gpt-4o", "text": "other"}
     answer = server.http.post(path, json=asked)
     assert (answer.status_code, script.asked[-1].query) == (200, "answer")
     assert answer.headers["warning"] == '299 chapterverse "ignored fields: temperature, model, text"'
 
 
-def test_a_field_cannot_write_headers_of_its_own(server: Served) -> None:
+def test_field_names_cannot_inject_headers(server: Served) -> None:
     names = {'a"\r\nX-Evil: 1': 1, "ü": 2, "x" * 5000: 3, **{f"f{number}": 0 for number in range(100)}}
     answer = server.http.post("/chat", json={"query": "answer", **names})
     assert answer.status_code == 200
@@ -112,12 +112,12 @@ def test_a_field_cannot_write_headers_of_its_own(server: Served) -> None:
     assert len(answer.headers["warning"]) < 300
 
 
-def test_metadata_goes_along(server: Served, script: Scripted) -> None:
+def test_metadata_and_user_id_reach_the_answerer(server: Served, script: Scripted) -> None:
     server.http.post("/chat", json={"query": "answer", "user_id": "user123", "metadata": {"tags": ["a"]}})
     assert script.asked[-1].metadata == {"user_id": "user123", "tags": ["a"]}
 
 
-def test_run_takes_more_passages_than_there_may_be(server: Served, script: Scripted) -> None:
+def test_run_lowers_top_k_to_the_maximum_with_a_warning(server: Served, script: Scripted) -> None:
     answer = server.http.post("/chat/run", json={"text": "answer", "top_k": 100})
     assert script.asked[-1].top_k == 20
     assert answer.headers["warning"] == '299 chapterverse "top_k lowered to 20"'
@@ -126,7 +126,7 @@ def test_run_takes_more_passages_than_there_may_be(server: Served, script: Scrip
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "named"),
     [
         ({}, "query"),
         ({"query": " \n "}, "query"),
@@ -134,8 +134,8 @@ def test_run_takes_more_passages_than_there_may_be(server: Served, script: Scrip
         ({"query": "x", "session_id": "nonsense"}, "session_id"),
         ({"query": "x", "session_id": "0b9f4d3e-6a53-1d0c-9d53-2f1a7f1f3a10"}, "UUID v4"),
         ({"query": "x", "mode": "other"}, "mode"),
-        ({"query": "x", "mode": "selected_text"}, "selected_text is required"),
-        ({"query": "x", "mode": "selected_text", "selected_text": "  "}, "selected_text is required"),
+        ({"query": "x", "mode": "selected_text"}, "selected_text: is required"),
+        ({"query": "x", "mode": "selected_text", "selected_text": "  "}, "selected_text: is required"),
         ({"query": "x", "mode": "selected_text", "selected_text": "y" * 10_001}, "selected_text"),
         ({"query": "x", "top_k": 0}, "top_k"),
         ({"query": "x", "score_threshold": -0.1}, "score_threshold"),
@@ -148,8 +148,8 @@ def test_run_takes_more_passages_than_there_may_be(server: Served, script: Scrip
     ],
 )
 @pytest.mark.parametrize("path", ["/chat", "/chat/stream"])
-def test_bad_fields_are_named(server: Served, path: str, body: dict[str, Any], told: str) -> None:
-    assert told in refused(server.http.post(path, json=body), 400, "validation_error")["message"]
+def test_invalid_fields_return_400_and_are_named(server: Served, path: str, body: dict[str, Any], named: str) -> None:
+    assert named in refused(server.http.post(path, json=body), 400, "validation_error")["message"]
 
 
 @pytest.mark.parametrize("path", ["/chat", "/chat/stream"])
@@ -164,7 +164,7 @@ def test_a_failure_before_the_first_byte_is_an_http_error(server: Served, path: 
     ("query", "code"),
     [("fail agent_unavailable", "agent_unavailable"), ("break", "internal_error"), ("stop short", "internal_error")],
 )
-def test_every_stream_ends_in_one_error_or_done(server: Served, script: Scripted, query: str, code: str) -> None:
+def test_failing_stream_ends_in_exactly_one_error(server: Served, script: Scripted, query: str, code: str) -> None:
     events = stream(server, query)
     assert [event["type"] for event in events].count("error") == 1
     assert events[-1]["type"] == "error"
@@ -173,15 +173,15 @@ def test_every_stream_ends_in_one_error_or_done(server: Served, script: Scripted
     assert query in script.closed
 
 
-def test_nothing_follows_the_end(server: Served) -> None:
+def test_events_after_done_are_not_sent(server: Served) -> None:
     assert [event["type"] for event in stream(server, "go on")][-1] == "done"
 
 
-def test_a_failed_answer_as_json_is_an_http_error(server: Served) -> None:
+def test_failed_answer_as_json_returns_503(server: Served) -> None:
     refused(server.http.post("/chat", json={"query": "fail agent_unavailable"}), 503, "agent_unavailable")
 
 
-def test_heartbeats_while_nothing_happens(server: Served) -> None:
+def test_heartbeats_are_sent_only_while_no_event_comes(server: Served) -> None:
     answer = server.http.post("/chat/stream", json={"query": "pause 0.4"})
     assert answer.text.count(": heartbeat\n\n") >= 2
     assert [event["type"] for event in events_of(answer.text)][-1] == "done"
@@ -189,21 +189,21 @@ def test_heartbeats_while_nothing_happens(server: Served) -> None:
     assert ": heartbeat" not in busy.text
 
 
-def test_events_come_as_they_happen(server: Served) -> None:
+def test_events_are_sent_as_they_happen(server: Served) -> None:
     with server.http.stream("POST", "/chat/stream", json={"query": "pause 30"}) as answer:
         first = next(line for line in answer.iter_lines() if line.startswith("data: "))
     assert json.loads(first.removeprefix("data: "))["type"] == "retrieved"
 
 
 @pytest.mark.parametrize("body", [{"query": "pause 31"}, {"query": "pause 32", "stream": True}])
-def test_a_client_that_goes_away_ends_its_answer(server: Served, script: Scripted, body: dict[str, Any]) -> None:
+def test_client_disconnect_cancels_the_answer(server: Served, script: Scripted, body: dict[str, Any]) -> None:
     connection = post_raw(server, body)
     wait_until(lambda: body["query"] in script.opened)
     connection.close()
     wait_until(lambda: body["query"] in script.closed, seconds=15)
 
 
-def test_a_client_that_goes_away_before_the_first_byte(server: Served, script: Scripted) -> None:
+def test_client_disconnect_before_the_first_byte_cancels_the_preparation(server: Served, script: Scripted) -> None:
     connection = post_raw(server, {"query": "prepare pause 33", "stream": True})
     wait_until(lambda: script.asked[-1].query == "prepare pause 33")
     connection.close()
@@ -211,7 +211,7 @@ def test_a_client_that_goes_away_before_the_first_byte(server: Served, script: S
     assert "prepare pause 33" not in script.opened
 
 
-def test_a_client_that_does_not_read_blocks_no_other(server: Served) -> None:
+def test_client_that_does_not_read_does_not_block_others(server: Served) -> None:
     idle = [post_raw(server, {"query": "answer", "stream": True}) for _ in range(20)]
     started = time.perf_counter()
     assert stream(server, "answer")[-1]["type"] == "done"
@@ -220,7 +220,7 @@ def test_a_client_that_does_not_read_blocks_no_other(server: Served) -> None:
         connection.close()
 
 
-def test_the_whole_request_is_limited_in_time(script: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_request_timeout_covers_preparation_and_answer(script: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard, "REQUEST_SECONDS", 0.3)
     with serve(Settings.load(), opening=without_engines(), answering=script) as server:
         events = stream(server, "pause 40")
@@ -231,7 +231,7 @@ def test_the_whole_request_is_limited_in_time(script: Scripted, monkeypatch: pyt
         assert {"pause 40", "pause 41", "prepare pause 42"} <= set(script.closed)
 
 
-def test_a_server_that_stops_ends_its_streams(script: Scripted) -> None:
+def test_stopping_server_ends_its_streams_with_an_error(script: Scripted) -> None:
     with ThreadPoolExecutor(1) as pool:
         with serve(Settings.load(), opening=without_engines(), answering=script) as server:
             answer = pool.submit(httpx2.post, f"{server.url}/chat/stream", json={"query": "pause 50"}, timeout=20)
@@ -242,7 +242,7 @@ def test_a_server_that_stops_ends_its_streams(script: Scripted) -> None:
     assert "pause 50" in script.closed
 
 
-def test_ten_at_once_work_at_full_speed_and_no_more() -> None:
+def test_at_most_ten_requests_are_prepared_at_once() -> None:
     script = Scripted()
     with serve(Settings.load(), opening=without_engines(), answering=script) as server, ThreadPoolExecutor(20) as pool:
         query = {"query": "prepare pause 0.5"}
@@ -251,7 +251,7 @@ def test_ten_at_once_work_at_full_speed_and_no_more() -> None:
     assert script.most_preparing == 10
 
 
-def test_an_answer_that_waits_for_the_model_holds_no_slot() -> None:
+def test_answers_that_wait_for_the_model_hold_no_slot() -> None:
     script = Scripted()
     settings = Settings.load(max_concurrent_requests=1)
     with serve(settings, opening=without_engines(), answering=script) as server, ThreadPoolExecutor(20) as pool:
@@ -264,7 +264,7 @@ def test_an_answer_that_waits_for_the_model_holds_no_slot() -> None:
     assert script.most_at_once == 21
 
 
-def test_too_many_open_answers_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_open_answers_return_503(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slots.SlotQueue.__init__, "__defaults__", (200, 25.0, 2))
     script = Scripted()
     with serve(Settings.load(), opening=without_engines(), answering=script) as server, ThreadPoolExecutor(2) as pool:
@@ -276,7 +276,7 @@ def test_too_many_open_answers_are_refused(monkeypatch: pytest.MonkeyPatch) -> N
         assert server.http.post("/chat", json={"query": "answer"}).status_code == 200
 
 
-def test_the_real_answer_through_every_interface(example_server: Served) -> None:
+def test_real_answer_is_the_same_as_json_stream_and_stored_session(example_server: Served) -> None:
     http = example_server.http
     body = http.post("/chat", json={"query": "What is ROS 2?"}).json()
     assert (body["status"], body["metadata"]["stored"]) == ("answered", True)
@@ -293,7 +293,7 @@ def test_the_real_answer_through_every_interface(example_server: Served) -> None
 
 
 def post_raw(server: Served, body: dict[str, Any]) -> socket.socket:
-    """A request on a connection of its own, whose answer nobody reads."""
+    """Sends a request on its own connection and does not read the response."""
     host, port = server.url.removeprefix("http://").split(":")
     content = json.dumps(body).encode()
     connection = socket.create_connection((host, int(port)))
@@ -303,8 +303,8 @@ def post_raw(server: Served, body: dict[str, Any]) -> socket.socket:
     return connection
 
 
-def test_citations_are_the_pages_and_not_their_titles() -> None:
-    """Two pages may have the same title."""
+def test_run_citations_are_grouped_by_page_not_by_title() -> None:
+    """Two pages can have the same title."""
     (source,) = SourcesEvent.model_validate(EVENTS[2]).sources
     pages = [("a", "Overview", "http://b/a#x"), ("b", "Overview", "http://b/b"), ("a", "Overview", "http://b/a#y")]
     sources = [
@@ -312,8 +312,8 @@ def test_citations_are_the_pages_and_not_their_titles() -> None:
         for page_id, title, url in pages
     ]
     answer = ChatResponse.model_validate(RESPONSE).model_copy(update={"sources": sources})
-    told = RunForm("x", in_words=False).body(answer).model_dump()
-    assert [(one["page_title"], one["page_url"]) for one in told["citations"]] == [
+    named = RunForm("x", in_words=False).body(answer).model_dump()
+    assert [(one["page_title"], one["page_url"]) for one in named["citations"]] == [
         ("Overview", "http://b/a"),
         ("Overview", "http://b/b"),
     ]

@@ -1,4 +1,4 @@
-"""The end of a stream: exactly one last event, whatever holds it up."""
+"""A stream sends exactly one final event, also to a client that reads slowly."""
 
 import asyncio
 import json
@@ -13,8 +13,8 @@ from chapterverse.models import ChunkEvent, ErrorEvent, Event
 
 
 class Reader:
-    """A client that takes the first events and then reads nothing for a while. As a server does, `send` waits for it
-    before it writes."""
+    """A client that receives the first messages and then reads nothing until `reads` is set. `send` blocks meanwhile,
+    as in a real server."""
 
     def __init__(self, taken: int) -> None:
         self.messages: list[Any] = []
@@ -47,8 +47,8 @@ async def stream(reader: Reader, seconds: float) -> None:
     await EventStream(answer(), write, deadline)({"type": "http"}, reader.receive, reader.send)
 
 
-async def test_a_reader_who_is_slow_at_the_end_gets_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last event waits for the reader when the time is up: it was not sent, and another one is."""
+async def test_client_that_reads_slowly_at_the_end_gets_a_timeout_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last event is still unsent at the deadline, so the timeout error replaces it."""
     monkeypatch.setattr(streaming, "READING_SECONDS", 0.0)
     reader = Reader(taken=1)
     asyncio.get_running_loop().call_later(0.3, reader.reads.set)
@@ -58,7 +58,7 @@ async def test_a_reader_who_is_slow_at_the_end_gets_one(monkeypatch: pytest.Monk
     assert [message["more_body"] for message in reader.messages[1:]] == [True, False]
 
 
-async def test_a_reader_who_reads_gets_the_end_that_was_meant() -> None:
+async def test_client_that_reads_gets_the_final_event_of_the_answer() -> None:
     reader = Reader(taken=10)
     await stream(reader, seconds=30)
     assert [event.get("message") for event in reader.events] == [None, "The model is gone."]

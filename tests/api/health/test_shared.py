@@ -1,4 +1,4 @@
-"""The states of shared servers in a real Redis: probed by one worker at a time, never a secret, never an error."""
+"""Health of shared servers in a real Redis: one worker probes at a time, no secret is stored, Redis may fail."""
 
 import asyncio
 import signal
@@ -23,12 +23,12 @@ from tests.redis_server import RedisServer, needs_redis
 
 SERVER = Remote("https://qdrant.test:6333", "key", "book")
 NAME = name_of(SERVER)
-GENEROUS = 30.0  # seconds for one call to Redis, where a busy machine must change nothing
+GENEROUS = 30.0  # seconds for a call to Redis: enough for a busy machine
 pytestmark = [needs_redis, pytest.mark.slow]
 
 
 class Probe:
-    """A dependency that counts how often it is asked."""
+    """A probe that counts its calls."""
 
     def __init__(self) -> None:
         self.asked, self.at_once, self.most = 0, 0, 0
@@ -48,7 +48,7 @@ class Probe:
 
 @asynccontextmanager
 async def workers(redis: RedisServer, probe: Callable[[], Awaitable[None]], count: int) -> AsyncIterator[list[Health]]:
-    """Workers as far as Redis can tell: each with a connection of its own."""
+    """The health checks of several workers, each with its own connection to Redis."""
     windows = [RedisWindow(redis.url, 60) for _ in range(count)]
     dependency = Dependency("qdrant", "Qdrant", "", probe, vital=True, remote=SERVER)
     yield [Health((dependency,), shared=SharedHealth(window.ask)) for window in windows]
@@ -61,17 +61,17 @@ async def states(healths: list[Health]) -> list[Any]:
     return [(answer.services["qdrant"].status, answer.services["qdrant"].latency_ms) for answer in answers]
 
 
-async def test_workers_probe_once_together(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_workers_share_one_probe(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared, "SECONDS", GENEROUS)
     probe = Probe()
-    probe.seconds = 0.3  # those who come meanwhile wait for it
+    probe.seconds = 0.3  # the others wait for it meanwhile
     async with workers(redis, probe, 8) as healths:
-        told = await states(healths)
+        seen = await states(healths)
     assert probe.asked == 1
-    assert len(set(told)) == 1 and told[0][0] == "up"
+    assert len(set(seen)) == 1 and seen[0][0] == "up"
 
 
-async def test_a_failure_is_told_to_all_and_so_is_its_end(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_all_workers_see_a_failure_and_the_recovery(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("SECONDS", "LOCK_SECONDS"):
         monkeypatch.setattr(shared, name, GENEROUS)
     probe = Probe()
@@ -87,7 +87,7 @@ async def test_a_failure_is_told_to_all_and_so_is_its_end(redis: RedisServer, mo
     assert answer.services["qdrant"].engine == "Qdrant"
 
 
-async def test_what_is_kept_expires(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_stored_state_expires(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared, "SECONDS", GENEROUS)
     probe = Probe()
     async with workers(redis, probe, 2) as healths:
@@ -95,14 +95,14 @@ async def test_what_is_kept_expires(redis: RedisServer, monkeypatch: pytest.Monk
         with Redis.from_url(redis.url) as client:
             assert 0 < client.pttl(NAME) <= (PROBE_SECONDS + REMEMBER_SECONDS) * 1000
             assert not client.exists(f"{NAME}:probed-by")
-            client.pexpire(NAME, round(PROBE_SECONDS * 1000) - 1)  # as if it were a little older than is remembered
+            client.pexpire(NAME, round(PROBE_SECONDS * 1000) - 1)  # just older than REMEMBER_SECONDS
             await healths[1].check()
             assert probe.asked == 2
             while client.exists(NAME):  # noqa: ASYNC110 - Redis removes it
                 await asyncio.sleep(0.05)
 
 
-async def test_what_was_found_before_will_do_while_another_worker_probes(
+async def test_stored_state_is_used_while_another_worker_probes(
     redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shared, "SECONDS", GENEROUS)
@@ -110,17 +110,19 @@ async def test_what_was_found_before_will_do_while_another_worker_probes(
     async with workers(redis, probe, 2) as healths:
         await healths[0].check()
         with Redis.from_url(redis.url) as client:
-            # Older than is remembered, and somebody is at it. Times are frozen far from their ends.
+            # The state is older than REMEMBER_SECONDS and another worker holds the lock.
             client.pexpire(NAME, round(PROBE_SECONDS * 1000) - 1)
             client.set(f"{NAME}:probed-by", "another", px=3000)
             answer = await healths[1].check()
             untouched = client.get(f"{NAME}:probed-by") == b"another"
-    if untouched:  # else the machine stood still for the three seconds
+    if untouched:  # otherwise the machine was stalled for the three seconds
         assert probe.asked == 1
     assert answer.status == "healthy"
 
 
-async def test_a_prober_that_died_is_replaced(redis: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_lock_of_a_dead_worker_expires_and_another_worker_probes(
+    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(shared, "SECONDS", GENEROUS)
     probe = Probe()
     async with workers(redis, probe, 3) as healths:
@@ -130,7 +132,7 @@ async def test_a_prober_that_died_is_replaced(redis: RedisServer, monkeypatch: p
     assert probe.asked == 1
 
 
-@pytest.mark.parametrize("milliseconds", [None, 10**9], ids=["for ever", "from before the clock was set back"])
+@pytest.mark.parametrize("milliseconds", [None, 10**9], ids=["no expiry", "set before the clock was set back"])
 async def test_a_lock_with_a_wrong_expiry_is_ignored(redis: RedisServer, milliseconds: int | None) -> None:
     probe = Probe()
     async with workers(redis, probe, 1) as healths:
@@ -152,7 +154,7 @@ GARBAGE = [
 
 
 @pytest.mark.parametrize("kept", GARBAGE, ids=range(len(GARBAGE)))
-async def test_garbage_is_no_state(redis: RedisServer, kept: bytes) -> None:
+async def test_invalid_stored_state_is_ignored(redis: RedisServer, kept: bytes) -> None:
     probe = Probe()
     async with workers(redis, probe, 1) as healths:
         with Redis.from_url(redis.url) as client:
@@ -162,7 +164,7 @@ async def test_garbage_is_no_state(redis: RedisServer, kept: bytes) -> None:
     assert answer.services["qdrant"].message is None
 
 
-async def test_a_key_of_another_type_is_no_error(redis: RedisServer) -> None:
+async def test_stored_key_of_another_type_is_ignored(redis: RedisServer) -> None:
     probe = Probe()
     async with workers(redis, probe, 1) as healths:
         with Redis.from_url(redis.url) as client:
@@ -172,7 +174,7 @@ async def test_a_key_of_another_type_is_no_error(redis: RedisServer) -> None:
     assert probe.asked == 1
 
 
-async def test_without_redis_each_process_probes_for_itself(redis: RedisServer) -> None:
+async def test_without_redis_each_process_probes(redis: RedisServer) -> None:
     probe = Probe()
     async with workers(redis, probe, 3) as healths:
         redis.stop()
@@ -183,7 +185,7 @@ async def test_without_redis_each_process_probes_for_itself(redis: RedisServer) 
         assert all(health.shared._alone_until > began for health in healths)  # type: ignore[union-attr]
 
 
-async def test_a_redis_that_hangs_makes_health_little_slower(redis: RedisServer) -> None:
+async def test_hanging_redis_delays_health_only_a_little(redis: RedisServer) -> None:
     probe = Probe()
     async with workers(redis, probe, 2) as healths:
         await states(healths)
@@ -224,19 +226,19 @@ async def test_no_secret_reaches_redis(redis: RedisServer) -> None:
     await Health(tuple(dependencies), shared=SharedHealth(window.ask)).check()
     with Redis.from_url(redis.url) as client:
         names = client.keys("*")
-        told = b"\n".join([*names, *(client.get(name) for name in names)])
+        seen = b"\n".join([*names, *(client.get(name) for name in names)])
     await window.close()
     assert len(names) == 4
     for secret in (SECRET, "reader", "db.test", "qdrant.test"):
-        assert secret.encode() not in told
+        assert secret.encode() not in seen
 
 
-def test_embedded_engines_are_shared_with_nobody() -> None:
+def test_embedded_engines_are_not_shared() -> None:
     settings = Settings.load()
     assert [which(settings) for which in (remote_embedder, remote_index, remote_model, remote_database)] == [None] * 4
 
 
-def test_names_tell_servers_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_different_servers_have_different_names(monkeypatch: pytest.MonkeyPatch) -> None:
     others = [
         replace(SERVER, url="https://qdrant.test:6334"),
         replace(SERVER, key="another key"),
@@ -253,4 +255,4 @@ def test_names_tell_servers_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(set(names.values())) == len(others) + 1
     monkeypatch.setattr(socket, "gethostname", lambda: "another host")
     moved = [remote.url for remote in others if name_of(remote) not in names.values()]
-    assert moved == [remote.url for remote in others[-4:]], "what leads to another server on each host"
+    assert moved == [remote.url for remote in others[-4:]], "a local address means another server on another host"

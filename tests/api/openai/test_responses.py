@@ -24,7 +24,7 @@ def client(server: Served) -> Iterator[openai.OpenAI]:
         yield client
 
 
-def test_an_answer(client: openai.OpenAI) -> None:
+def test_response_has_text_annotations_and_usage(server: Served, client: openai.OpenAI) -> None:
     response = client.responses.create(model="any", input="answer", instructions="Be brief.", temperature=0.3)
     assert (response.object, response.status, response.model) == ("response", "completed", "any")
     assert response.output_text.startswith(TEXT)
@@ -33,13 +33,13 @@ def test_an_answer(client: openai.OpenAI) -> None:
     assert len(content.annotations) == 3
     for annotation in content.annotations:
         assert content.text[annotation.start_index : annotation.end_index] == "[^1]"
-        assert (annotation.type, annotation.url) == ("url_citation", SOURCE["source_url"])
+        assert (annotation.type, annotation.url) == ("url_citation", server.url + SOURCE["reader_url"])
         assert annotation.title == "What Is ROS 2?"
     assert content.citations[0]["quote"] == SOURCE["quote"]
     assert response.usage is not None and response.usage.total_tokens == 1460
 
 
-def test_the_events_are_the_same_answer(client: openai.OpenAI) -> None:
+def test_stream_events_have_the_same_content_as_the_response(client: openai.OpenAI) -> None:
     whole = client.responses.create(model="any", input="answer")
     events = list(client.responses.create(model="any", input="answer", stream=True))
     kinds = [event.type for event in events]
@@ -64,13 +64,13 @@ def test_the_events_are_the_same_answer(client: openai.OpenAI) -> None:
     assert kinds.count("response.output_text.annotation.added") == 3
 
 
-def test_the_sdk_collects_a_stream(client: openai.OpenAI) -> None:
+def test_sdk_collects_the_stream_into_a_response(client: openai.OpenAI) -> None:
     with client.responses.stream(model="any", input="answer") as stream:
         final = stream.get_final_response()
     assert final.output_text.startswith(TEXT)
 
 
-def test_a_conversation(client: openai.OpenAI, script: Scripted) -> None:
+def test_history_and_question_are_read_from_the_input(client: openai.OpenAI, script: Scripted) -> None:
     given: Any = [
         {"role": "developer", "content": "Ignore the book."},
         {"role": "user", "content": [{"type": "input_text", "text": "What is ROS 2?"}]},
@@ -84,7 +84,7 @@ def test_a_conversation(client: openai.OpenAI, script: Scripted) -> None:
     assert (turn.query, turn.response) == ("What is ROS 2?", "A set of libraries.")
 
 
-def test_a_refusal_and_a_failure(client: openai.OpenAI) -> None:
+def test_refusal_is_text_and_failures_are_errors(client: openai.OpenAI) -> None:
     response = client.responses.create(model="any", input="refuse")
     assert response.output_text.startswith(REFUSAL)
     with pytest.raises(openai.APIStatusError) as refused:
@@ -96,18 +96,18 @@ def test_a_refusal_and_a_failure(client: openai.OpenAI) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "expected"),
     [
         ({"input": ""}, "empty"),
         ({"input": []}, "input"),
-        ({"input": [{"role": "assistant", "content": "x"}]}, "must hold one of the user"),
+        ({"input": [{"role": "assistant", "content": "x"}]}, "must contain one with the role user"),
         ({"input": "x", "previous_response_id": "resp_1"}, "send the conversation as input"),
     ],
 )
-def test_what_is_refused(server: Served, fields: dict[str, Any], told: str) -> None:
+def test_unsupported_input_returns_400(server: Served, fields: dict[str, Any], expected: str) -> None:
     answer = server.http.post("/v1/responses", json={"model": "any", **fields})
     assert answer.status_code == 400
-    assert told in answer.json()["error"]["message"]
+    assert expected in answer.json()["error"]["message"]
 
 
 def test_tokens_are_counted_by_kind(example_home: Path, postgres_url: str) -> None:
@@ -123,4 +123,6 @@ def test_tokens_are_counted_by_kind(example_home: Path, postgres_url: str) -> No
             assert usage["total_tokens"] == 107
             counted = server.http.post("/v1/responses", json={"input": "What is ROS 2?"}).json()["usage"]
             assert (counted["input_tokens"], counted["output_tokens"], counted["total_tokens"]) == (100, 7, 107)
-            assert "chapterverse_unstored_turns_total 0.0" in server.http.get("/metrics").text, "by design: no alarm"
+            assert "chapterverse_unstored_turns_total 0.0" in server.http.get("/metrics").text, (
+                "turns of this API are not stored on purpose, so none is counted as unstored"
+            )

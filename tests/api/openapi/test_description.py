@@ -1,4 +1,4 @@
-"""The OpenAPI description says everything that is sent: routes, fields, errors, events, examples."""
+"""The OpenAPI description is complete: routes, fields, errors, events and examples."""
 
 import re
 from collections.abc import Iterator
@@ -25,8 +25,8 @@ from chapterverse.settings import Settings
 from tests.scripted import Scripted, without_engines
 from tests.served import Served, serve
 
-_ANY = {"400", "405", "500"}  # what every route may answer
-_KEYED = _ANY | {"401", "429"}  # what a route may answer that needs a key
+_ANY = {"400", "405", "500"}  # statuses of every route
+_KEYED = _ANY | {"401", "429"}  # statuses of routes that need a key
 _ASKED = _KEYED | {"200", "408", "413", "503"}
 ROUTES = {
     ("post", "/chat"): _ASKED,
@@ -66,7 +66,7 @@ Route = tuple[str, str]
 
 
 def served(router: Any) -> Iterator[Route]:
-    """Every route that requests can reach, also those that the description leaves out."""
+    """Every route of the application, also those that are not in the description."""
     for route in router.routes:
         if inner := getattr(route, "original_router", None):
             yield from served(inner)
@@ -79,7 +79,7 @@ def schema() -> dict[str, Any]:
     return create_app(Settings.load(), without_engines(), Scripted()).openapi()
 
 
-def test_every_route_with_every_status(schema: dict[str, Any]) -> None:
+def test_description_lists_every_route_and_status(schema: dict[str, Any]) -> None:
     described = {
         (method, path): set(operation["responses"])
         for path, operations in schema["paths"].items()
@@ -89,35 +89,35 @@ def test_every_route_with_every_status(schema: dict[str, Any]) -> None:
     assert described == ROUTES
 
 
-def asked(server: Served, route: Route, **headers: str) -> int:
+def status_of(server: Served, route: Route, **headers: str) -> int:
     path = re.sub(r"\{\w+\}", "5f2b7c1e-0d9a-4a58-8a52-0a1f6b3f5c77", route[1])
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return server.http.request(route[0], path, headers=named).status_code
 
 
-def test_a_name_that_is_not_allowed_is_400_where_it_is_described() -> None:
+def test_disallowed_host_returns_400_on_exactly_the_routes_described_so() -> None:
     with serve(Settings.load(allowed_hosts="book.test"), opening=without_engines(), answering=Scripted()) as server:
         for route, statuses in ROUTES.items():
-            assert (asked(server, route, host="else.test") == 400) == ("400" in statuses), route
+            assert (status_of(server, route, host="else.test") == 400) == ("400" in statuses), route
 
 
 @pytest.mark.parametrize("route", [route for route, statuses in ROUTES.items() if "429" in statuses])
-def test_a_guessed_key_is_429_where_it_is_described(route: Route) -> None:
+def test_repeated_wrong_key_returns_429_on_the_routes_described_so(route: Route) -> None:
     settings = Settings.load(api_keys="sesame", api_rate_limit=1)
     with serve(settings, opening=without_engines(), answering=Scripted()) as server:
-        assert [asked(server, route, x_api_key="wrong") for _ in range(2)] == [
+        assert [status_of(server, route, x_api_key="wrong") for _ in range(2)] == [
             200 if "401" not in ROUTES[route] else 401,
             429,
         ]
 
 
-def test_errors_have_their_body_and_an_example(schema: dict[str, Any]) -> None:
+def test_errors_have_a_schema_and_a_valid_example(schema: dict[str, Any]) -> None:
     for path, operations in schema["paths"].items():
         for operation in operations.values():
             for status, answer in operation["responses"].items():
                 if status[0] in "23" or (path, status) == ("/health", "503") or path == "/mcp":
                     continue
-                if path in ("/", "/read/{page_id}") and status == "404":  # for a person, in a browser
+                if path in ("/", "/read/{page_id}") and status == "404":  # an HTML page for browsers
                     assert set(answer["content"]) == {"text/html"}
                     continue
                 content = answer["content"]["application/json"]
@@ -131,13 +131,13 @@ def test_errors_have_their_body_and_an_example(schema: dict[str, Any]) -> None:
                 assert ("Retry-After" in answer.get("headers", {})) == (status in ("429", "503"))
 
 
-def test_every_reference_leads_somewhere(schema: dict[str, Any]) -> None:
+def test_every_schema_reference_exists(schema: dict[str, Any]) -> None:
     names = set(re.findall(r"#/components/schemas/(\w+)", str(schema)))
     assert names <= set(schema["components"]["schemas"])
     assert not {"HTTPValidationError", "ValidationError"} & set(schema["components"]["schemas"])
 
 
-def test_every_field_of_a_question_and_an_answer(schema: dict[str, Any]) -> None:
+def test_schemas_have_every_field_of_requests_and_responses(schema: dict[str, Any]) -> None:
     for model in (ChatBody, RunBody, ChatResponse, RunResponse, CompletionRequest, Completion, CompletionChunk):
         assert set(schema["components"]["schemas"][model.__name__]["properties"]) == set(model.model_fields)
 
@@ -151,7 +151,7 @@ def test_streams_are_described_by_their_events(schema: dict[str, Any]) -> None:
         assert ("application/json" in content) == (path != "/chat/stream")
 
 
-def test_the_examples_are_real() -> None:
+def test_examples_are_valid() -> None:
     assert {ChatRequest.model_validate(question["value"]).mode for question in QUESTIONS.values()} == {
         "general",
         "selected_text",
@@ -167,14 +167,14 @@ def test_the_examples_are_real() -> None:
     assert "".join(delta.content or "" for delta in chunks) == whole
 
 
-def test_without_keys_no_route_asks_for_one(schema: dict[str, Any]) -> None:
+def test_no_route_requires_a_key_if_none_is_configured(schema: dict[str, Any]) -> None:
     assert schema["components"]["securitySchemes"].keys() == {"Bearer", "X-API-Key"}
     for operations in schema["paths"].values():
         for operation in operations.values():
             assert {} in operation.get("security", [{}])
 
 
-def test_with_keys_the_routes_say_so() -> None:
+def test_routes_require_a_key_if_keys_are_configured() -> None:
     paths = create_app(Settings.load(api_keys="k"), without_engines(), Scripted()).openapi()["paths"]
     required = {
         path for path, operations in paths.items() for one in operations.values() if {} not in one.get("security", [{}])
@@ -183,7 +183,7 @@ def test_with_keys_the_routes_say_so() -> None:
     assert not required & {"/health", "/livez", "/metrics"}
 
 
-def test_mcp_is_described(schema: dict[str, Any]) -> None:
+def test_mcp_description_names_every_tool(schema: dict[str, Any]) -> None:
     operation = schema["paths"]["/mcp"]["post"]
     for tool in _TOOLS:
         assert f"`{tool}`" in operation["description"]

@@ -1,4 +1,4 @@
-"""The OpenAPI page: from our own files, with a policy that forbids any other."""
+"""The Swagger page: it loads only files of this server, and its content security policy allows no others."""
 
 import re
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield served
 
 
-def test_the_page_names_no_other_site(server: Served) -> None:
+def test_page_loads_only_files_of_this_server(server: Served) -> None:
     page = server.http.get("/docs")
     assert "script-src 'self';" in page.headers["content-security-policy"]
     assert "default-src 'none'" in page.headers["content-security-policy"]
@@ -32,7 +32,7 @@ def test_the_page_names_no_other_site(server: Served) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "identity"])
-def test_its_files_come_zipped_or_plain(server: Served, encoding: str) -> None:
+def test_files_are_sent_compressed_if_the_client_accepts_it(server: Served, encoding: str) -> None:
     answer = server.http.get("/docs/swagger-ui-bundle.js", headers={"Accept-Encoding": encoding})
     assert answer.headers.get("content-encoding", "identity") == encoding
     assert "SwaggerUIBundle" in answer.text

@@ -1,4 +1,4 @@
-"""What the scoreboard computes beyond the harness, on cases whose values are plain to see."""
+"""Figures that the scoreboard computes itself, on cases with obvious values."""
 
 import pytest
 from bench.scoreboard.bars import Bar, calibration_bar, own_bars, saved_bars, told
@@ -10,7 +10,7 @@ from tests.evaluation.cases import answered, citation, question, refused, run, u
 WRONG = (citation("Something else."),)
 
 
-def test_figures_as_they_are_read() -> None:
+def test_figures_are_formatted() -> None:
     assert str(Figure(0.912, 0.85, 0.96, 40)) == "91.2 % (85.0–96.0)"
     assert str(Figure(0.0783, None, None, 9, "mean")) == "0.078"
     assert str(Figure(1234.5, 1000.0, 2000.0, 9, "ms")) == "1,234 ms (1,000–2,000)"
@@ -20,7 +20,7 @@ def test_figures_as_they_are_read() -> None:
     assert of_row({"value": 17, "n": 3}).kind == "count"
 
 
-def test_a_baseline_gets_the_threshold_that_equals_our_false_refusals() -> None:
+def test_baseline_gets_the_threshold_with_the_same_share_of_false_refusals() -> None:
     scores = [
         ("a", 5.0, True),
         ("b", 3.0, True),
@@ -30,12 +30,12 @@ def test_a_baseline_gets_the_threshold_that_equals_our_false_refusals() -> None:
         ("v", 0.5, False),
     ]
     cases = [answered(question(id=i) if ok else unanswerable(id=i), confidence=s) for i, s, ok in scores]
-    assert false_answers_at(cases, 0.0) == Figure(0.5, n=2)  # at 1.0 only v is refused
-    assert false_answers_at(cases, 0.5) == Figure(0.0, n=2)  # at 3.0 both are
+    assert false_answers_at(cases, 0.0) == Figure(0.5, n=2)  # with threshold 1.0 only v is refused
+    assert false_answers_at(cases, 0.5) == Figure(0.0, n=2)  # with threshold 3.0 both are refused
     assert false_answers_at(cases[:4], 0.0) is None
 
 
-def test_the_curve_of_answers_given() -> None:
+def test_coverage_curve() -> None:
     cases = [
         answered(question(id="a"), confidence=0.9),
         answered(question(id="b"), confidence=0.2, citations=WRONG),
@@ -48,7 +48,7 @@ def test_the_curve_of_answers_given() -> None:
     assert coverage([refused()]) == []
 
 
-def test_the_curve_of_both_bars() -> None:
+def test_curve_of_right_answers_and_refusals() -> None:
     cases = [
         answered(question(id="a"), confidence=0.9),
         answered(question(id="b"), confidence=0.5),
@@ -61,7 +61,7 @@ def test_the_curve_of_both_bars() -> None:
     assert last == pytest.approx((0.7, 1 / 3, 1.0))
 
 
-def test_the_confidence_of_several_sets_together() -> None:
+def test_calibration_over_several_sets() -> None:
     cases = [answered(question(id="a"), confidence=0.9), answered(unanswerable(id="b"), confidence=0.9)]
     found = calibration(cases)
     assert found is not None
@@ -69,7 +69,7 @@ def test_the_confidence_of_several_sets_together() -> None:
     assert calibration([refused()]) is None
 
 
-def test_bars_are_marked_by_what_was_measured() -> None:
+def test_bars_are_reached_or_missed_by_the_measured_figures() -> None:
     right = make_report(run(), [answered(question(id="a")), refused(unanswerable(id="b"))])
     wrong = make_report(run(), [refused(question(id="a")), answered(unanswerable(id="b"))])
     bars = own_bars({"example": {"ours": right, "bm25": wrong}}, ("ours", "llm", "bm25", "dense"))
@@ -83,7 +83,7 @@ def test_bars_are_marked_by_what_was_measured() -> None:
     assert calibration_bar(None).reached is None
 
 
-def test_bars_that_other_benches_saved() -> None:
+def test_bars_of_other_benches_are_read() -> None:
     rows = [
         {"key": "f", "label": " followed", "value": 0.01, "n": 9, "bar": 0.0, "reached": False},
         {"key": "g", "label": "F1", "value": 0.7, "n": 9, "bar": 0.65, "reached": True},

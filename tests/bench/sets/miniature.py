@@ -1,4 +1,4 @@
-"""Public sets in small, written by hand in the files' own forms."""
+"""Small copies of the public sets, written by hand in their file formats."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Each converter on a miniature of its format, and on the real data where it is."""
+"""Each converter on a small file of its format, and on the real data if it is there."""
 
 from pathlib import Path
 
@@ -20,10 +20,10 @@ from tests.bench.sets.miniature import write_clapnq, write_doc2dial, write_mtrag
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="no shared/data beside the repository")
 
 
-def test_squad_asks_the_paragraph_of_articles_kept_apart(tmp_path: Path) -> None:
+def test_squad_uses_only_held_out_articles(tmp_path: Path) -> None:
     write_squad(tmp_path)
     converted = squad(tmp_path)
-    answerable, swapped, unknown = converted.questions  # the other article was trained on
+    answerable, swapped, unknown = converted.questions  # the other article was used for training
     assert answerable.answer == ("1802", "in 1802")
     assert answerable.selection is not None
     assert answerable.selection.startswith("The lighthouse of Arn")
@@ -37,7 +37,7 @@ def test_squad_asks_the_paragraph_of_articles_kept_apart(tmp_path: Path) -> None
     assert [page.title for page in converted.pages] == ["Warsaw"]
 
 
-def test_doc2dial_has_all_documents_and_the_turns_of_those_kept_apart(tmp_path: Path) -> None:
+def test_doc2dial_has_all_documents_but_only_held_out_turns(tmp_path: Path) -> None:
     write_doc2dial(tmp_path)
     converted = doc2dial(tmp_path)
     assert len(converted.pages) == 12
@@ -51,7 +51,7 @@ def test_doc2dial_has_all_documents_and_the_turns_of_those_kept_apart(tmp_path: 
     assert converted.pages[0].headings == {"How to pay"}
 
 
-def test_clapnq_is_put_back_as_people_write(tmp_path: Path) -> None:
+def test_clapnq_text_is_detokenised(tmp_path: Path) -> None:
     write_clapnq(tmp_path, 40)
     converted = clapnq(tmp_path)
     assert len(converted.pages) == 40
@@ -62,7 +62,7 @@ def test_clapnq_is_put_back_as_people_write(tmp_path: Path) -> None:
     assert (unanswerable.answer, unanswerable.page, unanswerable.sentence) == ((), (), ())
 
 
-def test_mtrag_keeps_what_is_answerable_or_not_and_counts_equal_texts_once(tmp_path: Path) -> None:
+def test_mtrag_keeps_answerable_and_unanswerable_turns_and_merges_equal_texts(tmp_path: Path) -> None:
     write_mtrag(tmp_path)
     converted = mtrag_cloud(tmp_path)
     mine = [one for one in converted.questions if not one.id.startswith("un-")]
@@ -72,12 +72,12 @@ def test_mtrag_keeps_what_is_answerable_or_not_and_counts_equal_texts_once(tmp_p
     question = mine[0]
     assert question.rewrite == "How large is Arn?"
     assert question.history == (("What is Arn?", "An island."),)
-    assert question.page == ("p1.html",)  # p3 says the same and comes later
+    assert question.page == ("p1.html",)  # p3 has the same text and comes later
     assert [page.name for page in converted.pages] == ["p1", "p2", "p4"]
     assert "Arn\n" not in converted.pages[0].text
 
 
-def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+def test_written_set_can_be_read_back(tmp_path: Path) -> None:
     text = "Press <Enter> & wait.\n\nAfterwards\nIt *ends* in `2 < 3`, #done."
     page = Page("a-b", "Keys & <tags>", text, frozenset({"Afterwards"}))
     question = Question(id="q", question="What to press?", page=(page.path,), sentence=("Press <Enter> & wait.",))
@@ -92,21 +92,21 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     assert [section.heading for section in found.sections][-1] == "Afterwards"
 
 
-def test_writing_again_leaves_nothing_of_before(tmp_path: Path) -> None:
+def test_writing_again_removes_old_pages(tmp_path: Path) -> None:
     question = Question(id="q", question="What?")
     write(PublicSet("s", "S", "", (Page("old", "Old", "x"),), (question,)), tmp_path)
     write(PublicSet("s", "S", "", (Page("new", "New", "x"),), (question,)), tmp_path)
     assert [path.name for path in (tmp_path / "book").iterdir()] == ["new.html"]
 
 
-def test_names_of_pages_are_their_own() -> None:
+def test_page_names_are_unique_and_short() -> None:
     names = [page_name(one) for one in ("a/b", "a-b", "a b", "x" * 90, "x" * 91)]
     assert len(set(names)) == len(names)
     assert all("/" not in name and len(name) < 80 for name in names)
     assert page_name("ibmcld_06160-11142-12906") == "ibmcld_06160-11142-12906"
 
 
-def test_a_sample_is_always_the_same_and_in_order() -> None:
+def test_sample_is_deterministic_and_in_order() -> None:
     items = list(range(100))
     chosen = sample(items, 10, "x")
     assert chosen == sample(items, 10, "x") == sorted(chosen)
@@ -114,7 +114,7 @@ def test_a_sample_is_always_the_same_and_in_order() -> None:
     assert sample(items[:3], 10, "x") == [0, 1, 2]
 
 
-def test_the_example_book_needs_no_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_example_set_needs_no_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["example", str(tmp_path)])
     assert len(load_questions(tmp_path / "questions.jsonl")) == 60
     assert list((tmp_path / "book").rglob("*.md*"))
@@ -137,7 +137,7 @@ def test_the_example_book_needs_no_data(tmp_path: Path, capsys: pytest.CaptureFi
         ("strangers_help", 136, 160, 160),
     ],
 )
-def test_the_real_sets(name: str, pages: int, questions: int, unanswerable: int) -> None:
+def test_real_sets_have_the_expected_sizes(name: str, pages: int, questions: int, unanswerable: int) -> None:
     converted = SETS[name](DATA)
     assert len(converted.pages) == pages
     assert len(converted.questions) == questions

@@ -1,4 +1,4 @@
-"""Word documents as Word and Pandoc write them, and broken ones."""
+"""Word documents as Word and Pandoc write them, and broken files."""
 
 import io
 import zipfile
@@ -136,6 +136,6 @@ def test_headings_lists_code_tables_links_and_notes() -> None:
         (_archive({"word/document.xml": "<a>" + " " * 60_000_000 + "</a>"}), "ZIP bomb"),
     ],
 )
-def test_broken_files(data: bytes, why: str) -> None:
+def test_broken_file_is_unreadable_with_its_reason(data: bytes, why: str) -> None:
     with pytest.raises(Unreadable, match=why):
         read(_document(data))

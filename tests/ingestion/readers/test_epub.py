@@ -1,4 +1,4 @@
-"""EPUB: real archives built here, EPUB 3 and EPUB 2, protected, broken and hostile ones."""
+"""EPUB 3 and EPUB 2 archives built here, also protected, broken and hostile ones."""
 
 import io
 import zipfile
@@ -58,7 +58,7 @@ def read(data: bytes) -> list[Draft]:
     return epub.read(Document("https://book.example/robots.epub", "robots.epub", "book", "epub", data))
 
 
-def test_chapters_in_the_order_of_the_spine_with_titles_of_the_contents() -> None:
+def test_chapters_have_the_order_of_the_spine_and_titles_of_the_contents() -> None:
     one, two = read(archive(FILES))
     assert (one.title, one.subpath) == ("Walking", "OEBPS/text/one.xhtml")
     assert [(part.kind, part.text, part.anchor) for part in one.parts] == [
@@ -69,13 +69,13 @@ def test_chapters_in_the_order_of_the_spine_with_titles_of_the_contents() -> Non
     assert two.parts[0].text == "It holds."
 
 
-def test_titles_of_epub_2() -> None:
+def test_epub_2_titles_come_from_the_ncx() -> None:
     one, two = read(archive({**FILES, "OEBPS/book.opf": PACKAGE.replace('properties="nav"', "")}))
     assert one.title == "Going"
-    assert two.title == "Robots"  # not in the contents: what the page says of itself
+    assert two.title == "Robots"  # not in the contents: the title of the page
 
 
-def test_obfuscated_fonts_are_no_protection_and_the_rest_is() -> None:
+def test_encrypted_content_is_unreadable_but_obfuscated_fonts_are_not() -> None:
     encryption = """<encryption xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><e:EncryptedData
     xmlns:e="http://www.w3.org/2001/04/xmlenc#"><e:EncryptionMethod Algorithm="%s"/></e:EncryptedData></encryption>"""
     name = "META-INF/encryption.xml"
@@ -99,12 +99,12 @@ BOMB = """<?xml version="1.0"?><!DOCTYPE p [<!ENTITY a "lol"><!ENTITY b "&a;&a;&
         (archive({**FILES, "zeros": "\0" * 30_000_000}), "ZIP bomb"),
     ],
 )
-def test_books_that_cannot_be_read(data: bytes, why: str) -> None:
+def test_invalid_archive_is_unreadable_with_its_reason(data: bytes, why: str) -> None:
     with pytest.raises(Unreadable, match=why):
         read(data)
 
 
-def test_damage_inside_the_archive() -> None:
+def test_damaged_archive_is_unreadable() -> None:
     data = bytearray(archive(FILES))
     at = data.index(b"OEBPS/text/one.xhtml") + len("OEBPS/text/one.xhtml") + 10
     data[at : at + 20] = b"\xff" * 20
@@ -112,12 +112,12 @@ def test_damage_inside_the_archive() -> None:
         read(bytes(data))
 
 
-def test_a_book_of_pictures() -> None:
+def test_book_without_text_has_nothing_to_read() -> None:
     with pytest.raises(NothingToRead, match="no text"):
         read(archive({**FILES, "OEBPS/text/one.xhtml": "<body></body>", "OEBPS/text/chapter 2.xhtml": "<body/>"}))
 
 
-def test_a_chapter_comes_once_with_its_notes_and_links() -> None:
+def test_chapter_is_read_once_with_its_notes_and_links() -> None:
     chapter = """<html xmlns:epub="http://www.idpf.org/2007/ops"><body><h1>Legs</h1><p>See <a
  href="chapter%202.xhtml#b">arms</a>.<a epub:type="noteref" href="#n1">1</a></p><img src="../a.png" alt="A leg"/>
 <aside epub:type="footnote" id="n1"><p>A note.</p></aside></body></html>"""
@@ -140,6 +140,6 @@ def test_a_chapter_comes_once_with_its_notes_and_links() -> None:
         ("OEBPS/book.opf", "<a>" * 500 + "</a>" * 500, "nested too deeply"),
     ],
 )
-def test_hostile_xml(file: str, text: str, why: str) -> None:
+def test_hostile_xml_is_unreadable(file: str, text: str, why: str) -> None:
     with pytest.raises(Unreadable, match=why):
         read(archive({**FILES, file: text}))

@@ -1,4 +1,4 @@
-"""Styles that hide, and styles that do not."""
+"""Styles that hide text, and styles that do not."""
 
 import pytest
 
@@ -40,7 +40,7 @@ SECRET = "purple walrus"
         '{backgroundColor: "#000", color: "black"}',
     ],
 )
-def test_hidden(style: str) -> None:
+def test_hiding_styles_are_recognised(style: str) -> None:
     assert hides(style)
 
 
@@ -68,14 +68,14 @@ def test_hidden(style: str) -> None:
         "color:#f8f8f2",
     ],
 )
-def test_seen(style: str) -> None:
+def test_other_styles_do_not_hide(style: str) -> None:
     assert not hides(style, behind=None if "f8f8f2" in style else (255, 255, 255))
 
 
-def test_what_stands_behind_counts() -> None:
+def test_text_colour_is_compared_with_the_background() -> None:
     assert hides("color:#000", behind=(0, 0, 0))
     assert not hides("color:#fff", behind=(0, 0, 0))
-    assert not hides("color:#fff", behind=None), "nobody knows"
+    assert not hides("color:#fff", behind=None), "the background is unknown"
     assert ground_of("--prism-background-color: #282A36", None) == (0x28, 0x2A, 0x36)
     assert ground_of("background: transparent", (1, 2, 3)) == ground_of("color: red", (1, 2, 3)) == (1, 2, 3)
     assert ground_of("background: url(dark.png)", (1, 2, 3)) is None

@@ -1,4 +1,4 @@
-"""HTML: content without the site, as Docusaurus, MkDocs Material and Sphinx write it, and hostile pages."""
+"""HTML: the content of a page without its navigation, for Docusaurus, MkDocs Material and Sphinx; and hostile pages."""
 
 import time
 
@@ -23,7 +23,7 @@ def read(page: str | bytes) -> Draft:
     return draft
 
 
-def said(page: str) -> list[tuple[str, str]]:
+def parts_of(page: str) -> list[tuple[str, str]]:
     return [(part.kind, plain(part.text)) for part in read(page).parts]
 
 
@@ -94,7 +94,7 @@ SPHINX = """<!DOCTYPE html><html><head><title>Nodes &#8212; Robot Book 2.0 docum
 </section></section></div></div></div><div class="sphinxsidebar"><h3>Table of Contents</h3></div></div></body></html>"""
 
 
-def test_docusaurus() -> None:
+def test_docusaurus_page() -> None:
     draft = read(DOCUSAURUS)
     assert draft.title == "Nodes"
     assert [(part.kind, plain(part.text)) for part in draft.parts] == [
@@ -112,7 +112,7 @@ def test_docusaurus() -> None:
     assert draft.parts[3].caption == "talker.py"
 
 
-def test_mkdocs_material() -> None:
+def test_mkdocs_material_page() -> None:
     draft = read(MATERIAL)
     assert [(part.kind, part.text) for part in draft.parts] == [
         ("heading", "Nodes"),
@@ -131,7 +131,7 @@ def test_mkdocs_material() -> None:
     assert (draft.parts[1].anchor, draft.parts[7].info) == ("install", "bash")
 
 
-def test_sphinx() -> None:
+def test_sphinx_page() -> None:
     draft = read(SPHINX)
     assert [(part.kind, part.text, part.anchor) for part in draft.parts] == [
         ("heading", "Nodes", "nodes"),
@@ -155,7 +155,7 @@ cd</code></pre></li></ul></li><li><p>Four</p><p>more</p></li></ol>
 <blockquote><p>One.</p><p>Two.</p></blockquote>
 <figure><img src="a.png" alt="A robot"><figcaption>Figure 1</figcaption></figure>
 loose <b>words</b><div>block</div></main>"""
-    assert said(page) == [
+    assert parts_of(page) == [
         ("list", "3. Three\n  - Inner"),
         ("code", "ls\ncd"),
         ("list", "4. Four\n  more"),
@@ -206,7 +206,7 @@ def test_formulas_and_captions() -> None:
 )
 def test_hidden_text_is_not_read(hidden: str) -> None:
     page = f"<style>.ghost, #gone {{ display: none }}</style><main><p>Seen.</p>{hidden}<p>Also.</p></main>"
-    assert said(page) == [("paragraph", "Seen."), ("paragraph", "Also.")]
+    assert parts_of(page) == [("paragraph", "Seen."), ("paragraph", "Also.")]
 
 
 @pytest.mark.parametrize(
@@ -220,12 +220,12 @@ def test_hidden_text_is_not_read(hidden: str) -> None:
         '<aside class="admonition topic"><p>text</p></aside>',
     ],
 )
-def test_what_can_be_seen_is_read(shown: str) -> None:
+def test_visible_text_is_read(shown: str) -> None:
     page = f"<style>@media print {{ .print {{ display: none }} }}</style><main><p>Seen.</p>{shown}</main>"
-    assert any("text" in text for _, text in said(page))
+    assert any("text" in text for _, text in parts_of(page))
 
 
-def test_content_of_a_page_that_does_not_mark_it() -> None:
+def test_content_is_found_without_main_or_article() -> None:
     page = f"""<title>Walking - Robots</title><body><div id="menu"><a href="a">A</a> <a href="b">B</a></div>
     <div id="wrap"><div id="text"><p>{"A robot walks. " * 20}</p><p>It stops.</p></div></div><div>Bye</div></body>"""
     draft = read(page)
@@ -244,7 +244,7 @@ def test_content_of_a_page_that_does_not_mark_it() -> None:
         ('<title>x</title><meta property="og:title" content="Legs">', "Legs"),
     ],
 )
-def test_title_without_the_site(head: str, title: str) -> None:
+def test_title_is_read_without_the_name_of_the_site(head: str, title: str) -> None:
     assert read(f"<head>{head}</head><body><main><p>Text.</p></main></body>").title == title
 
 
@@ -258,23 +258,23 @@ def test_title_without_the_site(head: str, title: str) -> None:
         ("", "no text"),
     ],
 )
-def test_pages_without_content(page: str, why: str) -> None:
+def test_page_without_content_has_nothing_to_read(page: str, why: str) -> None:
     with pytest.raises(NothingToRead, match=why):
         html.read(document(page))
 
 
-def test_a_page_that_reloads_itself_is_content() -> None:
-    assert said('<meta http-equiv="refresh" content="300"><main><p>x</p></main>') == [("paragraph", "x")]
+def test_page_that_reloads_itself_is_read() -> None:
+    assert parts_of('<meta http-equiv="refresh" content="300"><main><p>x</p></main>') == [("paragraph", "x")]
 
 
-def test_the_encoding_that_a_page_names() -> None:
+def test_declared_encoding_is_used_if_it_is_valid() -> None:
     page = '<meta charset="windows-1251"><main><p>Робот</p></main>'.encode("windows-1251")
     assert read(page).parts[0].text == "Робот"
     for wrong in ("nonsense", "undefined", "unicode_escape", "utf-16", "gbk"):
         assert read(f"<meta charset={wrong}><main><p>Ü\\u0041b</p></main>").parts[0].text == "Ü\\u0041b"
 
 
-def test_nesting_does_not_break_the_reader() -> None:
+def test_deep_nesting_is_read_or_refused_in_bounded_time() -> None:
     began = time.process_time()
     assert read("<main>" + "<div>" * 3000 + "deep" + "</div>" * 3000).parts[-1].text == "deep"
     assert plain(read("<main><p>" + "<b>" * 400 + "deep").parts[-1].text) == "deep"
@@ -284,7 +284,7 @@ def test_nesting_does_not_break_the_reader() -> None:
     assert time.process_time() - began < 10  # seconds; the parser alone takes minutes for the last
 
 
-def test_links() -> None:
+def test_links_are_absolute_unique_and_without_nofollow() -> None:
     page = """<head><base href="/docs/v2/"></head><nav><a href="../a#x">a</a></nav><a href="b?q=1">b</a>
     <a href="https://other.example/">o</a><a href="mailto:me@x">m</a><a href="javascript:x()">j</a><a>none</a>
     <a rel="external NOFOLLOW" href="c">c</a><a href="b?q=1#again">b</a><a href="http://[bad">bad</a>"""
@@ -296,7 +296,7 @@ def test_links() -> None:
     assert html.links(document('<meta name="robots" content="nofollow"><a href="b">b</a>')) == []
 
 
-def test_canonical() -> None:
+def test_canonical_address() -> None:
     assert (
         html.canonical(document('<link rel="Canonical" href="/docs/nodes/#x">')) == "https://book.example/docs/nodes/"
     )
@@ -327,12 +327,12 @@ def test_marks_images_and_spans() -> None:
     assert made.text.endswith("| k | 1 |\n| --- | --- |\n| k | 2 |")
 
 
-def test_functions_keep_what_belongs_to_them() -> None:
+def test_function_and_option_descriptions_are_fields() -> None:
     page = """<main><dl class="py function"><dt class="sig" id="m.f">m.f(a)</dt><dd><p>Does it.</p>
 <dl class="field-list"><dt>Parameters</dt><dd><p><strong>a</strong> (int) - how far</p></dd></dl></dd></dl>
 <dl class="std option"><dt class="sig" id="o">--all</dt><dt class="sig" id="o2">-a</dt><dd><p>Everything.</p></dd></dl>
 </main>"""
-    assert said(page) == [
+    assert parts_of(page) == [
         ("heading", "m.f"),
         ("field", "`m.f(a)`\nDoes it.\nParameters:\na (int) - how far"),
         ("heading", "--all"),
@@ -340,7 +340,7 @@ def test_functions_keep_what_belongs_to_them() -> None:
     ]
 
 
-def test_a_section_gives_its_heading_its_anchor_and_one_column_can_be_a_table() -> None:
+def test_heading_has_the_anchor_of_its_section_and_table_may_have_one_column() -> None:
     parts = read('<main><section id="setup"><h2>Setup <a id="old"></a></h2><p>x</p></section></main>').parts
     assert [(part.text, part.anchor) for part in parts if part.kind == "heading"] == [("Setup", "setup")]
     parts = read("<main><h1>T</h1><table><tr><th>Wheels</th></tr><tr><td>Python 3.10</td></tr></table></main>").parts

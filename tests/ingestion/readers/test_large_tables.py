@@ -24,21 +24,21 @@ def test_large_tables_are_read_like_small_ones(shape: str) -> None:
         assert parts[1].text.split("\n") == ["| x | y |", "| --- | --- |", *["| a | b |"] * count]
 
 
-def test_rows_that_go_on_in_the_next_line() -> None:
+def test_row_of_several_lines_is_joined() -> None:
     begin, row, end = _SHAPES["simple"]
     _, (table,) = lift(f"{begin}{row * MANY_LINES}c  d\n   e\n{end}")
     assert table.endswith("| c | d e |")
 
 
 @pytest.mark.slow
-def test_two_megabytes_of_table_take_seconds() -> None:
+def test_table_of_two_megabytes_is_read_in_bounded_time() -> None:
     start = time.process_time()
     text = "== ==\n" + "a  b\n" * 400_000 + "== ==\n"
     read(Document("u", "x.rst", "b", "rst", text.encode(), "sphinx"))
     assert time.process_time() - start < 20
 
 
-def test_borders_that_never_end_a_table() -> None:
+def test_borders_without_an_end_are_no_table() -> None:
     start = time.process_time()
     text = "== ==\nx\n" * 40_000
     assert lift(text) == (text, [])

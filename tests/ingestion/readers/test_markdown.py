@@ -19,7 +19,7 @@ def _parts(text: str, format_: Format = "markdown", **more: Any) -> list[tuple[s
 
 
 def _marks(text: str, format_: Format = "markdown", **more: Any) -> list[tuple[str, str, str]]:
-    """Kind, text and target of every mark of the first part; of an image its alternative text."""
+    """Kind, text and target of every mark of the first part; for an image the alternative text."""
     said, found = extract(_draft(text, format_, **more).parts[0].text)
     return [(mark.kind, said[mark.start : mark.end] or mark.title, mark.target) for mark in found]
 
@@ -36,20 +36,20 @@ def test_inline_markup_becomes_marks_and_code_stays() -> None:
     ]
 
 
-def test_powers_keep_their_caret() -> None:
+def test_powers_are_written_with_a_caret() -> None:
     text = "2<sup>80</sup>, x<sup>n</sup>, the 1<sup>st</sup> and H<sub>2</sub>O"
     assert _parts(text) == [("paragraph", "2^80, x^n, the 1st and H2O")]
     assert _marks(text) == [("sup", "^80", ""), ("sup", "^n", ""), ("sup", "st", ""), ("sub", "2", "")]
 
 
-def test_tasks_have_boxes() -> None:
+def test_task_lists_have_check_boxes() -> None:
     assert _parts("- [x] done\n- [ ] open\n- [a] link\n\n[x] no task") == [
         ("list", "- ☑ done\n- ☐ open\n- [a] link"),
         ("paragraph", "[x] no task"),
     ]
 
 
-def test_what_python_markdown_adds() -> None:
+def test_python_markdown_extensions() -> None:
     text = (
         "Press ++ctrl+c++ in HTML.\n\n*[HTML]: Hyper Text\n\n"
         '<figure markdown="span">\n  ![An arm](a.png){ width="300" }\n  <figcaption>The arm</figcaption>\n</figure>\n\n'
@@ -68,7 +68,7 @@ def test_what_python_markdown_adds() -> None:
     ]
 
 
-def test_marks_of_html_tags() -> None:
+def test_html_tags_become_marks() -> None:
     text = (
         'H<sub>2</sub>O x<sup>2</sup> <a href="a.md">the <b>page</b></a> <kbd>Ctrl</kbd> <img src="i.png" alt="pic">.'
     )
@@ -83,11 +83,11 @@ def test_marks_of_html_tags() -> None:
 
 
 @pytest.mark.parametrize("text", ["<b>a <i>b</b> c</i>", "a <b>b c", "a b</i> c", "<a href='x'>a b c"])
-def test_tags_that_do_not_match_leave_their_text(text: str) -> None:
+def test_unbalanced_tags_keep_their_text(text: str) -> None:
     assert _parts(f"x {text}") == [("paragraph", "x a b c")]
 
 
-def test_an_image_alone_is_a_block() -> None:
+def test_image_in_its_own_paragraph_is_a_block() -> None:
     parts = _draft('before\n\n![A *drawing*](img/x.png "title"){ .big }\n\n[![](b.svg)](http://x)\n\nafter').parts
     assert parts[1:3] == (Part("image", "A drawing", info="img/x.png"), Part("image", "", info="b.svg"))
     figure = '<figure>\n<img src="x.png" alt="alt">\n<figcaption>Said <b>below</b></figcaption>\n</figure>\n\nx'
@@ -110,7 +110,7 @@ def test_code_keeps_language_and_shape() -> None:
     assert parts[2] == Part("code", "indented")
 
 
-def test_lists_nest_and_go_on_after_a_program() -> None:
+def test_lists_nest_and_continue_after_code() -> None:
     text = "1. one\n   - a\n   - b\n2. two\n\n   ```sh\n   ls\n   ```\n\n   after\n3. three\n\n- [x] done"
     assert _parts(text) == [
         ("list", "1. one\n  - a\n  - b\n2. two"),
@@ -150,12 +150,12 @@ def test_admonitions_of_every_dialect(text: str) -> None:
 @pytest.mark.parametrize(
     "text", [":::tip[Save time]\nDo it.\n:::", ":::tip Save time\nDo it.\n:::", '!!! tip "Save time"\n    Do it.']
 )
-def test_the_title_of_an_admonition_is_its_label(text: str) -> None:
+def test_title_of_an_admonition_is_its_label(text: str) -> None:
     assert (_draft(text).parts[0].info, _draft(text).parts[0].caption) == ("tip", "Save time")
     assert _parts(text) == [("admonition", "Save time: Do it.")]
 
 
-def test_admonition_in_a_list_and_program_in_an_admonition() -> None:
+def test_admonition_in_a_list_and_code_in_an_admonition() -> None:
     text = "1. one\n\n   :::warning\n   Stop.\n   ```sh\n   x\n   ```\n   Go.\n   :::\n2. two"
     assert _parts(text) == [
         ("list", "1. one"),
@@ -183,7 +183,7 @@ def test_quotes_and_headings_in_them() -> None:
 
 @pytest.mark.parametrize("format_", ["markdown", "mdx"])
 @pytest.mark.parametrize("fence", ["```", "~~~~"])
-def test_dialects_stay_out_of_programs(format_: Format, fence: str) -> None:
+def test_dialect_markup_in_code_is_unchanged(format_: Format, fence: str) -> None:
     code = ':::note\n!!! note "x"\n{{< note >}}\n(label)=\n<Tabs>{x}\nimport a from "b"'
     assert _parts(f"- item\n\n{fence}\n{code}\n{fence}\n\n:::tip\nx\n:::", format_) == [
         ("list", "- item"),
@@ -209,14 +209,14 @@ def test_front_matter_gives_title_and_slug(matter: str) -> None:
     assert draft.parts[0].text == "Heading"
 
 
-def test_drafts_and_empty_pages_are_left_out() -> None:
+def test_draft_and_empty_page_have_nothing_to_read() -> None:
     with pytest.raises(NothingToRead, match="draft"):
         _draft("---\ndraft: true\n---\ntext")
     with pytest.raises(NothingToRead, match="no text"):
         _draft("---\ntitle: x\n---\n\n# Only a heading\n")
 
 
-def test_broken_front_matter_and_rules_do_no_harm() -> None:
+def test_broken_front_matter_is_ignored() -> None:
     assert _parts("---\ntitle: [x\ndate: 2020-99-99\n---\ntext") == [("paragraph", "text")]
     assert _parts("---\ndate: 2020-99-99\n---\ntext") == [("paragraph", "text")]
     assert [text for _, text in _parts("---\n\nA rule, then *text*.\n\n---\n\nmore")] == ["A rule, then text.", "more"]
@@ -225,7 +225,7 @@ def test_broken_front_matter_and_rules_do_no_harm() -> None:
 # HTML
 
 
-def test_html_text_stays_and_what_is_hidden_goes() -> None:
+def test_html_text_is_read_without_hidden_text() -> None:
     text = (
         'A<b>B</b> <span style="display: none">secret</span>C<br>D <!-- secret --> <img alt="pic" src="x">\n\n'
         "<details><summary>More</summary>\n\n*inside*\n\n</details>\n\n"
@@ -241,7 +241,7 @@ def test_html_text_stays_and_what_is_hidden_goes() -> None:
     ]
 
 
-def test_html_structure() -> None:
+def test_html_blocks_are_read() -> None:
     text = (
         "<h2 id='top'>Head</h2>\n<ul>\n<li>one <code>x</code></li>\n<li>two</li>\n</ul>\n"
         "<pre><code>a &lt; b\n  c</code></pre>\n<table><tr><th>A</th><th>B</th></tr>"
@@ -256,7 +256,7 @@ def test_html_structure() -> None:
     ]
 
 
-def test_a_heading_ends_what_html_left_open() -> None:
+def test_heading_ends_an_unclosed_html_table() -> None:
     assert [part.kind for part in _draft("<table><tr><td>\n\nx\n\n## Next\n\ny").parts] == [
         "table",
         "heading",
@@ -271,7 +271,7 @@ def test_invisible_characters_are_removed() -> None:
 # MDX
 
 
-def test_mdx_keeps_the_text_and_drops_the_program() -> None:
+def test_mdx_keeps_the_text_and_drops_the_code() -> None:
     text = """import Tabs from '@theme/Tabs';
 import {
   a,
@@ -351,6 +351,26 @@ def test_hugo_shortcodes() -> None:
     ]
 
 
+def test_hugo_parameters_of_the_site() -> None:
+    text = (
+        'Rover {{< param "rover_version" >}} or {{% param lidar %}}, `{{< param "rover_version" >}}`.\n\n'
+        '```sh\nget {{% param "rover_version" %}}\n```'
+    )
+    assert _parts(text, settings={"rover_version": "2.1"}) == [
+        ("paragraph", "Rover 2.1 or {lidar}, `2.1`."),
+        ("code", "get 2.1"),
+    ]
+
+
+def test_hugo_cards_in_an_html_element() -> None:
+    text = (
+        '<div class="cards">\n{{< card\n  title="Arm"\n  description="It [grips](/grip/)."\n  link="/arm/" >}}\n\n'
+        '{{< card title="Leg" link="/leg/" >}}\n</div>\n\nAfter.'
+    )
+    assert _parts(text) == [("paragraph", "Arm It grips."), ("paragraph", "Leg"), ("paragraph", "After.")]
+    assert _marks(text) == [("link", "Arm", "/arm/"), ("link", "grips", "/grip/")]
+
+
 # MyST
 
 
@@ -375,7 +395,7 @@ def test_myst_roles_targets_and_directives() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said", "label"),
+    ("text", "shown", "label"),
     [
         ('!!! note "Is `x` *so*?"\n    Yes.', "Is `x` so? Yes.", "Is `x` so?"),
         (":::{note} Mind this.\nAnd that.\n:::", "Note: Mind this.\n\nAnd that.", "Note"),
@@ -383,11 +403,11 @@ def test_myst_roles_targets_and_directives() -> None:
         ("```{deprecated} 3.0\nUse y.\n```", "Deprecated since version 3.0: Use y.", "Deprecated since version 3.0"),
     ],
 )
-def test_labels_of_admonitions(text: str, said: str, label: str) -> None:
-    assert [(plain(part.text), part.caption) for part in _draft(text).parts] == [(said, label)]
+def test_admonition_labels_are_part_of_the_text(text: str, shown: str, label: str) -> None:
+    assert [(plain(part.text), part.caption) for part in _draft(text).parts] == [(shown, label)]
 
 
-def test_formulas_are_marked_and_names_of_variables_are_not() -> None:
+def test_formulas_are_marked_and_shell_variables_are_not() -> None:
     text = "With $n$ or $x_1$ and $$y$$ in $HOME/$USER, US$5 and $PATH."
     assert _parts(text) == [("paragraph", text)]
     assert _marks(text) == [("math", "$n$", ""), ("math", "$x_1$", ""), ("math", "$$y$$", "")]
@@ -403,7 +423,7 @@ def test_footnotes_definitions_and_math() -> None:
     ]
 
 
-# What must not break
+# Hostile and broken input
 
 
 @pytest.mark.slow
@@ -441,14 +461,14 @@ def test_footnotes_definitions_and_math() -> None:
         "a" * 1_000_000,
     ],
 )
-def test_hostile_shapes_cost_little(text: str, format_: Format) -> None:
+def test_hostile_text_is_read_in_bounded_time(text: str, format_: Format) -> None:
     start = time.process_time()
     with suppress(NothingToRead, Unreadable):
         _draft(text, format_)
     assert time.process_time() - start < 5
 
 
-def test_binary_is_refused() -> None:
+def test_binary_file_is_unreadable() -> None:
     for data in (b"\x89PNG\r\n\x1a\n\0\0", bytes(range(1, 32)) * 50):
         with pytest.raises(Unreadable, match="binary"):
             read(Document("https://b.test/x", "x.md", "book", "markdown", data))
@@ -457,18 +477,18 @@ def test_binary_is_refused() -> None:
 @pytest.mark.parametrize(
     "data", ["Größe".encode(), b"\xef\xbb\xbf" + "Größe".encode(), "Größe".encode("utf-16"), "Größe".encode("cp1252")]
 )
-def test_encodings(data: bytes) -> None:
+def test_common_encodings_are_decoded(data: bytes) -> None:
     (draft,) = read(Document("https://b.test/x", "x.md", "book", "markdown", data))
     assert draft.parts == (Part("paragraph", "Größe"),)
 
 
-def test_of_several_definitions_mkdocs_takes_the_last() -> None:
+def test_mkdocs_uses_the_last_of_several_link_definitions() -> None:
     text = "[a]\n\n[a]: https://one.test\n\n[a]: https://two.test\n"
     assert _marks(text) == [("link", "a", "https://one.test")]
     assert _marks(text, anchors="mkdocs") == [("link", "a", "https://two.test")]
 
 
-def test_vitepress_shows_what_the_front_matter_wants() -> None:
+def test_vitepress_conditions_use_the_front_matter() -> None:
     text = (
         "---\nframe: Plane\n---\n\nTake off <span v-if=\"$frontmatter.frame === 'Copter'\">and hover</span>"
         "<span v-else-if=\"$frontmatter.frame === 'Plane'\">and cruise</span>.\n\n"
@@ -480,7 +500,7 @@ def test_vitepress_shows_what_the_front_matter_wants() -> None:
     assert ("heading", "Hidden") in _parts(text)
 
 
-def test_a_program_without_an_end_ends_with_its_tab() -> None:
+def test_unclosed_code_ends_with_its_tab() -> None:
     text = '=== "One"\n\n    ```\n    a\n\n=== "Two"\n\n    text\n'
     assert _parts(text, anchors="mkdocs") == [
         ("paragraph", "One:"),

@@ -17,7 +17,7 @@ def _cell(kind: str, source: str | list[str], **more: Any) -> dict[str, Any]:
     return {"cell_type": kind, "source": source, "metadata": {}, **more}
 
 
-def test_text_code_and_what_it_printed() -> None:
+def test_text_code_and_output_are_read() -> None:
     outputs = [
         {"output_type": "stream", "name": "stdout", "text": ["\x1b[31m3\x1b[0m\n"]},
         {"output_type": "stream", "name": "stderr", "text": ["warning\n"]},
@@ -35,7 +35,7 @@ def test_text_code_and_what_it_printed() -> None:
     assert draft.parts[2:] == (Part("code", "print(1 + 2)\n'```'", info="python"), Part("code", "3"))
 
 
-def test_version_3() -> None:
+def test_notebook_of_version_3() -> None:
     cells = [
         {"cell_type": "heading", "level": 2, "source": "Walk"},
         {"cell_type": "code", "input": "x", "outputs": []},
@@ -46,12 +46,12 @@ def test_version_3() -> None:
 @pytest.mark.parametrize(
     "notebook", [b"{", b"[]", b'{"cells": 3}', b"[" * 100_000, {"cells": None}, {"metadata": []}, b"\x00\x01"]
 )
-def test_broken_files(notebook: object) -> None:
+def test_broken_notebook_is_unreadable(notebook: object) -> None:
     with pytest.raises(Unreadable):
         _read(notebook)
 
 
 @pytest.mark.parametrize("cells", [[], [None, 3, {}], [_cell("markdown", "")], [{"cell_type": "code", "source": 5}]])
-def test_nothing_in_it(cells: list[Any]) -> None:
+def test_empty_notebook_has_nothing_to_read(cells: list[Any]) -> None:
     with pytest.raises(NothingToRead):
         _read({"cells": cells, "metadata": {"language_info": {"name": ["x"]}}})

@@ -18,7 +18,7 @@ def test_a_field_is_one_part() -> None:
     )
 
 
-def test_a_field_holds_its_list_and_around_it_stand_code_and_inner_fields() -> None:
+def test_field_contains_its_list_and_is_followed_by_code_and_inner_fields() -> None:
     page = PageBuilder()
     page.open_field("mode")
     page.fact("Type", "string")
@@ -42,7 +42,7 @@ def test_a_field_holds_its_list_and_around_it_stand_code_and_inner_fields() -> N
     )
 
 
-def test_of_a_long_description_the_first_paragraph_stays_in_the_field() -> None:
+def test_long_description_keeps_its_first_paragraph_in_the_field() -> None:
     page = PageBuilder()
     page.field("name", [("Type", "int")], ["first", "word " * 300, "last"])
     kinds = [(part.kind, part.text[:17], part.inside) for part in page.finish()]
@@ -53,7 +53,7 @@ def test_of_a_long_description_the_first_paragraph_stays_in_the_field() -> None:
     ]
 
 
-def test_numbering_goes_on_after_what_stands_in_an_item() -> None:
+def test_numbering_continues_after_blocks_inside_an_item() -> None:
     page = PageBuilder()
     page.open_list(ordered=True)
     page.item()
@@ -78,7 +78,7 @@ def test_numbering_goes_on_after_what_stands_in_an_item() -> None:
     )
 
 
-def test_what_stands_in_a_block_does_not_end_it() -> None:
+def test_nested_blocks_keep_their_depth() -> None:
     page = PageBuilder()
     page.open_list()
     page.item()
@@ -123,7 +123,7 @@ def test_what_stands_in_a_block_does_not_end_it() -> None:
     )
 
 
-def test_a_list_that_goes_on_deep_inside_comes_out_again() -> None:
+def test_list_that_continues_after_nested_code_keeps_its_depth() -> None:
     page = PageBuilder()
     page.open_list()
     page.item()
@@ -146,7 +146,7 @@ def test_a_list_that_goes_on_deep_inside_comes_out_again() -> None:
     )
 
 
-def test_images_stand_alone_or_are_marks() -> None:
+def test_images_are_blocks_or_marks() -> None:
     page = PageBuilder()
     page.image("An arm", "a.png", "The arm.")
     page.open_admonition("Note", "note")
@@ -166,7 +166,7 @@ def test_images_stand_alone_or_are_marks() -> None:
     )
 
 
-def test_cells_are_repeated_where_they_reach() -> None:
+def test_cells_are_repeated_for_their_span() -> None:
     rows: list[list[str | Cell]] = [
         [Cell("a", columns=2), "b"],
         [Cell("c", rows=2), "d", "e"],
@@ -189,7 +189,7 @@ def test_a_table_without_a_header_has_an_empty_one() -> None:
     assert pipe_table([["a", "b"]], 0) == "|  |  |\n| --- | --- |\n| a | b |"
 
 
-def test_spans_cannot_blow_up_a_table() -> None:
+def test_huge_spans_are_limited() -> None:
     start = time.process_time()
     rows: list[list[str | Cell]] = [["x"] for _ in range(2000)]
     rows[0] = [Cell("word " * 1000, rows=10**9, columns=10**9)]
@@ -197,7 +197,7 @@ def test_spans_cannot_blow_up_a_table() -> None:
     assert time.process_time() - start < 2
 
 
-def test_fields_in_cells_are_text() -> None:
+def test_fields_in_cells_become_text() -> None:
     page = PageBuilder()
     page.open_table()
     page.row()
@@ -209,7 +209,7 @@ def test_fields_in_cells_are_text() -> None:
     assert page.finish()[0].text == f"| `a` Type: int {styled('strong', 'bold')} | b |\n| --- | --- |"
 
 
-def test_what_was_never_opened_can_be_closed() -> None:
+def test_closing_an_unopened_field_is_ignored() -> None:
     page = PageBuilder()
     page.close_field()
     page.fact("Type", "int")

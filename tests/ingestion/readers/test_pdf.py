@@ -1,4 +1,4 @@
-"""PDF: real files written here, with bookmarks, running headers, broken words; locked and damaged ones."""
+"""PDF files written here: bookmarks, running headers, hyphenation, tables, columns; encrypted and damaged files."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,7 +11,7 @@ from chapterverse.ingestion.readers import pdf
 def write_pdf(
     pages: list[list[str]], bookmarks: dict[str, int] | None = None, title: str = "", lock: bool = False
 ) -> bytes:
-    """A PDF with one line of Helvetica below the other. Objects: 1 catalog, 2 pages, 3 font, 4 outlines, 5 info, ..."""
+    """A PDF with lines of Helvetica. Objects: 1 catalog, 2 pages, 3 font, 4 outlines, 5 info, ..."""
     objects: dict[int, str] = {3: "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>"}
     kids = []
     number = 6
@@ -56,7 +56,7 @@ def _file(objects: dict[int, str], lock: bool) -> bytes:
 
 
 def _shown(line: str) -> str:
-    """A line; `18|text` is written with letters of size 18, `c|text` in Courier."""
+    """The operators for a line. `18|text` has font size 18, `c|text` is Courier."""
     size, bar, text = line.partition("|")
     font = (
         f"/F2 10 Tf ({_escaped(text)}) Tj /F1 10 Tf"
@@ -133,7 +133,24 @@ def test_running_headers_page_numbers_and_empty_pages_are_left_out() -> None:
     ]
 
 
-def test_bookmarks_name_the_pages_up_to_the_next_one() -> None:
+def test_footers_that_change_with_the_chapter_are_left_out() -> None:
+    chapters = ["Legs", "Legs", "Arms", "Arms", "Eyes", "Eyes"]
+    pages = [
+        [f"Sheet {word} is about 7 things.", f"{n + 40} Chapter: {word}" if n % 2 else f"1.{n}. On {word} {n + 40}"]
+        for n, word in enumerate(chapters, 1)
+    ]
+    said = [part.text for part in read(write_pdf(pages)).parts if part.kind != "heading"]
+    assert said == [f"Sheet {word} is about 7 things." for word in chapters]
+
+
+def test_numbers_at_the_edge_of_pages_that_are_no_page_numbers_stay() -> None:
+    weights = {"legs": 3, "arms": 9, "eyes": 4, "ears": 12, "hands": 7, "feet": 1}
+    pages = [[f"This is a sheet about {name}.", f"The {name} weigh {weight}"] for name, weight in weights.items()]
+    said = " ".join(part.text for part in read(write_pdf(pages)).parts)
+    assert all(f"The {name} weigh {weight}" in said for name, weight in weights.items())
+
+
+def test_bookmark_names_its_page_and_the_pages_after_it() -> None:
     pages = [[f"Text of sheet {word}."] for word in ("one", "two", "three", "four")]
     draft = read(write_pdf(pages, {"Legs (walking)": 2, "Standing": 2, "Arms": 4}))
     assert [part.text for part in draft.parts if part.kind == "heading"] == [
@@ -144,7 +161,7 @@ def test_bookmarks_name_the_pages_up_to_the_next_one() -> None:
     ]
 
 
-def test_a_file_name_is_no_title() -> None:
+def test_file_name_in_the_metadata_is_no_title() -> None:
     assert read(write_pdf([["x"]], title="Microsoft Word - thesis_final.doc")).title == "my robot book"
 
 
@@ -158,19 +175,19 @@ def test_a_file_name_is_no_title() -> None:
         (write_pdf([[], []]), "no text"),
     ],
 )
-def test_files_that_cannot_be_read(data: bytes, why: str) -> None:
+def test_invalid_or_encrypted_file_is_unreadable(data: bytes, why: str) -> None:
     with pytest.raises(Unreadable, match=why):
         read(data)
 
 
-def test_threads_may_read_at_once() -> None:
+def test_threads_can_read_concurrently() -> None:
     files = [write_pdf([[f"Sheet {sheet} of file {name}."] for sheet in range(5)]) for name in range(12)]
     with ThreadPoolExecutor(6) as pool:
         drafts = list(pool.map(read, files))
     assert [draft.parts[-1].text for draft in drafts] == [f"Sheet 4 of file {name}." for name in range(12)]
 
 
-def test_headings_by_size_and_programs_by_font() -> None:
+def test_font_size_gives_headings_and_monospace_gives_code() -> None:
     text = ["A paragraph that is written in letters of the usual size and goes on", "in a second line of the page."]
     first = ["24|The Rover", "16|Setup of the legs", *text, "13|Tools", *text, "c|def f():", "c|  return 1", *text]
     second = [*text, "16|Walking", *text]
@@ -187,7 +204,7 @@ def test_headings_by_size_and_programs_by_font() -> None:
 
 
 def _placed(pieces: list[tuple[int, int, str]], bold: str = "") -> bytes:
-    """A PDF with each text at its place; texts that contain `bold` are bold."""
+    """A PDF with texts at given positions; texts that contain `bold` are bold."""
     shown = " ".join(
         f"BT /{'F2' if bold and bold in text else 'F1'} 10 Tf {left} {top} Td ({_escaped(text)}) Tj ET"
         for left, top, text in pieces
@@ -207,7 +224,7 @@ def _placed(pieces: list[tuple[int, int, str]], bold: str = "") -> bytes:
     return _file(objects | dict.fromkeys((3, 4), "null"), lock=False)
 
 
-def test_rows_of_a_table_are_lines_whose_cells_stand_below_each_other() -> None:
+def test_aligned_cells_are_a_table() -> None:
     long = "This sentence is long enough to tell how wide a line of the text is on this page."
     rows = [("speed", "0.5", "How fast the wheels turn"), ("mode", "safe", "How it moves"), ("arm", "1.57", "Its turn")]
     pieces = [(50, 780, long), (70, 760, "Name"), (160, 760, "Default"), (300, 760, "Description")]
@@ -226,7 +243,7 @@ def test_rows_of_a_table_are_lines_whose_cells_stand_below_each_other() -> None:
     ]
 
 
-def test_a_list_and_a_page_of_two_columns_are_no_tables() -> None:
+def test_list_and_two_columns_of_text_are_no_tables() -> None:
     listed = [(left, 780 - 14 * n, text) for n in range(4) for left, text in ((50, f"{n + 1}."), (90, f"Item {n}"))]
     assert "table" not in {part.kind for part in read(_placed(listed)).parts}
     text = "Words of a column that go on and on"
@@ -239,7 +256,7 @@ def _column(word: str, lines: int) -> list[str]:
 
 
 @pytest.mark.parametrize("order", ["across", "down", "backwards"])
-def test_columns_are_read_one_after_the_other_in_whatever_order_they_were_drawn(order: str) -> None:
+def test_columns_are_read_in_order_independent_of_drawing_order(order: str) -> None:
     wide = "This line runs across the whole sheet, from the left edge to the right edge of all of its text."
     left, right = _column("left", 8), _column("right", 7)
     pieces = [(50, 800, wide)]
@@ -248,19 +265,19 @@ def test_columns_are_read_one_after_the_other_in_whatever_order_they_were_drawn(
     pieces += [(50, 600, wide), (50, 586, wide)]
     if order != "down":
         pieces.sort(key=lambda piece: (-piece[1], piece[0] if order == "across" else -piece[0]))
-    said = [part.text for part in read(_placed(pieces)).parts if part.kind == "paragraph"]
-    assert " ".join(said) == " ".join([wide, *left, *right, wide, wide])
+    read_text = [part.text for part in read(_placed(pieces)).parts if part.kind == "paragraph"]
+    assert " ".join(read_text) == " ".join([wide, *left, *right, wide, wide])
 
 
-def test_three_columns() -> None:
+def test_three_columns_are_read_in_order() -> None:
     columns = [_column(word, 5) for word in ("first", "second", "third")]
     lines = [[line[:34] for line in column] for column in columns]
     pieces = [(40 + 180 * at, 780 - 14 * row, lines[at][row]) for row in range(5) for at in range(3)]
-    said = " ".join(part.text for part in read(_placed(pieces)).parts if part.kind == "paragraph")
-    assert said == " ".join(line for column in lines for line in column)
+    read_text = " ".join(part.text for part in read(_placed(pieces)).parts if part.kind == "paragraph")
+    assert read_text == " ".join(line for column in lines for line in column)
 
 
-def test_a_table_with_long_texts_in_its_last_column_is_no_page_of_columns() -> None:
+def test_table_with_long_last_column_is_a_table() -> None:
     rows = [(f"option {number}", f"What this option of the program does, number {number}") for number in range(6)]
     pieces = [
         (left, 780 - 14 * at, text) for at, row in enumerate(rows) for left, text in zip((50, 200), row, strict=True)
@@ -269,7 +286,7 @@ def test_a_table_with_long_texts_in_its_last_column_is_no_page_of_columns() -> N
     assert table.count("\n") == 6
 
 
-def test_a_few_bold_words_alone_are_a_heading() -> None:
+def test_short_bold_line_is_a_heading() -> None:
     text = "Plug the charger in and wait until the lamp on the charger is green, which takes two hours."
     lines = ["Charging the battery", text, text, "Strong words end here.", text]
     placed = [(50, 780 - 14 * number, line) for number, line in enumerate(lines)]

@@ -1,4 +1,4 @@
-"""Plain text: paragraphs, the headings people type, and what is no heading."""
+"""Plain text: paragraphs, lists and typed headings."""
 
 import pytest
 
@@ -12,7 +12,7 @@ def read(text: str | bytes, path: str = "notes/01_my-notes.txt") -> Draft:
     return draft
 
 
-def said(text: str) -> list[tuple[str, str, int]]:
+def parts_of(text: str) -> list[tuple[str, str, int]]:
     return [(part.kind, part.text, part.level) for part in read(text).parts]
 
 
@@ -44,9 +44,9 @@ KEEPING STILL
 """
 
 
-def test_a_small_book() -> None:
+def test_headings_paragraphs_code_and_lists_are_recognised() -> None:
     assert read(BOOK).title == "The Robot Book"
-    assert said(BOOK) == [
+    assert parts_of(BOOK) == [
         ("paragraph", "An intro that is wrapped.", 0),
         ("heading", "CHAPTER I. WALKING", 2),
         ("paragraph", "It walks.", 0),
@@ -63,23 +63,23 @@ def test_a_small_book() -> None:
     "line",
     ["STOP!", "USA", "Chapter one of my life was long.", "1. FIRST", "A B", "2024", "Part of it", "NOTE: " + "X" * 90],
 )
-def test_what_is_no_heading(line: str) -> None:
+def test_lines_that_are_no_headings(line: str) -> None:
     kinds = [part.kind for part in read(f"A sentence.\n\n{line}\n\nMore.").parts]
     assert ("heading" in kinds) == (line == "USA")
 
 
-def test_a_title_underlined() -> None:
+def test_underlined_first_line_is_the_title() -> None:
     draft = read("Robots\n======\n\nText.")
     assert draft.title == "Robots"
     assert [(part.kind, part.text) for part in draft.parts] == [("heading", "Robots"), ("paragraph", "Text.")]
 
 
-def test_without_a_title_the_file_gives_it() -> None:
+def test_title_is_the_file_name_if_there_is_none() -> None:
     assert read("Just one sentence.\n\nAnd another.").title == "01 my notes"
-    assert said("Just one line") == [("paragraph", "Just one line", 0)]
+    assert parts_of("Just one line") == [("paragraph", "Just one line", 0)]
 
 
-def test_nothing_in_it() -> None:
+def test_empty_file_has_nothing_to_read_and_binary_is_unreadable() -> None:
     with pytest.raises(NothingToRead, match="empty"):
         read(" \n\t\n\u200b")
     with pytest.raises(Unreadable, match="binary"):

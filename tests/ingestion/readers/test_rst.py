@@ -24,7 +24,7 @@ def _parts(text: str) -> list[tuple[str, str]]:
 
 
 def _marks(text: str, document: Document) -> list[tuple[str, str, str]]:
-    """Kind, words and target of every mark."""
+    """Kind, text and target of every mark."""
     found: list[tuple[str, str, str]] = []
     for part in read(replace(document, data=text.encode()))[0].parts:
         said, marks = extract(part.text)
@@ -44,9 +44,9 @@ def test_sections_have_levels_and_the_anchors_of_sphinx() -> None:
     )
     assert [(part.text, part.level, part.anchor) for part in _draft(text).parts if part.kind == "heading"] == [
         ("The Page", 1, "the-page"),
-        ("Setup", 2, "setup"),  # its label has the same name
+        ("Setup", 2, "setup"),  # the label has the same name
         ("Using run", 3, "using-run"),
-        ("Setup", 2, "again"),  # the title is taken, so Sphinx shows the label
+        ("Setup", 2, "again"),  # the anchor of the title is taken, so Sphinx uses the label
         ("Setup", 2, "id3"),
     ]
 
@@ -58,7 +58,7 @@ def test_formulas_and_escaped_spaces() -> None:
     assert marks == [("sub", "2", ""), ("math", "$n$", ""), ("math", "$x_1$", ""), ("math", "$$a + b$$", "")]
 
 
-def test_an_option_that_docutils_does_not_know_costs_nothing() -> None:
+def test_directive_with_an_unknown_option_is_read() -> None:
     text = ".. image:: a.png\n   :alt: An arm\n   :loading: lazy\n\n.. topic:: Words\n   :icon: star\n\n   Inside.\n"
     assert _parts(text) == [("image", "An arm"), ("paragraph", "Words"), ("paragraph", "Inside.")]
 
@@ -115,7 +115,7 @@ def test_admonitions(directive: str, label: str) -> None:
     ]
 
 
-def test_programs() -> None:
+def test_code_blocks() -> None:
     parts = _draft(
         ".. code-block:: bash\n   :linenos:\n\n   ls\n\n     x\n\nLike this::\n\n   plain\n\n"
         ".. testcode:: group\n\n   y = 1\n"
@@ -174,7 +174,7 @@ def test_tabs_dropdowns_and_unknown_directives_keep_their_text() -> None:
     ]
 
 
-def test_what_only_sphinx_could_fill_in_is_left_out() -> None:
+def test_directives_that_need_sphinx_or_other_files_are_left_out() -> None:
     text = (
         "kept\n\n.. toctree::\n\n   a\n   b\n\n.. contents:: Contents\n   :local:\n\n"
         ".. autoclass:: a.B\n   :members:\n\n"
@@ -184,13 +184,13 @@ def test_what_only_sphinx_could_fill_in_is_left_out() -> None:
     assert _parts(text) == [("paragraph", "kept")]
 
 
-def test_raw_html_is_read_as_a_reader_sees_it() -> None:
+def test_raw_html_is_read_without_hidden_text() -> None:
     text = ".. raw:: html\n\n   <p>Seen <b>too</b>.</p><script>no</script><p style='display:none'>hidden</p>\n"
     assert _parts(text) == [("paragraph", "Seen too.")]
     assert _parts("a\n\n.. raw:: html\n   :file: /etc/hostname\n") == [("paragraph", "a")]
 
 
-def test_raw_roles() -> None:
+def test_raw_roles_keep_html_and_drop_latex() -> None:
     text = (
         ".. role:: page(raw)\n   :format: html\n\n.. role:: print(raw)\n   :format: latex\n\n"
         "A :page:`<b class='x'>B &amp; C</b>` :print:`no`.\n"
@@ -198,11 +198,11 @@ def test_raw_roles() -> None:
     assert _parts(text) == [("paragraph", "A B & C .")]
 
 
-def test_doctest_flags_are_not_shown() -> None:
+def test_doctest_flags_are_removed() -> None:
     assert _parts(">>> f()  # doctest: +SKIP\n<BLANKLINE>\n1\n") == [("code", ">>> f()\n\n1")]
 
 
-def test_lists_tables_pictures() -> None:
+def test_lists_tables_and_images() -> None:
     text = """
 * one
 
@@ -317,7 +317,7 @@ The parameters:
     ]
 
 
-def test_functions_keep_their_arguments() -> None:
+def test_function_field_has_parameters_returns_and_raises() -> None:
     text = """
 .. py:currentmodule:: ray
 
@@ -349,12 +349,17 @@ def test_functions_keep_their_arguments() -> None:
     ]
 
 
-def test_a_long_term_is_a_sentence() -> None:
+def test_class_directive_outside_a_sphinx_project() -> None:
+    text = ".. class:: Robot(name)\n\n   Moves.\n\n.. class:: wide-text\n\nPlain words.\n"
+    assert _parts(text) == [("field", "`class Robot(name)`\nMoves."), ("paragraph", "Plain words.")]
+
+
+def test_long_term_is_a_paragraph() -> None:
     text = f"{'A sentence that somebody continued on the next line with an indent, ' * 2}\n   so.\n"
     assert [part.kind for part in _draft(text).parts] == ["paragraph", "paragraph"]
 
 
-def test_spans_and_headless_tables() -> None:
+def test_tables_with_spans_and_without_header() -> None:
     text = """
 +-----+-----+
 | a   | b   |
@@ -415,7 +420,7 @@ def test_marks_and_links(tmp_path: Path) -> None:
     assert parts[-1].text == "[1] A note."
 
 
-def test_an_image_among_words_is_a_mark() -> None:
+def test_inline_image_is_a_mark() -> None:
     (part,) = _draft("Press |key| now.\n\n.. |key| image:: k.png\n   :alt: the key\n").parts
     assert part.text == f"Press {picture('k.png', 'the key')} now."
 
@@ -454,7 +459,7 @@ def test_files_are_included_from_inside_the_folder_only(tmp_path: Path) -> None:
         (":lines: 2\n   :prepend: a\n   :append: b", "a\ndef f():\nb"),
     ],
 )
-def test_code_of_another_file(tmp_path: Path, options: str, code: str) -> None:
+def test_literalinclude_options_select_lines(tmp_path: Path, options: str, code: str) -> None:
     (tmp_path / "code.py").write_text(
         "# one\ndef f():\n    x = 1\n    return x\n\nclass C:\n    def g(self):\n        pass\n"
     )
@@ -462,7 +467,7 @@ def test_code_of_another_file(tmp_path: Path, options: str, code: str) -> None:
     assert _in_folder(tmp_path, "page.rst", text) == (Part("code", code, info="python", caption="code.py"),)
 
 
-def test_code_whose_marks_are_missing_is_left_out(tmp_path: Path) -> None:
+def test_literalinclude_without_its_start_or_file_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "code.py").write_text("x\n")
     text = "kept\n\n.. literalinclude:: code.py\n   :start-after: nowhere\n\n.. literalinclude:: none.py\n"
     assert [part.text for part in _in_folder(tmp_path, "page.rst", text)] == ["kept"]
@@ -475,11 +480,11 @@ def test_code_whose_marks_are_missing_is_left_out(tmp_path: Path) -> None:
         ("latex or (html and not x)", True), ("(", True), ("", True),
     ],
 )  # fmt: skip
-def test_only(expression: str, shown: bool) -> None:
+def test_only_shows_text_for_html(expression: str, shown: bool) -> None:
     assert _parts(f"a\n\n.. only:: {expression}\n\n   b\n") == [("paragraph", "a"), *[("paragraph", "b")] * shown]
 
 
-def test_glossary_topics_and_notes() -> None:
+def test_glossary_topics_and_admonitions() -> None:
     text = (
         ".. glossary::\n\n   node\n   nodes\n      A process.\n\n   topic\n      A name.\n\n"
         ".. topic:: Aside\n\n   Words.\n\n.. deprecated:: 2.0\n\n.. caution::\n\n   Hot::\n\n      code\n\n   More.\n"
@@ -497,20 +502,20 @@ def test_glossary_topics_and_notes() -> None:
     assert [part.info for part in _draft(text).parts if part.kind == "admonition"] == ["caution"]
 
 
-def test_parsed_literals_and_languages() -> None:
+def test_parsed_literals_and_highlight_language() -> None:
     text = ".. highlight:: yaml\n\n.. parsed-literal::\n\n   a *b* |v|\n\n::\n\n   c\n\n.. |v| replace:: 1\n"
     assert _draft(text).parts == (Part("code", "a b 1"), Part("code", "c", info="yaml"))
 
 
 @pytest.mark.parametrize("base", ["code", "ref", "func", "any", "rfc", "abbr", "octicon", "emphasis"])
-def test_roles_that_are_made_of_others(base: str) -> None:
-    assert _parts(f".. role:: own({base})\n\nA :own:`1`.\n") in ([("paragraph", f"A {said}.")] for said in _SAID)
+def test_custom_roles_keep_their_text(base: str) -> None:
+    assert _parts(f".. role:: own({base})\n\nA :own:`1`.\n") in ([("paragraph", f"A {said}.")] for said in _SHOWN)
 
 
-_SAID = ("`1`", "1", "RFC 1", "")
+_SHOWN = ("`1`", "1", "RFC 1", "")
 
 
-def test_what_docutils_fails_at_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failure_of_docutils_is_unreadable_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise KeyError("odd")
 
@@ -519,7 +524,7 @@ def test_what_docutils_fails_at_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> 
         _draft("x")
 
 
-def test_mistakes_in_the_markup_cost_only_themselves() -> None:
+def test_text_after_invalid_markup_is_read() -> None:
     assert ("paragraph", "after") in _parts("Title\n==\n\n*open\n\n.. note::\n\n:bad:`x\n\n=====\n\nafter\n")
 
 
@@ -543,7 +548,7 @@ def test_mistakes_in_the_markup_cost_only_themselves() -> None:
         ".. py:function:: f(" + "[" * 5_000 + "\n",
     ],
 )
-def test_hostile_shapes_cost_little(text: str) -> None:
+def test_hostile_text_is_read_in_bounded_time(text: str) -> None:
     start = time.process_time()
     with suppress(NothingToRead, Unreadable):
         _draft(text)
@@ -565,7 +570,7 @@ def test_every_page_of_the_ros_2_documentation_is_read() -> None:
     assert read_pages > 260
 
 
-def test_changes_of_versions_by_either_name() -> None:
+def test_version_directives_with_both_spellings() -> None:
     text = ".. version-changed:: 9.0\n   It was *renamed*.\n\n.. versionadded:: 1.2 At last.\n"
     assert _parts(text) == [
         ("admonition", "Changed in version 9.0: It was renamed."),

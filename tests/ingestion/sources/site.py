@@ -1,4 +1,4 @@
-"""A small real website on loopback for the tests of crawling: routes, ETags, counters, and ways to misbehave."""
+"""A small website on loopback for the crawler tests: routes, ETags, request counters and failures."""
 
 import asyncio
 import gzip
@@ -25,7 +25,7 @@ class Answer:
     status: int = 200
     content_type: str = "text/html; charset=utf-8"
     headers: Mapping[str, str] = field(default_factory=dict)
-    stream: Iterable[bytes] | None = None  # sent without a length, until the client hangs up
+    stream: Iterable[bytes] | None = None  # sent without a length, until the client closes the connection
     etag: str = ""
 
 
@@ -33,7 +33,7 @@ Handler = Callable[[Request], Awaitable[Answer]]
 
 
 class Website:
-    """Answers requests from `routes`; remembers them."""
+    """Answers requests from `routes` and records them."""
 
     def __init__(self) -> None:
         self.routes: dict[str, Answer | Handler] = {}
@@ -67,7 +67,7 @@ class Website:
         self.routes[path] = Answer(status=status, headers={"Location": to})
 
     def count(self) -> Counter[str]:
-        """How often each path was asked for."""
+        """How often each path was requested."""
         return Counter(request.path for request in self.requests)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -146,7 +146,7 @@ async def website() -> AsyncIterator[Website]:
 
 @dataclass(frozen=True)
 class Outcomes:
-    """What a source reported, sorted into piles. Paths without the site's origin."""
+    """What a source reported, by kind. Paths are without the origin of the site."""
 
     documents: dict[str, Document]
     unchanged: set[str]
@@ -155,19 +155,19 @@ class Outcomes:
 
 
 async def collect(pages: AsyncIterator[Fetched], origin: str = "") -> Outcomes:
-    piles = Outcomes({}, set(), {}, {})
+    outcomes = Outcomes({}, set(), {}, {})
     seen: list[str] = []
     async for page in pages:
         path = page.url.removeprefix(origin)
         seen.append(path)
         match page:
             case Document():
-                piles.documents[path] = page
+                outcomes.documents[path] = page
             case Unchanged():
-                piles.unchanged.add(path)
+                outcomes.unchanged.add(path)
             case Skipped():
-                piles.skipped[path] = page.why
+                outcomes.skipped[path] = page.why
             case Failed():
-                piles.failed[path] = page.why
+                outcomes.failed[path] = page.why
     assert len(seen) == len(set(seen)), f"an address was reported twice: {seen}"
-    return piles
+    return outcomes

@@ -6,7 +6,7 @@ from chapterverse.ingestion.sources.addresses import Site, identity, normalise
 
 
 @pytest.mark.parametrize(
-    ("url", "spelled"),
+    ("url", "normalised"),
     [
         ("HTTP://Example.org:80/a#part", "http://example.org/a"),
         ("https://example.org:443", "https://example.org/"),
@@ -32,19 +32,19 @@ from chapterverse.ingestion.sources.addresses import Site, identity, normalise
         ("http://example.org/" + "a" * 3000, ""),
     ],
 )
-def test_one_spelling(url: str, spelled: str) -> None:
-    assert normalise(url) == spelled
+def test_addresses_are_normalised(url: str, normalised: str) -> None:
+    assert normalise(url) == normalised
 
 
 @given(st.text(alphabet="abcZ%ü /.?&=#:@[]5", max_size=40))
-def test_the_spelling_is_stable(tail: str) -> None:
+def test_normalising_twice_changes_nothing(tail: str) -> None:
     once = normalise(f"http://example.org/{tail}")
     assert normalise(once) == once
     assert "#" not in once
     assert once.isascii()
 
 
-def test_identity() -> None:
+def test_identity_ignores_scheme_www_and_index_pages() -> None:
     same = [
         "https://example.org/docs",
         "http://www.example.org/docs/",
@@ -72,11 +72,11 @@ def test_identity() -> None:
         ("https://example.org/en/4.2", "/en/4.2"),
     ],
 )
-def test_the_part_that_is_read(start: str, scope: str) -> None:
+def test_scope_of_a_start_address(start: str, scope: str) -> None:
     assert Site.around(start) == Site("https://example.org", scope)
 
 
-def test_what_belongs_to_a_site() -> None:
+def test_place_accepts_only_addresses_of_the_site() -> None:
     site = Site("https://example.org", "/docs")
     assert site.place("http://www.example.org/docs/a?utm_source=x#y") == "https://example.org/docs/a"
     assert site.place("https://example.org/docs") == "https://example.org/docs"
@@ -95,7 +95,7 @@ def test_what_belongs_to_a_site() -> None:
     assert site.path_of("https://example.org/docs/") == "index"
 
 
-def test_a_start_page_that_moved() -> None:
+def test_site_follows_a_redirected_start_page() -> None:
     site = Site("http://example.org", "/docs")
     assert site.moved("https://www.example.org/docs/intro") == Site("https://www.example.org", "/docs")
     assert site.moved("https://example.org/manual/index.html") == Site("https://example.org", "/manual")

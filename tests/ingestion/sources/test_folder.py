@@ -25,7 +25,7 @@ async def read(place: Path, options: SourceOptions = PLAIN) -> tuple[Folder, Out
     return folder, await collect(folder.documents({}))
 
 
-async def test_reads_every_format_in_a_fixed_order(tmp_path: Path) -> None:
+async def test_folder_reads_every_format_in_a_fixed_order(tmp_path: Path) -> None:
     book = tmp_path / "book"
     write(book, "b/2.rst", "b/1.md", "z.txt", "README.md", "a/x.mdx", "a/y.adoc", "a/w.HTML", "c.pdf", "d.epub")
     write(book, "picture.png", "Makefile", "notes.txt~", ".hidden.md")
@@ -51,7 +51,7 @@ async def test_reads_every_format_in_a_fixed_order(tmp_path: Path) -> None:
     assert found.documents["book/a/y.adoc"].format == "asciidoc"
 
 
-async def test_leaves_out_what_is_no_page(tmp_path: Path) -> None:
+async def test_tool_folders_and_partials_are_left_out(tmp_path: Path) -> None:
     book = tmp_path / "book"
     write(
         book,
@@ -68,10 +68,24 @@ async def test_leaves_out_what_is_no_page(tmp_path: Path) -> None:
     assert found.skipped == {"book/_sidebar.md": "partial", "book/a/_note.mdx": "partial"}
 
 
-async def test_large_files_are_not_read(tmp_path: Path) -> None:
+async def test_hugo_files_that_are_only_included_are_no_pages(tmp_path: Path) -> None:
+    write(tmp_path, "site/content/page.md", "site/content/parts/deep/a.md")
+    (tmp_path / "site/hugo.yaml").write_text('title: Rover\nparams:\n  repo: "x"\n  rover_version: "2.1"\nmenus: {}\n')
+    (tmp_path / "site/content/parts/_index.md").write_text(
+        "---\ncascade:\n- build:\n    list: never\n    render: never\n---\n"
+    )
+    (tmp_path / "site/content/b.md").write_text("---\ntitle: B\nbuild:\n  render: never\n---\nText.")
+    (tmp_path / "site/content/c.md").write_text('Rover {{< param "rover_version" >}}; build:\n  render: never')
+    _, found = await read(tmp_path / "site")
+    assert set(found.documents) == {"site/page.md", "site/c.md"}
+    assert set(found.skipped) == {"site/b.md", "site/parts/_index.md", "site/parts/deep/a.md"}
+    assert found.documents["site/c.md"].settings == {"rover_version": "2.1"}
+
+
+async def test_large_files_are_skipped(tmp_path: Path) -> None:
     write(tmp_path, "book/page.md")
     with (tmp_path / "book/large.txt").open("wb") as file:
-        file.truncate(200_000_000)  # sparse: takes no room
+        file.truncate(200_000_000)  # a sparse file
     os.link(tmp_path / "book/large.txt", tmp_path / "book/large.pdf")
     _, found = await read(tmp_path / "book")
     assert found.skipped == {
@@ -100,7 +114,7 @@ async def test_links_do_not_leave_the_folder(tmp_path: Path) -> None:
     assert folder.complete
 
 
-async def test_a_linked_book_keeps_the_name_it_was_called_by(tmp_path: Path) -> None:
+async def test_linked_folder_keeps_the_name_of_the_link(tmp_path: Path) -> None:
     write(tmp_path, "book-2024/page.md")
     (tmp_path / "book").symlink_to("book-2024")
     folder, found = await read(tmp_path / "book")
@@ -108,11 +122,11 @@ async def test_a_linked_book_keeps_the_name_it_was_called_by(tmp_path: Path) -> 
     assert set(found.documents) == {"book/page.md"}
 
 
-async def test_files_that_cannot_be_opened_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_files_that_cannot_be_opened_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, "book/page.md", "book/locked.md", "book/part/inner.md")
     opening, listing = Path.open, os.scandir
 
-    def refuse(self: Path, mode: str) -> object:  # as root no file is locked, so the lock is played
+    def refuse(self: Path, mode: str) -> object:  # simulated, because root can open every file
         if self.name == "locked.md":
             raise PermissionError(13, "Permission denied", str(self))
         return opening(self, mode)
@@ -130,24 +144,24 @@ async def test_files_that_cannot_be_opened_are_told(tmp_path: Path, monkeypatch:
         "book/locked.md": "cannot be opened: Permission denied",
         "book/part": "cannot be opened: Permission denied",
     }
-    assert not folder.complete  # what lies in the closed folder has not vanished
+    assert not folder.complete  # pages of the closed folder must not be removed
 
 
-async def test_a_pipe_does_not_hang_the_walk(tmp_path: Path) -> None:
+async def test_pipe_is_skipped(tmp_path: Path) -> None:
     write(tmp_path, "book/page.md")
     os.mkfifo(tmp_path / "book/pipe.md")
     _, found = await asyncio.wait_for(read(tmp_path / "book"), 5)
     assert found.skipped == {"book/pipe.md": "not a regular file"}
 
 
-async def test_a_name_that_is_not_utf8_is_told(tmp_path: Path) -> None:
+async def test_file_name_that_is_not_utf8_is_reported(tmp_path: Path) -> None:
     write(tmp_path, "book/page.md")
     (tmp_path / os.fsdecode(b"book/b\xe4r.md")).touch()
     _, found = await read(tmp_path / "book")
     assert found.failed == {"book/b?r.md": "the file's name is not UTF-8"}
 
 
-async def test_patterns_and_the_limit_on_pages(tmp_path: Path) -> None:
+async def test_include_exclude_and_max_pages(tmp_path: Path) -> None:
     write(tmp_path, *(f"book/part/{number}.md" for number in range(5)), "book/other/x.md")
     options = replace(PLAIN, include=("part/*",), exclude=("*/3.md",))
     folder, found = await read(tmp_path / "book", options)
@@ -198,9 +212,7 @@ def addressed(generator: Generator) -> SourceOptions:
         ("plain", {"01-intro.md": "01-intro.md", "ros2/index.html": "ros2/index.html"}),
     ],
 )
-async def test_addresses_are_those_of_the_generator(
-    tmp_path: Path, generator: Generator, addresses: dict[str, str]
-) -> None:
+async def test_addresses_follow_the_generator(tmp_path: Path, generator: Generator, addresses: dict[str, str]) -> None:
     write(tmp_path / "book", *addresses)
     folder, found = await read(tmp_path / "book", addressed(generator))
     assert folder.key == "https://example.org/docs"
@@ -209,7 +221,7 @@ async def test_addresses_are_those_of_the_generator(
     assert {page.module for page in found.documents.values()} == {"forced"}
 
 
-async def test_two_files_with_one_address(tmp_path: Path) -> None:
+async def test_second_file_with_the_same_address_is_skipped(tmp_path: Path) -> None:
     write(tmp_path / "book", "ros2/README.md", "ros2/index.md")
     _, found = await read(tmp_path / "book", addressed("docusaurus"))
     assert set(found.documents) == {"https://example.org/docs/ros2/"}
@@ -220,7 +232,7 @@ async def test_two_files_with_one_address(tmp_path: Path) -> None:
     ("configuration", "anchors"),
     [("docusaurus.config.ts", "github"), ("docusaurus.config.js", "github"), ("mkdocs.yml", "mkdocs")],
 )
-async def test_a_project_is_read_at_its_docs(tmp_path: Path, configuration: str, anchors: str) -> None:
+async def test_docs_folder_of_a_project_is_read(tmp_path: Path, configuration: str, anchors: str) -> None:
     project = tmp_path / "textbook"
     write(project, configuration, "README.md", "docs/ros2/nodes.md", "build/docs/index.html", "src/pages/x.md")
     by_project, from_project = await read(project)
@@ -235,21 +247,21 @@ async def test_a_project_is_read_at_its_docs(tmp_path: Path, configuration: str,
     assert part.documents["ros2/nodes.md"].anchors == anchors
 
 
-async def test_the_output_of_a_generator_is_not_read_again(tmp_path: Path) -> None:
+async def test_output_of_the_generator_is_not_read(tmp_path: Path) -> None:
     write(tmp_path / "book", "conf.py", "index.rst", "build/index.html", "part/build/page.rst")
     _, found = await read(tmp_path / "book")
     assert set(found.documents) == {"book/index.rst", "book/part/build/page.rst"}
     assert found.documents["book/index.rst"].anchors == "sphinx"
 
 
-async def test_docusaurus_partials_in_folders(tmp_path: Path) -> None:
+async def test_docusaurus_partials_are_skipped(tmp_path: Path) -> None:
     write(tmp_path / "book", "docusaurus.config.js", "docs/a.md", "docs/_parts/b.mdx", "docs/_index.md")
     _, found = await read(tmp_path / "book")
     assert set(found.documents) == {"book/a.md"}
     assert found.skipped == {"book/_index.md": "partial", "book/_parts/b.mdx": "partial"}
 
 
-async def test_the_current_folder_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_current_folder_is_named_after_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "book", "part/page.md")
     monkeypatch.chdir(tmp_path / "book/part")
     assert Folder(Path(), PLAIN).key == "part"
@@ -260,20 +272,22 @@ async def test_the_current_folder_has_a_name(tmp_path: Path, monkeypatch: pytest
     assert set((await read(Path("part/page.md")))[1].documents) == {"page.md"}
 
 
-async def test_one_file(tmp_path: Path) -> None:
+async def test_single_file_is_read(tmp_path: Path) -> None:
     write(tmp_path, "book/_draft.md", "book/other.md")
     (tmp_path / "link.md").symlink_to("book/other.md")
     folder, found = await read(tmp_path / "book/_draft.md")
     assert folder.key == "_draft.md"
-    assert set(found.documents) == {"_draft.md"}  # named by the user, so it is a page
+    assert set(found.documents) == {"_draft.md"}  # named explicitly, so it is a page
     assert folder.complete
     assert set((await read(tmp_path / "link.md"))[1].documents) == {"link.md"}
     folder, found = await read(tmp_path / "book/other.md", addressed("docusaurus"))
-    assert folder.key == "https://example.org/docs/other"  # not the folder's: its other pages are not ours to remove
+    assert (
+        folder.key == "https://example.org/docs/other"
+    )  # not that of the folder, whose other pages must not be removed
     assert set(found.documents) == {folder.key}
 
 
-async def test_stopping_early_is_not_complete(tmp_path: Path) -> None:
+async def test_source_is_not_complete_after_stopping_early(tmp_path: Path) -> None:
     write(tmp_path / "book", "a.md", "b.md")
     folder = Folder(tmp_path / "book", PLAIN)
     pages = folder.documents({})
@@ -282,12 +296,34 @@ async def test_stopping_early_is_not_complete(tmp_path: Path) -> None:
     assert not folder.complete
 
 
-def test_nothing_to_read(tmp_path: Path) -> None:
+def test_folder_without_readable_files_is_an_error(tmp_path: Path) -> None:
     write(tmp_path, "book/picture.png", "book/node_modules/x.md")
-    with pytest.raises(IngestionError, match=r"no file that can be read in .*book; readable are \.md .*\.pdf"):
+    with pytest.raises(IngestionError, match=r"no readable file in .*book; supported are \.md .*\.pdf"):
         Folder(tmp_path / "book", PLAIN)
-    with pytest.raises(IngestionError, match=r"picture\.png is of a kind that cannot be read; readable are \.md"):
+    with pytest.raises(IngestionError, match=r"picture\.png cannot be read; supported are \.md"):
         Folder(tmp_path / "book/picture.png", PLAIN)
     write(tmp_path, "book/page.md")
     with pytest.raises(IngestionError, match=r"not the address of a website: example\.org"):
         Folder(tmp_path / "book", SourceOptions(base_url="example.org"))
+
+
+@pytest.mark.parametrize(
+    ("configuration", "text", "page", "title"),
+    [
+        ("mkdocs.yml", "site_name: Material for MkDocs  # the name\nnav: []\n", "docs/index.md", "Material for MkDocs"),
+        ("mkdocs.yml", 'nav:\n  - title: x\nsite_name: "Keeper\'s guide"\n', "docs/index.md", "Keeper's guide"),
+        ("docs/conf.py", "html_title = 'x'\nproject = 'NumPy'\n", "docs/index.rst", "NumPy"),
+        ("docusaurus.config.js", 'const c = {\n  title: "Helm",\n  navbar: {title: "x"}};', "docs/a.md", "Helm"),
+        ("docusaurus.config.js", "const c = {\n  title: name,\n};", "docs/a.md", ""),
+        ("book.toml", '[book]\ntitle = "The Book"\n', "src/a.md", "The Book"),
+        ("notes.txt", "title: x\n", "docs/a.md", ""),
+    ],
+)
+def test_title_is_read_from_the_configuration_of_the_project(
+    tmp_path: Path, configuration: str, text: str, page: str, title: str
+) -> None:
+    write(tmp_path, page)
+    write(tmp_path, configuration, data=text.encode())
+    assert Folder(tmp_path, PLAIN).title == title
+    assert Folder(tmp_path / Path(page).parent, PLAIN).title == title, "also if only the folder of its pages is given"
+    assert Folder(tmp_path / page, PLAIN).title == "", "a single page is not the book"

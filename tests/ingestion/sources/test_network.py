@@ -17,7 +17,7 @@ def client(*, allow_private: bool = False) -> httpx2.AsyncClient:
 
 
 def answer_names(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> list[str]:
-    """Let every name resolve to these addresses; returns the names that were asked for."""
+    """Makes every name resolve to these addresses; returns the list of resolved names, which grows."""
     asked: list[str] = []
 
     async def getaddrinfo(host: str, port: int, **_: Any) -> list[Any]:
@@ -49,7 +49,7 @@ def answer_names(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> list[str]:
         ("::1", "private"),
         ("fc00::1", "private"),
         ("fd12:3456::1", "private"),
-        ("169.254.169.254", "special"),  # metadata service of the clouds
+        ("169.254.169.254", "special"),  # metadata service of cloud providers
         ("169.254.0.1", "special"),
         ("0.0.0.0", "special"),
         ("0.1.2.3", "special"),
@@ -71,8 +71,8 @@ def answer_names(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> list[str]:
         ("3fff::1", "special"),
         ("2001:0:4136:e378:8000:63bf:3fff:fdd2", "special"),  # Teredo
         ("64:ff9b:1::7f00:1", "special"),  # local NAT64
-        ("::7f00:1", "special"),  # IPv4-compatible, long dead
-        # An IPv4 address inside: judged by that one.
+        ("::7f00:1", "special"),  # IPv4-compatible, deprecated
+        # With an embedded IPv4 address, which decides.
         ("::ffff:127.0.0.1", "private"),
         ("::ffff:169.254.169.254", "special"),
         ("::ffff:8.8.8.8", "public"),
@@ -84,12 +84,12 @@ def answer_names(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> list[str]:
         ("64:ff9b::808:808", "public"),
     ],
 )
-def test_judges_addresses(address: str, verdict: str) -> None:
+def test_addresses_are_classified(address: str, verdict: str) -> None:
     assert judge(ipaddress.ip_address(address)) == verdict
 
 
 @given(st.ip_addresses(v=4))
-def test_wrapping_an_address_in_ipv6_changes_nothing(address: ipaddress.IPv4Address) -> None:
+def test_ipv4_address_embedded_in_ipv6_is_classified_alike(address: ipaddress.IPv4Address) -> None:
     wrapped = [
         ipaddress.IPv6Address(f"::ffff:{address}"),
         ipaddress.IPv6Address((0x2002 << 112) | (int(address) << 80)),
@@ -99,7 +99,9 @@ def test_wrapping_an_address_in_ipv6_changes_nothing(address: ipaddress.IPv4Addr
 
 
 @given(st.ip_addresses())
-def test_what_python_calls_unreachable_is_never_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> None:
+def test_private_loopback_and_multicast_addresses_are_not_public(
+    address: ipaddress.IPv4Address | ipaddress.IPv6Address,
+) -> None:
     if address.is_private or address.is_loopback or address.is_link_local or address.is_multicast:
         embedded = isinstance(address, ipaddress.IPv6Address) and (address.ipv4_mapped or address.sixtofour)
         assert embedded or judge(address) != "public"
@@ -108,7 +110,7 @@ def test_what_python_calls_unreachable_is_never_public(address: ipaddress.IPv4Ad
 @pytest.mark.parametrize(
     "host", ["127.0.0.1", "localhost", "127.1", "2130706433", "0x7f000001", "[::1]", "[::ffff:127.0.0.1]"]
 )
-async def test_loopback_is_refused_however_it_is_spelled(host: str) -> None:
+async def test_loopback_is_refused_in_every_notation(host: str) -> None:
     async with website() as site, client() as guarded:
         with pytest.raises(RefusedAddress, match="private address; use --allow-private"):
             await guarded.get(f"http://{host}:{site.port}/")
@@ -116,17 +118,19 @@ async def test_loopback_is_refused_however_it_is_spelled(host: str) -> None:
         assert site.connections == set()
 
 
-async def test_loopback_is_read_where_it_is_allowed() -> None:
+async def test_loopback_is_read_with_allow_private() -> None:
     async with website() as site, client(allow_private=True) as guarded:
         site.text("/", "hello")
         assert (await guarded.get(f"{site.origin}/")).text == "hello"
 
 
 @pytest.mark.parametrize("address", ["169.254.169.254", "0.0.0.0", "fe80::1", "::ffff:169.254.169.254"])
-async def test_places_without_websites_are_refused_even_then(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+async def test_special_addresses_are_refused_even_with_allow_private(
+    monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
     answer_names(monkeypatch, address)
     async with client(allow_private=True) as guarded:
-        with pytest.raises(RefusedAddress, match=r"metadata\.example \(.*\) is not an address where a website can be"):
+        with pytest.raises(RefusedAddress, match=r"metadata\.example \(.*\) is not an address of a website"):
             await guarded.get("http://metadata.example/latest/")
 
 
@@ -142,24 +146,24 @@ async def test_a_public_name_with_a_private_address_is_refused(
     assert asked == ["book.example"]
 
 
-async def test_the_connection_goes_to_the_judged_address_under_the_old_name(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_connection_uses_the_checked_address_and_keeps_the_host_header(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = answer_names(monkeypatch, "127.0.0.1")
     async with website() as site, client(allow_private=True) as guarded:
         site.text("/", "hello")
         for _ in range(2):
             assert (await guarded.get(f"http://book.example:{site.port}/")).text == "hello"
         assert {request.headers["host"] for request in site.requests} == {f"book.example:{site.port}"}
-    assert asked == ["book.example"]  # resolved once: nothing can answer differently later
+    assert asked == ["book.example"]  # resolved once, so DNS rebinding is impossible
 
 
-async def test_the_next_address_is_tried_when_one_is_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_next_address_is_tried_if_one_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     answer_names(monkeypatch, "127.0.0.2", "127.0.0.1")  # the site listens on the second only
     async with website() as site, client(allow_private=True) as guarded:
         site.text("/", "hello")
         assert (await guarded.get(f"http://book.example:{site.port}/")).text == "hello"
 
 
-async def test_tls_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_tls_uses_the_host_name(monkeypatch: pytest.MonkeyPatch) -> None:
     hello: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
     async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -186,13 +190,13 @@ async def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.Monke
         assert proxy.requests == []
 
 
-async def test_redirects_are_left_to_the_caller() -> None:
+async def test_redirects_are_not_followed() -> None:
     async with website() as site, client(allow_private=True) as guarded:
         site.redirect("/", "http://169.254.169.254/")
         assert (await guarded.get(f"{site.origin}/")).status_code == 301
 
 
-async def test_names_that_do_not_exist_and_other_schemes(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unknown_host_and_scheme_are_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     async def getaddrinfo(*_: Any, **__: Any) -> None:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
@@ -204,7 +208,7 @@ async def test_names_that_do_not_exist_and_other_schemes(monkeypatch: pytest.Mon
             await guarded.get("ftp://nowhere.example/")
 
 
-async def test_a_resolver_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_hanging_resolver_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     async def getaddrinfo(*_: Any, **__: Any) -> None:
         await asyncio.Event().wait()
 

@@ -20,7 +20,7 @@ OPTIONS = SourceOptions()
         ("http://example.org:8080/docs?utm_source=mail", "http://example.org:8080/docs"),
     ],
 )
-def test_an_address_is_a_website(spec: str, key: str) -> None:
+def test_address_opens_a_website(spec: str, key: str) -> None:
     source: Source = open_source(spec, OPTIONS)
     assert isinstance(source, Website)
     assert source.key == key
@@ -28,7 +28,7 @@ def test_an_address_is_a_website(spec: str, key: str) -> None:
     assert not source.complete
 
 
-def test_a_path_is_a_folder_or_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_path_opens_a_folder_or_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "book").mkdir()
     (tmp_path / "book" / "page.md").write_text("# Page")
     folder: Source = open_source(str(tmp_path / "book"), OPTIONS)
@@ -52,13 +52,13 @@ def test_a_path_is_a_folder_or_a_file(tmp_path: Path, monkeypatch: pytest.Monkey
         ("https://example.org:99999/", "not the address of a website"),
     ],
 )
-def test_what_cannot_be_a_source(spec: str, message: str) -> None:
+def test_invalid_source_is_an_error(spec: str, message: str) -> None:
     with pytest.raises(IngestionError) as caught:
         open_source(spec, OPTIONS)
     assert caught.value.message.startswith(message)
 
 
-async def test_an_llms_txt_on_disk_names_files_or_addresses(tmp_path: Path) -> None:
+async def test_local_llms_txt_lists_files_or_addresses(tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
     for name in ("a.md", "b/c.md", "other.md"):
         (tmp_path / name).write_text("# Page\n\nText.")

@@ -31,8 +31,8 @@ async def read(
     return source, found
 
 
-def remember(found: Outcomes) -> dict[str, PageRecord]:
-    """The index after a run."""
+def records_of(found: Outcomes) -> dict[str, PageRecord]:
+    """The page records that an index would have after a run."""
     return {
         page.url: PageRecord("id", page.url, page.source, "hash", 1, page.etag, page.last_modified)
         for page in found.documents.values()
@@ -40,7 +40,7 @@ def remember(found: Outcomes) -> dict[str, PageRecord]:
 
 
 def in_turn(*answers: Answer) -> Handler:
-    """Answers in order; the last one for good."""
+    """Returns these answers in order, then always the last one."""
     left = list(answers)
 
     async def handle(_: Request) -> Answer:
@@ -49,7 +49,7 @@ def in_turn(*answers: Answer) -> Handler:
     return handle
 
 
-async def test_a_sitemap_is_read_instead_of_links(site: Site) -> None:
+async def test_sitemap_is_used_instead_of_links(site: Site) -> None:
     site.page("/", "/linked")
     for path in ("/a", "/b", "/linked"):
         site.page(path)
@@ -64,7 +64,7 @@ async def test_a_sitemap_is_read_instead_of_links(site: Site) -> None:
     assert site.requests[0].headers["user-agent"] == "Chapterverse/0.1.0"
 
 
-async def test_sitemaps_that_robots_announces_packed_and_nested(site: Site) -> None:
+async def test_compressed_and_nested_sitemaps_from_robots_txt_are_read(site: Site) -> None:
     site.text(
         "/robots.txt", f"User-agent: *\nSitemap: {site.origin}/maps/index.xml\nSitemap: https://x.example/s.xml\n"
     )
@@ -79,7 +79,7 @@ async def test_sitemaps_that_robots_announces_packed_and_nested(site: Site) -> N
     assert "/sitemap.xml" not in site.count()
 
 
-async def test_a_project_below_the_root_has_its_own_sitemap(site: Site) -> None:
+async def test_project_below_the_root_uses_its_own_sitemap(site: Site) -> None:
     site.sitemap("/project/a", "/other/b", at="/project/sitemap.xml")
     site.sitemap("/project/wrong")
     for path in ("/project/", "/project/a", "/other/b"):
@@ -89,7 +89,7 @@ async def test_a_project_below_the_root_has_its_own_sitemap(site: Site) -> None:
     assert source.key == f"{site.origin}/project"
 
 
-async def test_a_missing_part_of_the_listing_removes_nothing(site: Site) -> None:
+async def test_missing_sitemap_of_an_index_makes_the_source_incomplete(site: Site) -> None:
     site.page("/")
     site.page("/a")
     site.sitemap("/1.xml", "/2.xml", index=True, at="/sitemap.xml")
@@ -99,7 +99,7 @@ async def test_a_missing_part_of_the_listing_removes_nothing(site: Site) -> None
     assert not source.complete
 
 
-async def test_a_broken_sitemap_falls_back_to_links_and_removes_nothing(site: Site) -> None:
+async def test_broken_sitemap_falls_back_to_links_and_is_incomplete(site: Site) -> None:
     site.page("/", "/a")
     site.page("/a")
     for broken in (Answer(status=500), Answer(b"<urlset><url><loc>h", content_type="text/xml")):
@@ -126,7 +126,7 @@ async def test_links_are_followed_breadth_first_inside_the_start_path(site: Site
     assert found.documents["/docs/deep"].path == "deep"
 
 
-async def test_robots_are_obeyed(site: Site) -> None:
+async def test_robots_txt_is_obeyed(site: Site) -> None:
     site.text("/robots.txt", "User-agent: *\nDisallow: /\n\nUser-agent: chapterverse\nDisallow: /private\n")
     site.page("/", "/private/x", "/a", "/way")
     site.page("/a")
@@ -138,7 +138,7 @@ async def test_robots_are_obeyed(site: Site) -> None:
     assert "/private/x" not in site.count()
 
 
-async def test_a_site_closed_to_robots(site: Site) -> None:
+async def test_site_that_disallows_everything_is_an_error(site: Site) -> None:
     site.text("/robots.txt", "User-agent: *\nDisallow: /\n")
     site.page("/")
     with pytest.raises(IngestionError, match=r"cannot be read: robots\.txt"):
@@ -146,7 +146,7 @@ async def test_a_site_closed_to_robots(site: Site) -> None:
     assert set(site.count()) == {"/robots.txt"}
 
 
-async def test_robots_that_cannot_be_had_forbid_all(site: Site) -> None:
+async def test_failing_robots_txt_forbids_everything_but_a_missing_one_does_not(site: Site) -> None:
     site.page("/")
     site.routes["/robots.txt"] = Answer(status=503)
     with pytest.raises(IngestionError, match=r"robots\.txt cannot be read \(HTTP 503\); try again later") as caught:
@@ -157,7 +157,7 @@ async def test_robots_that_cannot_be_had_forbid_all(site: Site) -> None:
     assert set((await read(site))[1].documents) == {"/"}
 
 
-async def test_crawl_delay_spaces_requests(site: Site) -> None:
+async def test_crawl_delay_is_kept_between_requests(site: Site) -> None:
     site.text("/robots.txt", "User-agent: *\nCrawl-delay: 0.05\n")
     site.page("/", "/a", "/b", "/c")
     for path in ("/a", "/b", "/c"):
@@ -168,11 +168,11 @@ async def test_crawl_delay_spaces_requests(site: Site) -> None:
     assert asyncio.get_running_loop().time() - began >= 4 * 0.05  # start, sitemap and three pages after the first
 
 
-async def test_never_more_at_once_than_allowed(site: Site) -> None:
+async def test_concurrency_is_limited(site: Site) -> None:
     barrier = asyncio.Barrier(3)
 
     async def together(request: Request) -> Answer:
-        await barrier.wait()  # answers only when three are waiting, so fewer at once would never end
+        await barrier.wait()  # returns only if three requests wait at once
         return Answer(b"<h1>x</h1>")
 
     paths = [f"/{number}" for number in range(12)]
@@ -184,7 +184,7 @@ async def test_never_more_at_once_than_allowed(site: Site) -> None:
     assert site.peak == 3
 
 
-async def test_unchanged_pages_are_not_sent_again(site: Site) -> None:
+async def test_unchanged_pages_are_reported_without_their_content(site: Site) -> None:
     site.sitemap("/a", "/b", "/c", "/moved")
     site.page("/", etag='"start"')
     site.page("/a", etag='"1"')
@@ -202,27 +202,27 @@ async def test_unchanged_pages_are_not_sent_again(site: Site) -> None:
     _, first = await read(site)
     assert set(first.documents) == {"/", "/a", "/b", "/c", "/d"}
     site.page("/b", text="new", etag='"2"')
-    source, second = await read(site, known=remember(first))
+    source, second = await read(site, known=records_of(first))
     assert second.unchanged == {"/a", "/c", "/d"}
     assert set(second.documents) == {"/", "/b"}  # the start page is always read
     assert source.complete
 
 
-async def test_links_are_followed_from_pages_that_did_not_change(site: Site) -> None:
+async def test_pages_that_failed_are_found_again_through_unchanged_pages(site: Site) -> None:
     site.page("/", "/a", etag='"1"')
     site.page("/a", "/b", etag='"1"')
     site.page("/b", etag='"1"')
     site.routes["/b"] = Answer(status=500)
     source, first = await read(site)
     assert first.failed == {"/b": "HTTP 500"}
-    assert not source.complete  # pages behind it were not seen
+    assert not source.complete  # pages linked from it are unknown
     site.page("/b", etag='"1"')
-    source, second = await read(site, known=remember(first))
+    source, second = await read(site, known=records_of(first))
     assert set(second.documents) == {"/", "/a", "/b"}
     assert source.complete
 
 
-async def test_a_page_that_is_gone_is_not_reported(site: Site) -> None:
+async def test_deleted_page_is_not_reported(site: Site) -> None:
     site.page("/")
     site.page("/a")
     site.page("/b")
@@ -230,14 +230,14 @@ async def test_a_page_that_is_gone_is_not_reported(site: Site) -> None:
     _, first = await read(site)
     assert first.failed == {"/never": "HTTP 404"}
     site.routes["/b"] = Answer(status=410)
-    source, second = await read(site, known=remember(first))
+    source, second = await read(site, known=records_of(first))
     assert set(second.documents) == {"/", "/a"}
     assert second.failed == {"/never": "HTTP 404"}
     assert second.skipped == {}
     assert source.complete
 
 
-async def test_a_site_that_answers_404_to_all_loses_nothing(site: Site) -> None:
+async def test_404_for_all_known_pages_makes_the_source_incomplete(site: Site) -> None:
     site.page("/")
     site.sitemap("/a", "/b", "/c")
     for path in ("/a", "/b", "/c"):
@@ -245,11 +245,11 @@ async def test_a_site_that_answers_404_to_all_loses_nothing(site: Site) -> None:
     _, first = await read(site)
     for path in ("/a", "/b", "/c"):
         del site.routes[path]
-    source, _ = await read(site, known=remember(first))
+    source, _ = await read(site, known=records_of(first))
     assert not source.complete
 
 
-async def test_redirects(site: Site) -> None:
+async def test_redirects_inside_the_site_are_followed(site: Site) -> None:
     site.page("/", "/old", "/twin", "/away", "/out", "/loop", "/long0", "/bad")
     site.page("/new")
     site.redirect("/old", "new", 302)
@@ -273,7 +273,7 @@ async def test_redirects(site: Site) -> None:
     assert site.count()["/loop"] == 6
 
 
-async def test_a_redirect_that_leaves_the_start_path(site: Site) -> None:
+async def test_redirect_out_of_the_start_path_is_skipped(site: Site) -> None:
     site.page("/docs/", "/docs/a")
     site.redirect("/docs/a", "/login")
     site.page("/login")
@@ -281,7 +281,7 @@ async def test_a_redirect_that_leaves_the_start_path(site: Site) -> None:
     assert found.skipped == {"/docs/a": f"redirects out of the part that is read: {site.origin}/login"}
 
 
-async def test_the_start_page_may_have_moved(site: Site) -> None:
+async def test_redirected_start_page_moves_the_scope(site: Site) -> None:
     site.redirect("/manual", "/docs/intro.html")
     site.page("/docs/intro.html", "/docs/a", "/manual/x")
     site.page("/docs/a")
@@ -290,21 +290,21 @@ async def test_the_start_page_may_have_moved(site: Site) -> None:
     assert source.key == f"{site.origin}/manual"
 
 
-async def test_copies_are_read_once(site: Site) -> None:
+async def test_canonical_copies_are_read_once(site: Site) -> None:
     def copy_of(path: str) -> str:
         return f'<link rel="canonical" href="{path}">'
 
     site.page("/", "/a", "/a/print", "/wrong", "/alone")
     site.page("/a", head=copy_of(f"{site.origin}/a"))
     site.page("/a/print", head=copy_of("/a"))
-    site.page("/wrong", head=copy_of("/"))  # a mistake many sites make on every page
+    site.page("/wrong", head=copy_of("/"))  # a common mistake: the start page as canonical of every page
     site.page("/alone", head=copy_of("https://production.example/alone"))
     _, found = await read(site)
     assert set(found.documents) == {"/", "/a", "/wrong", "/alone"}
     assert found.skipped == {"/a/print": f"same page as {site.origin}/a"}
 
 
-async def test_formats(site: Site) -> None:
+async def test_content_type_and_extension_give_the_format(site: Site) -> None:
     html = "<h1>Bücher</h1>"
     site.page(
         "/", *(f"/{name}" for name in ("m", "n.md", "t", "book.pdf", "e", "data", "none", "latin", "pic", "x.rst"))
@@ -338,11 +338,11 @@ async def test_formats(site: Site) -> None:
     assert found.documents["/latin"].data.decode() == html
 
 
-async def test_encodings(site: Site) -> None:
+async def test_declared_encodings_are_converted_if_valid(site: Site) -> None:
     latin = "text/html; charset=ISO-8859-1"
     names_itself = '<meta charset="utf-8"><p>Bücher</p>'.encode()
     site.page("/", "/page", "/plain", "/odd", "/wrong")
-    site.routes["/page"] = Answer(names_itself, content_type=latin)  # the server's default is not believed
+    site.routes["/page"] = Answer(names_itself, content_type=latin)  # the meta tag wins over the header
     site.routes["/plain"] = Answer("Bücher".encode("latin-1"), content_type="text/plain; charset=latin-1")
     site.routes["/odd"] = Answer("<p>Bücher".encode(), content_type="text/html; charset=no-such")
     site.routes["/wrong"] = Answer("<p>Bücher".encode("latin-1"), content_type="text/html; charset=utf-8")
@@ -353,16 +353,16 @@ async def test_encodings(site: Site) -> None:
     assert found.documents["/wrong"].data == "<p>Bücher".encode("latin-1")
 
 
-async def test_a_page_that_cannot_be_parsed_does_not_end_the_crawl(site: Site) -> None:
+async def test_unparsable_page_does_not_stop_the_crawl(site: Site) -> None:
     site.page("/", "/deep", "/a")
     site.page("/a")
     site.routes["/deep"] = Answer(b"<div>" * 100_000 + b'<a href="/b">b</a>')
     source, found = await read(site)
-    assert set(found.documents) == {"/", "/deep", "/a"}  # its reader refuses it later
+    assert set(found.documents) == {"/", "/deep", "/a"}  # refused later by its reader
     assert not source.complete
 
 
-async def test_a_single_book_on_a_website(site: Site) -> None:
+async def test_start_address_of_a_pdf_reads_only_that_file(site: Site) -> None:
     site.routes["/shelf/book.pdf"] = Answer(b"%PDF", content_type="application/pdf")
     site.sitemap("/shelf/other")
     site.page("/shelf/other")
@@ -371,7 +371,7 @@ async def test_a_single_book_on_a_website(site: Site) -> None:
     assert source.complete
 
 
-async def test_large_answers_are_cut_off(site: Site) -> None:
+async def test_large_responses_are_aborted_and_skipped(site: Site) -> None:
     sent = 0
 
     def endless() -> Iterator[bytes]:
@@ -397,14 +397,14 @@ async def test_large_answers_are_cut_off(site: Site) -> None:
     assert sent < 1000
 
 
-async def test_broken_answers(site: Site) -> None:
+async def test_response_with_invalid_encoding_fails(site: Site) -> None:
     site.page("/", "/gzip")
     site.routes["/gzip"] = Answer(b"not gzip", headers={"Content-Encoding": "gzip"})
     _, found = await read(site)
     assert found.failed["/gzip"].startswith("broken answer: ")
 
 
-async def test_trouble_that_passes_is_waited_out(site: Site) -> None:
+async def test_temporary_failures_are_retried(site: Site) -> None:
     good = Answer(b"<h1>good</h1>")
     soon = format_datetime(datetime.now(UTC) - timedelta(seconds=5), usegmt=True)
     site.page("/", "/busy", "/error", "/dated", "/dead", "/later")
@@ -421,7 +421,7 @@ async def test_trouble_that_passes_is_waited_out(site: Site) -> None:
 
 
 @pytest.mark.slow
-async def test_retry_after_is_honoured_by_all_requests(site: Site) -> None:
+async def test_retry_after_is_honoured(site: Site) -> None:
     times: list[float] = []
 
     async def busy_once(_: Request) -> Answer:
@@ -452,7 +452,7 @@ async def test_slow_pages_time_out(site: Site) -> None:
 
 
 @pytest.mark.slow
-async def test_ten_thousand_dead_links_end_soon(site: Site) -> None:
+async def test_crawl_stops_after_too_many_failures(site: Site) -> None:
     site.page("/")
     site.sitemap(*(f"/dead/{number}" for number in range(10_000)))
     source, found = await read(site)
@@ -462,11 +462,11 @@ async def test_ten_thousand_dead_links_end_soon(site: Site) -> None:
     reasons = [why for why in found.failed.values() if why != "HTTP 404"]
     assert len(reasons) == 1
     assert reasons[0].startswith("the site fails too often, stopped; 9,")
-    assert len(found.failed) == sum(path.startswith("/dead") for path in site.count()) + 1  # every request is told
+    assert len(found.failed) == sum(path.startswith("/dead") for path in site.count()) + 1  # every request is reported
 
 
 @pytest.mark.slow
-async def test_a_success_restores_patience(site: Site) -> None:
+async def test_success_resets_the_failure_count(site: Site) -> None:
     site.page("/")
     site.page("/good")
     dead = [f"/dead/{number}" for number in range(300)]
@@ -475,7 +475,7 @@ async def test_a_success_restores_patience(site: Site) -> None:
     assert len(found.failed) == 300
 
 
-async def test_the_limit_on_pages(site: Site) -> None:
+async def test_max_pages_limits_the_crawl(site: Site) -> None:
     site.page("/")
     site.sitemap(*(f"/{number}" for number in range(50)))
     for number in range(50):
@@ -486,7 +486,7 @@ async def test_the_limit_on_pages(site: Site) -> None:
     assert not source.complete
 
 
-async def test_an_endless_site_ends(site: Site) -> None:
+async def test_max_pages_ends_an_endless_site(site: Site) -> None:
     async def more(request: Request) -> Answer:
         links = "".join(f'<a href="{request.path.rstrip("/")}/{number}">x</a>' for number in range(9))
         return Answer(f"<body>{links}</body>".encode())
@@ -501,7 +501,7 @@ async def test_an_endless_site_ends(site: Site) -> None:
     assert not source.complete
 
 
-async def test_patterns(site: Site) -> None:
+async def test_include_and_exclude_patterns(site: Site) -> None:
     site.page("/", "/docs/a", "/docs/old/b", "/blog/c")
     for path in ("/docs/a", "/docs/old/b", "/blog/c"):
         site.page(path)
@@ -512,12 +512,12 @@ async def test_patterns(site: Site) -> None:
     assert "/blog/c" not in site.count()
 
 
-async def test_a_start_page_that_is_missing(site: Site) -> None:
+async def test_missing_start_page_is_an_error_unless_there_is_a_sitemap(site: Site) -> None:
     with pytest.raises(IngestionError, match=r"/docs cannot be read: HTTP 404"):
         await read(site, "/docs")
     site.sitemap("/docs/a")
     site.page("/docs/a")
-    source, found = await read(site, "/docs")  # many sites have no page for the folder itself
+    source, found = await read(site, "/docs")  # many sites have no page at the folder's address
     assert set(found.documents) == {"/docs/a"}
     assert source.complete
 
@@ -530,13 +530,13 @@ async def test_a_start_page_that_is_missing(site: Site) -> None:
         (Answer(b"{}", content_type="application/json"), "not a page: application/json"),
     ],
 )
-async def test_a_start_page_that_cannot_be_read(site: Site, answer: Answer, reason: str) -> None:
+async def test_unreadable_start_page_is_an_error(site: Site, answer: Answer, reason: str) -> None:
     site.routes["/"] = answer
     with pytest.raises(IngestionError, match=f"cannot be read: {reason}"):
         await read(site)
 
 
-async def test_no_site_there() -> None:
+async def test_unreachable_site_is_a_retryable_error() -> None:
     async with website() as gone:
         pass
     with pytest.raises(IngestionError, match=r"http://127\.0\.0\.1:\d+ cannot be reached: cannot connect") as caught:
@@ -544,14 +544,14 @@ async def test_no_site_there() -> None:
     assert caught.value.retryable
 
 
-async def test_a_private_site_is_refused_with_the_way_out(site: Site) -> None:
+async def test_private_site_is_refused_with_a_hint(site: Site) -> None:
     site.page("/")
     with pytest.raises(IngestionError, match=r"127\.0\.0\.1 is a private address; use --allow-private"):
         await read(site, options=replace(QUICK, allow_private=False))
     assert site.requests == []
 
 
-async def test_stopping_early_leaves_nothing_open(site: Site) -> None:
+async def test_stopping_early_closes_connections_and_tasks(site: Site) -> None:
     forever = asyncio.Event()
     waiting = asyncio.Event()
 
@@ -577,7 +577,7 @@ async def test_stopping_early_leaves_nothing_open(site: Site) -> None:
     assert not source.complete
 
 
-async def test_cancelling_leaves_nothing_open(site: Site) -> None:
+async def test_cancelling_closes_connections_and_tasks(site: Site) -> None:
     forever = asyncio.Event()
     waiting = asyncio.Event()
 
@@ -601,7 +601,7 @@ async def test_cancelling_leaves_nothing_open(site: Site) -> None:
     assert {task for task in asyncio.all_tasks() - before if "serve" not in repr(task)} == set()
 
 
-async def test_an_llms_txt_lists_the_pages(site: Site) -> None:
+async def test_only_pages_listed_in_llms_txt_are_read(site: Site) -> None:
     text = "# Book\n\n> About\n\n## Docs\n\n- [A](/docs/a.md): first\n- [B](b)\n- [Out](https://elsewhere.example/x)\n"
     site.routes["/docs/llms.txt"] = Answer(text.encode(), content_type="text/plain")
     site.routes["/docs/a.md"] = Answer(b"# A\n\nText.", content_type="text/markdown")
@@ -616,7 +616,7 @@ async def test_an_llms_txt_lists_the_pages(site: Site) -> None:
         await read(site, "/llms.txt")
 
 
-async def test_what_robots_forbid_is_told_with_a_sitemap_too(site: Site) -> None:
+async def test_disallowed_pages_are_reported_also_with_a_sitemap(site: Site) -> None:
     site.text("/robots.txt", f"User-agent: *\nDisallow: /private\nSitemap: {site.origin}/sitemap.xml\n")
     site.page("/", "/private/linked", "/a")
     site.page("/a", "/private/deeper", "/private/linked")
@@ -627,7 +627,7 @@ async def test_what_robots_forbid_is_told_with_a_sitemap_too(site: Site) -> None
     assert source.complete
 
 
-async def test_a_start_page_that_robots_forbid_is_told(site: Site) -> None:
+async def test_disallowed_start_page_is_reported(site: Site) -> None:
     site.text("/robots.txt", f"User-agent: *\nDisallow: /start$\nSitemap: {site.origin}/sitemap.xml\n")
     site.page("/start")
     site.page("/start/a")

@@ -1,1 +1,1 @@
-"""Who may ask, how often, and how many at once."""
+"""API keys, rate limits, allowed hosts, and the limit on concurrent requests."""

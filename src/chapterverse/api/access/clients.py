@@ -21,23 +21,23 @@ Network = IPv4Network | IPv6Network
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Whom the limits count."""
+    """A client, as rate limits count it."""
 
     name: str
     keyed: bool = False
 
 
 class Clients:
-    """Tells clients apart."""
+    """Identifies the client of a request."""
 
     def __init__(self, trusted_proxies: Sequence[Network] = (), keys: Iterable[str] = ()) -> None:
         self._proxies = tuple(trusted_proxies)
         self._digests = tuple(_configured(key) for key in keys)
 
     def by_address(self, scope: Scope) -> Client:
-        """The client as the network sees it: the nearest address that is no trusted proxy."""
+        """The client as the network sees it: the nearest address that is not a trusted proxy."""
         peer = _parse((scope.get("client") or ("",))[0])
-        if peer is None:  # a unix socket: whoever connects to it is on this machine
+        if peer is None:  # a unix socket: the client is on this machine
             return Client("local")
         claimed = ",".join(Headers(scope=scope).getlist("x-forwarded-for")).split(",")
         while self._trusts(peer) and claimed and (before := _parse(claimed.pop())) is not None:
@@ -45,16 +45,16 @@ class Clients:
         return Client(_name(peer))
 
     def sends_key(self, scope: Scope) -> bool:
-        """Whether a request has a key, be it a valid one or not."""
+        """Whether a request has a key, valid or not."""
         return bool(_key(Headers(scope=scope)))
 
     def by_key(self, scope: Scope) -> Client | None:
-        """The client by its API key; None when no keys are configured, and then all may ask."""
+        """The client by its API key; None if no keys are configured, so that everybody may ask."""
         if not self._digests:
             return None
         given = _digest(_key(Headers(scope=scope)))
-        # Every digest is compared to its end, so that the time taken tells nothing.
-        if not sum(hmac.compare_digest(given, known) for known in self._digests):
+        # All digests are compared, each in constant time, so that the duration reveals nothing about the keys.
+        if not sum(hmac.compare_digest(given, digest) for digest in self._digests):
             raise Unauthorized(
                 "An API key is needed. Send a valid one as 'Authorization: Bearer KEY' or as 'X-API-Key: KEY'."
             )
@@ -70,7 +70,7 @@ def _key(headers: Headers) -> str:
 
 
 def _configured(key: str) -> bytes:
-    """The digest of a configured key, which may be given as `sha256:` and its digest, so that no key lies in a file."""
+    """The digest of a configured key. `sha256:` and a digest may be configured, so that no file contains the key."""
     return bytes.fromhex(key.removeprefix(DIGEST)) if key.startswith(DIGEST) else _digest(key)
 
 
@@ -93,5 +93,5 @@ def _parse(text: str) -> Address | None:
 
 
 def _name(address: Address) -> str:
-    # One household or server holds a whole /64 of IPv6, so that is one client.
+    # A household or server usually has a whole /64 of IPv6, so a /64 is one client.
     return str(address) if address.version == 4 else str(ip_network((int(address), 64), strict=False))

@@ -1,14 +1,14 @@
-"""What stands before the routes: API keys, how often a client may ask, and the size of a body.
+"""Checks that run before the routes: API keys, rate limits and the size of a body.
 
-The order is key, rate, size. These ASGI wrappers refuse before a body is read, so a refused request costs nothing. The
-routes limit how many requests run at once (`admitted`), because only a valid request takes a slot.
+The order is key, rate, size. These ASGI wrappers refuse a request before its body is read, so that it costs little.
+The routes limit how many requests run at once (`admitted`), because only a valid request takes a slot.
 
 | routes | key, when `API_KEYS` is set | counted |
 |---|---|---|
 | `/chat…`, `/search`, `/v1…`, `/mcp` | yes | yes: they cost an embedding or a model call |
-| `/feedback` | yes | yes: nobody shall fill the database with opinions |
+| `/feedback` | yes | yes: it writes to the database |
 | `/llms-full.txt` | yes | yes: it reads the whole book |
-| `/books`, `/pages…`, `/images…`, `/llms.txt` | yes | no: one cheap read each, and a reader's page makes many |
+| `/books`, `/pages…`, `/images…`, `/llms.txt` | yes | no: each is one cheap read, and the reader page makes many |
 | `/sessions…`, `/suggestions` | yes | no, likewise |
 | all others | no | no: probes, metrics, descriptions, the page itself |
 """
@@ -33,27 +33,28 @@ from chapterverse.settings import REQUEST_SECONDS, Settings
 from chapterverse.telemetry import pseudonym
 
 MAX_BODY: Final = 64 * 1024  # bytes
-BODY_SECONDS: Final = 10.0  # for the whole body to come
+BODY_SECONDS: Final = 10.0  # in which the whole body must arrive
 
 _COUNTED: Final = ("/chat", "/search", "/v1", "/mcp", "/feedback", "/llms-full.txt")
 _KEYED: Final = (*_COUNTED, "/books", "/pages", "/images", "/llms.txt", "/sessions", "/suggestions")
 
 
 class BodyLimit:
-    """Refuses bodies over 64 KiB, by their announced length or as soon as more has come, and those that do not come."""
+    """Refuses bodies over 64 KiB, by their `Content-Length` or as soon as more has arrived, and bodies that are
+    late."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, with a body that ends in an error where it becomes too large."""
+        """Pass the request on. Reading its body raises an error when the body is too large or late."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         length = Headers(scope=scope).get("content-length", "")
         announced = int(length) if length.isdecimal() else 0
         received = 0
-        complete = False  # from then on one waits for the client to go away, as long as that takes
+        complete = False  # after the body, `receive` waits for the disconnect, without a time limit
         deadline = asyncio.get_running_loop().time() + BODY_SECONDS
 
         async def receive_counted() -> Message:
@@ -65,7 +66,7 @@ class BodyLimit:
                         message = await receive()
                 except TimeoutError as late:
                     raise HTTPException(
-                        408, f"The body did not come within {BODY_SECONDS:.0f} s. Send it again."
+                        408, f"The body did not arrive within {BODY_SECONDS:.0f} s. Send it again."
                     ) from late
             complete = not message.get("more_body", False)
             received += len(message.get("body", b""))
@@ -77,7 +78,7 @@ class BodyLimit:
 
 
 class Guard:
-    """Asks for the key and counts the request, where its route needs it."""
+    """Checks the API key and counts the request, where the route requires it."""
 
     def __init__(self, app: ASGIApp, settings: Settings, rates: RateLimits) -> None:
         self._app = app
@@ -86,7 +87,7 @@ class Guard:
         self._clients = Clients(settings.trusted_proxies, (key.get_secret_value() for key in settings.api_keys))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on with its client's name, or refuse it."""
+        """Pass the request on with its client in the scope, or refuse it."""
         if scope["type"] != "http" or scope["method"] == "OPTIONS":
             await self._app(scope, receive, send)
             return
@@ -127,7 +128,7 @@ class Guard:
 
 
 def needs_key(path: str) -> bool:
-    """Whether a route needs a key, when keys are configured."""
+    """Whether a route needs a key if keys are configured."""
     return _under(path, _KEYED) is not None
 
 
@@ -137,13 +138,13 @@ def has_key(request: Request) -> bool:
 
 
 def deadline_of(request: Request) -> float:
-    """When the request must be over, in the time of the event loop."""
+    """The time of the event loop at which the request must be finished."""
     return started_at(request.scope) + REQUEST_SECONDS
 
 
 @asynccontextmanager
 async def admitted(request: Request) -> AsyncIterator[Slot]:
-    """Hold one of the slots for requests that work at once, waiting for it in turn."""
+    """Wait for a slot and hold it. The number of slots limits how many requests run at once."""
     gate: SlotQueue = request.app.state.gate
     client: Client = request.scope["chapterverse.client"]
     async with gate.slot(client.name) as slot:
@@ -151,14 +152,14 @@ async def admitted(request: Request) -> AsyncIterator[Slot]:
 
 
 def open_answer(request: Request) -> AbstractAsyncContextManager[None]:
-    """Be one of the answers that may be under way at once."""
+    """Count as an open answer. Their number is limited, too."""
     gate: SlotQueue = request.app.state.gate
     return gate.answer()
 
 
 @asynccontextmanager
 async def in_time(request: Request) -> AsyncIterator[None]:
-    """End what runs inside with the request's time."""
+    """Raise `AgentUnavailable` when the request's time is up."""
     try:
         async with asyncio.timeout_at(deadline_of(request)):
             yield

@@ -1,8 +1,8 @@
-"""Which names this server answers to: `ALLOWED_HOSTS`, checked against the Host header.
+"""Checks the Host header against `ALLOWED_HOSTS`.
 
-A website can have its own name resolve to 127.0.0.1 and then read, through the browser, a server that trusts whoever
-reaches it (DNS rebinding). So a connection to a loopback address is served only under a name that no website can have,
-unless `ALLOWED_HOSTS` says otherwise. An IP address cannot be rebound and is always allowed.
+A website can let its own name resolve to 127.0.0.1 and then read a local server through the browser (DNS rebinding).
+So a connection to a loopback address is served only under a name that no website can have, unless `ALLOWED_HOSTS`
+lists others. An IP address cannot be rebound and is always allowed.
 """
 
 import ipaddress
@@ -18,11 +18,11 @@ from chapterverse.api.middleware import note
 from chapterverse.errors import ValidationFailed
 from chapterverse.settings import Settings
 
-_PROBES: Final = ("/livez", "/readyz")  # tell nothing of the book
+_PROBES: Final = ("/livez", "/readyz")  # their responses contain nothing of the book
 
 
 class AllowedHosts:
-    """Refuses requests for other names with 400. A pure ASGI wrapper."""
+    """Refuses requests for other hosts with 400. A pure ASGI wrapper."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self._app = app
@@ -32,7 +32,7 @@ class AllowedHosts:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or refuse it."""
         if scope["type"] == "http" and not self._is_allowed(scope):
-            failure = ValidationFailed("This server does not answer to that Host. ALLOWED_HOSTS names those it does.")
+            failure = ValidationFailed("This server does not serve that Host. ALLOWED_HOSTS lists those it serves.")
             note(scope, error_code=failure.code)
             await error_response(failure, scope)(scope, receive, send)
             return
@@ -49,13 +49,13 @@ class AllowedHosts:
         return _is_address(host) or host == "localhost" or host.endswith(".localhost") or host == _own_name()
 
     def _through_proxy(self, scope: Scope) -> bool:
-        """Whether the request came through a trusted proxy, which knows its own names."""
+        """Whether the request came through a trusted proxy, which checks the Host itself."""
         client = (scope.get("client") or ("", None))[0]
         return _is_address(client) and any(ipaddress.ip_address(client) in network for network in self._proxies)
 
 
 def name_of(host: str) -> str:
-    """The name in a Host header, without its port, in small letters."""
+    """The name in a Host header, in lower case and without the port."""
     host = host.strip().lower()
     if host.startswith("["):
         return host[1:].partition("]")[0]

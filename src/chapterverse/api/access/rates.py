@@ -1,7 +1,7 @@
-"""How often a client may ask: a moving window, in memory or in Redis for all workers together.
+"""Rate limits: a sliding window for each client, in memory, or in Redis for all workers together.
 
-When Redis does not answer, this process counts alone until it does again: requests are served, each worker still
-applies the limit, and `/health`, the metrics and the log say so.
+If Redis does not answer, each worker counts alone until Redis is back. Requests are still served and limited;
+`/health`, the metrics and the log report it.
 """
 
 import logging
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 WINDOW: Final = 60  # seconds
-RETRY_SECONDS: Final = 5.0  # after a failure Redis is left alone for so long, so that not every request waits for it
+RETRY_SECONDS: Final = 5.0  # pause after a failure of Redis, so that not every request waits for it
 
 
 class RateLimits:
@@ -35,35 +35,35 @@ class RateLimits:
 
     @property
     def dependencies(self) -> tuple[Dependency, ...]:
-        """Redis, where it is used; without it questions are still answered."""
+        """Redis, if it is used. It is not vital: without it questions are still answered."""
         return (Dependency("redis", "Redis", "REDIS_URL is set", self.probe, vital=False),) if self._shared else ()
 
     @property
     def redis(self) -> "RedisWindow | None":
-        """The connection to Redis, for other users of it."""
+        """The connection to Redis, which `health/shared.py` uses, too."""
         return self._shared
 
     async def take(self, client: str, allowed: int) -> None:
-        """Count a request; raise `RateLimited`, with the time until the next one is taken, when it is one too many."""
+        """Count a request. Over the limit, raise `RateLimited` with the seconds to wait."""
         seconds = await self._count(client, allowed)
         if seconds > 0:
             wait = max(1, math.ceil(seconds))
             requests = "one request" if allowed == 1 else f"{allowed} requests"
-            told = f"More than {requests} in {self._window} seconds. Ask again in {wait} s."
-            raise RateLimited(told, retry_after=wait)
+            message = f"More than {requests} in {self._window} seconds. Ask again in {wait} s."
+            raise RateLimited(message, retry_after=wait)
 
     async def probe(self) -> None:
-        """Raise unless Redis answers; a success ends the time of counting alone."""
+        """Raise unless Redis answers. On success it is used again at once."""
         assert self._shared is not None
         try:
             await self._shared.probe()
         except InternalError as failure:
-            told = f"{failure.message} Rate limits are counted by each worker alone."
-            raise InternalError(told) from failure
+            message = f"{failure.message} Rate limits are counted by each worker alone."
+            raise InternalError(message) from failure
         self._alone_until = 0.0
 
     async def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         if self._shared:
             await self._shared.close()
 
@@ -80,7 +80,7 @@ class RateLimits:
 
 
 class OwnWindow:
-    """Counts in this process, on a clock that is never set."""
+    """Counts in this process, on a monotonic clock."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -90,9 +90,9 @@ class OwnWindow:
         return len(self._clients)
 
     def take(self, client: str, allowed: int) -> float:
-        """The seconds until the client's next request is taken; 0 if this one was."""
+        """Count a request and return 0, or return the seconds until the next one is allowed."""
         now = time.monotonic()
-        self._forget_those_gone(now)
+        self._drop_expired(now)
         times = self._clients.setdefault(client, deque())
         self._clients.move_to_end(client)
         while times and times[0] <= now - self._seconds:
@@ -102,7 +102,7 @@ class OwnWindow:
         times.append(now)
         return 0.0
 
-    def _forget_those_gone(self, now: float) -> None:
+    def _drop_expired(self, now: float) -> None:
         while self._clients:
             client, times = next(iter(self._clients.items()))
             if times and times[-1] > now - self._seconds:

@@ -1,7 +1,7 @@
-"""The moving window in Redis, for all workers together: one call counts all requests of the same moment.
+"""The sliding window in Redis, for all workers together. Concurrent requests are counted by one call.
 
-`health/shared.py` calls Redis through it as well. Time is Redis's own, so that hosts whose clocks differ count alike.
-Every failure is an `InternalError`; `rates` decides who counts then. Imported only where `REDIS_URL` is set.
+`health/shared.py` uses the same connection. Times are those of Redis, so that hosts with different clocks agree. Every
+failure is an `InternalError`; `rates` handles it. Imported only if `REDIS_URL` is set.
 """
 
 import asyncio
@@ -14,14 +14,14 @@ from redis.exceptions import RedisError
 
 from chapterverse.errors import InternalError
 
-SECONDS: Final = 0.5  # for one call, which takes a millisecond
-# The time is counted in pieces, so that it ends only while this process itself is able to listen: one that was held up
-# for longer than that finds the answer waiting, and does not blame Redis.
+SECONDS: Final = 0.5  # time limit of one call, which takes about a millisecond
+# The timeout is waited for in several pieces. If this process was blocked for longer than the timeout, it still looks
+# at the reply that arrived meanwhile, instead of reporting a failure of Redis.
 PIECES: Final = 5
-MOST: Final = 500  # requests counted by one call, during which Redis does nothing else: about a millisecond
+MOST: Final = 500  # requests counted by one call, which blocks Redis for about a millisecond
 
-# For each key the milliseconds until it may go on, 0 if it was counted. A key's list has its newest time first. Times
-# that lie ahead are from before the clock was set back, and worth nothing.
+# Returns for each key 0 if the request was counted, else the milliseconds to wait. The list of a key has its newest
+# time first. If that time is in the future, the clock was set back, and the list is deleted.
 _SCRIPT: Final = """
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
@@ -43,24 +43,24 @@ end
 return waits
 """
 
-_Asked = tuple[str, int, "asyncio.Future[float]"]
+_Waiting = tuple[str, int, "asyncio.Future[float]"]
 
 
 class RedisWindow:
-    """Counts in Redis. Requests that arrive during a call share the next one."""
+    """Counts in Redis. Requests that arrive during a call share the next call."""
 
     def __init__(self, url: str, seconds: int) -> None:
         self._window = seconds * 1000
-        self._waiting: list[_Asked] = []
+        self._waiting: list[_Waiting] = []
         self._calling: asyncio.Task[None] | None = None
         self._redis: Redis = Redis.from_url(
             url.replace("redis+unix://", "unix://"),
             socket_timeout=None,  # `ask` limits it
-            retry=Retry(NoBackoff(), 1),  # a connection that a restart of Redis broke is opened again at once
+            retry=Retry(NoBackoff(), 1),  # reconnects at once after a restart of Redis
         )
 
     async def take(self, client: str, allowed: int) -> float:
-        """The seconds until the client's next request is taken; 0 if this one was."""
+        """Count a request and return 0, or return the seconds until the next one is allowed."""
         answer: asyncio.Future[float] = asyncio.get_running_loop().create_future()
         self._waiting.append((client, allowed, answer))
         if self._calling is None:
@@ -72,22 +72,22 @@ class RedisWindow:
         await self.ask("PING")
 
     async def ask(self, *command: Any, seconds: float = SECONDS) -> Any:
-        """What Redis answers to a command; raise `InternalError` if it does not, or not in time."""
-        asking = asyncio.ensure_future(self._redis.execute_command(*command))  # type: ignore[no-untyped-call]
+        """Send a command and return the reply. Raise `InternalError` if Redis fails or does not reply in time."""
+        call = asyncio.ensure_future(self._redis.execute_command(*command))  # type: ignore[no-untyped-call]
         try:
             for _ in range(PIECES):
-                await asyncio.wait({asking}, timeout=seconds / PIECES)
-            if not asking.done():
+                await asyncio.wait({call}, timeout=seconds / PIECES)
+            if not call.done():
                 raise InternalError(f"Redis did not answer within {seconds:g} seconds.")
-            return asking.result()
-        except (RedisError, OSError, ValueError) as failure:  # ValueError: bytes that are no number
+            return call.result()
+        except (RedisError, OSError, ValueError) as failure:  # ValueError: a reply that cannot be parsed
             raise InternalError(f"Redis failed ({type(failure).__name__}).") from failure
         finally:
-            asking.cancel()
-            await asyncio.wait({asking})
+            call.cancel()
+            await asyncio.wait({call})
 
     async def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         await self._redis.aclose()
 
     async def _call(self) -> None:
@@ -97,7 +97,7 @@ class RedisWindow:
                 try:
                     waits = await self._count(batch)
                 except InternalError as failure:
-                    # The requests that still wait would fail, too.
+                    # The requests that are still waiting would fail, too.
                     for *_, answer in (*batch, *self._waiting):
                         if not answer.done():
                             answer.set_exception(failure)
@@ -109,7 +109,7 @@ class RedisWindow:
         finally:
             self._calling = None
 
-    async def _count(self, batch: list[_Asked]) -> list[int]:
+    async def _count(self, batch: list[_Waiting]) -> list[int]:
         keys = [f"chapterverse:{client}" for client, *_ in batch]
         limits = [allowed for _, allowed, _ in batch]
         waits = await self.ask("EVAL", _SCRIPT, len(keys), *keys, self._window, *limits)

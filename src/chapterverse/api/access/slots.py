@@ -1,11 +1,12 @@
-"""How many requests work at once: so many slots, and a bounded queue before them that no client can have for itself.
+"""Limits how many requests run at once: slots, and a bounded queue for them that is fair to all clients.
 
-A slot is for work of our own: embedding, searching, reading. Who waits for a language model, or for a client that reads
-a stream, holds none, so that short requests are served meanwhile; how many answers may be open is bounded for itself.
+A slot is held while this process works: embedding, searching, reading. A request that waits for a language model, or
+for its client to read a stream, holds none, so that short requests are served meanwhile. The number of open answers
+has a limit of its own.
 
-Clients take turns, whatever the number of requests each has waiting. A full queue makes room for a client by turning
-away the newest request of the client that has most waiting; a client with most waiting is turned away itself. Counts
-per process, and never blocks: everything happens on the event loop.
+Clients take turns, regardless of how many requests each has waiting. If the queue is full, the newest request of the
+client with the most waiting requests is refused to make room. If the new request is from that client, it is refused.
+Counts per process, on the event loop.
 """
 
 import asyncio
@@ -18,39 +19,39 @@ from typing import Final
 from chapterverse.errors import Overloaded
 
 QUEUE: Final = 200  # requests that may wait
-QUEUE_SECONDS: Final = 25.0  # for so long at most: the rest of the request's 30 seconds is for the answer
-OPEN_ANSWERS: Final = 500  # that may be under way, those included that wait: each takes some memory
+QUEUE_SECONDS: Final = 25.0  # maximum wait; the rest of the request's 30 seconds is for the answer
+OPEN_ANSWERS: Final = 500  # maximum, including those that wait: each takes some memory
 
 
 class Slot:
-    """The right to work, of one request. It can be given back for a while, or for good."""
+    """The slot of one request. It can be released for a while, or for good."""
 
     def __init__(self, gate: "SlotQueue", client: str) -> None:
         self._gate = gate
         self._client = client
-        self._since: float | None = None  # when it was taken; None: it is not held
+        self._since: float | None = None  # when it was taken; None if it is not held
 
     async def take(self, *, again: bool = False) -> None:
-        """Wait for it in turn; `again`: before all who have not begun."""
+        """Wait for a slot in turn; `again`: ahead of requests that have not begun."""
         await self._gate.enter(self._client, again=again)
         self._since = asyncio.get_running_loop().time()
 
     def give_back(self) -> None:
-        """Let the next one work. Harmless if it was given back before."""
+        """Release the slot. Does nothing if it is not held."""
         if self._since is not None:
             self._gate.leave(asyncio.get_running_loop().time() - self._since)
             self._since = None
 
     @asynccontextmanager
     async def given_back(self) -> AsyncIterator[None]:
-        """Wait for something without it, and take it again afterwards."""
+        """Release the slot while something is awaited, and take one again afterwards."""
         self.give_back()
         yield
         await self.take(again=True)
 
 
 class SlotQueue:
-    """Slots, and the queue for them."""
+    """The slots and the queue for them."""
 
     def __init__(
         self, slots: int, queue: int = QUEUE, patience: float = QUEUE_SECONDS, answers: int = OPEN_ANSWERS
@@ -59,23 +60,23 @@ class SlotQueue:
         self._queue = queue
         self._patience = patience
         self._most_answers = answers
-        self.answers = 0  # that are open
-        self._held_seconds = 1.0  # how long a slot is held, on a moving average
+        self.answers = 0  # open now
+        self._held_seconds = 1.0  # how long a slot is held: a moving average
         self._turns: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
         self.running = 0
 
     @property
     def waiting(self) -> int:
-        """How many requests wait."""
+        """How many requests are waiting."""
         return sum(len(line) for line in self._turns.values())
 
     def is_busy(self) -> bool:
-        """Whether any request works or waits."""
+        """Whether any request is running or waiting."""
         return self.running > 0 or self.waiting > 0
 
     @asynccontextmanager
     async def slot(self, client: str) -> AsyncIterator[Slot]:
-        """Hold a slot; raise `Overloaded` when the queue is full or does not move."""
+        """Hold a slot. Raise `Overloaded` if the queue is full or too slow."""
         slot = Slot(self, client)
         await slot.take()
         try:
@@ -85,7 +86,7 @@ class SlotQueue:
 
     @asynccontextmanager
     async def answer(self) -> AsyncIterator[None]:
-        """Be one of the open answers; raise `Overloaded` when there are too many."""
+        """Count as an open answer. Raise `Overloaded` if there are too many."""
         if self.answers >= self._most_answers:
             raise self._overloaded()
         self.answers += 1
@@ -95,8 +96,8 @@ class SlotQueue:
             self.answers -= 1
 
     async def enter(self, client: str, *, again: bool = False) -> None:
-        """Take a slot in turn; `again`: before all others, and whatever the length of the queue."""
-        if self.running < self._slots:  # then no request waits
+        """Take a slot in turn; `again`: ahead of all others, even if the queue is full."""
+        if self.running < self._slots:  # then no request is waiting
             self.running += 1
             return
         if self.waiting >= self._queue and not again:
@@ -125,12 +126,13 @@ class SlotQueue:
         self._turns[longest].pop().set_exception(self._overloaded())
 
     def leave(self, held_seconds: float) -> None:
-        """Give a slot back that was held for so long."""
+        """Release a slot that was held for this long."""
         self._held_seconds += 0.1 * (held_seconds - self._held_seconds)
         self._leave()
 
     def _leave(self) -> None:
-        """Give the slot to the next client in turn. It goes to the end of the round if it has more requests waiting."""
+        """Give the slot to the next client. If that client has more requests waiting, it moves to the end of the
+        line."""
         while self._turns:
             client, line = self._turns.popitem(last=False)
             turn = line.popleft()
@@ -142,7 +144,7 @@ class SlotQueue:
         self.running -= 1
 
     def _forget(self, client: str, turn: "asyncio.Future[None]") -> None:
-        """Leave the queue; a slot that came at the same moment goes to the next."""
+        """Leave the queue. A slot that was assigned at the same moment goes to the next client."""
         if turn.done() and not turn.cancelled() and turn.exception() is None:
             self._leave()
         elif (line := self._turns.get(client)) and turn in line:

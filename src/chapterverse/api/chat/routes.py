@@ -1,4 +1,4 @@
-"""Routes to ask: one answer as JSON, or as a stream of events. Both are the same events.
+"""Routes for questions. An answer is sent as JSON or as a stream of events; both are made from the same events.
 
 For one question: take a slot, prepare (failures are HTTP errors), release the slot, then answer. `answering` ends each
 stream in one `done` or `error` within the request's time limit. If the client disconnects, the model's run is
@@ -18,11 +18,11 @@ from chapterverse.api.access.guard import admitted, deadline_of, in_time, open_a
 from chapterverse.api.access.slots import Slot
 from chapterverse.api.chat.seed_names import ChatBody, RunBody, RunForm, RunResponse
 from chapterverse.api.chat.streaming import EventStream, data, while_present
+from chapterverse.api.dependencies import services_of
 from chapterverse.api.edition_paths import edition_of
 from chapterverse.api.errors import responses
 from chapterverse.api.middleware import note, started_at
 from chapterverse.api.openapi.examples import ANSWER, QUESTIONS, RUN, STREAM
-from chapterverse.api.services import services_of
 from chapterverse.conversations.turns import Turn
 from chapterverse.errors import error_named
 from chapterverse.models import ChatRequest, ChatResponse, DoneEvent, ErrorEvent, Event
@@ -34,27 +34,26 @@ router = APIRouter(tags=["ask"])
 
 
 class Answering(Protocol):
-    """What this door needs of `chapterverse.answering`; tests put a scripted one in its place."""
+    """What these routes need from `chapterverse.answering`. Tests replace it by a script."""
 
     async def prepare(
         self, request: ChatRequest, services: Any, seconds: float, told: Sequence[Turn] | None = None
     ) -> Any:
-        """What can fail before the first byte; `seconds` are left for the whole answer.
-
-        `told` are the earlier turns, where the client keeps the conversation."""
+        """Do everything that can fail before the first byte. `seconds` are left for the whole answer. `told`: the
+        earlier turns, if the client keeps the conversation."""
 
     def stream(self, prepared: Any, services: Any) -> AsyncGenerator[Event, None]:
-        """The events of the answer, ended by one `done` or `error` in time; closing it cancels the model's run."""
+        """The events of the answer; the last is `done` or `error`. Closing it cancels the model's run."""
 
     async def fold(self, events: AsyncIterator[Event]) -> ChatResponse:
-        """The answer that the events amount to."""
+        """The answer that the events make up."""
 
 
 class Form(Protocol):
-    """How a door writes an answer."""
+    """How a route writes an answer."""
 
     def revise(self, event: Event) -> Iterable[Event]:
-        """An event as this route sends it: one or more events, or none."""
+        """The events that this route sends for an event."""
 
     def body(self, answer: ChatResponse) -> BaseModel:
         """The whole answer."""
@@ -64,7 +63,7 @@ class Form(Protocol):
 
 
 class Plain:
-    """The form of `/chat`: answers and events as they are."""
+    """The form of `/chat`: answers and events unchanged."""
 
     def revise(self, event: Event) -> Iterable[Event]:
         """The same event."""
@@ -75,7 +74,7 @@ class Plain:
         return answer
 
     def write(self, event: Event) -> bytes:
-        """One message each."""
+        """One message for each event."""
         return data(event.model_dump_json())
 
 
@@ -84,26 +83,26 @@ PLAIN: Final = Plain()
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """One question on its way through the door. What it holds is given back when its answer was sent."""
+    """One question over HTTP. `held` is closed when the answer has been sent."""
 
     request: Request
     held: AsyncExitStack
     form: Form = PLAIN
-    told: Sequence[Turn] | None = None  # the earlier turns, where the client keeps the conversation
+    history: Sequence[Turn] | None = None  # the earlier turns, if the client keeps the conversation
 
     async def answer(self, question: ChatRequest) -> Response:
         """The answer as JSON."""
         return await while_present(self.request, self._answer(question))
 
     async def stream(self, question: ChatRequest) -> Response:
-        """The answer as events. A failure before the first of them is an HTTP error."""
+        """The answer as events. A failure before the first event is an HTTP error."""
         first, events = await while_present(self.request, self._open(question))
         self.held.enter_context(self._telemetry.streams.track_inprogress())
         heartbeat = self.request.app.state.heartbeat
         return EventStream(events, self.form.write, deadline_of(self.request), heartbeat, first=first)
 
     async def answered(self, question: ChatRequest) -> ChatResponse:
-        """The answer itself, for a door that does not answer with HTTP's means."""
+        """The answer itself, for MCP."""
         async with aclosing(await self._begin(question)) as events:
             return await self._answering.fold(events)
 
@@ -112,7 +111,7 @@ class Asking:
         return Response(self.form.body(answer).model_dump_json(), media_type="application/json")
 
     async def _open(self, question: ChatRequest) -> tuple[Event, AsyncGenerator[Event, None]]:
-        """The first event, once there is one to send (`retrieved` at once, else the first sentence), and the others."""
+        """The first event, as soon as there is one, and the generator of the others."""
         events = await self._begin(question)
         self.held.push_async_callback(events.aclose)
         first = await anext(events)
@@ -127,20 +126,19 @@ class Asking:
         slot = await self.held.enter_async_context(admitted(self.request))
         services = services_of(self.request)
         if (edition := edition_of(self.request.scope)) and not (question.filters and question.filters.book):
-            question = question.model_copy(
-                update={"filters": edition.but(question.filters)}
-            )  # the conversation keeps it
+            # In the question, so that it is stored with the conversation.
+            question = question.model_copy(update={"filters": edition.but(question.filters)})
         async with in_time(self.request):
             left = deadline_of(self.request) - asyncio.get_running_loop().time()
-            prepared = await self._answering.prepare(question, _considerate(services, slot), left, self.told)
-        slot.give_back()  # from here on we wait: for the model, or for the client to read
+            prepared = await self._answering.prepare(question, _releasing(services, slot), left, self.history)
+        slot.give_back()  # what follows is waiting: for the model, or for the client to read
         events = self._answering.stream(prepared, services)
-        return self._seen(events, trace)
+        return self._observed(events, trace)
 
-    async def _seen(
+    async def _observed(
         self, events: AsyncGenerator[Event, None], trace: AnswerTrace | None
     ) -> AsyncGenerator[Event, None]:
-        """The events as this route sends them, after metrics, trace and log took note of them."""
+        """The events as this route sends them. Metrics, trace and log see each of them."""
         first = True
         async with aclosing(events):
             async for event in events:
@@ -148,7 +146,7 @@ class Asking:
                     seconds = asyncio.get_running_loop().time() - started_at(self.request.scope)
                     self._telemetry.first_event_seconds.observe(seconds)
                     first = False
-                self._telemetry.see_event(event, is_kept=self.told is None)
+                self._telemetry.see_event(event, is_kept=self.history is None)
                 if trace is not None:
                     trace.see(event)
                 if isinstance(event, DoneEvent):
@@ -169,8 +167,8 @@ class Asking:
         return telemetry
 
 
-class ConsiderateWriter:
-    """The same writer, but it gives the slot back while a follow-up is being rephrased."""
+class SlotReleasingWriter:
+    """The same writer, but it releases the slot while the model rewrites a follow-up."""
 
     def __init__(self, inside: Writer, slot: Slot) -> None:
         self._inside, self._slot = inside, slot
@@ -179,19 +177,19 @@ class ConsiderateWriter:
         return getattr(self._inside, name)
 
     async def rewrite(self, question: str, history: Sequence[Turn]) -> tuple[str, Finished]:
-        """Wait for the model without the slot."""
+        """Rewrite the question without holding the slot."""
         async with self._slot.given_back():
             return await self._inside.rewrite(question, history)
 
 
-def _considerate(services: Any, slot: Slot) -> Any:
-    return (
-        replace(services, writer=ConsiderateWriter(services.writer, slot)) if hasattr(services, "writer") else services
-    )
+def _releasing(services: Any, slot: Slot) -> Any:
+    if not hasattr(services, "writer"):
+        return services
+    return replace(services, writer=SlotReleasingWriter(services.writer, slot))
 
 
 async def asking(request: Request) -> AsyncIterator[Asking]:
-    """Keep what a question holds until its answer was sent, be it a stream."""
+    """A question whose resources are released after its response, also a streamed one, has been sent."""
     async with AsyncExitStack() as held:
         yield Asking(request, held)
 
@@ -199,7 +197,9 @@ async def asking(request: Request) -> AsyncIterator[Asking]:
 Question = Annotated[ChatBody, Body(openapi_examples=QUESTIONS)]
 AskingOf = Annotated[Asking, Depends(asking)]
 _ERRORS = responses(400, 401, 413, 429, 503)
-_WARNING = {"Warning": {"description": "What of the request was ignored, if anything.", "schema": {"type": "string"}}}
+_WARNING = {
+    "Warning": {"description": "The parts of the request that were ignored, if any.", "schema": {"type": "string"}}
+}
 
 
 def _described(content: dict[str, Any]) -> dict[int | str, dict[str, Any]]:
@@ -208,9 +208,9 @@ def _described(content: dict[str, Any]) -> dict[int | str, dict[str, Any]]:
 
 @router.post("/chat", response_model=ChatResponse, responses=_described(ANSWER | STREAM))
 async def chat(body: Question, asking: AskingOf) -> Response:
-    """Ask the book, or a selected passage alone, and get a verified answer with its sources, or a refusal.
+    """Ask the book, or only a selected passage, and get a verified answer with its sources, or a refusal.
 
-    With `stream: true` it answers as `/chat/stream` does.
+    With `stream: true` the response is that of `/chat/stream`.
     """
     question = body.question()
     return _warned(body, await (asking.stream(question) if question.stream else asking.answer(question)))
@@ -218,29 +218,29 @@ async def chat(body: Question, asking: AskingOf) -> Response:
 
 @router.post("/chat/run", response_model=RunResponse, responses=_described(RUN | STREAM))
 async def chat_run(body: Annotated[RunBody, Body(openapi_examples=QUESTIONS)], asking: AskingOf) -> Response:
-    """As `/chat`, with more names for the same things beside: `response`, `citations`, `total_time_ms` and others.
+    """Like `/chat`, with additional names for some fields: `response`, `citations`, `total_time_ms` and others.
 
-    For clients that know the names of earlier designs of this API.
+    For clients that were written for earlier designs of this API.
     """
     question = body.question()
-    sent = await asking.request.json()  # read before: it is remembered
-    mine = replace(asking, form=RunForm(question.query, in_words=not {"query", "message"} & sent.keys()))
-    return _warned(body, await (mine.stream(question) if question.stream else mine.answer(question)))
+    sent = await asking.request.json()  # the body was read already and is cached
+    run = replace(asking, form=RunForm(question.query, in_words=not {"query", "message"} & sent.keys()))
+    return _warned(body, await (run.stream(question) if question.stream else run.answer(question)))
 
 
 @router.post("/chat/stream", response_class=Response, responses=_described(STREAM))
 async def chat_stream(body: Question, asking: AskingOf) -> Response:
     """Ask, and get the answer as Server-Sent Events.
 
-    Each event is one line `data: {json}` and a blank line; comment lines keep the connection awake. `retrieved` comes
+    Each event is one line `data: {json}` and a blank line; comment lines keep the connection open. `retrieved` comes
     first (not with `selected_text`), then `chunk`s of verified text, `sources`, and exactly one `done` or `error`. The
-    chunks together are the `answer` of `/chat`. A failure before the first event is a plain HTTP error.
+    chunks joined are the `answer` of `/chat`. A failure before the first event is a plain HTTP error.
     """
     return _warned(body, await asking.stream(body.question()))
 
 
 def _warned(body: ChatBody, response: Response) -> Response:
-    """The response, with a header that says what of the request was ignored."""
+    """The response, with a header that lists the ignored parts of the request."""
     if warning := body.warning():
         response.headers["Warning"] = f'299 chapterverse "{warning}"'
     return response

@@ -1,7 +1,7 @@
-"""What clients written against the seeds send and expect: more names for the same things.
+"""Additional names for fields of requests and answers, for clients written for the seeds' designs of this API.
 
-`/chat` and `/chat/stream` take any field: those that mean nothing are named in a `Warning` header. `/chat/run` answers
-with the names of seeds 003 and 004 beside our own. What an answer says is decided elsewhere.
+`/chat` and `/chat/stream` accept any field and list the unknown ones in a `Warning` header. `/chat/run` answers with
+the names of seeds 003 and 004 in addition to our own.
 """
 
 import json
@@ -27,16 +27,16 @@ from chapterverse.models import (
     SourcesEvent,
 )
 
-MOST_NAMED: Final = 10  # ignored fields that a header names
-LONGEST_NAME: Final = 40  # characters of one of them
-MOST_ASKED_FOR: Final = 100  # passages that a client of seed 004 may ask for
+MOST_NAMED: Final = 10  # ignored fields listed in the header
+LONGEST_NAME: Final = 40  # characters shown of each
+MOST_ASKED_FOR: Final = 100  # the maximum of `top_k` in seed 004
 
 # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class ChatBody(ChatRequest):
-    """A question to the book, or to a passage of it alone. Fields that are not known are ignored and named in the
-    `Warning` header of the answer."""
+    """A question to the book, or to a selected passage. Unknown fields are ignored and listed in the `Warning` header
+    of the response."""
 
     module_filter: OneOrMore | None = Field(None, description="As `filters.module`.")
     user_id: Annotated[Text, Field(max_length=256)] | None = Field(None, description="As `metadata.user_id`.")
@@ -44,11 +44,11 @@ class ChatBody(ChatRequest):
     model_config = ConfigDict(extra="allow")
 
     def question(self) -> ChatRequest:
-        """The question as it is meant."""
+        """The question in the names of this API."""
         given = {name: getattr(self, name) for name in self.model_fields_set & ChatRequest.model_fields.keys()}
         if self.module_filter:
             if self.filters and self.filters.module:
-                raise ValidationFailed("module_filter: filters.module is given, too; send one of them")
+                raise ValidationFailed("module_filter: filters.module is given, too; send only one of them")
             fields = self.filters.model_dump() if self.filters else {}
             given["filters"] = SearchFilters.model_validate(fields | {"module": self.module_filter})
         if self.user_id is not None:
@@ -56,7 +56,7 @@ class ChatBody(ChatRequest):
         return ChatRequest.model_validate(given)
 
     def warning(self) -> str | None:
-        """What of the request had no effect, for the header; None if all of it had."""
+        """The text of the `Warning` header; None if nothing was ignored."""
         names = [json.dumps(name[:LONGEST_NAME])[1:-1] for name in list(self.model_extra or {})[:MOST_NAMED]]
         return f"ignored fields: {', '.join(names)}" if names else None
 
@@ -69,12 +69,12 @@ class RunBody(ChatBody):
     )
 
     def question(self) -> ChatRequest:
-        """The question as it is meant, with no more passages than there may be."""
-        few = self.model_copy(update={"top_k": min(self.top_k, MAX_TOP_K)}) if self.top_k > MAX_TOP_K else self
-        return super(RunBody, few).question()
+        """The question in the names of this API, with `top_k` lowered to its maximum."""
+        limited = self.model_copy(update={"top_k": min(self.top_k, MAX_TOP_K)}) if self.top_k > MAX_TOP_K else self
+        return super(RunBody, limited).question()
 
     def warning(self) -> str | None:
-        """What of the request had no effect."""
+        """The text of the `Warning` header; None if nothing was changed or ignored."""
         lowered = f"top_k lowered to {MAX_TOP_K}" if self.top_k > MAX_TOP_K else None
         return "; ".join(filter(None, (lowered, super().warning()))) or None
 
@@ -83,7 +83,7 @@ class RunBody(ChatBody):
 
 
 class SourceNames(Frozen):
-    """More names of what a source says of itself."""
+    """Additional names of a source's fields."""
 
     chapter: str = Field(description="As `page_title`.")
     section: str = Field(description="As `section_heading`.")
@@ -98,7 +98,7 @@ class RunSource(SourceCitation, SourceNames):
 
 
 class RunSelectedSource(SelectedTextCitation, SourceNames):
-    """A source in the reader's selection with all its names."""
+    """A source in the selected text with all its names."""
 
 
 class RunCitation(Frozen):
@@ -110,17 +110,17 @@ class RunCitation(Frozen):
 
 
 class RunSummary(Frozen):
-    """What the names of seeds 003 and 004 add to the end of an answer."""
+    """Fields that seeds 003 and 004 add to the end of an answer."""
 
     query: str = Field(description="The question as it was asked.")
     retrieval_time_ms: float
     generation_time_ms: float
     total_time_ms: float
-    error: None = Field(None, description="Always null: an error has a status and a body of its own.")
+    error: None = Field(None, description="Always null: an error has its own status and body.")
 
 
-WordOfConfidence = Literal["high", "low", "none"]
-_WORDS: Final[dict[ConfidenceLevel, WordOfConfidence]] = {
+ConfidenceWord = Literal["high", "low", "none"]
+_WORDS: Final[dict[ConfidenceLevel, ConfidenceWord]] = {
     "high": "high",
     "medium": "high",
     "low": "low",
@@ -129,13 +129,13 @@ _WORDS: Final[dict[ConfidenceLevel, WordOfConfidence]] = {
 
 
 class RunResponse(ChatResponse, RunSummary):
-    """A `ChatResponse` that has the names of seeds 003 and 004, too."""
+    """A `ChatResponse` with the additional names of seeds 003 and 004."""
 
     response: str = Field(description="As `answer`.")
     citations: list[RunCitation] = Field(description="The pages of `sources`, each once.")
     sources: list[RunSelectedSource | RunSource]  # type: ignore[assignment]
-    confidence: Score | WordOfConfidence = Field(  # type: ignore[assignment]
-        description="A word, as in seed 004, where the question was named `text`."
+    confidence: Score | ConfidenceWord = Field(  # type: ignore[assignment]
+        description="A word, as in seed 004, if the question was sent as `text`."
     )
 
 
@@ -156,30 +156,29 @@ class RunForm:
         for source in answer.sources:
             cited = RunCitation(page_title=source.page_title, page_url=_page_of(source), module_name=source.module)
             citations.setdefault(source.page_id or cited.page_url, cited)
-        told = answer.model_dump(exclude={"sources"})
         return RunResponse.model_validate(
-            told
+            answer.model_dump(exclude={"sources"})
             | self._summary(answer)
             | {"response": answer.answer, "citations": list(citations.values())}
             | {"sources": [_named(source) for source in answer.sources]}
         )
 
     def write(self, event: Event) -> bytes:
-        """One message each, with the same names."""
-        told: dict[str, Any] = event.model_dump(mode="json")
+        """One message for each event, with all names."""
+        fields: dict[str, Any] = event.model_dump(mode="json")
         if isinstance(event, ChunkEvent | SourcesEvent):
-            told["sources"] = [_named(source) for source in event.sources]
+            fields["sources"] = [_named(source) for source in event.sources]
         elif isinstance(event, DoneEvent):
-            told |= self._summary(event)
-        return data(json.dumps(told, ensure_ascii=False))
+            fields |= self._summary(event)
+        return data(json.dumps(fields, ensure_ascii=False))
 
     def _summary(self, done: ChatResponse | DoneEvent) -> dict[str, Any]:
-        took = done.metadata
+        metadata = done.metadata
         summary = RunSummary(
             query=self._query,
-            retrieval_time_ms=took.retrieval_time_ms,
-            generation_time_ms=took.generation_time_ms,
-            total_time_ms=took.query_time_ms,
+            retrieval_time_ms=metadata.retrieval_time_ms,
+            generation_time_ms=metadata.generation_time_ms,
+            total_time_ms=metadata.query_time_ms,
         )
         word = {"confidence": _WORDS[done.confidence_level]} if self._in_words else {}
         return summary.model_dump() | word

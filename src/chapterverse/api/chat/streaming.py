@@ -1,4 +1,4 @@
-"""Server-Sent Events: each event one `data:` line, a comment when nothing happens, and an end when the client is gone.
+"""Server-Sent Events: one `data:` line for each event, and comments as heartbeats.
 
 A response class of our own, because `sse-starlette` replaces uvicorn's signal handler when imported, cuts streams at
 shutdown without their last event, and costs three times as much per event; a plain `StreamingResponse` has no heartbeat
@@ -18,8 +18,8 @@ from chapterverse.errors import AgentUnavailable, ChapterverseError, InternalErr
 from chapterverse.models import DoneEvent, ErrorEvent, Event
 
 HEARTBEAT_SECONDS: Final = 15.0  # proxies close silent connections after 30 to 60
-FAREWELL_SECONDS: Final = 1.0  # to tell the client that the server stops
-READING_SECONDS: Final = 2.0  # that a client has after the deadline to read the end
+LAST_EVENT_SECONDS: Final = 1.0  # for sending the last event when the server stops
+READING_SECONDS: Final = 2.0  # after the deadline, for the client to read the end
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ def data(content: str) -> bytes:
 
 
 class EventStream(Response):
-    """Sends events as they come. Whatever ends it, the generator is closed before it returns."""
+    """Sends events as they come. The generator is always closed before `__call__` returns."""
 
     media_type = "text/event-stream"
 
@@ -46,7 +46,7 @@ class EventStream(Response):
         self.background = None
         self.init_headers({"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         self._events = events
-        self._first = first  # was taken from the others to see whether there is an answer
+        self._first = first  # was read already, to see whether there is an answer
         self._write = write
         self._deadline = deadline  # in the time of the event loop
         self._heartbeat = heartbeat
@@ -55,27 +55,27 @@ class EventStream(Response):
         self._sending = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send all events, unless the client goes away or the server stops before."""
+        """Send all events, unless the client disconnects or the server stops before."""
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        telling = asyncio.create_task(self._tell(send))
-        others = [asyncio.create_task(gone(receive)), asyncio.create_task(self._beat(send))]
-        patience = self._deadline + READING_SECONDS - asyncio.get_running_loop().time()
+        sending = asyncio.create_task(self._send_all(send))
+        others = [asyncio.create_task(disconnected(receive)), asyncio.create_task(self._beat(send))]
+        timeout = self._deadline + READING_SECONDS - asyncio.get_running_loop().time()
         try:
-            await asyncio.wait({telling, *others}, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
-        except asyncio.CancelledError:  # the server stops and waits no longer
-            await end(telling)
-            await self._part(send, InternalError("The server is being stopped. Ask again in a moment."))
+            await asyncio.wait({sending, *others}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:  # the server stops
+            await end(sending)
+            await self._send_error(send, InternalError("The server is being stopped. Ask again in a moment."))
             raise
         finally:
-            late = not telling.done() and not others[0].done()  # neither at its end nor left by its client
-            await end(telling, *others)
+            late = not sending.done() and not others[0].done()  # neither finished nor disconnected
+            await end(sending, *others)
             await self._events.aclose()
         if late:
-            await self._part(send, AgentUnavailable("The answer took too long. Ask again."))
-        if not telling.cancelled():
-            telling.result()
+            await self._send_error(send, AgentUnavailable("The answer took too long. Ask again."))
+        if not sending.cancelled():
+            sending.result()
 
-    async def _tell(self, send: Send) -> None:
+    async def _send_all(self, send: Send) -> None:
         if self._first is not None:
             await self._send_event(send, self._first)
         async for event in self._events:
@@ -84,13 +84,13 @@ class EventStream(Response):
     async def _send_event(self, send: Send, event: Event) -> None:
         last = isinstance(event, DoneEvent | ErrorEvent)
         await self._send(send, self._write(event), last=last)
-        self._ended = last  # not before: while a slow reader is waited for, nothing has been sent yet
+        self._ended = last  # only now: `send` waits for a slow client
 
-    async def _part(self, send: Send, reason: ChapterverseError) -> None:
-        """End a stream whose own last event cannot be sent: the server stops, or the client read too slowly."""
+    async def _send_error(self, send: Send, reason: ChapterverseError) -> None:
+        """Send an `error` as the last event: the server stops, or the client reads too slowly."""
         if not self._ended:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(FAREWELL_SECONDS):
+                async with asyncio.timeout(LAST_EVENT_SECONDS):
                     event = ErrorEvent(error_code=reason.code, message=reason.message)
                     await self._send(send, self._write(event), last=True)
 
@@ -108,9 +108,9 @@ class EventStream(Response):
 
 
 async def while_present(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """The result of the work, which is cancelled when the client goes away before it is there."""
+    """Await the work. If the client disconnects first, the work is cancelled."""
     working = asyncio.create_task(work)
-    leaving = asyncio.create_task(gone(request.receive))
+    leaving = asyncio.create_task(disconnected(request.receive))
     try:
         await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -122,8 +122,8 @@ async def while_present(request: Request, work: Coroutine[Any, Any, T]) -> T:
     return working.result()
 
 
-async def gone(receive: Receive) -> None:
-    """Return when the client has closed the connection. To be called after its request was read."""
+async def disconnected(receive: Receive) -> None:
+    """Return when the client has closed the connection. Call it after the request was read."""
     while (await receive())["type"] != "http.disconnect":
         pass
 

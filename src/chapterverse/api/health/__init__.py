@@ -1,1 +1,1 @@
-"""Whether the server is alive and ready, and how its dependencies do."""
+"""Health checks: whether the server is alive and ready, and the state of its dependencies."""

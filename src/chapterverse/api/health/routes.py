@@ -1,11 +1,11 @@
-"""Routes for those who watch the server: is it alive, is it ready, how does each dependency do."""
+"""Routes for monitoring: `/livez`, `/readyz`, `/health` and `/metrics`."""
 
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 
 from chapterverse.api.access.guard import has_key
+from chapterverse.api.dependencies import HealthOf, ServicesOf, TelemetryOf
 from chapterverse.api.errors import responses
-from chapterverse.api.services import HealthOf, ServicesOf, TelemetryOf
 from chapterverse.models import HealthResponse
 from chapterverse.telemetry import METRICS_TYPE
 
@@ -20,7 +20,7 @@ class Alive(BaseModel):
 
 @router.get("/livez", responses=responses(any_host=True))
 async def livez() -> Alive:
-    """Answer as long as the process does; no dependency is asked."""
+    """Answer 200 as long as the process runs. No dependency is checked."""
     return Alive()
 
 
@@ -33,10 +33,10 @@ async def readyz(services: ServicesOf) -> Alive:
 
 @router.get("/health", responses={503: {"model": HealthResponse, "description": "`unhealthy`"}, **responses(429)})
 async def health(prober: HealthOf, request: Request, response: Response) -> HealthResponse:
-    """Probe each dependency for real. 200 unless unhealthy, then 503.
+    """Probe each dependency. 200 unless unhealthy, then 503.
 
-    Addresses and file paths are told only to callers with a key. A language model whose last answer failed is down,
-    whatever its list of models says, until it answers one: send traffic by `/readyz`, which does not depend on it."""
+    Addresses and file paths are shown only to callers with a key. A language model whose last call failed counts as
+    down until a call succeeds. Route traffic by `/readyz`, which does not depend on it."""
     answer = await (prober.check() if has_key(request) else prober.check_publicly())
     if answer.status == "unhealthy":
         response.status_code = 503
@@ -48,6 +48,6 @@ _METRICS = {"content": {METRICS_TYPE.partition(";")[0]: {"schema": {"type": "str
 
 @router.get("/metrics", response_class=Response, responses={200: _METRICS, **responses()})
 async def metrics(prober: HealthOf, telemetry: TelemetryOf) -> Response:
-    """Tell Prometheus how much was asked, how long it took, what came of it, and how each dependency does."""
+    """Metrics for Prometheus: requests, durations, outcomes, and the state of each dependency."""
     telemetry.see_health(await prober.check_publicly())
     return Response(telemetry.exposition(), media_type=METRICS_TYPE)

@@ -1,4 +1,4 @@
-"""The MCP interface: the book as tools and resources for other people's assistants, over stdio and over HTTP.
+"""The MCP interface: the book as tools and resources for assistants, over stdio and over HTTP.
 
-`server` says what there is, once; `stdio` and `http` carry it. The only place that imports the MCP SDK.
+`server` defines the tools and resources; `stdio` and `http` are the transports. Only this package imports the MCP SDK.
 """

@@ -1,4 +1,4 @@
-"""What the tools take. The descriptions are read by the models that call them."""
+"""Arguments of the tools. The models that call the tools read the descriptions."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,29 +6,28 @@ from typing import Annotated, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from chapterverse.api.errors import problem
 from chapterverse.book import page_id_for
 from chapterverse.errors import ValidationFailed
-from chapterverse.fields import OneOrMore, Query, Selection, SessionId, Text, TopK
+from chapterverse.fields import OneOrMore, Query, Selection, SessionId, Text, TopK, problem
 from chapterverse.index import Index
 from chapterverse.models import ChatRequest, RetrievalRequest, SearchFilters, Strict
 from chapterverse.retrieval import editions_in
 
 _FILTERS = (
     'Use only passages that match, for example {"module": "ros2"} or {"page_title": ["Nodes", "Topics"]}. '
-    '{"book": "guide", "version": "1.0"} asks one edition; default: the latest version of each book, see list_books.'
+    '{"book": "guide", "version": "1.0"} uses one edition; default: the latest version of each book, see list_books.'
 )
 
 
 class SearchArguments(Strict):
-    """Of `search_documentation`."""
+    """Arguments of `search_documentation`."""
 
     query: Query = Field(description="What to look for: a question or a few words.")
     top_k: TopK = Field(5, description="How many passages to return.")
     filters: SearchFilters | None = Field(None, description=_FILTERS)
 
     def request(self) -> RetrievalRequest:
-        """The search that is meant."""
+        """The arguments as a search request."""
         return RetrievalRequest(query=self.query, top_k=self.top_k, filters=self.filters)
 
 
@@ -37,9 +36,9 @@ def _strip(value: object) -> object:
 
 
 class AskArguments(Strict):
-    """Of `ask_book`."""
+    """Arguments of `ask_book`."""
 
-    model_config = ConfigDict(str_strip_whitespace=False)  # blanks of a selection count for offsets
+    model_config = ConfigDict(str_strip_whitespace=False)  # blanks count in the offsets of a selection
 
     question: Annotated[Query, BeforeValidator(_strip)] = Field(description="The question, in the reader's words.")
     selected_text: Selection | None = Field(
@@ -51,7 +50,7 @@ class AskArguments(Strict):
     )
 
     def request(self) -> ChatRequest:
-        """The question that is meant."""
+        """The arguments as a chat request."""
         return ChatRequest(
             query=self.question,
             session_id=self.session_id,
@@ -62,7 +61,7 @@ class AskArguments(Strict):
 
 
 class ReadArguments(Strict):
-    """Of `read_page`."""
+    """Arguments of `read_page`."""
 
     page_id: Text | None = Field(None, description="As search results and citations give it.")
     url: Text | None = Field(None, description="Address of the page, with or without a section's anchor.")
@@ -76,7 +75,7 @@ class ReadArguments(Strict):
         return self
 
     async def id(self, index: Index) -> str:
-        """The id of the page that is meant. An address may be in several books: then it is the first of them."""
+        """The id of the page. If several books have the address, the first of them is used."""
         if self.page_id:
             return self.page_id
         scope = await editions_in(SearchFilters(book=self.book, version=self.version), index)
@@ -84,16 +83,16 @@ class ReadArguments(Strict):
         if len(ids) == 1:
             return ids[0]
         found = {page.page_id for page in await index.pages()}
-        return next((one for one in ids if one in found), ids[0])
+        return next((page_id for page_id in ids if page_id in found), ids[0])
 
 
 class NoArguments(Strict):
-    """Of `list_books`."""
+    """`list_books` has no arguments."""
 
 
 @contextmanager
 def reading_arguments() -> Iterator[None]:
-    """Have what is wrong with arguments told as everywhere."""
+    """Turn errors in the arguments into `ValidationFailed`."""
     try:
         yield
     except ValidationError as failure:

@@ -1,7 +1,7 @@
-"""MCP over streamable HTTP: one POST, one answer as JSON, no session between them, so any worker may serve any call.
+"""MCP over streamable HTTP without sessions: each POST gets one JSON response, and any worker can serve any call.
 
-Each request is counted and its key checked before it comes here (`api.limits`), and each tool call takes a slot as
-`/chat` and `/search` do. If the client disconnects, the call is cancelled.
+`access/guard.py` has counted each request and checked its key before. Each tool call takes a slot, as in `/chat` and
+`/search`. If the client disconnects, the call is cancelled.
 """
 
 import asyncio
@@ -19,8 +19,8 @@ from starlette.types import Message, Receive, Scope, Send
 from chapterverse.api.access.guard import MAX_BODY, admitted
 from chapterverse.api.chat.routes import Asking
 from chapterverse.api.chat.streaming import while_present
+from chapterverse.api.dependencies import services_of
 from chapterverse.api.middleware import note
-from chapterverse.api.services import services_of
 from chapterverse.errors import ChapterverseError
 from chapterverse.models import ChatRequest, ChatResponse
 from chapterverse.services import Services
@@ -30,22 +30,22 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class SharedDesk:
-    """Serves one HTTP request among many."""
+class HttpCall:
+    """A call that came over HTTP."""
 
     request: Request
 
     @property
     def services(self) -> Services:
-        """Those of the running server."""
+        """The services of the running server."""
         return services_of(self.request)
 
     def slot(self) -> AbstractAsyncContextManager[object]:
-        """In turn with all other clients."""
+        """A slot of the server, in turn with all other clients."""
         return admitted(self.request)
 
     async def answer(self, question: ChatRequest) -> ChatResponse:
-        """The answer as `/chat` gives it, with its slot, its deadline and its measures."""
+        """The answer as `/chat` gives it, with its slot, deadline and metrics."""
         async with AsyncExitStack() as held:
             return await Asking(self.request, held).answered(question)
 
@@ -55,20 +55,20 @@ class SharedDesk:
 
 
 class Sessions:
-    """The part that needs the MCP SDK. It is imported and opened with the first request: it takes half a second."""
+    """Opens the MCP SDK with the first request, because importing it takes half a second."""
 
     def __init__(self) -> None:
         self._opening: asyncio.Task[StreamableHTTPSessionManager] | None = None
         self._life: asyncio.Task[None] | None = None
 
     async def opened(self) -> "StreamableHTTPSessionManager":
-        """The SDK, ready to handle a request; all who come first wait for the same opening."""
+        """The SDK's session manager. Concurrent first requests wait for the same opening."""
         if self._opening is None:
             self._opening = asyncio.create_task(self._open())
         return await asyncio.shield(self._opening)
 
     async def close(self) -> None:
-        """Let go of it."""
+        """Close the session manager."""
         for task in (self._opening, self._life):
             if task is not None:
                 task.cancel()
@@ -88,12 +88,12 @@ def _make_sessions() -> "StreamableHTTPSessionManager":
     from chapterverse.api.mcp.server import book_server
 
     return StreamableHTTPSessionManager(
-        book_server(SharedDesk), json_response=True, stateless=True, max_request_body_size=MAX_BODY
+        book_server(HttpCall), json_response=True, stateless=True, max_request_body_size=MAX_BODY
     )
 
 
 async def _live(sessions: "StreamableHTTPSessionManager", running: asyncio.Event) -> None:
-    """Keep it open in a task of its own: what it starts must end in the task that started it."""
+    """Keep it open in a task of its own: its task group must be closed by the task that opened it."""
     async with sessions.run():
         running.set()
         await asyncio.Event().wait()
@@ -101,7 +101,7 @@ async def _live(sessions: "StreamableHTTPSessionManager", running: asyncio.Event
 
 @asynccontextmanager
 async def open_mcp(app: Starlette) -> AsyncIterator[None]:
-    """Serve `/mcp` of the application meanwhile."""
+    """Serve `/mcp` of the application."""
     sessions = app.state.mcp = Sessions()
     try:
         yield
@@ -110,15 +110,15 @@ async def open_mcp(app: Starlette) -> AsyncIterator[None]:
 
 
 class McpEndpoint:
-    """Hands a request to the SDK."""
+    """Passes requests to the SDK."""
 
     def __init__(self, origins: Sequence[str]) -> None:
         self._origins = set(origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, unless its client goes away before."""
+        """Answer one request. If the client disconnects, the call is cancelled."""
         request = Request(scope, receive)
-        # A page that had its own name point to this machine sends its own origin; other clients send none.
+        # Against DNS rebinding: a website sends its origin; other clients send none.
         if (origin := request.headers.get("origin")) and not self._origins & {origin, "*"}:
             raise HTTPException(403, f"Pages of {origin} may not use /mcp; CORS_ORIGINS lists those that may.")
         body = await request.body()
@@ -128,12 +128,12 @@ class McpEndpoint:
 
 
 def mcp_route(origins: Sequence[str]) -> Route:
-    """The route. FastAPI does not know it; `api.description` adds it to the OpenAPI description."""
+    """The route. FastAPI does not know it; `openapi/description.py` adds it to the OpenAPI description."""
     return Route("/mcp", McpEndpoint(origins), methods=["POST"], include_in_schema=False)
 
 
 def _once(body: bytes) -> Receive:
-    """A body that was read already; after it nothing comes."""
+    """A `receive` that returns a body that was read already, and then waits for ever."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive() -> Message:

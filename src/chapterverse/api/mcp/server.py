@@ -1,7 +1,7 @@
-"""What is offered over MCP: tools over the book, and its pages as resources.
+"""The MCP server: tools for the book, and its pages as resources.
 
-Errors of a tool are results with `isError` and the common error body; errors of a resource are JSON-RPC errors with
-that body as their data. The transport is a `Desk`, so that the same tools serve stdio and HTTP.
+An error of a tool is a result with `isError` and the common error body; an error of a resource is a JSON-RPC error with
+that body as its data. A `Call` hides the transport, so that the same tools serve stdio and HTTP.
 """
 
 import logging
@@ -37,7 +37,7 @@ from chapterverse.services import Services
 log = logging.getLogger(__name__)
 
 PAGES: Final = "chapterverse://pages/"  # a page's id follows
-LISTED: Final = 1000  # resources in one answer; a cursor leads to the next
+LISTED: Final = 1000  # resources in one answer; a cursor leads to the next ones
 
 _INSTRUCTIONS = (
     "Answers from a book, or several. ask_book gives an answer whose every sentence was checked against the passage it "
@@ -48,50 +48,50 @@ _INSTRUCTIONS = (
 )
 
 
-class Desk(Protocol):
-    """Where a call is served: with which services, and within which limits."""
+class Call(Protocol):
+    """The transport's side of a call: its services and its limits."""
 
     @property
     def services(self) -> Services:
-        """What answering needs."""
+        """The services that answer the call."""
 
     def slot(self) -> AbstractAsyncContextManager[object]:
-        """One of the places for calls that run at once."""
+        """A slot, which limits how many calls run at once."""
 
     async def answer(self, question: ChatRequest) -> ChatResponse:
         """The answer to a question. It takes a slot itself."""
 
     def failed(self, failure: ChapterverseError) -> None:
-        """Take note of a call that failed."""
+        """Record that the call failed."""
 
 
 Context = ServerRequestContext[Any, Any]
-Run = Callable[[dict[str, Any], Desk], Awaitable[types.CallToolResult]]
+Run = Callable[[dict[str, Any], Call], Awaitable[types.CallToolResult]]
 
 
 @dataclass(frozen=True, slots=True)
 class BookServer:
-    """The handlers. `desk_of` finds the desk for the HTTP request a call came with, which is None over stdio."""
+    """The handlers. `call_of` makes a `Call` from the HTTP request, which is None over stdio."""
 
-    desk_of: Callable[[Any], Desk]
+    call_of: Callable[[Any], Call]
 
     async def list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         """All tools."""
         return types.ListToolsResult(tools=[tool for tool, _ in _TOOLS.values()])
 
-    async def call_tool(self, context: Context, call: types.CallToolRequestParams) -> types.CallToolResult:
+    async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         """Run a tool. An error in it is a result, so that the model that called it can see and correct it."""
-        if call.name not in _TOOLS:
-            raise MCPError(types.INVALID_PARAMS, f"There is no tool {call.name}. There are: {', '.join(_TOOLS)}.")
-        desk = self.desk_of(context.request)
+        if params.name not in _TOOLS:
+            raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name}. There are: {', '.join(_TOOLS)}.")
+        call = self.call_of(context.request)
         try:
-            return await _TOOLS[call.name][1](call.arguments or {}, desk)
+            return await _TOOLS[params.name][1](params.arguments or {}, call)
         except ChapterverseError as failure:
             error = failure
-        except Exception:  # the SDK would tell some clients the exception's own words
-            log.exception("%s failed", call.name)
+        except Exception:  # the SDK would send some clients the text of the exception
+            log.exception("%s failed", params.name)
             error = InternalError("Something went wrong on our side.")
-        desk.failed(error)
+        call.failed(error)
         body = _error_body(error)
         return types.CallToolResult(
             content=[_text(f"{error.code}: {error.message}")], structured_content=body, is_error=True
@@ -103,13 +103,13 @@ class BookServer:
         """The pages of the book, in reading order."""
         cursor = (part.cursor if part else None) or "0"
         if not cursor.isdecimal():
-            raise MCPError(types.INVALID_PARAMS, f"{cursor} is no cursor of this list.")
+            raise MCPError(types.INVALID_PARAMS, f"{cursor} is not a cursor of this list.")
         start, end = int(cursor), int(cursor) + LISTED
-        desk = self.desk_of(context.request)
+        call = self.call_of(context.request)
         try:
-            pages = await desk.services.index.pages()
+            pages = await call.services.index.pages()
         except ChapterverseError as failure:
-            raise _refused(failure, desk) from None
+            raise _refused(failure, call) from None
         resources = [
             types.Resource(
                 uri=PAGES + page.page_id,
@@ -124,12 +124,12 @@ class BookServer:
     async def list_templates(
         self, _: Context, __: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
-        """How the address of a page is made."""
+        """The URI template of a page."""
         template = types.ResourceTemplate(
             name="page",
             title="A page of the book",
             uri_template=PAGES + "{page_id}",
-            description="The stored text of a page, into which the offsets of citations count.",
+            description="The stored text of a page, which the offsets of citations refer to.",
             mime_type="text/plain",
         )
         return types.ListResourceTemplatesResult(resource_templates=[template])
@@ -138,21 +138,21 @@ class BookServer:
         self, context: Context, wanted: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         """One page's stored text."""
-        desk = self.desk_of(context.request)
+        call = self.call_of(context.request)
         try:
             if not wanted.uri.startswith(PAGES):
                 raise NotFound(f"There is no resource {wanted.uri}. Pages are at {PAGES}{{page_id}}.")
-            page = await read_page(wanted.uri.removeprefix(PAGES), desk.services.index)
+            page = await read_page(wanted.uri.removeprefix(PAGES), call.services.index)
         except ChapterverseError as failure:
-            raise _refused(failure, desk) from None
-        # Plain text, because offsets count into it: as Markdown, its images and links would be active.
+            raise _refused(failure, call) from None
+        # Plain text: offsets refer to it, and as Markdown its images and links would be active.
         text = types.TextResourceContents(uri=wanted.uri, mime_type="text/plain", text=page.text)
         return types.ReadResourceResult(contents=[text])
 
 
-def book_server(desk_of: Callable[[Any], Desk]) -> Server[Any]:
+def book_server(call_of: Callable[[Any], Call]) -> Server[Any]:
     """The server, for any transport."""
-    handlers = BookServer(desk_of)
+    handlers = BookServer(call_of)
     return Server(
         "chapterverse",
         version=__version__,
@@ -169,11 +169,11 @@ def book_server(desk_of: Callable[[Any], Desk]) -> Server[Any]:
 # ── the tools ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def _search(given: dict[str, Any], desk: Desk) -> types.CallToolResult:
+async def _search(given: dict[str, Any], call: Call) -> types.CallToolResult:
     with reading_arguments():
         request = SearchArguments.model_validate(given).request()
-    async with desk.slot():
-        found = await find_passages(request, desk.services.embedder, desk.services.index)
+    async with call.slot():
+        found = await find_passages(request, call.services.embedder, call.services.index)
     passages = [
         f"{chunk.rank}. {inert_line(chunk.place)}\n{link_to(chunk.source_url)}\n\n{inert(chunk.chunk_text)}"
         for chunk in found.results
@@ -181,43 +181,43 @@ async def _search(given: dict[str, Any], desk: Desk) -> types.CallToolResult:
     return _result(found, *(passages or ["No passage of the book fits."]))
 
 
-async def _ask(given: dict[str, Any], desk: Desk) -> types.CallToolResult:
+async def _ask(given: dict[str, Any], call: Call) -> types.CallToolResult:
     with reading_arguments():
         question = AskArguments.model_validate(given).request()
-    answer = await desk.answer(question)
+    answer = await call.answer(question)
     sources = [
         f"[{number}] {inert_line(source.place)}\n{link_to(source.source_url)}\n“{inert(source.quote)}”"
         for number, source in enumerate(answer.sources, start=1)
     ]
     advice = "\n".join(advice_of(answer)) if answer.advice else ""
-    told = [text for text in (answer.disclaimer, advice, "\n\n".join(sources)) if text]
-    return _result(answer, written(inert(marked(answer.answer, markers_in(answer.answer))), "[{}]"), *told)
+    texts = [text for text in (answer.disclaimer, advice, "\n\n".join(sources)) if text]
+    return _result(answer, written(inert(marked(answer.answer, markers_in(answer.answer))), "[{}]"), *texts)
 
 
-async def _read(given: dict[str, Any], desk: Desk) -> types.CallToolResult:
+async def _read(given: dict[str, Any], call: Call) -> types.CallToolResult:
     with reading_arguments():
         wanted = ReadArguments.model_validate(given)
-    async with desk.slot():
-        index = desk.services.index
+    async with call.slot():
+        index = call.services.index
         page = await read_page(await wanted.id(index), index, wanted.url or "")
     return _result(page, inert(page.text))
 
 
-async def _books(given: dict[str, Any], desk: Desk) -> types.CallToolResult:
+async def _books(given: dict[str, Any], call: Call) -> types.CallToolResult:
     with reading_arguments():
         NoArguments.model_validate(given)
-    listed = list_books((await desk.services.index.manifest()).shelf)
+    listed = list_books((await call.services.index.manifest()).shelf)
     lines = [
-        f"- {inert_line(book.name or NAMELESS)}: {inert_line(', '.join(one.version or '-' for one in book.versions))}"
+        f"- {inert_line(book.name or NAMELESS)}: {inert_line(', '.join(each.version or '-' for each in book.versions))}"
         for book in listed.books
     ]
     return _result(listed, "\n".join(lines))
 
 
-async def _rate(given: dict[str, Any], desk: Desk) -> types.CallToolResult:
+async def _rate(given: dict[str, Any], call: Call) -> types.CallToolResult:
     with reading_arguments():
         feedback = FeedbackRequest.model_validate(given)
-    kept = await keep_feedback(feedback, desk.services)
+    kept = await keep_feedback(feedback, call.services)
     return _result(kept, f"Kept: {kept.rating}{f', {kept.reason}' if kept.reason else ''}.")
 
 
@@ -229,7 +229,7 @@ def _tool(
         description=description,
         input_schema=takes.model_json_schema(),
         output_schema=gives.model_json_schema(mode="serialization"),
-        # A conversation is kept, but nothing that the caller could see or lose.
+        # A conversation is stored, but the caller's environment is not changed.
         annotations=types.ToolAnnotations(read_only_hint=reads, destructive_hint=False, open_world_hint=False),
     )
 
@@ -239,7 +239,7 @@ _TOOLS: Final[dict[str, tuple[types.Tool, Run]]] = {
         _tool(
             "search_documentation",
             "Find the passages of the book that fit a question best, by meaning and by words. No language model is "
-            "asked. Each passage comes with its page, section and address.",
+            "used. Each passage comes with its page, section and address.",
             SearchArguments,
             SearchResult,
         ),
@@ -277,7 +277,7 @@ _TOOLS: Final[dict[str, tuple[types.Tool, Run]]] = {
     "rate_answer": (
         _tool(
             "rate_answer",
-            "Keep what the user thinks of an answer of ask_book, for the author of the book: up or down, a reason, and "
+            "Store what the user thinks of an answer of ask_book, for the book's author: up or down, a reason, and "
             "a comment in the user's own words. turn_id is that of the answer.",
             FeedbackRequest,
             FeedbackKept,
@@ -306,7 +306,7 @@ def _error_body(failure: ChapterverseError) -> dict[str, Any]:
     return body.model_dump(mode="json")
 
 
-def _refused(failure: ChapterverseError, desk: Desk) -> MCPError:
-    desk.failed(failure)
+def _refused(failure: ChapterverseError, call: Call) -> MCPError:
+    call.failed(failure)
     code = types.INVALID_PARAMS if failure.status < 500 else types.INTERNAL_ERROR
     return MCPError(code, failure.message, _error_body(failure))

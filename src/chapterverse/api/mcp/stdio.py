@@ -1,7 +1,7 @@
-"""MCP over stdin and stdout, for a client that starts this process itself.
+"""MCP over stdin and stdout, for a client that starts this process.
 
-The connection ends with stdin or with Ctrl-C. While it lasts, the SDK sends whatever else would be printed to stdout to
-stderr. There are no limits: the client started the process.
+It ends when stdin is closed or at Ctrl-C. Meanwhile the SDK redirects other output from stdout to stderr. There are no
+limits, because the process has only one client.
 """
 
 import asyncio
@@ -23,13 +23,13 @@ from chapterverse.services import Services
 
 
 @dataclass(frozen=True, slots=True)
-class OwnDesk:
-    """The one client has all slots."""
+class StdioCall:
+    """A call over stdio. There are no limits."""
 
     services: Services
 
     def slot(self) -> AbstractAsyncContextManager[None]:
-        """Free at once."""
+        """Nothing to wait for."""
         return contextlib.nullcontext()
 
     async def answer(self, question: ChatRequest) -> ChatResponse:
@@ -39,25 +39,25 @@ class OwnDesk:
             return await answering.fold(events)
 
     def failed(self, failure: ChapterverseError) -> None:
-        """Only the client is told; nothing is counted."""
+        """Nothing is logged or counted."""
 
 
 async def serve_stdio(services: Services) -> None:
     """Serve until the client closes stdin."""
-    desk = OwnDesk(services)
-    server = book_server(lambda _: desk)
+    call = StdioCall(services)
+    server = book_server(lambda _: call)
     async with stdio_server(stdin=cast(Any, _lines())) as (reading, writing):
         await server.run(reading, writing, server.create_initialization_options())
 
 
 async def _lines() -> AsyncIterator[str]:
-    """The lines of stdin. The SDK's own reader makes Ctrl-C wait for a line that may never come; this thread is left
-    behind instead."""
+    """The lines of stdin. With the SDK's own reader, Ctrl-C waits for another line of input. This reads in a daemon
+    thread, which is abandoned instead."""
     loop = asyncio.get_running_loop()
     lines: asyncio.Queue[bytes] = asyncio.Queue()
 
     def read() -> None:
-        # Not sys.stdin, whose lock the interpreter wants when it ends.
+        # Not sys.stdin: the interpreter needs its lock when it exits.
         with os.fdopen(os.dup(0), "rb") as wire, contextlib.suppress(RuntimeError):  # the loop is closed
             for line in wire:
                 loop.call_soon_threadsafe(lines.put_nowait, line)

@@ -1,8 +1,8 @@
-"""Routes for OpenAI's clients: the book as a model that any chat program can talk to.
+"""Routes for clients of OpenAI's chat completions: the book as a model.
 
-A conversation that the client keeps becomes a question with earlier turns. The events of an answer become a completion,
-with markers as Markdown footnotes and sources as `citations`. Nothing is read from or stored in the database. Limits,
-deadlines and streams are those of `chat`.
+The client sends the conversation; it becomes a question with earlier turns. The events of an answer become a
+completion, with markers as Markdown footnotes and sources as `citations`. The database is not used. Limits, deadlines
+and streams are those of `chat`.
 """
 
 import re
@@ -19,6 +19,7 @@ from pydantic import BaseModel, ValidationError
 from chapterverse.answering.refusals import OFFER, SELECTION_READ
 from chapterverse.api.chat.routes import AskingOf
 from chapterverse.api.chat.streaming import data
+from chapterverse.api.dependencies import ServicesOf
 from chapterverse.api.errors import responses
 from chapterverse.api.inert import (
     Inert,
@@ -49,7 +50,6 @@ from chapterverse.api.openai.schemas import (
     in_openai_words,
 )
 from chapterverse.api.openapi.examples import COMPLETION, COMPLETION_STREAM, CONVERSATIONS
-from chapterverse.api.services import ServicesOf
 from chapterverse.conversations.turns import Turn
 from chapterverse.errors import ValidationFailed, error_named
 from chapterverse.evidence.citations import markers_in
@@ -62,22 +62,21 @@ from chapterverse.models import (
     ErrorEvent,
     ErrorResponse,
     Event,
-    RetrievedEvent,
     SourceCitation,
     SourcesEvent,
     Status,
 )
 
-MOST_EARLIER: Final = 100  # messages before the question that are looked at
-MOST_ANSWER: Final = 20_000  # characters of an earlier answer that are looked at
+MOST_EARLIER: Final = 100  # messages before the question that are read
+MOST_ANSWER: Final = 20_000  # characters of an earlier answer that are read
 
 router = APIRouter(prefix="/v1", tags=["OpenAI-compatible"])
 
-SELECTION: Final = "selected_text"  # instead of an address, where the reader's selection is cited
+SELECTION: Final = "selected_text"  # the `source_url` of a citation of the selected text
 
 _FOOTNOTE = "[^{}]"
 _NOTE = re.compile(r"\[\^(\d{1,4})\]")
-# How notes under an answer, or the advice of a refusal, begin.
+# The beginning of the notes under an answer, or of the advice after a refusal.
 _NOTES = re.compile(rf"\[\^\d{{1,4}}\]: |Searched for “|{re.escape(SELECTION_READ)}")
 
 
@@ -91,47 +90,47 @@ async def complete(
 ) -> Response:
     """Answer the last question of a conversation from the book, with Markdown footnotes and `citations`.
 
-    The client keeps the conversation: earlier questions and answers are what it sends. System messages and the
-    parameters that steer a model are ignored. A refusal is an answer like others. With `stream: true` it comes in
-    chunks, ended by `data: [DONE]`, or by `data: {"error": …}` where something failed after the first of them.
+    The client keeps the conversation and sends the earlier questions and answers. System messages and the parameters of
+    a model, such as `temperature`, are ignored. A refusal is an ordinary answer. With `stream: true` the answer comes
+    in chunks, ended by `data: [DONE]`, or by `data: {"error": …}` after a failure.
     """
-    question, told = read(wanted)
-    mine = replace(asking, form=Footnoted(wanted), told=told)
-    return await (mine.stream(question) if wanted.stream else mine.answer(question))
+    question, history = read(wanted)
+    completion = replace(asking, form=Footnoted(wanted, str(asking.request.base_url)), history=history)
+    return await (completion.stream(question) if wanted.stream else completion.answer(question))
 
 
 @router.get("/models", responses=responses(401, 429, openai=True))
 async def models(services: ServicesOf) -> ModelList:
-    """List the one model there is: the book."""
+    """List the only model: the book."""
     engines = {"language_model": services.writer.name, "embeddings": services.embedder.fingerprint.model}
     return ModelList(data=[ModelCard(metadata=engines)])
 
 
 def read(wanted: CompletionRequest) -> tuple[ChatRequest, list[Turn]]:
-    """The question of a conversation, and the turns before it."""
-    asked = [at for at, message in enumerate(wanted.messages) if isinstance(message, UserMessage)]
+    """The last question of a conversation, and the turns before it."""
+    asked = [number for number, message in enumerate(wanted.messages) if isinstance(message, UserMessage)]
     if not asked:
-        raise ValidationFailed("messages: must hold one of the user; the last of them is the question")
+        raise ValidationFailed("messages: must contain one with the role user; the last of them is the question")
     last = wanted.messages[asked[-1]]
     assert isinstance(last, UserMessage)
-    wishes = wanted.chapterverse.model_dump(exclude_none=True) if wanted.chapterverse else {}
-    mode = "selected_text" if "selected_text" in wishes else "general"
+    extras = wanted.chapterverse.model_dump(exclude_none=True) if wanted.chapterverse else {}
+    mode = "selected_text" if "selected_text" in extras else "general"
     try:
-        question = ChatRequest.model_validate({"query": last.text, "mode": mode, **wishes})
-    except ValidationError as failure:  # parts that are too long together
+        question = ChatRequest.model_validate({"query": last.text, "mode": mode, **extras})
+    except ValidationError as failure:  # the parts together are too long
         raise RequestValidationError(failure.errors()) from None
     return question, list(_turns(wanted.messages[: asked[-1]][-MOST_EARLIER:]))
 
 
 def _turn(question: str, answer: str) -> Turn:
-    """A turn that the client remembers. Only its text says whether the reader was offered to search the whole book."""
+    """A turn that the client sent. Only its text shows whether it offered to search the whole book."""
     if OFFER in answer:
         return Turn(session_id="", query=question, response=answer, mode="selected_text", status="refused")
     return Turn(session_id="", query=question, response=answer)
 
 
 def _turns(messages: Sequence[ChatMessage]) -> Iterator[Turn]:
-    """Questions with the answers that came next. One that got none, as after an error, is no turn."""
+    """Questions with the answers that followed. A question without one, as after an error, is skipped."""
     question = ""
     for message in messages:
         if isinstance(message, UserMessage):
@@ -142,22 +141,24 @@ def _turns(messages: Sequence[ChatMessage]) -> Iterator[Turn]:
 
 
 def _without_notes(text: str) -> str:
-    """An answer of this API as it was before its markers became footnotes."""
+    """An answer of this API without its footnotes, with markers instead."""
     lines = text.split("\n")
     end = next((number for number, line in enumerate(lines) if _NOTES.match(line)), len(lines))
     return _NOTE.sub(r"[\1]", unescaped("\n".join(lines[:end]))).strip()
 
 
 class Footnotes:
-    """Markdown footnotes for markers, and where in the text they stand."""
+    """Writes markers as Markdown footnotes and records their positions in the text."""
 
-    def __init__(self) -> None:
+    def __init__(self, site: str) -> None:
+        """`site`: the address of this server, for pages that have none of their own."""
+        self._site = site.rstrip("/")
         self._inert = Inert()
         self._length = 0  # of the text so far
         self._places: list[tuple[int, int, int]] = []  # start, end and number of each footnote's marker
 
     def revise(self, event: Event) -> Iterator[Event]:
-        """The event, with footnotes for markers; the notes come as text before the sources."""
+        """The event with footnotes instead of markers. The notes are sent as text before the sources."""
         if isinstance(event, ChunkEvent):
             if shown := self._inert.feed(_marked(event.content)):
                 yield self._text(shown)
@@ -166,7 +167,7 @@ class Footnotes:
             yield self._text(rest)
         match event:
             case SourcesEvent(sources=[_, *_] as sources):
-                yield self._text("\n\n" + "\n".join(map(_note, range(1, len(sources) + 1), sources)))
+                yield self._text("\n\n" + "\n".join(map(self._note, range(1, len(sources) + 1), sources)))
             case DoneEvent(disclaimer=str(disclaimer)):
                 yield self._text(f"\n\n_{disclaimer}_")
             case DoneEvent(advice=str()):
@@ -180,24 +181,35 @@ class Footnotes:
         return ChunkEvent(content=text)
 
     def annotations(self, sources: Sequence[SourceCitation]) -> list[UrlCitation]:
-        """Where the text cites which page."""
+        """The positions at which the text cites pages."""
         return [
             UrlCitation(
                 start_index=start,
                 end_index=end,
                 title=sources[number - 1].place,
-                url=sources[number - 1].source_url,
+                url=self._address(sources[number - 1]),
             )
             for start, end, number in self._places
             if number <= len(sources) and sources[number - 1].source_url != SELECTION
         ]
 
+    def _note(self, number: int, source: SourceCitation) -> str:
+        """A footnote: place, address and quote."""
+        place = inert_line(source.place)
+        where = place if source.source_url == SELECTION else f"{place} — {link_to(self._address(source))}"
+        return f"[^{number}]: {where}: “{inert_line(' '.join(source.quote.split()))}”"
+
+    def _address(self, source: SourceCitation) -> str:
+        """Where a reader can open the source: at its own address, or in the reader of this server."""
+        own = source.source_url.lower().startswith(("http://", "https://"))
+        return source.source_url if own or not source.reader_url else self._site + source.reader_url
+
 
 class Footnoted(Footnotes):
-    """The form of one completion: text with footnotes, whole or in chunks."""
+    """The form of a completion: text with footnotes, whole or in chunks."""
 
-    def __init__(self, wanted: CompletionRequest) -> None:
-        super().__init__()
+    def __init__(self, wanted: CompletionRequest, site: str) -> None:
+        super().__init__(site)
         self._common: dict[str, Any] = {
             "id": f"chatcmpl-{uuid4().hex}",
             "created": int(time.time()),
@@ -208,7 +220,7 @@ class Footnoted(Footnotes):
         self._sources: Sequence[SourceCitation] = ()
 
     def body(self, answer: ChatResponse) -> BaseModel:
-        """The completion as one."""
+        """The whole completion."""
         message = CompletionMessage(
             content=answer.answer, annotations=self._annotated(answer.sources), citations=answer.sources
         )
@@ -216,10 +228,8 @@ class Footnoted(Footnotes):
         return Completion(**self._common, choices=[choice], usage=_usage(answer.metadata))
 
     def write(self, event: Event) -> bytes:
-        """The chunks that an event becomes; none for the sources, which the last one carries."""
+        """The chunks for an event. Sources have none: they are in the last chunk."""
         match event:
-            case RetrievedEvent():
-                return self._chunk(content="")
             case ChunkEvent():
                 return self._chunk(content=event.content)
             case SourcesEvent():
@@ -228,11 +238,13 @@ class Footnoted(Footnotes):
             case DoneEvent():
                 annotations = self._annotated(self._sources)
                 last = self._chunk(_finish(event.status), annotations=annotations, citations=self._sources)
-                return last + (self._tell_usage(event.metadata) if self._with_usage else b"") + data(DONE)
+                return last + (self._usage_chunk(event.metadata) if self._with_usage else b"") + data(DONE)
             case ErrorEvent():
                 status = error_named(event.error_code, event.message).status
                 body = ErrorResponse(error_code=event.error_code, message=event.message)
                 return data(in_openai_words(body, status).model_dump_json())
+            case _:  # the API has no such event; the chunk shows that the answer goes on
+                return self._chunk(content="")
 
     def _chunk(self, finish: FinishReason | None = None, **delta: Any) -> bytes:
         if not self._begun:
@@ -243,20 +255,13 @@ class Footnoted(Footnotes):
     def _annotated(self, sources: Sequence[SourceCitation]) -> list[Annotation]:
         return [Annotation(url_citation=citation) for citation in self.annotations(sources)]
 
-    def _tell_usage(self, metadata: AnswerMetadata) -> bytes:
+    def _usage_chunk(self, metadata: AnswerMetadata) -> bytes:
         return data(CompletionChunk(**self._common, choices=[], usage=_usage(metadata)).model_dump_json())
 
 
 def _marked(text: str) -> str:
-    """A text whose citation markers are told from brackets of the book."""
+    """Replace the citation markers, so that they are not confused with brackets of the book."""
     return marked(text, markers_in(text))
-
-
-def _note(number: int, source: SourceCitation) -> str:
-    """One note: where it is said, and in which words."""
-    place = inert_line(source.place)
-    where = place if source.source_url == SELECTION else f"{place} — {link_to(source.source_url)}"
-    return f"[^{number}]: {where}: “{inert_line(' '.join(source.quote.split()))}”"
 
 
 def _finish(status: Status) -> FinishReason:

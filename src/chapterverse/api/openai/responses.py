@@ -1,7 +1,7 @@
-"""The book for clients of OpenAI's Responses API: the same answers as `/v1/chat/completions`, in its shapes.
+"""OpenAI's Responses API: the same answers as `/v1/chat/completions`, in its schemas.
 
-Nothing is stored: the client sends the conversation as `input`. Instructions, tools and the parameters that steer a
-model are ignored.
+Nothing is stored: the client sends the conversation as `input`. Instructions, tools and the parameters of a model are
+ignored.
 """
 
 import json
@@ -40,7 +40,6 @@ from chapterverse.models import (
     ErrorResponse,
     Event,
     Frozen,
-    RetrievedEvent,
     SourceCitation,
     SourcesEvent,
 )
@@ -51,7 +50,7 @@ _Items = Annotated[list[ChatMessage], Field(min_length=1, max_length=MOST_MESSAG
 
 
 def _as_messages(given: object) -> object:
-    """A text is one question. Items that are no messages, such as a tool's result, mean nothing here."""
+    """Convert a text to a list of one question. Items that are not messages, such as a tool's result, are dropped."""
     if isinstance(given, str):
         return [{"role": "user", "content": given}]
     if isinstance(given, list):
@@ -61,22 +60,22 @@ def _as_messages(given: object) -> object:
 
 def _refuse_previous(given: object) -> None:
     if given is not None:
-        raise ValueError("no response is kept here; send the conversation as input instead")
+        raise ValueError("responses are not stored; send the conversation as input instead")
 
 
 class ResponseRequest(Lenient):
-    """A question, or a conversation whose last question is to be answered. Other parameters of OpenAI are ignored."""
+    """A question, or a conversation whose last question is answered. Other parameters of OpenAI are ignored."""
 
     input: Annotated[_Items, BeforeValidator(_as_messages, json_schema_input_type=Query | _Items)]
-    model: str = Field(MODEL, min_length=1, max_length=256, description="Told back as it is; there is one book.")
+    model: str = Field(MODEL, min_length=1, max_length=256, description="Returned unchanged; it selects nothing.")
     stream: StrictBool | None = None
     previous_response_id: Annotated[None, BeforeValidator(_refuse_previous)] = Field(
-        None, description="Must be null: nothing is kept; send all of it."
+        None, description="Must be null: nothing is stored; send the whole conversation."
     )
     chapterverse: Wishes | None = None
 
     def conversation(self) -> CompletionRequest:
-        """The same as a chat completion asks it."""
+        """The request as a chat completion."""
         return CompletionRequest(messages=self.input, model=self.model, chapterverse=self.chapterverse)
 
 
@@ -96,7 +95,9 @@ class OutputText(Frozen):
     type: Literal["output_text"] = "output_text"
     text: str
     annotations: list[TextAnnotation] = Field(default_factory=list)
-    citations: Citations = Field(default_factory=list, description="Ours: the sources, in the order of the footnotes.")
+    citations: Citations = Field(
+        default_factory=list, description="Our addition: the sources, in the order of the footnotes."
+    )
     logprobs: list[JsonValue] = Field(default_factory=list)
 
 
@@ -111,16 +112,18 @@ class OutputMessage(Frozen):
 
 
 class ResponseUsage(Frozen):
-    """Tokens that the language model counted; 0 without one."""
+    """Tokens that the language model reported; 0 without one."""
 
     input_tokens: int
     output_tokens: int
     total_tokens: int
-    judge_tokens: int = Field(0, description="Ours: of the calls that checked what was written, not in the total.")
+    judge_tokens: int = Field(
+        0, description="Our addition: tokens of the calls that checked the answer, not in the total."
+    )
 
 
 class IncompleteDetails(Frozen):
-    """Why an answer is not whole."""
+    """Why an answer is incomplete."""
 
     reason: Literal["max_output_tokens"] = "max_output_tokens"
 
@@ -175,33 +178,32 @@ _EVENTS: Final[dict[str, Any]] = {
 )
 async def respond(wanted: Annotated[ResponseRequest, Body(openapi_examples=_EXAMPLES)], asking: AskingOf) -> Response:
     """Answer the last question of a conversation from the book, with footnotes, `annotations` and `citations`."""
-    question, told = read(wanted.conversation())
-    mine = replace(asking, form=ResponseForm(wanted.model), told=told)
-    return await (mine.stream(question) if wanted.stream else mine.answer(question))
+    question, history = read(wanted.conversation())
+    form = ResponseForm(wanted.model, str(asking.request.base_url))
+    response = replace(asking, form=form, history=history)
+    return await (response.stream(question) if wanted.stream else response.answer(question))
 
 
 class ResponseForm(Footnotes):
-    """How one response is written, whole or as events."""
+    """The form of a response: whole or as events."""
 
-    def __init__(self, model: str) -> None:
-        super().__init__()
+    def __init__(self, model: str, site: str) -> None:
+        super().__init__(site)
         self._common: dict[str, Any] = {"id": f"resp_{uuid4().hex}", "created_at": int(time.time()), "model": model}
         self._message = f"msg_{uuid4().hex}"
         self._events = 0
-        self._said = ""
+        self._text_so_far = ""
         self._sources: Sequence[SourceCitation] = ()
 
     def body(self, answer: ChatResponse) -> BaseModel:
-        """The response as one."""
-        return self._whole(answer.answer, answer.sources, answer.status == "truncated", answer.metadata)
+        """The whole response."""
+        return self._response(answer.answer, answer.sources, answer.status == "truncated", answer.metadata)
 
     def write(self, event: Event) -> bytes:
         """The events of the Responses API for one event of an answer."""
         match event:
-            case RetrievedEvent():
-                return self._begin()
             case ChunkEvent():
-                self._said += event.content
+                self._text_so_far += event.content
                 return self._begin() + self._event("output_text.delta", **self._part, delta=event.content, logprobs=[])
             case SourcesEvent():
                 self._sources = event.sources
@@ -213,6 +215,8 @@ class ResponseForm(Footnotes):
                 body = ErrorResponse(error_code=event.error_code, message=event.message)
                 fault: Fault = in_openai_words(body, status).error
                 return self._event("error", code=fault.code, message=fault.message, param=None)
+            case _:  # the API has no such event
+                return self._begin()
 
     @property
     def _part(self) -> dict[str, Any]:
@@ -232,8 +236,8 @@ class ResponseForm(Footnotes):
         )
 
     def _end(self, done: DoneEvent) -> bytes:
-        whole = self._whole(self._said, self._sources, done.status == "truncated", done.metadata)
-        message = whole.output[0]
+        response = self._response(self._text_so_far, self._sources, done.status == "truncated", done.metadata)
+        message = response.output[0]
         part = message.content[0]
         annotated = b"".join(
             self._event(
@@ -249,17 +253,17 @@ class ResponseForm(Footnotes):
             + self._event("output_text.done", **self._part, text=part.text, logprobs=[])
             + self._event("content_part.done", **self._part, part=part.model_dump(mode="json"))
             + self._event("output_item.done", output_index=0, item=message.model_dump(mode="json"))
-            + self._event(whole.status, response=whole.model_dump(mode="json"))
+            + self._event(response.status, response=response.model_dump(mode="json"))
         )
 
     def _event(self, kind: str, **fields: Any) -> bytes:
         name = kind if kind == "error" else f"response.{kind}"
-        told = {"type": name, "sequence_number": self._events, **fields}
+        fields_sent = {"type": name, "sequence_number": self._events, **fields}
         self._events += 1
-        return f"event: {name}\ndata: {json.dumps(told, ensure_ascii=False)}\n\n".encode()
+        return f"event: {name}\ndata: {json.dumps(fields_sent, ensure_ascii=False)}\n\n".encode()
 
-    def _whole(
-        self, text: str, sources: Sequence[SourceCitation], truncated: bool, took: AnswerMetadata
+    def _response(
+        self, text: str, sources: Sequence[SourceCitation], truncated: bool, metadata: AnswerMetadata
     ) -> BookResponse:
         annotations = [TextAnnotation(**citation.model_dump()) for citation in self.annotations(sources)]
         status: Literal["incomplete", "completed"] = "incomplete" if truncated else "completed"
@@ -269,10 +273,10 @@ class ResponseForm(Footnotes):
             status=status,
             output=[OutputMessage(id=self._message, status=status, content=content)],
             usage=ResponseUsage(
-                input_tokens=took.tokens_used - took.tokens_written,
-                output_tokens=took.tokens_written,
-                total_tokens=took.tokens_used,
-                judge_tokens=took.judge_tokens,
+                input_tokens=metadata.tokens_used - metadata.tokens_written,
+                output_tokens=metadata.tokens_written,
+                total_tokens=metadata.tokens_used,
+                judge_tokens=metadata.judge_tokens,
             ),
             incomplete_details=IncompleteDetails() if truncated else None,
         )

@@ -1,4 +1,4 @@
-"""OpenAI's chat completions as this server offers them: requests, answers, chunks, errors.
+"""Schemas of OpenAI's chat completions: requests, answers, chunks, errors.
 
 Names and nesting are OpenAI's; `citations` in an answer and `chapterverse` in a request are ours. Other fields that
 OpenAI's clients send are accepted and ignored.
@@ -13,7 +13,7 @@ from chapterverse.fields import Query, Selection, TopK
 from chapterverse.models import ErrorResponse, Frozen, SearchFilters, SelectedTextCitation, SourceCitation
 
 MODEL: Final = "chapterverse"
-DONE: Final = "[DONE]"  # ends a good stream
+DONE: Final = "[DONE]"  # ends a successful stream
 
 Citations = list[SelectedTextCitation | SourceCitation]
 FinishReason = Literal["stop", "length"]
@@ -31,13 +31,13 @@ def _absent(value: object) -> bool:
 
 
 class Lenient(BaseModel):
-    """OpenAI's clients send many parameters; those that mean nothing here are ignored."""
+    """Ignores unknown fields: OpenAI's clients send many parameters that have no effect here."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
 class QuestionPart(Lenient):
-    """A piece of a question. Only text can be read."""
+    """A part of a question. Only text is supported."""
 
     type: Literal["text", "input_text"]
     text: Query
@@ -46,7 +46,7 @@ class QuestionPart(Lenient):
 
 
 class AnswerPart(Lenient):
-    """A piece of an earlier answer."""
+    """A part of an earlier answer."""
 
     type: Literal["text", "output_text"]
     text: str
@@ -67,7 +67,7 @@ class UserMessage(Lenient):
 
     @property
     def text(self) -> str:
-        """All its parts."""
+        """The text of all parts."""
         return "\n".join(part.text for part in self.content)
 
 
@@ -81,12 +81,12 @@ class AssistantMessage(Lenient):
 
     @property
     def text(self) -> str:
-        """All its parts."""
+        """The text of all parts."""
         return "\n".join(part.text for part in self.content or ())
 
 
 class OtherMessage(Lenient):
-    """Ignored: how the book answers is not the client's to say, and it calls no tools of the client."""
+    """Ignored: clients cannot change how the book answers, and their tools are not called."""
 
     role: Literal["system", "developer", "tool", "function"]
     content: Any = None
@@ -96,18 +96,20 @@ ChatMessage = Annotated[UserMessage | AssistantMessage | OtherMessage, Field(dis
 
 
 class StreamOptions(Lenient):
-    """How a stream is told."""
+    """Options of a stream."""
 
-    include_usage: StrictBool | None = Field(None, description="A last chunk without choices tells the tokens used.")
+    include_usage: StrictBool | None = Field(
+        None, description="Adds a last chunk without choices that has the tokens used."
+    )
 
 
 class Wishes(BaseModel):
-    """What can be wished for beyond OpenAI's parameters."""
+    """Parameters that OpenAI does not have."""
 
     filters: SearchFilters | None = None
     top_k: TopK | None = None
     selected_text: Annotated[Selection, Field(min_length=1, pattern=r"\S")] | None = Field(
-        None, description="Answer from this text alone."
+        None, description="Answer only from this text."
     )
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -117,10 +119,10 @@ WITH_A_QUESTION: JsonDict = {"contains": {"properties": {"role": {"const": "user
 
 
 class CompletionRequest(Lenient):
-    """A conversation whose last question is to be answered. Other parameters of OpenAI are ignored."""
+    """A conversation whose last question is answered. Other parameters of OpenAI are ignored."""
 
     messages: list[ChatMessage] = Field(min_length=1, max_length=MOST_MESSAGES, json_schema_extra=WITH_A_QUESTION)
-    model: str = Field(MODEL, min_length=1, max_length=256, description="Told back as it is; there is one book.")
+    model: str = Field(MODEL, min_length=1, max_length=256, description="Returned unchanged; it selects nothing.")
     stream: StrictBool | None = None
     stream_options: StreamOptions | None = None
     n: Literal[1] | None = Field(None, description="A question has one answer.")
@@ -131,25 +133,27 @@ class CompletionRequest(Lenient):
 
 
 class Usage(Frozen):
-    """Tokens that the language model counted, in all its calls that wrote; 0 without one."""
+    """Tokens that the language model reported for all calls that wrote the answer; 0 without one."""
 
     prompt_tokens: int
     completion_tokens: int
     total_tokens: int
-    judge_tokens: int = Field(0, description="Ours: of the calls that checked what was written, not in the total.")
+    judge_tokens: int = Field(
+        0, description="Our addition: tokens of the calls that checked the answer, not in the total."
+    )
 
 
 class UrlCitation(Frozen):
     """A source, and where in the text it is cited."""
 
-    start_index: int = Field(description="Of the footnote's marker, in characters.")
+    start_index: int = Field(description="Start of the footnote's marker, in characters.")
     end_index: int
     title: str
     url: str
 
 
 class Annotation(Frozen):
-    """A citation as OpenAI's clients know it."""
+    """A citation in OpenAI's schema."""
 
     type: Literal["url_citation"] = "url_citation"
     url_citation: UrlCitation
@@ -160,13 +164,13 @@ class CompletionMessage(Frozen):
 
     role: Literal["assistant"] = "assistant"
     content: str
-    refusal: None = Field(None, description="Always null: that the book does not say is an answer, too.")
+    refusal: None = Field(None, description="Always null: a refusal is in `content`.")
     annotations: list[Annotation] = Field(description="Where the text cites a page; none for a selection.")
-    citations: Citations = Field(description="Behind the footnotes, in their order.")
+    citations: Citations = Field(description="The sources, in the order of the footnotes.")
 
 
 class Choice(Frozen):
-    """The one choice."""
+    """The only choice."""
 
     index: Literal[0] = 0
     message: CompletionMessage
@@ -186,7 +190,7 @@ class Completion(Frozen):
 
 
 class Delta(Frozen):
-    """What a chunk adds to the message."""
+    """The part of the message that a chunk adds."""
 
     role: Literal["assistant"] | None = Field(None, exclude_if=_absent)
     content: str | None = Field(None, exclude_if=_absent)
@@ -195,7 +199,7 @@ class Delta(Frozen):
 
 
 class ChunkChoice(Frozen):
-    """The one choice, in pieces."""
+    """A part of the only choice."""
 
     index: Literal[0] = 0
     delta: Delta
@@ -204,7 +208,7 @@ class ChunkChoice(Frozen):
 
 
 class CompletionChunk(Frozen):
-    """A piece of an answer."""
+    """A part of an answer."""
 
     id: str
     object: Literal["chat.completion.chunk"] = "chat.completion.chunk"
@@ -225,7 +229,7 @@ class ModelCard(Frozen):
 
 
 class ModelList(Frozen):
-    """The models that can be named: one."""
+    """The list of models, which has one entry."""
 
     object: Literal["list"] = "list"
     data: list[ModelCard]
@@ -235,7 +239,7 @@ class ModelList(Frozen):
 
 
 class Fault(Frozen):
-    """What went wrong, in OpenAI's words."""
+    """What went wrong, in OpenAI's schema."""
 
     message: str
     type: Literal["invalid_request_error", "rate_limit_error", "server_error"]
@@ -253,7 +257,7 @@ _CODES: Final = {"unauthorized": "invalid_api_key", "rate_limited": "rate_limit_
 
 
 def in_openai_words(body: ErrorResponse, status: int) -> CompletionError:
-    """The same error as OpenAI would tell it."""
+    """The same error in OpenAI's schema."""
     faults = (body.details or {}).get("errors") or [{}]
     return CompletionError(
         error=Fault(

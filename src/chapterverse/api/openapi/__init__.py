@@ -1,1 +1,1 @@
-"""The description of the API: OpenAPI, its examples, and the page that shows it."""
+"""The OpenAPI description, its examples, and the page that shows it."""

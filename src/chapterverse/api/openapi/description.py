@@ -1,7 +1,7 @@
-"""The OpenAPI description: FastAPI's own, made to say what is really sent.
+"""The OpenAPI description: FastAPI's own, corrected.
 
-Differences from FastAPI's: bad requests are 400 instead of 422, events have schemas, routes that need a key say so when
-keys are configured.
+Differences from FastAPI's: invalid requests are 400 instead of 422, events have schemas, and routes that need a key say
+so if keys are configured.
 """
 
 from typing import Any
@@ -58,35 +58,35 @@ _MCP_ERROR: dict[str, Any] = {
     },
 }
 _MCP_STATUSES: dict[str, str] = {
-    "400": "No JSON-RPC request, or a name that ALLOWED_HOSTS does not list.",
+    "400": "Not a JSON-RPC request, or a host that ALLOWED_HOSTS does not list.",
     "401": "`unauthorized`",
-    "403": "A page of a site that CORS_ORIGINS does not list asked.",
+    "403": "The request is from a website that CORS_ORIGINS does not list.",
     "405": "Only POST is possible.",
     "406": "`Accept` does not name both media types.",
-    "408": "The body did not come in time.",
+    "408": "The body is late.",
     "413": "The body is too large.",
     "429": "`rate_limited`",
     "500": "`internal_error`",
-    "503": "`overloaded`, or an engine cannot be used now.",
+    "503": "`overloaded`, or an engine is unavailable.",
 }
 
 
 def _mcp() -> dict[str, Any]:
-    """MCP's route, which FastAPI does not know."""
+    """The description of `/mcp`, a route that FastAPI does not know."""
     error = {"content": {"application/json": {"schema": _MCP_ERROR}}}
     responses: dict[str, Any] = {
         "200": {
             "description": "A JSON-RPC result, or an error with our error body as its `data`.",
             "content": {"application/json": {"schema": {"type": "object", "properties": _JSON_RPC}}},
         },
-        "202": {"description": "A notification was taken."},
+        "202": {"description": "A notification was accepted."},
         **{status: {"description": about, **error} for status, about in _MCP_STATUSES.items()},
     }
     return {"post": _MCP["post"] | {"responses": responses}}
 
 
 def describe(app: FastAPI, with_keys: bool) -> dict[str, Any]:
-    """The description of all routes, made once."""
+    """The description of all routes; it is made once."""
     if app.openapi_schema is None:
         schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
         components = schema["components"]
@@ -97,7 +97,7 @@ def describe(app: FastAPI, with_keys: bool) -> dict[str, Any]:
                 operation["responses"].pop("422", None)
                 if needs_key(path):
                     operation["security"] = keys if with_keys else [{}, *keys]
-                elif path == "/health":  # with a key it tells more
+                elif path == "/health":  # with a key it shows more
                     operation["security"] = [{}, *keys]
         for unused in ("HTTPValidationError", "ValidationError"):
             components["schemas"].pop(unused, None)

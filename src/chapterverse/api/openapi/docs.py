@@ -1,6 +1,6 @@
-"""The OpenAPI page at `/docs`, from files of our own: Swagger UI as it was released, and a page that starts it.
+"""The OpenAPI page at `/docs`, served from our own files: Swagger UI as released, and a page that starts it.
 
-Nothing is loaded from elsewhere, which the page's Content-Security-Policy enforces.
+The page's Content-Security-Policy forbids loading anything from other hosts.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ async def page() -> Response:
 @router.get("/openapi.json", response_class=Response, responses=_sent("application/json", "An OpenAPI description."))
 async def description(request: Request) -> Response:
     """This description."""
-    # It takes a tenth of a second to make, so it is made once, in a thread.
+    # Making it takes a tenth of a second, so it is made once, in a thread.
     state, make = request.app.state, request.app.openapi
     if getattr(state, "description", None) is None:
         state.description = asyncio.ensure_future(asyncio.to_thread(lambda: json.dumps(make()).encode()))

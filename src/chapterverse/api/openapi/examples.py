@@ -1,6 +1,6 @@
-"""Examples for the OpenAPI description: questions, answers, events and errors as they really look.
+"""Examples for the OpenAPI description: questions, answers, events and errors.
 
-A test parses each example with the model it belongs to.
+A test parses each example with its model.
 """
 
 from collections.abc import Iterable, Sequence
@@ -192,8 +192,8 @@ _CHUNK: Final[TypeAdapter[CompletionChunk | CompletionError]] = TypeAdapter(Comp
 
 
 def _stream(names: Sequence[str], messages: Iterable[str], end: str = "") -> dict[str, Any]:
-    """As OpenAPI describes server-sent events: the schema of one event, whose data is JSON in a string, but for the end
-    of a stream where it has one of its own."""
+    """The OpenAPI content of server-sent events: the schema of one event, whose data is JSON in a string. `end`: the
+    data of the last event, if it is not JSON."""
     data: dict[str, Any] = {
         "type": "string",
         "contentMediaType": "application/json",

@@ -1,6 +1,6 @@
-"""The database's schema as plain SQL files, and how they are applied.
+"""Migrations of the database's schema: plain SQL files, and the code that applies them.
 
-Each file is applied once, in a transaction of its own, under a lock. A released file is never changed; a change of the
+Each file is applied once, in its own transaction, under a lock. A released file is never changed; a change of the
 schema is a new file.
 """
 
@@ -19,20 +19,20 @@ CREATE TABLE schema_migrations (
 
 
 async def migrate(connection: Any) -> None:
-    """Bring the database of an asyncpg connection up to date. Many may call it at once."""
+    """Bring the database of an asyncpg connection up to date. Concurrent calls are safe."""
     for version, statements, checksum in _migrations():
         async with connection.transaction():
             await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
-            # Asked first, because a role that may not create tables may still use those that another role made.
+            # Checked first: a role that may not create tables may use those that another role made.
             if await connection.fetchval("SELECT to_regclass('schema_migrations') IS NULL"):
                 await connection.execute(_RECORD)
-            known = await connection.fetchval("SELECT checksum FROM schema_migrations WHERE version = $1", version)
-            if known is None:
+            applied = await connection.fetchval("SELECT checksum FROM schema_migrations WHERE version = $1", version)
+            if applied is None:
                 await connection.execute(statements)
                 await connection.execute("INSERT INTO schema_migrations VALUES ($1, $2)", version, checksum)
-            elif known != checksum:
+            elif applied != checksum:
                 raise ConversationsUnavailable(
-                    f"The database was migrated by another text of migration {version:04}; it may not fit this version."
+                    f"The database was migrated with a different migration {version:04}; it may not fit this version."
                 )
 
 

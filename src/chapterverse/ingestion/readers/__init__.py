@@ -1,7 +1,4 @@
-"""From a fetched document to drafts of pages, one reader per format.
-
-A parser is loaded only when a document needs it.
-"""
+"""Readers: one module for each format turns a document into drafts of pages. They are imported on first use."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -9,9 +6,9 @@ from importlib import import_module
 from chapterverse import plugins
 from chapterverse.book import CONTENTS
 from chapterverse.errors import ConfigurationError
-from chapterverse.ingestion.document import BuiltInFormat, Document, Draft, NothingToRead, Part, Unreadable
+from chapterverse.ingestion.document import Document, Draft, Format, NothingToRead, Part, Unreadable
 
-_READERS: dict[BuiltInFormat | str, str] = {
+_READERS: dict[Format, str] = {
     "markdown": "markdown",
     "mdx": "markdown",
     "rst": "rst",
@@ -26,7 +23,7 @@ _READERS: dict[BuiltInFormat | str, str] = {
 
 
 def read(document: Document) -> list[Draft]:
-    """The pages that a document holds. Raises Unreadable or NothingToRead with the reason for the ledger."""
+    """The pages of a document. Raises Unreadable or NothingToRead with the reason for the ledger."""
     drafts = _reader(document.format)(document)
     with_text = [draft for draft in drafts if any(map(_is_text, draft.parts))]
     if not with_text:

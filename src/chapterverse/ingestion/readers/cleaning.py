@@ -1,7 +1,4 @@
-"""Bytes to text, and text to what a person would see of it.
-
-Decoding, removal of invisible characters, and the one way a table is written.
-"""
+"""Decodes files, removes invisible characters, and writes tables."""
 
 import re
 import unicodedata
@@ -12,10 +9,10 @@ from chapterverse.ingestion.document import Unreadable
 from chapterverse.ingestion.inline import remove_private
 
 _CONTROL_BYTES = bytes(b for b in range(32) if b not in b"\t\n\r\f\x1b")
-_CONTROL_SHARE = 0.02  # of all bytes; text has next to none, random bytes have a tenth
+_CONTROL_SHARE = 0.02  # of all bytes; text has almost none, random bytes have a tenth
 
-# Controls, soft hyphens, zero-width and bidirectional marks, fillers, and the tag characters and variation selectors
-# that can smuggle a message past the reader's eye. Joiners stay between letters of scripts that need them.
+# Control characters, soft hyphens, zero-width and bidirectional marks, fillers, tag characters and variation
+# selectors, which can hide text from people. Joiners are kept between letters of scripts that need them.
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f"
     "\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
@@ -23,7 +20,7 @@ _HIDDEN = re.compile(
 )
 
 _MAX_SPAN = 100  # columns
-_MAX_REPEATED = 1_000_000  # characters of cells that are repeated because they span
+_MAX_REPEATED = 1_000_000  # characters of cells that are repeated in the rows and columns they span
 
 
 def decode(data: bytes) -> str:
@@ -50,18 +47,18 @@ def _decode_bytes(data: bytes) -> str:
 
 
 def visible(text: str) -> str:
-    """The text without invisible characters; whitespace stays. For code."""
+    """The text without invisible characters; whitespace is kept. For code."""
     return _HIDDEN.sub("", text)
 
 
 def clean_inline(text: str) -> str:
-    """One line of prose: composed characters, single spaces, nothing hidden."""
+    """One line of text: composed characters, single spaces, no invisible characters."""
     return " ".join(visible(unicodedata.normalize("NFC", text)).split())
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell of a table and how many rows and columns it covers."""
+    """A cell of a table with its row and column spans."""
 
     text: str
     rows: int = 1
@@ -69,8 +66,8 @@ class Cell:
 
 
 def spread(rows: Sequence[Sequence[str | Cell]]) -> list[list[str]]:
-    """The rows of a table with every spanning cell repeated where it reaches. A table that would grow too much by this
-    has empty cells there instead."""
+    """Repeat each cell in the rows and columns that it spans. If the table would become too large, these cells are
+    empty instead."""
     spread_rows: list[list[str]] = []
     reaching: dict[int, tuple[int, str]] = {}  # column → rows still covered, and the text
     room = _MAX_REPEATED
@@ -93,7 +90,7 @@ def spread(rows: Sequence[Sequence[str | Cell]]) -> list[list[str]]:
 
 
 def _take_reaching(line: list[str], reaching: dict[int, tuple[int, str]]) -> None:
-    """Writes the cells that reach from the rows above into the next columns of a row."""
+    """Add the cells that span from the rows above to the next columns of a row."""
     while len(line) in reaching:
         left, text = reaching.pop(len(line))
         if left > 1:
@@ -102,8 +99,7 @@ def _take_reaching(line: list[str], reaching: dict[int, tuple[int, str]]) -> Non
 
 
 def pipe_table(rows: Sequence[Sequence[str]], heads: int = 1) -> str:
-    """A Markdown table. The first `heads` rows become its header; short rows are filled up. Empty when nothing is in
-    it."""
+    """A Markdown table. The first `heads` rows become its header; short rows are padded. Empty if all cells are."""
     cells = [[clean_inline(cell).replace("|", "\\|") for cell in row] for row in rows]
     heads = sum(any(row) for row in cells[:heads])
     cells = [row for row in cells if any(row)]

@@ -1,13 +1,12 @@
-"""The dialects of Markdown: Hugo's shortcodes, MkDocs' indented blocks and slash fences, the colon fences of
-Docusaurus, VitePress and MyST.
+"""Rewrites dialects of Markdown to plain Markdown with marks: Hugo's shortcodes, MkDocs' indented blocks and slash
+fences, the colon fences of Docusaurus, VitePress and MyST.
 
-They are rewritten to plain Markdown with marks before parsing. Code is left as it is, and the time is proportional to
-the length of the text.
+Code is not changed, and the time is proportional to the length of the text.
 """
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from textwrap import dedent
 
 from chapterverse.ingestion.readers.marks import ADMONITIONS, LineMark, opening
@@ -15,9 +14,7 @@ from chapterverse.ingestion.readers.marks import ADMONITIONS, LineMark, opening
 _FENCE = re.compile(r"[\s>]*+(?:(?:[-*+]|\d+[.)])\s++)*+(`{3,}+|~{3,}+)(.*)")
 _MKDOCS_BLOCK = re.compile(r'(?:!!!|\?\?\?\+?)\s*+([\w-]++)[\s\w-]*+(?:(?<=\s)"(.*)")?\s*+')
 _SLASHES = re.compile(r"/{3,}\s*(?:([\w-]+)\s*(?:\|\s*(.*))?)?")
-_COMMENT_TERM = re.compile(
-    r"^(<!--[^\n]{0,300}-->[ \t]*\n\n?:[ ]{3})", re.MULTILINE
-)  # a definition whose term is hidden
+_COMMENT_TERM = re.compile(r"^(<!--[^\n]{0,300}-->[ \t]*\n\n?:[ ]{3})", re.MULTILINE)  # a definition with a hidden term
 _AFTER_HTML = re.compile(r"^([ \t]*</\w+>[ \t]*)\n(?=[ ]{0,3}\[[^\[\]\n]{1,200}\]:[ \t])", re.MULTILINE)
 _BROKEN_RULE = re.compile(r"[ \t:|-]+")  # of a table; Python-Markdown lets it have gaps
 _DEFINED = re.compile(r"^[ \t]{0,12}\[([^\[\]\n]{1,300})\]:", re.MULTILINE)
@@ -38,7 +35,7 @@ _SHORTCODE = re.compile(
     r"|\{\{[<%]-?\s*+(?P<end>/?)\s*+(?P<name>[\w./-]++)(?P<rest>(?:(?!\{\{)[\s\S]){0,9000}?)(?:/|(?<!\s))\s*+-?[>%]\}\}",
     re.MULTILINE,
 )
-# only the site knows the value of its settings; with the name in its place the sentence keeps its shape
+# where the value of a site's setting is not known, its name is shown
 _SETTING = re.compile(r'\{\{[<%]\s*(?:skew|param)\s+"?([\w.-]+)"?[^{}]{0,200}[>%]\}\}')
 _ARGUMENT = re.compile(r'(?:([\w-]+)\s*=\s*)?(?:"((?:[^"\\]|\\.)*)"|`([^`]*)`|([^\s"=`]+))')
 _LINE_START = re.compile(r"[ \t>]*(?:(?:[-*+]|\d+[.)])[ \t]+)?")
@@ -53,13 +50,13 @@ _HEADINGS = {  # what the documentation theme of Kubernetes writes for its headi
 }
 
 
-def rewrite(text: str) -> str:
-    """Plain Markdown with marks, from any of the dialects."""
+def rewrite(text: str, settings: Mapping[str, str]) -> str:
+    """Plain Markdown with marks, from any of the dialects. `settings`: values of the site's parameters by name."""
     if "{{<" in text or "{{%" in text:
-        text = _rewrite_hugo(text)
-    if "][^" in text:  # Python-Markdown: a reference and then a footnote; the character between them is not kept
+        text = _rewrite_hugo(_SETTING.sub(lambda found: settings.get(found[1], f"{{{found[1]}}}"), text))
+    if "][^" in text:  # Python-Markdown: a reference followed by a footnote
         text = text.replace("][^", "]\u200b[^")
-    if "]:" in text:  # HTML goes on to the next blank line
+    if "]:" in text:  # HTML continues to the next blank line
         text = _AFTER_HTML.sub("\\1\n\n", text)
     if " markdown" in text and "</" in text:
         text = "".join(piece if fenced else _MD_IN_HTML.sub(_spaced, piece) for fenced, piece in programs(text))
@@ -69,15 +66,15 @@ def rewrite(text: str) -> str:
 
 
 def _spaced(found: re.Match[str]) -> str:
-    """Markdown inside an HTML element, apart from its tags: CommonMark would take all of it for HTML."""
+    """Separate Markdown inside of an HTML element from the tags: CommonMark would treat all of it as HTML."""
     lines = dedent(found[3]).split("\n")
     inside = "\n".join(f"\n{line}\n" if line.startswith("<") else line for line in lines)
     return f"{found[1]}\n\n{inside}\n\n{found[4]}\n"
 
 
 def _without_objects(line: str, defined: set[str]) -> str:
-    """A line in which references to objects of a program (`[text][package.Name]`), which only a plug-in of MkDocs can
-    resolve, are their text. Others are defined on the page."""
+    """Replace references to objects (`[text][package.Name]`), which only a plug-in of MkDocs can resolve, by their
+    text. References that are defined on the page are kept."""
     return _OBJECT.sub(lambda found: found[0] if _label(found[2] or found[1]) in defined else found[1], line)
 
 
@@ -89,13 +86,12 @@ def _rewrite_hugo(text: str) -> str:
     for name in ("comment", "highlight", "mermaid"):
         text = _rewrite_verbatim(text, name)
     pieces = programs(text)
-    return "".join(
-        _SETTING.sub(r"{\1}", piece) if fenced else _SHORTCODE.sub(_shortcode, piece) for fenced, piece in pieces
-    )
+    return "".join(piece if fenced else _SHORTCODE.sub(_shortcode, piece) for fenced, piece in pieces)
 
 
 def programs(text: str) -> Iterator[tuple[bool, str]]:
-    """The text in pieces of whole lines, and whether each is a fenced program. One without an end goes to the end."""
+    """The text in pieces of complete lines, each with whether it is fenced code. An unclosed fence ends with the
+    text."""
     fence = ""
     gathered: list[str] = []
     for line in text.splitlines(keepends=True):
@@ -112,7 +108,7 @@ def programs(text: str) -> Iterator[tuple[bool, str]]:
 
 
 def _rewrite_verbatim(text: str, name: str) -> str:
-    """Shortcodes whose inside is not Markdown: comments go, programs become fences."""
+    """Shortcodes with verbatim content: comments are removed, code becomes fenced."""
     opens = re.compile(rf"\{{\{{[<%]\s*{name}\b((?:(?!\{{\{{)[\s\S]){{0,300}}?)[>%]\}}\}}")
     closes = re.compile(rf"\{{\{{[<%]\s*/\s*{name}\s*[>%]\}}\}}")
     done, place = [], 0
@@ -127,7 +123,7 @@ def _rewrite_verbatim(text: str, name: str) -> str:
 
 def _shortcode(match: re.Match[str]) -> str:
     if match["program"]:
-        return _SETTING.sub(r"{\1}", match["program"])
+        return match["program"]
     name, given = match["name"].lower(), _arguments(match["rest"])
     if name in ADMONITIONS or name in ("alert", "pageinfo"):
         kind = name if name in ADMONITIONS else "note"
@@ -137,11 +133,13 @@ def _shortcode(match: re.Match[str]) -> str:
     if name in ("tab", "details", "expand", "accordion"):
         label = given.get("name") or given.get("summary") or given.get("title") or given.get("0", "")
         return _own_line(match, LineMark("label", label))
-    return _SETTING.sub(r"{\1}", match[0]) if name in ("skew", "param") else _value(name, given)
+    if name == "card":
+        return _own_line(match, _linked(given), "\n")  # in an HTML element, Markdown begins after an empty line
+    return _value(name, given)
 
 
 def _value(name: str, given: dict[str, str]) -> str:  # noqa: PLR0911 - a table of names
-    """What a shortcode says inside a sentence."""
+    """The text of an inline shortcode."""
     match name:
         case "glossary_tooltip":
             return given.get("text") or given.get("term_id", "").replace("-", " ")
@@ -151,7 +149,7 @@ def _value(name: str, given: dict[str, str]) -> str:  # noqa: PLR0911 - a table 
             return _figure(given)
         case "ref" | "relref":
             return given.get("0", "") or given.get("path", "")
-        case "button" | "card" | "link":
+        case "button" | "link":
             return _linked(given)
         case "feature-state":
             version, state = given.get("for_k8s_version", ""), given.get("state", "")
@@ -169,8 +167,8 @@ def _figure(given: dict[str, str]) -> str:
 def _linked(given: dict[str, str]) -> str:
     name = given.get("text") or given.get("title", "")
     target = given.get("url") or given.get("link") or given.get("href", "")
-    said = f"[{name}](<{target}>)" if name and target and not re.search(r"[\[\]<>\n]", name + target) else name
-    return f"{said} {given.get('description', '')}".rstrip()
+    text = f"[{name}](<{target}>)" if name and target and not re.search(r"[\[\]<>\n]", name + target) else name
+    return f"{text} {given.get('description', '')}".rstrip()
 
 
 def _arguments(text: str) -> dict[str, str]:
@@ -179,21 +177,21 @@ def _arguments(text: str) -> dict[str, str]:
     return {name or str(place): value.replace('\\"', '"') for place, (name, value) in enumerate(found)}
 
 
-def _own_line(match: re.Match[str], sign: LineMark) -> str:
-    """The mark on a line of its own, as deep in its list or quote as the shortcode was."""
+def _own_line(match: re.Match[str], sign: LineMark | str, around: str = "") -> str:
+    """The mark or text on a separate line, with the same indent as the shortcode."""
     begin = match.string.rfind("\n", 0, match.start()) + 1
     before = _LINE_START.match(match.string, begin, match.start())
     indent = re.sub(r"[^\s>]", " ", before[0]) if before else ""
-    return f"\n{indent}{sign}\n{indent}"
+    return f"{around}\n{indent}{sign}\n{around}{indent}"
 
 
-_Open = tuple[int, LineMark | None]  # an open MkDocs block: how far its body is indented, and what ends it
+_Open = tuple[int, LineMark | None]  # an open MkDocs block: the indent of its body, and its closing mark
 
 
 def _rewrite_lines(text: str) -> Iterator[str]:
     indented: list[_Open] = []
     fence, fence_depth = "", 0
-    options: re.Pattern[str] | None = None  # what the lines that follow a block's name may be
+    options: re.Pattern[str] | None = None  # pattern of the option lines after a block's name
     defined = _defined(text)
     for raw in text.split("\n"):
         line = raw.expandtabs(4) if indented else raw
@@ -230,7 +228,7 @@ def _rewrite_lines(text: str) -> Iterator[str]:
 
 
 def _opens(line: str) -> re.Match[str] | None:
-    """A line that opens a block of code. What is between backticks on one line is inline code."""
+    """The match of a line that opens fenced code. Backticks that are closed on the same line are inline code."""
     begin = _FENCE.fullmatch(line)
     return begin if begin and not (begin[1][0] == "`" and "`" in begin[2]) else None
 
@@ -241,7 +239,7 @@ def _closes(line: str, fence: str) -> bool:
 
 
 def _left_blocks(indented: list[_Open], depth: int, fence: str) -> Iterator[str]:
-    """What ends with the indented blocks that a line leaves: a program that is never closed, and each block itself."""
+    """The closing lines of the indented blocks that a line leaves: an unclosed fence, and each block."""
     if fence:
         yield fence
     while indented and depth < indented[-1][0]:
@@ -251,12 +249,12 @@ def _left_blocks(indented: list[_Open], depth: int, fence: str) -> Iterator[str]
 
 
 def _defined(text: str) -> set[str]:
-    """The labels of links that are defined, where any link may name one."""
+    """The labels of link definitions."""
     return {_label(label) for label in _DEFINED.findall(text)} if "][" in text else set()
 
 
 def _repaired(line: str, defined: set[str]) -> str:
-    """A line of prose as CommonMark expects it."""
+    """Adapt a line to CommonMark."""
     if "|" in line and _BROKEN_RULE.fullmatch(line):
         return re.sub(r"(?<=-)[ \t]+(?=-)", "", line)
     return _without_objects(line, defined) if "][" in line else line
@@ -267,14 +265,14 @@ def _indent(line: str) -> int:
 
 
 def _of_mkdocs(name: str, title: str | None) -> LineMark:
-    """MkDocs makes an admonition of any name. An empty title hides the label on the site; here it stays."""
+    """MkDocs allows any name for an admonition. An empty title hides the label on the site; here it is kept."""
     if name.lower() in ADMONITIONS:
         return opening(name, title or "")
     return LineMark("admonition", title or name.capitalize(), name=name.lower())
 
 
 def _block_mark(line: str) -> LineMark | None:  # noqa: PLR0911 - one line a dialect
-    """The mark that a line stands for in MkDocs, Docusaurus or MyST; None for any other line."""
+    """The mark for a block line of MkDocs, Docusaurus or MyST; None for other lines."""
     if line[:3] in ("!!!", "???") and (block := _MKDOCS_BLOCK.fullmatch(line)):
         return _of_mkdocs(block[1], block[2])
     if line.startswith("///") and (slashes := _SLASHES.fullmatch(line)):

@@ -1,6 +1,6 @@
 """Word documents (.docx): headings by their style, lists, tables with spans, links, notes.
 
-Reads the XML itself: docs/decisions/0027-docx-and-notebooks.md. Deleted and hidden text is left out.
+Parses the XML directly (docs/decisions/0027-docx-and-notebooks.md). Deleted and hidden text is left out.
 """
 
 import posixpath
@@ -27,7 +27,7 @@ _OFF = ("0", "false", "off", "none")
 
 
 def read(document: Document) -> list[Draft]:
-    """The one page of a Word document."""
+    """Read a Word document."""
     try:
         with zipfile.ZipFile(BytesIO(document.data)) as archive:
             refuse_bombs(archive, len(document.data))
@@ -46,7 +46,7 @@ class _Style:
 
 @dataclass(slots=True)
 class _Run:
-    """The list under way."""
+    """The open list."""
 
     levels: list[bool] = field(default_factory=list)  # whether each open level is numbered
 
@@ -78,7 +78,7 @@ class _Word:
         self._end_lists()
         return Draft(self._title or self._named(), self._to.finish())
 
-    # What the other files of the archive say
+    # Other files of the archive
 
     def _xml(self, path: str) -> Element:
         return parse_xml(self._archive.read(path), posixpath.basename(path))
@@ -87,14 +87,16 @@ class _Word:
         styles: dict[str, _Style] = {}
         if "word/styles.xml" not in self._names:
             return styles
-        for one in self._xml("word/styles.xml").iter("style"):
-            name = _value(one, "name").lower()
+        for node in self._xml("word/styles.xml").iter("style"):
+            name = _value(node, "name").lower()
             found = _HEADING.fullmatch(name)
-            outline = _value(one, "pPr/outlineLvl")
+            outline = _value(node, "pPr/outlineLvl")
             level = int(next(filter(None, found.groups()))) if found else 0
             if not level and outline.isdecimal() and int(outline) < 9:
                 level = int(outline) + 1
-            styles[one.get("styleId", "")] = _Style(name, level, _value(one, "basedOn"), _value(one, "pPr/numPr/numId"))
+            styles[node.get("styleId", "")] = _Style(
+                name, level, _value(node, "basedOn"), _value(node, "pPr/numPr/numId")
+            )
         return styles
 
     def _read_numbering(self) -> dict[tuple[str, int], bool]:
@@ -120,9 +122,9 @@ class _Word:
         if path not in self._names:
             return {}
         return {
-            one.get("Id", ""): one.get("Target", "")
-            for one in self._xml(path).iter("Relationship")
-            if one.get("TargetMode") == "External"
+            relation.get("Id", ""): relation.get("Target", "")
+            for relation in self._xml(path).iter("Relationship")
+            if relation.get("TargetMode") == "External"
         }
 
     def _read_notes(self) -> dict[tuple[str, str], str]:
@@ -131,8 +133,8 @@ class _Word:
             path = f"word/{kind}s.xml"
             for note in self._xml(path).iter(kind) if path in self._names else ():
                 if not note.get("type"):
-                    said = "".join(one.text or "" for one in note.iter("t"))
-                    notes[kind, note.get("id", "")] = " ".join(remove_private(said).split())
+                    text = "".join(run.text or "" for run in note.iter("t"))
+                    notes[kind, note.get("id", "")] = " ".join(remove_private(text).split())
         return notes
 
     def _named(self) -> str:
@@ -192,12 +194,12 @@ class _Word:
                 self._to.image(alternative, address)
                 self._shown = alternative
         elif "caption" in name and clean_inline(plain(text)) == clean_inline(self._shown):
-            return  # the image says it already
+            return  # it is the caption of the image
         else:
             self._to.paragraph(text)
 
     def _family(self, style: _Style) -> str:
-        """The name of a style, or that of the one it is based on when it says nothing itself."""
+        """The name of a style, or of the style that it is based on."""
         for _ in range(10):
             based = self._styles.get(style.based_on)
             if based is None or _CODE.search(style.name) or _CONTENTS.match(style.name) or style.name == "title":
@@ -241,7 +243,7 @@ class _Word:
         self._end_code()
         self._end_lists()
         rows: list[list[Cell]] = []
-        open_cells: dict[int, tuple[int, int]] = {}  # column → row and place of the cell that reaches down
+        open_cells: dict[int, tuple[int, int]] = {}  # column → row and index of the cell that spans down
         heads = 0
         for row in node.iter("tr") if self._tables < _MAX_DEPTH else ():
             line: list[Cell] = []
@@ -279,7 +281,7 @@ class _Word:
     # Text
 
     def _text(self, node: Element) -> str:
-        """The text of a paragraph with its marks; runs that look the same are one."""
+        """The text of a paragraph with its marks; runs with the same formatting are merged."""
         pieces: list[tuple[str, str]] = []  # look and text
         for child in node:
             if child.tag == "hyperlink":
@@ -291,13 +293,13 @@ class _Word:
                 pieces += self._run(child)
             elif child.tag in ("ins", "moveTo", "smartTag", "sdt", "sdtContent", "fldSimple"):
                 pieces.append(("", self._text(child)))
-        said: list[str] = []
+        content: list[str] = []
         for look, text in _merged(pieces):
             shown = f"`{text}`" if look == "code" else text
             for kind in ("emphasis", "strong", "sub", "sup"):
                 shown = _around(kind, shown) if kind in look.split() else shown
-            said.append(shown)
-        return "".join(said)
+            content.append(shown)
+        return "".join(content)
 
     def _run(self, node: Element) -> list[tuple[str, str]]:
         style = node.find("rPr")
@@ -328,8 +330,8 @@ class _Word:
         return ""
 
     def _images(self, node: Element) -> list[tuple[str, str]]:
-        """Alternative texts of the images in a node. The images lie in the archive, where no address leads."""
-        return [(one.get("descr") or "", "") for one in node.iter("docPr")]
+        """Alternative texts of the images in a node. The images themselves are in the archive and have no address."""
+        return [(image.get("descr") or "", "") for image in node.iter("docPr")]
 
 
 def _value(node: Element | None, path: str) -> str:
@@ -343,9 +345,9 @@ def _is_on(style: Element | None, name: str) -> bool:
 
 
 def _bookmark(node: Element) -> str:
-    """The name by which links lead to a heading."""
-    for one in node.iter("bookmarkStart"):
-        name = one.get("name", "")
+    """The name of a heading's bookmark, for links."""
+    for mark in node.iter("bookmarkStart"):
+        name = mark.get("name", "")
         if name and name != "_GoBack" and re.fullmatch(r"[\w.-]{1,100}", name):
             return name
     return ""
@@ -353,9 +355,9 @@ def _bookmark(node: Element) -> str:
 
 def _code_text(node: Element) -> list[str]:
     return [
-        "\n" if one.tag in ("br", "cr") else "\t" if one.tag == "tab" else remove_private(one.text or "")
-        for one in node.iter()
-        if one.tag in ("t", "br", "cr") or (one.tag == "tab" and not one.get("val"))
+        "\n" if child.tag in ("br", "cr") else "\t" if child.tag == "tab" else remove_private(child.text or "")
+        for child in node.iter()
+        if child.tag in ("t", "br", "cr") or (child.tag == "tab" and not child.get("val"))
     ]
 
 
@@ -370,7 +372,7 @@ def _merged(pieces: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def _around(kind: str, text: str) -> str:
-    """The text with a mark; spaces at its ends stay outside."""
+    """The text with a mark; spaces at its ends are outside of the mark."""
     bare = text.strip()
     if not bare:
         return text

@@ -1,7 +1,7 @@
-"""EPUB books: one page for each item of the spine.
+"""Reads EPUB books: a page for each item of the spine.
 
-Reads the archive within limits, its package file, the order and the titles of chapters. The chapters themselves are
-HTML. XML entities are not expanded.
+Reads the archive within limits, the package file, and the order and titles of chapters. The chapters are HTML. XML
+entities are not expanded.
 """
 
 import posixpath
@@ -24,13 +24,13 @@ _CHAPTERS = ("application/xhtml+xml", "text/html", "text/x-oeb1-document")
 _FONT_OBFUSCATION = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")
 _NOTES = {"footnote", "footnotes", "endnote", "endnotes", "rearnote", "rearnotes", "note"}
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z\d+.-]*:")
-_EMPTY = re.compile(  # <p/> closes itself in XHTML and stays open in HTML
+_EMPTY = re.compile(  # <p/> is self-closing in XHTML, but not in HTML
     r"<(?!(?:area|base|br|col|embed|hr|img|input|link|meta|source|track|wbr)\b)([A-Za-z][\w:-]*+)([^<>]*+)(?<=/)>"
 )
 
 
 def read(document: Document) -> list[Draft]:
-    """The chapters of a book in reading order; their titles are those of its table of contents."""
+    """The chapters of a book in reading order, with the titles of its table of contents."""
     try:
         with zipfile.ZipFile(BytesIO(document.data)) as archive:
             refuse_bombs(archive, len(document.data))
@@ -47,7 +47,7 @@ class _Book:
         self._document = document
         self._names = set(archive.namelist())
         self._refuse_protection()
-        roots = [one.get("full-path", "") for one in self._xml("META-INF/container.xml").iter("rootfile")]
+        roots = [rootfile.get("full-path", "") for rootfile in self._xml("META-INF/container.xml").iter("rootfile")]
         if not roots:
             raise Unreadable("its container names no book")
         self._folder = posixpath.dirname(roots[0])
@@ -69,7 +69,7 @@ class _Book:
             try:
                 draft = html.draft_of(self._chapter(path), whole=True)
             except NothingToRead:
-                continue  # a cover, a blank page
+                continue  # for example a cover
             title = titles.get(path) or draft.title
             drafts.append(replace(draft, title=title, subpath=path, number=len(drafts)))
         if not drafts:
@@ -84,7 +84,7 @@ class _Book:
                 raise Unreadable("is protected against reading (DRM)")
 
     def _titles(self) -> dict[str, str]:
-        """Chapter titles by path, from the navigation of EPUB 3 or else that of EPUB 2."""
+        """Chapter titles by path, from the navigation of EPUB 3 or EPUB 2."""
         titles: dict[str, str] = {}
         contents = [item for item in self._items.values() if "nav" in item.get("properties", "").split()]
         for item in contents[:1]:
@@ -97,11 +97,11 @@ class _Book:
             path = self._path(item.get("href", ""))
             if item.get("media-type") == "application/x-dtbncx+xml" and path in self._names:
                 label = ""
-                for one in self._xml(path).iter():
-                    if one.tag == "text":
-                        label = clean_inline(one.text or "")
-                    elif one.tag == "content":
-                        titles.setdefault(_resolve(posixpath.dirname(path), one.get("src", "")), label)
+                for node in self._xml(path).iter():
+                    if node.tag == "text":
+                        label = clean_inline(node.text or "")
+                    elif node.tag == "content":
+                        titles.setdefault(_resolve(posixpath.dirname(path), node.get("src", "")), label)
         return titles
 
     def _path(self, href: str) -> str:
@@ -111,7 +111,7 @@ class _Book:
         return html.parse(_EMPTY.sub(r"<\1\2></\1>", html.text_from(self._archive.read(path))))
 
     def _chapter(self, path: str) -> LexborHTMLParser:
-        """A chapter whose notes are marked as such and whose links lead to the chapters of this book."""
+        """A chapter with marked footnotes, and with links to the chapters of this book."""
         tree = self._page(path)
         for link in tree.css("a[href]"):
             href = link.attributes.get("href") or ""
@@ -126,7 +126,7 @@ class _Book:
                 note.attrs["class"] = "footnote"
         for image in tree.css("img[src]"):
             if not _SCHEME.match(image.attributes.get("src") or ""):
-                image.attrs["src"] = ""  # it lies in the archive, where no address leads
+                image.attrs["src"] = ""  # it is in the archive and has no address
         return tree
 
     def _xml(self, path: str) -> Element:

@@ -1,4 +1,4 @@
-"""What stands beside a fenced program: its language, its title, and lines that only the generator reads."""
+"""The info line of fenced code, and lines that are hidden on the site."""
 
 import re
 
@@ -18,7 +18,7 @@ _HIDDEN_RUST = re.compile(r"[ \t]*#(?:[ \t].*)?")
 
 
 def describe(info: str) -> tuple[str, str]:
-    """Language and title of a program, from the line that opens its fence."""
+    """Language and title of code, from the line that opens its fence."""
     info = info.strip()
     if not info:
         return "", ""
@@ -32,7 +32,7 @@ def describe(info: str) -> tuple[str, str]:
 
 
 def shown(code: str, language: str, generator: Generator) -> str:
-    """The program as readers see it."""
+    """The code as the site shows it."""
     if generator == "mdbook" and language == "rust":
         return "\n".join(_rust(code))
     if generator == "docusaurus" and "highlight-" in code:
@@ -43,6 +43,6 @@ def shown(code: str, language: str, generator: Generator) -> str:
 
 
 def _rust(code: str) -> list[str]:
-    """mdBook hides lines that begin with `# `; `##` stands for one `#`."""
+    """mdBook hides lines that begin with `# `; `##` is an escaped `#`."""
     kept = (line for line in code.split("\n") if not _HIDDEN_RUST.fullmatch(line))
     return [re.sub(r"^([ \t]*)##", r"\1#", line) for line in kept]

@@ -1,8 +1,7 @@
-"""Front matter: what stands before a page, YAML between `---` or TOML between `+++`.
+"""Reads front matter: YAML between `---` or TOML between `+++`.
 
-Only the values that the book needs are read, and those stand at the top level. YAML is read as a stream of events, so
-that nothing nested is built: anchors, aliases and merge keys cost nothing, however deep they are. A page never fails
-because of its front matter.
+Only top-level values are read. YAML is read as a stream of events, so that nested values, anchors, aliases and merge
+keys are never built and cost nothing. A page never fails because of its front matter.
 """
 
 import re
@@ -21,7 +20,7 @@ from chapterverse.ingestion.readers.cleaning import clean_inline
 _YAML = re.compile(r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*$\n?", re.DOTALL | re.MULTILINE)
 _TOML = re.compile(r"\A\+\+\+[ \t]*\n(.*?)^\+\+\+[ \t]*$\n?", re.DOTALL | re.MULTILINE)
 _NUMBERS = ("sidebar_position", "weight", "nav_order")  # of Docusaurus, Hugo, Just the Docs
-_MAX_CHARS = 100_000  # more is a page that begins with a rule, not front matter
+_MAX_CHARS = 100_000  # more is a page that begins with a rule
 _MAX_DEPTH = 50  # of brackets
 _MAX_VALUE = 2_000  # characters of one value; a title or a slug has fewer
 _MAX_INTEGER = 10**15
@@ -29,7 +28,7 @@ _MAX_INTEGER = 10**15
 
 @dataclass(frozen=True, slots=True)
 class FrontMatter:
-    """What a page says of itself before it begins."""
+    """The front matter of a page."""
 
     title: str = ""
     slug: str = ""
@@ -39,7 +38,7 @@ class FrontMatter:
 
 
 def split(text: str) -> tuple[FrontMatter, str]:
-    """The front matter and the page without it."""
+    """The front matter, and the page without it."""
     text = text.lstrip("\n")
     if (match := _YAML.match(text)) and len(match[1]) < _MAX_CHARS:
         found = _load_yaml(match[1])
@@ -59,10 +58,10 @@ def split(text: str) -> tuple[FrontMatter, str]:
 
 
 def top_level(text: str) -> dict[str, Any] | None:
-    """The top-level keys of a YAML or JSON mapping whose values are scalars; None if it is no mapping.
+    """The top-level scalar values of a YAML or JSON mapping; None if it is not a mapping.
 
-    Raises ValueError where the text is not YAML."""
-    if len(text) > _MAX_CHARS or nesting_depth(text) > _MAX_DEPTH:  # the time of the scanner grows with its square
+    Raises ValueError if the text is not YAML."""
+    if len(text) > _MAX_CHARS or nesting_depth(text) > _MAX_DEPTH:  # the scanner's time is quadratic
         raise ValueError("too long, or nested too deeply")
     try:
         return _top_level(yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
@@ -85,7 +84,7 @@ def _top_level(events: Iterator[yaml.Event]) -> dict[str, Any] | None:
                 key = None if key is not None else ""
         elif depth == 0 and isinstance(event, yaml.ScalarEvent):
             return {} if _value(event) is None else None
-        elif depth == 1 and isinstance(event, yaml.NodeEvent):  # a scalar, or an alias, which has no value here
+        elif depth == 1 and isinstance(event, yaml.NodeEvent):  # a scalar, or an alias, which is ignored
             if key is None:
                 key = event.value if isinstance(event, yaml.ScalarEvent) else ""
             else:
@@ -96,7 +95,7 @@ def _top_level(events: Iterator[yaml.Event]) -> dict[str, Any] | None:
 
 
 def _value(event: yaml.ScalarEvent) -> Any:
-    """The value of a scalar as YAML's safe loader has it. A value that is no number, date or truth is a text."""
+    """The value of a scalar, as in YAML's safe loader."""
     text: str = event.value
     if not event.implicit[0] or event.style or len(text) > _MAX_VALUE:
         return text[:_MAX_VALUE]
@@ -114,7 +113,7 @@ def _loader() -> Any:
 
 
 def _load_yaml(text: str) -> dict[str, Any] | None:
-    """None when it is a paragraph between two rules; empty when it cannot be understood."""
+    """The values; None if it is a paragraph between two rules; empty if it is invalid."""
     try:
         return top_level(text)
     except ValueError:

@@ -1,17 +1,17 @@
-"""CSS styles that hide text.
+"""Detects CSS styles that hide text.
 
-Judges one style, as HTML or JSX writes it: not displayed, transparent, tiny, clipped, moved off the screen, or in the
-colour of its background. The caller passes the background.
+A style, in the spelling of HTML or JSX, hides text if it is not displayed, transparent, tiny, clipped, moved off the
+screen, or in the colour of its background.
 """
 
 import re
 from typing import Final
 
-WHITE: Final = (255, 255, 255)  # the ground of a page that says nothing about it
+WHITE: Final = (255, 255, 255)  # the default background
 
 Colour = tuple[int, int, int]
 
-_CLEAR: Final = 8  # steps of 255 between a colour and its ground that no eye tells apart
+_CLEAR: Final = 8  # of 255: a smaller difference between text and background is invisible
 _ZERO = r"\s*:\s*[01](?:px|pt|em|rem|%)?\s*(?:!important\s*)?(?:[;,]|$)"
 _UNSEEN: Final = re.compile(
     r"(?:^|[;,\s])(?:"
@@ -46,41 +46,41 @@ def hides(style: str, behind: Colour | None = WHITE) -> bool:
 
 
 def ground_of(style: str, behind: Colour | None) -> Colour | None:
-    """The ground inside an element with this style: its own, else what is behind it; None when it cannot be told."""
+    """The background of an element with this style: its own, else the one behind it; None if it is unknown."""
     found = _GROUND.search(_plain(style))
     return behind if found is None or _is_clear(found[1]) else _colour(found[1])
 
 
 def _plain(style: str) -> str:
-    """A style in the spelling of CSS: JSX writes names with humps and puts values in quotes."""
+    """A style in the spelling of CSS: JSX uses camel case and quoted values."""
     return _HUMP.sub("-", re.sub(r"[\"'`{}]", "", style)).lower()
 
 
-def _is_clear(told: str) -> bool:
-    if told.startswith("rgba("):
-        parts = _NUMBER.findall(told)
+def _is_clear(value: str) -> bool:
+    if value.startswith("rgba("):
+        parts = _NUMBER.findall(value)
         return len(parts) == 4 and (_amount(parts[3]) or 0) < 0.1
-    return told == "transparent" or (told[0] == "#" and len(told) in (5, 9) and not told[-1:].strip("0"))
+    return value == "transparent" or (value[0] == "#" and len(value) in (5, 9) and not value[-1:].strip("0"))
 
 
-def _colour(told: str) -> Colour | None:
-    if told.startswith("rgb"):
-        parts = [min(255, int(min(_amount(part) or 0, 255))) for part in _NUMBER.findall(told)[:3]]
+def _colour(value: str) -> Colour | None:
+    if value.startswith("rgb"):
+        parts = [min(255, int(min(_amount(part) or 0, 255))) for part in _NUMBER.findall(value)[:3]]
         return (parts[0], parts[1], parts[2]) if len(parts) == 3 else None
-    told = {"white": "#ffffff", "black": "#000000", "snow": "#fffafa", "ivory": "#fffff0"}.get(told, told)
-    if not re.fullmatch(r"#(?:[0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})", told):
+    value = {"white": "#ffffff", "black": "#000000", "snow": "#fffafa", "ivory": "#fffff0"}.get(value, value)
+    if not re.fullmatch(r"#(?:[0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})", value):
         return None
-    digits = told[1:] if len(told) > 5 else "".join(digit * 2 for digit in told[1:])
+    digits = value[1:] if len(value) > 5 else "".join(digit * 2 for digit in value[1:])
     return int(digits[:2], 16), int(digits[2:4], 16), int(digits[4:6], 16)
 
 
-def _amount(told: str) -> float | None:
-    """A number of a style; None for 1.2.3 and the like."""
+def _amount(value: str) -> float | None:
+    """A number in a style; None if it is invalid."""
     try:
-        return float(told[:20])
+        return float(value[:20])
     except ValueError:
         return None
 
 
-def _alike(one: Colour, other: Colour) -> bool:
-    return all(abs(a - b) <= _CLEAR for a, b in zip(one, other, strict=True))
+def _alike(first: Colour, second: Colour) -> bool:
+    return all(abs(a - b) <= _CLEAR for a, b in zip(first, second, strict=True))

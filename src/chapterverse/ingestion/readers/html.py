@@ -1,6 +1,6 @@
-"""HTML pages: the content without the site around it, and the links of a page for the crawler.
+"""Reads HTML pages: the content without the navigation of the site, and the links for the crawler.
 
-Decides what is content, what is hidden and what the title is. What a reader of the page could not see is not indexed.
+Decides what is content, what is hidden, and the title. Hidden text is not indexed.
 """
 
 import re
@@ -14,11 +14,11 @@ from chapterverse.ingestion.readers.cleaning import clean_inline, decode
 from chapterverse.ingestion.readers.hidden_text import WHITE, Colour, ground_of, hides
 from chapterverse.ingestion.readers.markup import parts_of, text_of
 
-_DEEPEST = 5000  # elements inside each other; the parser's time grows with the square of it
+_DEEPEST = 5000  # nested elements; the parser's time is quadratic in it
 _OPENING = re.compile(
     r"<(/?)(?!(?:p|li|td|th|tr|dt|dd|option|br|img|hr|input|meta|link|wbr|col|source)\b)[a-z][^<>]*+>", re.I
 )
-_CHARSET = re.compile(  # of those that are neither UTF-8 nor Latin: a page may name any codec Python has
+_CHARSET = re.compile(  # other encodings than UTF-8 and Latin; a page may name any codec of Python
     rb"""<(?:meta|\?xml)[^>]{0,200}?(?:charset|encoding)\s*=\s*["']?"""
     rb"(iso-8859-(?!1\b)\d+|windows-125(?!2)\d|koi8-[ru]|shift_jis|euc-(?:jp|kr)|gb(?:k|2312|18030)|big5)",
     re.I,
@@ -63,7 +63,7 @@ _HYPHEN_SUFFIX = re.compile(r"(?<!\s)\s++-\s++(?:(?!\s-\s).){0,200}+$")
 
 
 def read(document: Document) -> list[Draft]:
-    """The one page of an HTML file."""
+    """Read an HTML file."""
     tree = parse(text_from(document.data))
     if reason := _not_content(tree):
         raise NothingToRead(reason)
@@ -71,7 +71,7 @@ def read(document: Document) -> list[Draft]:
 
 
 def links(document: Document) -> list[str]:
-    """Addresses that a page links to, absolute and without fragment, in order and once each."""
+    """The absolute addresses of a page's links without fragments, in order, each once."""
     tree = parse(text_from(document.data))
     if "nofollow" in _robots(tree):
         return []
@@ -84,7 +84,7 @@ def links(document: Document) -> list[str]:
 
 
 def canonical(document: Document) -> str:
-    """The address under which a page wants to be known; empty when it does not say."""
+    """The canonical address of a page; empty if it has none."""
     tree = parse(text_from(document.data))
     for link in tree.css("link[rel][href]"):
         if "canonical" in (link.attributes.get("rel") or "").lower().split():
@@ -93,7 +93,7 @@ def canonical(document: Document) -> str:
 
 
 def text_from(data: bytes) -> str:
-    """The text of a page: UTF-8 where it can be, else in the encoding that it names."""
+    """The text of a page: as UTF-8 if that is possible, else in the encoding that it names."""
     for encoding in ("utf-8", *(name.decode("ascii") for name in _CHARSET.findall(data[:_SNIFF]))):
         try:
             return decode(data.decode(encoding).encode())
@@ -103,7 +103,7 @@ def text_from(data: bytes) -> str:
 
 
 def parse(text: str) -> LexborHTMLParser:
-    """The tree of a page. Refuses what would take the parser minutes."""
+    """The tree of a page. Refuses pages that would take the parser minutes."""
     depth = 0
     for tag in _OPENING.finditer(text):
         if not tag[0].endswith("/>"):
@@ -117,7 +117,7 @@ def parse(text: str) -> LexborHTMLParser:
 
 
 def draft_of(tree: LexborHTMLParser, whole: bool = False) -> Draft:
-    """The content of a page: all of its body, or the part that is not the site around it. Changes the tree."""
+    """The content of a page: its whole body, or the part without the site's navigation. Changes the tree."""
     body = tree.body
     if body is None:
         raise NothingToRead("has no text")
@@ -153,7 +153,7 @@ def _robots(tree: LexborHTMLParser) -> set[str]:
 
 
 def _address(tree: LexborHTMLParser, url: str, link: LexborNode) -> str:
-    """The absolute address of a link, or nothing when it leads elsewhere than to a web page."""
+    """The absolute address of a link; empty if it is not to a web page."""
     start = tree.css_first("base[href]")
     try:
         origin = urljoin(url, (start.attributes.get("href") or "").strip()) if start else url
@@ -164,7 +164,7 @@ def _address(tree: LexborHTMLParser, url: str, link: LexborNode) -> str:
 
 
 def _named(tree: LexborHTMLParser) -> str:
-    """What the page calls itself in its head, without the name of the site."""
+    """The title in the page's head, without the name of the site."""
     preview = tree.css_first('meta[property="og:title"]')
     head = tree.css_first("head title")
     name = clean_inline((preview.attributes.get("content") or "") if preview else "")
@@ -173,7 +173,7 @@ def _named(tree: LexborHTMLParser) -> str:
 
 
 def _tab_names(tree: LexborHTMLParser) -> dict[int, str]:
-    """Titles of tab panels, which stand apart from them in a bar that is dropped."""
+    """Titles of tab panels; they are in a separate bar, which is dropped."""
     names: dict[int, str] = {}
     for bar in tree.css("[role=tablist], .tabbed-labels"):
         titles = [clean_inline(tab.text()) for tab in bar.css("[role=tab], label")]
@@ -184,7 +184,7 @@ def _tab_names(tree: LexborHTMLParser) -> dict[int, str]:
 
 
 def _drop_hidden(tree: LexborHTMLParser) -> None:
-    """Hidden elements. The panel of a tab that is not in front can be made visible, and stays."""
+    """Remove hidden elements, except the panels of inactive tabs."""
     _drop(tree.css("[hidden]:not([role=tabpanel]):not([hidden=until-found]), [aria-hidden=true]"))
     _drop([node for node in tree.css("[style]") if hides(node.attributes.get("style") or "", _behind(node))])
     for style in tree.css("style"):
@@ -196,22 +196,22 @@ def _drop_hidden(tree: LexborHTMLParser) -> None:
 
 
 def _behind(node: LexborNode) -> Colour | None:
-    """The ground that an element stands on, as far as styles on the page say; code may have a theme of its own."""
+    """The background of an element by the styles on the page; unknown in code, which may have its own theme."""
     ground: Colour | None = WHITE
-    for one in reversed(list(_around(node))):
-        ground = ground_of(one.attributes.get("style") or "", None if one.tag in ("pre", "code") else ground)
+    for parent in reversed(list(_around(node))):
+        ground = ground_of(parent.attributes.get("style") or "", None if parent.tag in ("pre", "code") else ground)
     return ground
 
 
 def _drop_site(tree: LexborHTMLParser) -> None:
-    """Navigation, scripts, controls, and the small links beside headings."""
+    """Remove navigation, scripts, controls, and the anchor links of headings."""
     _drop(tree.css(_SITE))
     _drop(header for header in tree.css("header") if not (_inside_main(header) and header.css_first("h1, h2")))
     _drop(link for link in tree.css("a") if _is_control(link))
 
 
 def _is_control(link: LexborNode) -> bool:
-    """Whether a link is a button of the site or the mark beside a heading, and nothing that links lead to."""
+    """Whether a link is a control of the site or the anchor link of a heading."""
     text = link.text().strip()
     if link.attributes.get("id") or link.css_first("img"):
         return False
@@ -220,9 +220,9 @@ def _is_control(link: LexborNode) -> bool:
 
 
 def _drop(nodes: Iterable[LexborNode]) -> None:
-    """Removes elements; those inside another one go with it and must not be touched after it."""
+    """Remove elements. Nested ones are removed with the outer one and must not be touched afterwards."""
     listed = {node.mem_id: node for node in nodes if node.tag not in ("html", "body", "main")}
-    for node in [node for node in listed.values() if not any(one.mem_id in listed for one in _around(node))]:
+    for node in [node for node in listed.values() if not any(parent.mem_id in listed for parent in _around(node))]:
         node.decompose()
 
 
@@ -233,11 +233,11 @@ def _around(node: LexborNode) -> Iterator[LexborNode]:
 
 
 def _inside_main(node: LexborNode) -> bool:
-    return any(one.tag in ("main", "article") or one.attributes.get("role") == "main" for one in _around(node))
+    return any(parent.tag in ("main", "article") or parent.attributes.get("role") == "main" for parent in _around(node))
 
 
 def _main(body: LexborNode) -> LexborNode:
-    """The element that holds the content: one that says so, or else the innermost one with most of the text."""
+    """The element with the content: one that is marked as such, else the innermost one with most of the text."""
     for selector in _MAIN:
         found = body.css(selector)
         best = max(found, key=_weight, default=None)
@@ -254,5 +254,5 @@ def _main(body: LexborNode) -> LexborNode:
 
 
 def _weight(node: LexborNode) -> int:
-    """Characters of text that are not links."""
+    """The number of characters outside of links."""
     return len(node.text()) - sum(len(link.text()) for link in node.css("a"))

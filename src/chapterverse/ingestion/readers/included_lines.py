@@ -1,4 +1,4 @@
-"""Which lines of another file an `include` or `literalinclude` directive wants."""
+"""Selects the lines of a file for `include` and `literalinclude`."""
 
 import ast
 import re
@@ -10,14 +10,14 @@ _MAX_OBJECT = 2_000_000  # characters of a Python file in which an object is loo
 
 
 def dedented(text: str, count: int | None) -> str:
-    """Code without so many characters at the beginning of its lines, or without all that its lines share."""
+    """Remove this many characters from each line, or the common indent."""
     if count is None:
         return dedent(text)
     return "\n".join(line[count:] if not line[:count].strip() else line.lstrip() for line in text.split("\n"))
 
 
 def include_lines(lines: list[str], options: Mapping[str, Any]) -> list[str] | None:
-    """The lines that an `include` wants; None where its marks are not there."""
+    """The lines for `include`; None if its markers are missing."""
     first, last = _whole(options.get("start-line")), _whole(options.get("end-line"))
     text = "\n".join(lines[first:last])
     if after := options.get("start-after"):
@@ -32,7 +32,7 @@ def include_lines(lines: list[str], options: Mapping[str, Any]) -> list[str] | N
 
 
 def literal_lines(text: str, options: Mapping[str, Any]) -> list[str] | None:
-    """The lines that a `literalinclude` wants, in Sphinx' order of options; None where its marks are not there."""
+    """The lines for `literalinclude`, with Sphinx's order of options; None if its markers are missing."""
     lines: list[str] | None = text.expandtabs(_whole(options.get("tab-width")) or 8).split("\n")
     if lines and lines[-1] == "":
         lines.pop()
@@ -67,7 +67,7 @@ def _to_mark(lines: list[str] | None, options: Mapping[str, Any]) -> list[str] |
 
 
 def _numbers(wanted: str, total: int) -> Iterator[int]:
-    """The line numbers that `1-3,5,7-` names, from 0 on."""
+    """The line numbers in `1-3,5,7-`, from 0."""
     for part in wanted.split(",")[:500]:
         first, dash, last = part.strip().partition("-")
         if not (first + last).isdigit():
@@ -88,11 +88,11 @@ def _python_object(text: str, wanted: str) -> list[str] | None:
     found: Any = None
     for name in wanted.split("."):
         kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-        found = next((one for one in body if isinstance(one, kinds) and one.name == name), None)
+        found = next((node for node in body if isinstance(node, kinds) and node.name == name), None)
         if found is None:
             return None
         body = found.body
-    first = min([found.lineno, *(one.lineno for one in found.decorator_list)])
+    first = min([found.lineno, *(decorator.lineno for decorator in found.decorator_list)])
     return text.split("\n")[first - 1 : found.end_lineno]
 
 

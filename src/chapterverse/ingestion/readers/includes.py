@@ -1,13 +1,12 @@
-"""Includes in Markdown: every generator has its own way to put a file, or a part of one, into a page.
+"""Expands includes in Markdown, in the syntax of each generator.
 
 MkDocs: `--8<-- "file:section"`, `{! file !}`, `{* file ln[1:9] *}`. mdBook: `{{#include file:anchor}}`. VitePress:
 `<<< @/file#region` and `<!--@include: file-->`. Hugo themes: `{{% include "file" %}}`, `{{< readfile >}}`,
-`{{% code_sample %}}`. What is missing or refused (`inclusion.py`) leaves nothing behind.
+`{{% code_sample %}}`. A file that is missing or refused (`inclusion.py`) is left out.
 """
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 from chapterverse.ingestion.inclusion import Included, Inclusion
 from chapterverse.ingestion.readers import frontmatter
@@ -47,7 +46,7 @@ _HUGO_ROOTS = ("includes", "examples", "en/examples")
 
 
 def expand(text: str, inclusion: Inclusion) -> str:
-    """The text with every include replaced by what it includes."""
+    """Replace every include by its text."""
     if not _ANY.search(text):
         return text
     return "\n".join(_Expansion(inclusion).lines(text))
@@ -59,7 +58,7 @@ class _Expansion:
 
     def lines(self, text: str) -> Iterator[str]:
         fence, depth = "", 0
-        block: str | None = None  # the indent of an open block of names of snippets
+        block: str | None = None  # indent of an open block of snippet names
         for line in text.split("\n"):
             if opened := _FENCE.match(line):
                 if not fence:
@@ -84,9 +83,9 @@ class _Expansion:
                 yield from self._snippet(found["name"], found["indent"])
         elif not _SECTION_MARK.search(line):
             if not in_code:
-                made = self._outside_code(line)
-                if made is not None:
-                    yield from made
+                expanded = self._outside_code(line)
+                if expanded is not None:
+                    yield from expanded
                     return
             elif found := _BANG.fullmatch(line):
                 yield from self._file(found["name"], found["indent"], raw=True)
@@ -168,7 +167,7 @@ class _Expansion:
 
 
 def _selected(text: str, part: str) -> list[str]:
-    """The lines of a file that an include asks for: a named section, ranges of lines, or all."""
+    """The lines for an include: a named section, ranges of lines, or all."""
     lines = text.split("\n")
     if part and re.fullmatch(r"[\d,:\s-]+", part):
         return [line for first, last in _ranges(part, len(lines)) for line in lines[first - 1 : last]]
@@ -178,7 +177,7 @@ def _selected(text: str, part: str) -> list[str]:
 
 
 def _excerpt(text: str, lines: str) -> str:
-    """Ranges of lines with what `markdown-include-variants` writes where others are left out."""
+    """Ranges of lines; gaps are marked as by `markdown-include-variants`."""
     every = text.rstrip("\n").split("\n")
     ranges = list(_ranges(lines, len(every)))
     pieces = ["\n".join(every[first - 1 : last]).strip("\n") for first, last in ranges]
@@ -209,7 +208,7 @@ def _section(lines: list[str], name: str) -> list[str]:
 
 
 def _mark_of(line: str) -> tuple[bool, str] | None:
-    """What a line says of sections: whether one starts or ends there, and its name."""
+    """Whether a line starts or ends a section, and the section's name; None for other lines."""
     if len(line) > _MAX_LINE:
         return None
     if found := _SECTION_MARK.search(line):
@@ -220,8 +219,3 @@ def _mark_of(line: str) -> tuple[bool, str] | None:
     if bare.lower().startswith(("region", "endregion")) and (found := _REGION.match(bare)):
         return not found[1], found[2]
     return None
-
-
-def language_of(path: Path) -> str:
-    """The language of a program by its file's name."""
-    return _LANGUAGES.get(path.suffix.lower(), "")

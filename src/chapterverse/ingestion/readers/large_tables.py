@@ -1,7 +1,6 @@
-"""Tables of reStructuredText with thousands of rows, for which docutils would take minutes.
+"""Reads reStructuredText tables with thousands of rows, for which docutils would take minutes.
 
-`lift` takes them out of a text and leaves a directive in their place. Their cells are read as plain text: inline markup
-stays as it is written.
+`lift` replaces them in the text by a directive. Their cells are read as plain text, without parsing inline markup.
 """
 
 import csv
@@ -69,7 +68,7 @@ def list_rows(lines: Sequence[str]) -> Rows:
 
 
 def _end_of_table(lines: list[str], place: int, ends: list[int]) -> int:
-    """The line after the table that begins here; this line where none does. `ends` are last lines of simple tables."""
+    """The line after the table that begins here; this line if there is none. `ends`: last lines of simple tables."""
     line = lines[place]
     if "+" in line and _GRID_BORDER.fullmatch(line):
         while place < len(lines) and lines[place].lstrip()[:1] in ("+", "|"):

@@ -1,6 +1,6 @@
 """Markdown and its dialects: CommonMark, GitHub, Docusaurus MDX, MkDocs, mdBook, Hugo, VitePress, Starlight, MyST.
 
-Walks from Markdown's tokens to the parts of a page. Files are included only through `inclusion.py`; nothing is run.
+Converts markdown-it's tokens to the parts of a page. Files are included only through `inclusion.py`; no code is run.
 """
 
 import posixpath
@@ -31,8 +31,8 @@ from chapterverse.ingestion.readers.page_builder import PageBuilder
 from chapterverse.ingestion.readers.rawhtml import RawHtml
 from chapterverse.ingestion.readers.sentence import Sentence
 
-_MAX_INLINE = 10_000  # characters; a longer paragraph is taken as plain text, since inline rules are not linear
-_MAX_UNCLOSED = 100  # brackets; each is searched to the paragraph's end
+_MAX_INLINE = 10_000  # characters; a longer paragraph is plain text, because inline rules are not linear
+_MAX_UNCLOSED = 100  # brackets; each is searched to the end of the paragraph
 _MAX_DEPTH = 8  # of directives inside directives
 
 _HEADING_ATTRIBUTES = re.compile(r"(?<!\s)\s*+\{:?([^{}]{1,500})\}\s*+$")
@@ -67,7 +67,7 @@ _MARKED: dict[str, MarkKind] = {"em": "emphasis", "strong": "strong", "link": "l
 
 
 def read(document: Document) -> list[Draft]:
-    """The one page of a Markdown or MDX file."""
+    """Read a Markdown or MDX file."""
     matter, body = frontmatter.split(decode(document.data))
     if matter.draft:
         raise NothingToRead("marked as a draft")
@@ -80,20 +80,20 @@ def read(document: Document) -> list[Draft]:
 
 
 def _shown_title(parts: Sequence[Part], document: Document) -> str:
-    """The heading that these generators show as the page's title, whatever the front matter says."""
+    """The heading that some generators show as the title, regardless of the front matter."""
     shows = document.tree is not None and document.tree.generator in ("mkdocs", "docusaurus", "vitepress", "mdbook")
     first = next((part for part in parts if part.kind == "heading"), None)
     return first.text if shows and first is not None and first.level == 1 else ""
 
 
 def _named_title(document: Document) -> str:
-    """The title that MkDocs and Docusaurus show above a page that has none: the name of its file."""
+    """The title that MkDocs and Docusaurus show for a page without one: the name of its file."""
     generator = document.tree.generator if document.tree else "plain"
     return title_of_path(document.path) if generator in ("mkdocs", "docusaurus") else ""
 
 
 def read_text(text: str) -> tuple[Part, ...]:
-    """The parts of Markdown inside another format. It includes nothing."""
+    """The parts of Markdown inside of another format. Includes are not expanded."""
     return _Reading(Document("", "", "", "markdown", b"")).read(text)
 
 
@@ -109,7 +109,7 @@ def _mark_rule(state: StateBlock, line: int, end: int, silent: bool) -> bool:
 
 
 def _inline_rule(state: StateCore) -> None:
-    """Markdown-it's own, but for paragraphs that cannot be prose."""
+    """Like markdown-it's rule, but very long paragraphs are plain text."""
     for token in state.tokens:
         if token.type == "inline":
             token.children = []
@@ -121,7 +121,7 @@ def _inline_rule(state: StateCore) -> None:
 
 
 def _last_definition_rule(state: StateCore) -> None:
-    """Python-Markdown: of several definitions of a reference the last one counts, in CommonMark the first."""
+    """In Python-Markdown the last definition of a reference is used, in CommonMark the first."""
     for repeated in state.env.pop("duplicate_refs", []):
         state.env["references"][repeated["label"]] = repeated
 
@@ -144,30 +144,31 @@ def _parser(jsx: bool, generator: Generator) -> MarkdownIt:
         parser.use(gfm_autolink_plugin)
     parser.block.ruler.before("code", "mark", _mark_rule, {"alt": ["paragraph", "reference", "blockquote", "list"]})
     parser.core.ruler.at("inline", _inline_rule)
-    if jsx:  # what is indented inside a component is not a program
+    if jsx:  # indented text in a component is not code
         parser.disable("code")
     return parser
 
 
 class _Reading:
-    """One page on its way from tokens to parts."""
+    """Converts the tokens of one page to parts."""
 
     def __init__(self, document: Document, values: Mapping[str, str] | None = None) -> None:
         self._jsx = document.format == "mdx"
         self._document = document
-        self._level = 0  # of the heading above
+        self._level = 0  # of the current heading
         self._generator: Generator = document.tree.generator if document.tree else "plain"
         self._mkdocs = document.anchors == "mkdocs"
         self._inclusion = Inclusion(document)
         self._to = PageBuilder()
         self._html = RawHtml(self._to, values if self._generator == "vitepress" else None)
-        self._open: list[str] = []  # kinds of the marks that have not ended
+        self._open: list[str] = []  # kinds of the open marks
         self._alerts: list[bool] = []  # for each open quote whether it is an alert
-        self._terms: list[str] = []  # of a definition that has not begun
-        self._note = ""  # label of the footnote whose text has not begun
-        self._begins_item = False  # the paragraph under way is the first of a list item
+        self._terms: list[str] = []  # of the definition that follows
+        self._note = ""  # label of the footnote whose text follows
+        self._begins_item = False  # whether the current paragraph is the first of a list item
         self._env: dict[str, Any] = {}  # targets of the page's reference links
         self._references = document.references
+        self._settings = document.settings
         self._folder = posixpath.dirname(document.path)
         self._depth = 0
 
@@ -183,7 +184,7 @@ class _Reading:
         if self._generator == "sphinx":
             text = "".join(piece if code else myst.prepared(piece) for code, piece in dialects.programs(text))
         env = self._inner_env() if self._depth else self._env
-        tokens = _parser(self._jsx, generator).parse(dialects.rewrite(text), env)
+        tokens = _parser(self._jsx, generator).parse(dialects.rewrite(text, self._settings), env)
         for place, token in enumerate(tokens):
             if token.type == "html_block":
                 self._html.block(token.content)
@@ -191,7 +192,7 @@ class _Reading:
                 self._token(token, tokens, place)
 
     def _inner_env(self) -> dict[str, Any]:
-        """What a directive's own text knows of the page: its links and its notes."""
+        """The link and footnote definitions of the page, for the text of a directive."""
         known = self._env.get("footnotes", {}).get("refs", {})
         return self._env | {"footnotes": {"refs": dict.fromkeys(known, -1)}}
 
@@ -202,7 +203,7 @@ class _Reading:
                 self._inline(token, tokens[place - 1])
             case "fence":
                 self._fence(token)
-            case "code_block":  # Python-Markdown indents it by four more than its list item
+            case "code_block":  # Python-Markdown indents it by four more than the list item
                 self._to.code(dedent(token.content) if self._mkdocs and token.level else token.content)
             case "math_block" | "math_block_label":
                 self._to.paragraph(formula(token.content, block=True))
@@ -217,7 +218,7 @@ class _Reading:
                 self._terms.clear()
             case "dd_close":
                 self._to.close_field()
-            case "footnote_open" if not self._depth:  # notes stand at the end of the page
+            case "footnote_open" if not self._depth:  # notes are at the end of the page
                 self._note = str(token.meta.get("label") or token.meta.get("id", 0) + 1)
             case kind if kind in _STRUCTURE:
                 _STRUCTURE[kind](self._to)
@@ -231,8 +232,8 @@ class _Reading:
         elif _TOC.fullmatch(token.content.strip()):
             return
         elif pictures := _only_images(children):
-            for one in pictures:
-                self._to.image(_alternative(one), str(one.attrGet("src") or ""))
+            for picture in pictures:
+                self._to.image(_alternative(picture), str(picture.attrGet("src") or ""))
         else:
             self._paragraph(children)
 
@@ -258,22 +259,24 @@ class _Reading:
         self._to.heading(text, self._level, anchor)
 
     def _sentence(self, children: Sequence[Token], bare: bool = False, note: str = "") -> str:
-        """The text of inline tokens with its marks. `bare`: for a heading, where code has no backticks."""
-        said = Sentence(bare)
+        """The text of inline tokens with its marks. `bare`: without backticks around code, for headings."""
+        text = Sentence(bare)
         if note:
-            said.note(note)
+            text.note(note)
         for place, child in enumerate(children):
             if child.type == "html_inline":
-                self._html.inline(child.content, said)
-            elif child.type == "link_open" and [one.type for one in children[place + 1 : place + 2]] == ["link_close"]:
+                self._html.inline(child.content, text)
+            elif child.type == "link_open" and [following.type for following in children[place + 1 : place + 2]] == [
+                "link_close"
+            ]:
                 target = str(child.attrGet("href") or "").removeprefix("#").removesuffix(".md")
-                said.say(myst.role("any", target, self._references, self._folder) if self._references else "")
+                text.say(myst.role("any", target, self._references, self._folder) if self._references else "")
             elif not self._html.hiding and child.type.startswith("math_inline"):
-                self._say_formula(child, said, _glued(children, place))
+                self._say_formula(child, text, _glued(children, place))
             elif not self._html.hiding:
-                self._say(child, said, bare)
+                self._say(child, text, bare)
         self._html.end_sentence()
-        return said.take()
+        return text.take()
 
     def _say(self, child: Token, said: Sentence, bare: bool) -> None:
         kind, _, end = child.type.rpartition("_")
@@ -302,7 +305,7 @@ class _Reading:
         said.say(f"{signs}{child.content}{signs}" if glued else formula(child.content, block=double))
 
     def _visible(self, text: str, heading: bool) -> str:
-        """Text without what is addressed to the generator: attributes of the element before, names of icons."""
+        """The text without attributes of elements and names of icons, which are for the generator."""
         if "{" in text and not heading and not self._jsx:
             text = _ATTRIBUTES.sub("", text)
         if self._mkdocs or self._generator == "docusaurus":
@@ -373,7 +376,7 @@ class _Reading:
             self._depth -= 1
 
     def _directive(self, name: str, argument: str, content: str) -> None:
-        """A MyST directive written as a fence."""
+        """A MyST directive in a fence."""
         options = _OPTIONS.match(content)
         body = content[options.end() :] if options else content
         given = myst.options_of(options[0]) if options else {}
@@ -398,7 +401,7 @@ class _Reading:
             self._container(name, argument, given, body)
 
     def _container(self, name: str, argument: str, given: dict[str, str], body: str) -> None:
-        """A directive whose body is Markdown."""
+        """A directive with Markdown in its body."""
         if name == "glossary" or myst.is_object(name):
             described = myst.glossary(body) if name == "glossary" else [([argument], body)]
             for terms, meaning in described:
@@ -406,7 +409,7 @@ class _Reading:
                 self._walk(meaning)
                 self._to.close_field()
         elif name in marks.ADMONITIONS or name == "admonition":
-            named = name == "admonition"  # others begin with their text
+            named = name == "admonition"  # for others the argument is text
             look = given.get("class", "").split(" ")[0]
             self._mark(
                 marks.LineMark("admonition", argument, "", look) if named else marks.opening(name, begins=argument)
@@ -419,7 +422,7 @@ class _Reading:
             self._walk(body)
 
     def _include(self, name: str, path: str, options: dict[str, str]) -> None:
-        """Another file of the source: Markdown, or a program."""
+        """Another file of the source: Markdown or code."""
         if (included := self._inclusion.read(path)) is None:
             return
         lines = literal_lines(included.text, options) if name == "literalinclude" else None
@@ -433,7 +436,7 @@ class _Reading:
             self._walk("\n".join(include_lines(included.text.split("\n"), options) or []))
 
     def _list_table(self, caption: str, options: dict[str, str], body: str) -> None:
-        """A table whose rows are the items of a list, and whose cells are those of the lists in them."""
+        """A table as a nested list: items are rows, inner items are cells."""
         rows: list[list[str]] = []
         for token in _parser(self._jsx, "plain").parse(body, self._inner_env()):
             if token.type == "list_item_open" and token.level == 1:
@@ -447,7 +450,7 @@ class _Reading:
 
 
 def _heading_attributes(text: str, names: bool) -> re.Match[str] | None:
-    """The `{#id .class}` at the end of a heading. MkDocs lets it have bare `names`."""
+    """The `{#id .class}` at the end of a heading. `names`: plain names are allowed, as in MkDocs."""
     found = _HEADING_ATTRIBUTES.search(text) if text.rstrip().endswith("}") else None
     if not found or _ID.search(found[1]) or _ATTRIBUTES.fullmatch(found[0].strip()):
         return found
@@ -455,7 +458,7 @@ def _heading_attributes(text: str, names: bool) -> re.Match[str] | None:
 
 
 def _only_images(children: Sequence[Token]) -> list[Token]:
-    """The images of a paragraph that has nothing else."""
+    """The images of a paragraph that contains only images."""
     images = [child for child in children if child.type == "image"]
     rest = (child for child in children if child.type not in ("image", "link_open", "link_close", "softbreak"))
     blank = all(child.type == "text" and not _ATTRIBUTES.sub("", child.content).strip() for child in rest)
@@ -463,7 +466,7 @@ def _only_images(children: Sequence[Token]) -> list[Token]:
 
 
 def _glued(children: Sequence[Token], place: int) -> bool:
-    """Whether a word touches this token, as in `$HOME/$USER`: what looks like a formula there is none."""
+    """Whether a word is adjacent to this token, as in `$HOME/$USER`; then it is not a formula."""
     before = children[place - 1].content[-1:] if place else ""
     after = children[place + 1].content[:1] if place + 1 < len(children) else ""
     return before.isalnum() or after.isalnum()

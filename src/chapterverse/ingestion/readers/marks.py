@@ -1,7 +1,7 @@
-"""Lines that carry structure from the dialects of Markdown to its reader.
+"""Marker lines, which pass structure from `dialects.py` to the Markdown reader.
 
-A dialect writes them into the text, and the reader's parser hands them back as tokens. A mark is a line of its own that
-begins with a private character, which `unmarked` removes from every text that arrives.
+They are written into the text, and the parser returns them as tokens. A mark is a separate line that begins with a
+private character, which `unmarked` removes from every source.
 """
 
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ ADMONITIONS = {
     "experimental": "Experimental",
     "restricted": "Restricted",
 }
-_VERSIONS = {  # their label ends with a version, which is the first word of what follows the name
+_VERSIONS = {  # their label ends with a version, the first word after the name
     "version-added": "Added in version",
     "version-changed": "Changed in version",
     "version-deprecated": "Deprecated since version",
@@ -61,7 +61,7 @@ ADMONITIONS |= _VERSIONS
 
 @dataclass(frozen=True, slots=True)
 class LineMark:
-    """What begins or ends at a line: an admonition, a plain block, the innermost of both, or a label."""
+    """The start or end of an admonition or a plain block, or a label."""
 
     kind: MarkKind
     label: str = ""
@@ -74,8 +74,8 @@ class LineMark:
 
 
 def opening(name: str, title: str = "", begins: str = "") -> LineMark:
-    """The mark that opens an admonition, or a plain block when the name is none of theirs. A title takes the place of
-    the label; what the block `begins` with is its text."""
+    """The mark that opens an admonition, or a plain block if the name is unknown. A title replaces the label; `begins`:
+    the first words of the text."""
     name, title = name.lower(), title.strip()
     if name in _VERSIONS:
         version, _, begins = (title or begins).strip().partition(" ")
@@ -92,5 +92,5 @@ def parse(line: str) -> LineMark:
 
 
 def unmarked(text: str) -> str:
-    """The text without anything that could pass for a mark."""
+    """Remove the private character from a text."""
     return text.replace(SENTINEL, "")

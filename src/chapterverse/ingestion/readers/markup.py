@@ -1,7 +1,6 @@
-"""From the elements of an HTML page to parts.
+"""Converts HTML elements to parts: headings and anchors, lists, tables, code, admonitions, figures.
 
-Headings and their anchors, lists, tables, code, admonitions, figures. The caller decides which element holds the
-content and what is hidden.
+The caller decides which element has the content and what is hidden.
 """
 
 import re
@@ -16,7 +15,7 @@ from chapterverse.ingestion.limits import whole_number
 from chapterverse.ingestion.readers.cleaning import Cell
 from chapterverse.ingestion.readers.page_builder import PageBuilder
 
-_DEEPEST = 150  # elements inside each other; what lies deeper is read as bare text
+_DEEPEST = 150  # nested elements; deeper ones are read as plain text
 _BLOCK = re.compile(
     r"address|article|aside|blockquote|body|center|d[dlt]|details|dialog|div|fieldset|figcaption|figure|footer|form|"
     r"h[1-6r]|header|hgroup|li|main|menu|nav|[ou]l|p|pre|search|section|summary|table|tbody|tfoot|thead|t[dhr]"
@@ -36,14 +35,14 @@ _ADMONITION_TITLE = ".admonition-title, [class*=admonitionHeading], summary"
 
 
 def parts_of(root: LexborNode, names: Mapping[int, str]) -> tuple[Part, ...]:
-    """The parts below an element. `names` are titles of tab panels by the `mem_id` of the panel."""
+    """The parts of an element. `names`: titles of tab panels by the `mem_id` of the panel."""
     walk = _Walk(names)
     walk.children(root)
     return walk.page.finish()
 
 
 def text_of(node: LexborNode) -> str:
-    """The text of an element as one runs over it with the eye; code is in backticks."""
+    """The text of an element; code is in backticks."""
     return "".join(_run(node, 0))
 
 
@@ -51,14 +50,14 @@ class _Walk:
     def __init__(self, names: Mapping[int, str]) -> None:
         self.page = PageBuilder()
         self._names = names
-        self._section = ""  # id of the section whose heading has not come yet
+        self._section = ""  # id of the section whose heading follows
         self._level = 1  # of the last heading
         self._depth = 0
-        self._code_title = ""  # of the program that comes next
-        self._objects = 0  # functions and the like that are open here
+        self._code_title = ""  # of the code that follows
+        self._objects = 0  # open descriptions of functions and the like
 
     def children(self, node: LexborNode) -> None:
-        """Everything inside an element; loose text between blocks is a paragraph."""
+        """Read the content of an element; text between blocks is a paragraph."""
         if self._depth > _DEEPEST:
             self.page.paragraph(node.text(separator=" "))
             return
@@ -78,7 +77,7 @@ class _Walk:
         self._depth -= 1
 
     def _loose(self, said: list[str], images: list[LexborNode]) -> None:
-        """Text between blocks. Images without any text beside them are blocks."""
+        """Text between blocks. Images without text are blocks."""
         text = "".join(said)
         if images and not plain(text).strip():
             for image in images:
@@ -149,7 +148,7 @@ class _Walk:
         self.page.close_list()
 
     def _definitions(self, node: LexborNode) -> None:
-        """Terms with what they mean; the signature of a function or class is a heading that can be linked to."""
+        """Terms with their descriptions; the signature of a function or class is a heading with an anchor."""
         if any("sig" in _classes(term) for term in node.iter() if term.tag == "dt"):
             self._signatures(node)
             return
@@ -164,7 +163,7 @@ class _Walk:
             self.page.field(", ".join(terms))
 
     def _term(self, terms: list[str], node: LexborNode, plainly: bool) -> None:
-        """A term and what it means. The field list of a function belongs to the function's own field."""
+        """A term and its description. The field list of a function belongs to the function's field."""
         if plainly and self._objects:
             self.page.paragraph(f"{', '.join(terms)}:")
             self.children(node)
@@ -174,7 +173,7 @@ class _Walk:
         self.page.close_field()
 
     def _signatures(self, node: LexborNode) -> None:
-        """Functions, classes and options: a heading that can be linked to, and a field with what they are."""
+        """Functions, classes and options: a heading with an anchor, and a field with the description."""
         above = self._level
         signatures: list[str] = []
         for child in node.iter():
@@ -196,7 +195,7 @@ class _Walk:
         self._level = above
 
     def _table(self, node: LexborNode) -> None:
-        if numbered := node.css_first("td.code pre"):  # code beside its line numbers
+        if numbered := node.css_first("td.code pre"):  # code with line numbers
             self._block(numbered)
             return
         rows = [list(_rows(row)) for row in _rows(node, "thead", "tbody", "tfoot") if row.tag == "tr"]
@@ -206,32 +205,32 @@ class _Walk:
                     self.children(cell)
             return
         caption = node.css_first("caption")
-        said = text_of(caption) if caption else ""
-        self.page.table([[_cell(cell) for cell in row] for row in rows], _head_rows(node, rows), said)
+        text = text_of(caption) if caption else ""
+        self.page.table([[_cell(cell) for cell in row] for row in rows], _head_rows(node, rows), text)
 
     def _admonition(self, node: LexborNode) -> None:
         kinds = (_KIND.fullmatch(name) for name in sorted(_classes(node)))
         kind = next((found[1] for found in kinds if found), "note")
         label = "See also" if kind == "seealso" else kind.capitalize()
         title = node.css_first(_ADMONITION_TITLE)
-        said = " ".join(text_of(title).split()) if title else ""
+        text = " ".join(text_of(title).split()) if title else ""
         if title:
             title.decompose()
-        same = said.rstrip(":").casefold() == label.casefold()
-        self.page.open_admonition(label if same or not said else said, kind=kind)
+        same = text.rstrip(":").casefold() == label.casefold()
+        self.page.open_admonition(label if same or not text else text, kind=kind)
         self.children(node)
         self.page.close_admonition()
 
 
 def _is_code_title(node: LexborNode) -> bool:
-    """Whether an element names the file of the program below it: Docusaurus, Sphinx, MkDocs Material."""
+    """Whether an element is the file name of the code below it: Docusaurus, Sphinx, MkDocs Material."""
     return node.css_first("pre") is None and any(
         name.startswith("codeBlockTitle") or name in ("code-block-caption", "filename") for name in _classes(node)
     )
 
 
 def _is_block(node: LexborNode) -> bool:
-    """Also an inline element that holds a block, as `<a><div>`."""
+    """Whether an element is a block, or an inline element that contains one, as `<a><div>`."""
     return _BLOCK.fullmatch(node.tag or "") is not None or (
         node.is_element_node and node.tag != "math" and _holds_block(node)
     )
@@ -271,7 +270,7 @@ def _inline(node: LexborNode, depth: int) -> Iterator[str]:
 
 
 def _tex(node: LexborNode) -> str:
-    """The formula that an element holds for MathJax or KaTeX, and nothing else."""
+    """The formula of an element for MathJax or KaTeX; empty if it has other content."""
     only = node.child
     if only is None or not only.is_text_node or only.next is not None:
         return ""
@@ -291,7 +290,7 @@ def _run(node: LexborNode, depth: int) -> Iterator[str]:
 
 
 def _code_text(node: LexborNode) -> str:
-    """Code as it is laid out. Some highlighters end lines with `<br>`, or make each line an element of its own."""
+    """The text of code. Some highlighters end lines with `<br>` or make each line an element."""
     lines = node.css(".token-line, .code-line, span.line")
     if len(lines) > 1 and "\n" not in node.text().strip():
         return "\n".join(line.text().rstrip("\n") for line in lines)
@@ -301,7 +300,7 @@ def _code_text(node: LexborNode) -> str:
 
 
 def _language(node: LexborNode) -> str:
-    """From the class of the code, or of up to three elements around it."""
+    """The language, from the class of the code or of up to three elements around it."""
     code = node.css_first("code")
     places = [code] if code else []
     around: LexborNode | None = node
@@ -336,7 +335,7 @@ def _span(cell: LexborNode, name: str) -> int:
 
 
 def _head_rows(node: LexborNode, rows: list[list[LexborNode]]) -> int:
-    """How many rows are the header: those of `thead`, else those of nothing but `th`; without any the first row is."""
+    """The number of header rows: those of `thead`, else those that have only `th`; otherwise one."""
     heads = 0
     for row in rows:
         parent = row[0].parent.parent if row and row[0].parent else None
@@ -348,7 +347,7 @@ def _head_rows(node: LexborNode, rows: list[list[LexborNode]]) -> int:
 
 
 def _source(node: LexborNode) -> str:
-    """The address of an image; one that is loaded late keeps it elsewhere. Images inside the page have none."""
+    """The address of an image, also if it is loaded lazily. Embedded images have none."""
     for name in ("src", "data-src"):
         address = (node.attributes.get(name) or "").strip()
         if address and not address.startswith("data:"):
@@ -357,7 +356,7 @@ def _source(node: LexborNode) -> str:
 
 
 def _is_layout(node: LexborNode, rows: list[list[LexborNode]]) -> bool:
-    """Whether a table only places things on the page."""
+    """Whether a table is only for layout."""
     if node.attributes.get("role") in ("presentation", "none"):
         return True
     if node.css_first("th"):

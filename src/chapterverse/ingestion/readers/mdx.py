@@ -1,8 +1,7 @@
-"""MDX to Markdown: the text inside components stays, the program around it goes.
+"""Converts MDX to Markdown: keeps the text of components and removes the code.
 
-Handles imports, exports, JSX tags and `{expressions}` without running any of it. A component that was imported from a
-Markdown file of the same folder is replaced by that file's text. One pass over the text; what does not close is left as
-it stands.
+Handles imports, exports, JSX tags and `{expressions}` without running them. A component that is imported from a
+Markdown file of the same folder is replaced by that file's text. It is one pass over the text; unclosed syntax is kept.
 """
 
 import html
@@ -36,7 +35,15 @@ _ATTRIBUTE = re.compile(
     r"""(?<![\w-])([\w-]++)\s*+=\s*+(?:"([^"]*)"|'([^']*)'|\{\s*(?:require\(|useBaseUrl\()?\s*["'`]([^"'`{}]*)["'`][^{}]{0,40}\})"""
 )
 _IMPORTED = re.compile(r"""^import\s+([\w$]+)\s+from\s+['"](?P<path>[^'"\n]{1,300})['"]""", re.MULTILINE)
-_SPOKEN = ("label", "title", "summary", "caption", "content", "description", "text")  # attributes that readers see
+_SPOKEN = (
+    "label",
+    "title",
+    "summary",
+    "caption",
+    "content",
+    "description",
+    "text",
+)  # attributes that are usually visible
 _KEPT = {"table", "thead", "tbody", "tfoot", "tr", "td", "th", "pre", "code", "ul", "ol", "li", "br", "dl", "dt", "dd"}
 _KEPT |= {"h1", "h2", "h3", "h4", "h5", "h6", "script", "style", "figure", "figcaption"}
 _KEPT |= {"a", "b", "strong", "em", "i", "sub", "sup", "kbd", "var", "samp", "blockquote"}
@@ -44,7 +51,7 @@ _BLOCKS = {"div", "section", "p", "center", "article", "details", "summary", "ma
 _IMAGES = {"img", "Image", "Picture", "ThemedImage", "Zoom"}
 _UNSPOKEN = {"Head", "TOCInline", "DocCardList", "Redirect", "BrowserOnly", "Tabs", "Layout", "Since", "SourcePR"}
 _LABELLED = {"TabItem": ("label", "value"), "Tab": ("title", "label"), "Fragment": ("slot",), "Step": ("title",)}
-_MAX_EXPRESSION = 20_000  # characters; longer ones are taken for text
+_MAX_EXPRESSION = 20_000  # characters; longer ones are treated as text
 _MAX_TAG_PIECES = 500
 _MAX_CODE_BLOCK = 50_000  # characters
 
@@ -57,10 +64,10 @@ def strip(text: str, inclusion: Inclusion | None = None) -> str:
 
 
 def _unfenced(text: str) -> str:
-    """Docusaurus: what stands in a fence named `mdx-code-block` is a part of the page."""
+    """Docusaurus: the content of a fence named `mdx-code-block` is part of the page."""
     kept: list[str] = []
-    fence = ""  # that is open
-    inside = False  # a fence that is taken away
+    fence = ""  # the open fence
+    inside = False  # whether it is an `mdx-code-block`
     for line in text.split("\n"):
         mark = _FENCE.fullmatch(line)
         if not fence and mark:
@@ -95,7 +102,7 @@ class _Stripper:
             self._out.append(text)
 
     def _step(self, token: re.Match[str]) -> int:
-        """Handles one token and says where to go on."""
+        """Handle a token and return the next position."""
         if token["fence"]:
             closing = re.compile(rf"^[ \t>]*{token['fence']}+[ \t]*$", re.MULTILINE).search(self._text, token.end())
             end = closing.end() if closing else len(self._text)
@@ -117,7 +124,7 @@ class _Stripper:
         return end
 
     def _module_end(self, start: int) -> int:
-        """An import or export lasts to the next blank line where its braces are closed."""
+        """The end of an import or export: the next blank line after its braces are closed."""
         end = start
         while (end := self._text.find("\n\n", end)) >= 0:
             body = self._text[start:end]
@@ -136,7 +143,7 @@ class _Stripper:
 
     def _expression(self, start: int) -> int:
         end = self._closing_brace(start)
-        if end is None:  # not an expression, and neither is anything up to where the search gave up
+        if end is None:  # not an expression
             end = min(start + _MAX_EXPRESSION, len(self._text))
             self._put(self._text[start:end])
         elif literal := _STRING.fullmatch(self._text, start, end):
@@ -206,7 +213,7 @@ class _Stripper:
         self._put(f"\n\n{LineMark('end') if closing else mark}\n\n")
 
     def _speak(self, token: re.Match[str], given: dict[str, str]) -> None:
-        """The text of an unknown component: the attributes that readers see on most sites."""
+        """The text of an unknown component: the attributes that are usually visible."""
         spoken = [given[key] for key in _SPOKEN if given.get(key)]
         target = given.get("href") or given.get("to", "")
         if spoken and target and not re.search(r"[\[\]<>\n]", spoken[0] + target):
@@ -217,7 +224,7 @@ class _Stripper:
             self._put("\n\n" + "\n\n".join(spoken) + "\n\n" if alone_on_line else " ".join(spoken))
 
     def _imported(self, name: str) -> bool:
-        """Writes the Markdown file that a component was imported from; false where it is none."""
+        """Write the Markdown file that a component was imported from; returns whether there is one."""
         if (included := self._open(name, (".md", ".mdx"))) is None or self._inclusion is None:
             return False
         with self._inclusion.inside(included):
@@ -234,7 +241,7 @@ class _Stripper:
         return self._inclusion.read(path if path.startswith(".") else f"/{path.lstrip('~/')}")
 
     def _code_block(self, rest: str, start: int) -> int:
-        """`<CodeBlock>`: a program as a string, or imported as a file's text."""
+        """`<CodeBlock>`: code as a string, or the text of an imported file."""
         end = self._text.find("</CodeBlock>", start, start + _MAX_CODE_BLOCK)
         if end < 0:
             return start

@@ -1,4 +1,4 @@
-"""What MyST adds to Markdown: the roles and the options of directives that Sphinx knows."""
+"""Roles and directive options of MyST."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -19,8 +19,8 @@ _WORDS: Final = ("ref", "numref", "doc", "term", "any", "abbr", "download", "eq"
 
 
 def prepared(text: str) -> str:
-    """A piece of text that is no program, without the lines that MyST does not show. A heading has the label before it
-    as its anchor, as in Sphinx."""
+    """Remove the lines that MyST does not show from text outside of code. The label before a heading becomes its
+    anchor, as in Sphinx."""
     text = _NOT_SHOWN.sub("", text) if "%" in text or "+++" in text else text
     return _LABELLED.sub(lambda found: f"{found[2]} {{#{make_id(found[1])}}}", text) if ")=" in text else text
 
@@ -38,7 +38,7 @@ def options_of(lines: str) -> dict[str, str]:
 
 
 def glossary(text: str) -> Iterator[tuple[list[str], str]]:
-    """Terms, and the text that is indented below them."""
+    """Terms and their indented descriptions."""
     terms: list[str] = []
     meaning: list[str] = []
     for line in [*text.split("\n"), "."]:
@@ -52,7 +52,7 @@ def glossary(text: str) -> Iterator[tuple[list[str], str]]:
 
 
 def role(name: str, text: str, references: Mapping[str, Reference], folder: str) -> str:
-    """What a role shows, with its link."""
+    """The text of a role, with its link."""
     bare = name.rpartition(":")[2]
     titled = _TITLED.fullmatch(text)
     shown, target = (titled[1], titled[2]) if titled else (text, text)
@@ -66,7 +66,7 @@ def role(name: str, text: str, references: Mapping[str, Reference], folder: str)
         return _linked(shown if titled else title or shown, found)
     domain = name.partition(":")[0]
     kinds = (domain,) if domain in C_DOMAINS else KINDS
-    keys = (f"{kind}:{one}" for one in object_names(target.lstrip("!")) for kind in kinds)
+    keys = (f"{kind}:{name}" for name in object_names(target.lstrip("!")) for kind in kinds)
     found = next((references[key] for key in keys if key in references), None)
     if not titled and shown.startswith("~"):
         shown = shown.rpartition(".")[2]
@@ -75,14 +75,14 @@ def role(name: str, text: str, references: Mapping[str, Reference], folder: str)
 
 
 def reference(target: str, references: Mapping[str, Reference], folder: str) -> Reference | None:
-    """The label, page or term that a name means."""
+    """The target of a name: a label, page or term."""
     name = normal_name(target)
     keys = (f"label:{name}", doc_key(target, folder), f"term:{name}")
     return next((references[key] for key in keys if key in references), None)
 
 
 def link(target: str, references: Mapping[str, Reference], folder: str) -> str:
-    """The target of a link, which may be the name of a label or of a page."""
+    """The target of a link, which may name a label or a page."""
     found = reference(target.removeprefix("#"), references, folder) if references else None
     return _path(found) if found else target
 

@@ -1,6 +1,6 @@
-"""Jupyter notebooks: text cells are Markdown, code cells are code, and what code printed follows it.
+"""Reads Jupyter notebooks: Markdown cells, code cells, and the text output of code.
 
-Nothing is run. Pictures, HTML and errors among the outputs are left out.
+No code is run. Images, HTML and errors in the output are left out.
 """
 
 import json
@@ -14,7 +14,7 @@ from chapterverse.ingestion.readers import markdown
 from chapterverse.ingestion.readers.cleaning import decode
 
 _MAX_CELLS: Final = 20_000
-_MAX_OUTPUT: Final = 2_000  # characters of what one cell printed; more is a log, not text
+_MAX_OUTPUT: Final = 2_000  # characters of a cell's output; more is a log
 _HIDDEN: Final = {"remove-cell", "remove_cell", "hide-cell", "hide_cell", "remove"}
 _HIDDEN_INPUT: Final = {"remove-input", "remove_input", "hide-input", "hide_input"}
 _HIDDEN_OUTPUT: Final = {"remove-output", "remove_output", "hide-output", "hide_output"}
@@ -23,7 +23,7 @@ _LANGUAGE = re.compile(r"[\w+#.-]{1,30}")
 
 
 def read(document: Document) -> list[Draft]:
-    """The one page of a notebook."""
+    """Read a notebook."""
     try:
         notebook = json.loads(decode(document.data))
     except (ValueError, RecursionError) as error:

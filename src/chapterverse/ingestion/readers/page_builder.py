@@ -1,8 +1,8 @@
-"""Builds a page: readers write into it, heading by heading and item by item.
+"""Collects the parts of a page; readers write into it.
 
-Nested structure (lists, quotes, admonitions, fields, table cells) becomes a flat run of parts. Each says how many list
-items and blocks it stands in (`Part.inside`). Code, a table, an image or a field is a part of its own wherever it
-stands; the list, quote or admonition around it goes on after it. Markup that closes what it never opened is forgiven.
+Nested structure (lists, quotes, admonitions, fields, table cells) becomes a flat list of parts. Each part has the
+number of list items and blocks around it (`Part.inside`). Code, a table, an image or a field is always a separate part;
+the list, quote or admonition around it continues after it. Unbalanced closing calls are ignored.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,8 +16,8 @@ from chapterverse.ingestion.inline import picture, plain
 from chapterverse.ingestion.readers.cleaning import Cell, clean_inline, pipe_table, spread, visible
 
 _MAX_INDENT = 8  # list levels; deeper ones are written at this depth
-_MAX_INSIDE = 16  # items and blocks around a part; what stands deeper is shown at this depth
-_MAX_FIELD = 1200  # characters of a field; of a longer one only the first paragraphs are kept in it
+_MAX_INSIDE = 16  # items and blocks around a part; deeper ones are shown at this depth
+_MAX_FIELD = 1200  # characters of a field; a longer one keeps only its first paragraphs
 
 _Frame = Literal["page", "admonition", "quote", "field", "cell"]
 
@@ -26,9 +26,9 @@ _Frame = Literal["page", "admonition", "quote", "field", "cell"]
 class _List:
     ordered: bool
     number: int
-    pending: str = ""  # marker of an item that has no text yet
-    lead: str = ""  # the term that the item's text explains
-    shown: bool = False  # the item under way has begun on the page
+    pending: str = ""  # marker of an item without text so far
+    lead: str = ""  # the term that the item describes
+    shown: bool = False  # whether the current item has a part
 
 
 @dataclass(slots=True)
@@ -40,41 +40,41 @@ class _Container:
     span: tuple[int, int] = (1, 1)  # of a cell: rows and columns
     pieces: list[Part] = field(default_factory=list)
     lists: list[_List] = field(default_factory=list)
-    lines: list[str] = field(default_factory=list)  # of the list under way
+    lines: list[str] = field(default_factory=list)  # of the current list
     above: int = 0  # items around these lines
-    begun: bool = False  # the page has a part for it, which others may stand in
-    around: int = 0  # items and blocks of the page that it stands in
+    begun: bool = False  # whether the page has a part for it
+    around: int = 0  # number of items and blocks around it
     in_cell: bool = False
 
     @property
     def inside(self) -> int:
-        """The items and blocks around what is written into it now."""
+        """The number of items and blocks around its current content."""
         return min(self.around + self.begun + self.items, _MAX_INSIDE)
 
     @property
     def items(self) -> int:
-        """The list items among them that are its own."""
-        return sum(one.shown for one in self.lists)
+        """The number of its own open list items."""
+        return sum(level.shown for level in self.lists)
 
 
 class PageBuilder:
-    """Collects the parts of one page. Texts are cleaned on their way in."""
+    """Collects the parts of one page and cleans their texts."""
 
     def __init__(self) -> None:
         self._parts: list[Part] = []
         self._stack: list[_Container] = [_Container("page")]
         self._rows: list[list[Cell]] = []
-        self._heads: int | None = None  # rows of the table that are its header; None: unknown
+        self._heads: int | None = None  # header rows of the table; None if unknown
         self._table_caption = ""
-        self._tables = 0  # tables open at this place; inner ones dissolve into the cell that holds them
+        self._tables = 0  # open tables; inner ones become text of the cell
 
     def finish(self) -> tuple[Part, ...]:
-        """Everything written, with whatever is still open closed."""
+        """Close everything and return the parts."""
         self.close_all()
         return tuple(self._parts)
 
     def close_all(self) -> None:
-        """Ends every list, table, quote and admonition, as a heading of the page does."""
+        """Close every list, table, quote and admonition."""
         while self._tables:
             self.close_table()
         while len(self._stack) > 1:
@@ -84,12 +84,12 @@ class PageBuilder:
         self._stack[0].lists.clear()
 
     def take(self, parts: Iterable[Part]) -> None:
-        """Parts that another reader made."""
+        """Add parts of another reader."""
         inside = self._interrupt()
         self._parts += [replace(part, inside=part.inside + inside) for part in parts]
 
     def heading(self, text: str, level: int, anchor: str = "") -> None:
-        """A heading of the page. Inside a list, a quote, an admonition or a table it is only a line of text."""
+        """Add a heading. Inside of a list, quote, admonition or table it is a line of text."""
         if not (text := clean_inline(text)):
             return
         if len(self._stack) > 1 or self._stack[0].lists:
@@ -99,7 +99,7 @@ class PageBuilder:
         self._parts.append(Part("heading", text, level=min(max(level, 1), 6), anchor=anchor))
 
     def paragraph(self, text: str) -> None:
-        """Prose, wherever the page is just now."""
+        """Add a paragraph."""
         if not (text := clean_inline(text)):
             return
         top = self._stack[-1]
@@ -109,7 +109,7 @@ class PageBuilder:
             self._emit("paragraph", text)
 
     def code(self, text: str, language: str = "", caption: str = "") -> None:
-        """A program, kept as it is. The caption is its file name or title."""
+        """Add code. The caption is its file name or title."""
         text = visible(text).strip("\n").rstrip()
         if not text.strip():
             return
@@ -120,7 +120,7 @@ class PageBuilder:
         self._parts.append(Part("code", text, info=language, caption=clean_inline(caption), inside=inside))
 
     def image(self, alt: str, address: str, caption: str = "") -> None:
-        """An image. Without a caption, one inside a list item, a cell or an admonition stays there as a mark."""
+        """Add an image. Without a caption, an image in a list item, cell or admonition is a mark in its text."""
         alt, caption, top = clean_inline(plain(alt)), clean_inline(caption), self._stack[-1]
         mark = picture(address, alt)
         if top.in_cell:
@@ -135,7 +135,7 @@ class PageBuilder:
             self._parts.append(Part("image", alt, info=address, caption=caption, inside=inside))
 
     def field(self, name: str, facts: Sequence[tuple[str, str]] = (), description: str | Sequence[str] = ()) -> None:
-        """A parameter, option or defined term with everything that belongs to it."""
+        """Add a parameter, option or defined term with its facts and description."""
         self.open_field(name)
         for fact in facts:
             self.fact(*fact)
@@ -144,12 +144,12 @@ class PageBuilder:
         self.close_field()
 
     def open_field(self, name: str) -> None:
-        """A field begins; what is written up to its end describes it."""
+        """Open a field; everything up to its end describes it."""
         name = clean_inline(name)
         self._open(_Container("field", name if "`" in name or not name else f"`{name}`"))
 
     def fact(self, name: str, value: str) -> None:
-        """One fact of the open field, such as its type or default. Outside of a field it is a paragraph."""
+        """Add a fact of the open field, such as its type or default. Outside of a field it is a paragraph."""
         line = clean_inline(f"{name}: {value}" if name else value)
         top = self._stack[-1]
         if not line:
@@ -160,16 +160,16 @@ class PageBuilder:
             self.paragraph(line)
 
     def close_field(self) -> None:
-        """The innermost field ends."""
+        """Close the innermost field."""
         self._close_to("field")
 
     def open_list(self, ordered: bool = False, start: int = 1) -> None:
-        """A list begins, perhaps inside an item."""
+        """Open a list, possibly inside of an item."""
         self._write_pending()
         self._stack[-1].lists.append(_List(ordered, start))
 
     def item(self, lead: str = "") -> None:
-        """The next item begins; `lead` is the term it explains."""
+        """Start the next item; `lead` is the term that it describes."""
         self._write_pending()
         if not self._stack[-1].lists:
             self.open_list()
@@ -180,7 +180,7 @@ class PageBuilder:
         top.shown = False
 
     def close_list(self) -> None:
-        """The innermost list ends, and with it whatever was left open inside."""
+        """Close the innermost list and everything inside of it."""
         if not any(container.lists for container in self._stack):
             return
         while not self._stack[-1].lists and self._stack[-1].frame != "cell":
@@ -193,30 +193,30 @@ class PageBuilder:
             self._flush_lines(top)
 
     def open_admonition(self, label: str, kind: str = "") -> None:
-        """A note, a warning or the like begins. The label is shown; the kind ("note") is for rendering."""
+        """Open an admonition. The label is shown; the kind ("note") is for rendering."""
         self._open(_Container("admonition", clean_inline(label), kind or plain(label).casefold()))
 
     def close_admonition(self) -> None:
-        """The innermost admonition ends."""
+        """Close the innermost admonition."""
         self._close_to("admonition")
 
     def open_quote(self) -> None:
-        """A quotation begins."""
+        """Open a quotation."""
         self._open(_Container("quote"))
 
     def close_quote(self) -> None:
-        """The innermost quotation ends."""
+        """Close the innermost quotation."""
         self._close_to("quote")
 
     def open_table(self, caption: str = "") -> None:
-        """A table begins."""
+        """Open a table."""
         if not self._tables:
             self._interrupt()
             self._rows, self._heads, self._table_caption = [], None, caption
         self._tables += 1
 
     def caption(self, text: str) -> None:
-        """The caption of the table that has begun, or of the image just written."""
+        """Set the caption of the open table, or of the image before."""
         last = self._parts[-1] if self._parts else None
         if self._tables == 1 and not self._rows:
             self._table_caption = text
@@ -226,7 +226,7 @@ class PageBuilder:
             self.paragraph(text)
 
     def row(self, head: bool | None = None) -> None:
-        """The next row of the table begins; `head` says whether it is one of its header. Where nobody says, the first
+        """Start the next row of the table; `head`: whether it belongs to the header. If it is never given, the first
         row is the header."""
         if self._tables == 1:
             self._leave_cell()
@@ -236,7 +236,7 @@ class PageBuilder:
             self._rows.append([])
 
     def cell(self, rows: int = 1, columns: int = 1) -> None:
-        """The next cell of the row begins. It is repeated in all the rows and columns that it spans."""
+        """Start the next cell of the row. It is repeated in all rows and columns that it spans."""
         if self._tables != 1:
             return
         self._leave_cell()
@@ -245,7 +245,7 @@ class PageBuilder:
         self._stack.append(_Container("cell", span=(rows, columns), in_cell=True))
 
     def close_table(self) -> None:
-        """The table ends."""
+        """Close the table."""
         if not self._tables:
             return
         self._tables -= 1
@@ -255,7 +255,7 @@ class PageBuilder:
         self.table(self._rows, 1 if self._heads is None else self._heads, self._table_caption)
 
     def table(self, rows: Sequence[Sequence[str | Cell]], heads: int = 1, caption: str = "") -> None:
-        """A whole table at once. The first `heads` rows are its header; with 0 it has an empty one."""
+        """Add a complete table. The first `heads` rows are its header; with 0 the header is empty."""
         cells, caption = spread(rows), clean_inline(caption)
         if not (text := pipe_table(cells, heads)):
             return
@@ -299,7 +299,7 @@ class PageBuilder:
         self._stack.pop()
 
     def _interrupt(self) -> int:
-        """Writes what is under way, since a part of its own follows; the number of items and blocks around that."""
+        """Write the current content before a separate part. Returns the number of items and blocks around that part."""
         self._write_pending()
         top = self._stack[-1]
         if top.frame != "cell":
@@ -311,9 +311,9 @@ class PageBuilder:
         last, indent = top.lists[-1], "  " * depth
         if last.pending:
             if top.lines and len(top.lines[0]) - len(top.lines[0].lstrip()) > len(indent):
-                self._flush_lines(top)  # it went on deep inside, and now further out
+                self._flush_lines(top)  # the lines were deeper than this item
             if not top.lines:
-                top.above = sum(one.shown for one in top.lists[:-1])
+                top.above = sum(level.shown for level in top.lists[:-1])
             text = f"{last.lead}: {text}" if last.lead else text
             top.lines.append(f"{indent}{last.pending}{text}")
             last.pending, last.lead, last.shown = "", "", True
@@ -321,7 +321,7 @@ class PageBuilder:
             top.lines.append(f"{indent}  {text}")
 
     def _write_pending(self) -> None:
-        """Writes the term of an item whose text does not come in this part; an empty item is no loss."""
+        """Write the term of an item without text in this part; an empty item is dropped."""
         top = self._stack[-1]
         if top.lists and top.lists[-1].pending and (lead := top.lists[-1].lead):
             top.lists[-1].lead = ""
@@ -334,29 +334,29 @@ class PageBuilder:
 
     def _flush_lines(self, container: _Container) -> None:
         if container.lines:
-            text = dedent("\n".join(container.lines))  # after a program, a list may go on deep inside
+            text = dedent("\n".join(container.lines))  # after code, a list may continue at a deeper level
             container.lines.clear()
             to = self._parts if container.frame == "page" else container.pieces
             to.append(Part("list", text, inside=container.above))
 
     def _flush(self, begin: bool = False) -> None:
-        """Makes parts of what the innermost container holds so far. `begin`: something stands in it, so that its label
-        is written, with or without text."""
+        """Make parts of the content of the innermost container. `begin`: write its label even without text, because a
+        part follows inside of it."""
         top = self._stack[-1]
         self._flush_lines(top)
         named = not top.begun and top.label and (begin or top.frame == "field")
         if top.frame in ("page", "cell") or not (top.pieces or named):
             return
         pieces, top.pieces = top.pieces, []
-        made: list[Part] = []
+        parts: list[Part] = []
         if not top.begun:
             part, pieces = _field_part(top, pieces) if top.frame == "field" else (_joined(top, pieces), [])
-            made, top.begun = [replace(part, inside=top.around)], True
-        made += [replace(piece, inside=min(top.around + 1 + piece.inside, _MAX_INSIDE)) for piece in pieces]
+            parts, top.begun = [replace(part, inside=top.around)], True
+        parts += [replace(piece, inside=min(top.around + 1 + piece.inside, _MAX_INSIDE)) for piece in pieces]
         if top.in_cell:
-            self._stack[-2].pieces.extend(made)
+            self._stack[-2].pieces.extend(parts)
         else:
-            self._parts.extend(made)
+            self._parts.extend(parts)
 
 
 def _joined(container: _Container, pieces: Sequence[Part]) -> Part:
@@ -372,7 +372,7 @@ def _joined(container: _Container, pieces: Sequence[Part]) -> Part:
 
 
 def _field_part(container: _Container, pieces: list[Part]) -> tuple[Part, list[Part]]:
-    """The field, and what is too much for it."""
+    """The field, and the parts that are too long for it."""
     lines = [container.label, *container.facts]
     room, kept = _MAX_FIELD - sum(map(len, lines)), 0
     while kept < len(pieces) and (not kept or len(pieces[kept].text) <= room):

@@ -1,7 +1,6 @@
-"""PDF files: one page of the book for the file, one section for each of its pages.
+"""Reads PDF files: one page of the book for each file, one section for each sheet.
 
-Pictures are not read: a scanned file is refused. PDFium is not thread-safe, so one file is read at a time, whatever
-thread asks.
+Images are not read: a scanned file is refused. PDFium is not thread-safe, so only one file is read at a time.
 """
 
 import ctypes
@@ -26,31 +25,34 @@ _PDFIUM = threading.Lock()
 _MAX_PAGES = 10_000
 _MAX_CHARS = 50_000_000
 _MAX_BOOKMARKS = 20_000
-_LARGER = 1.12  # times the size of the text that the letters of a heading have at least
-_HEADING_SHARE = 0.35  # of all letters; where more are large, size says nothing
+_LARGER = 1.12  # minimum size of a heading relative to the text
+_HEADING_SHARE = 0.35  # of all letters; if more are large, size does not indicate headings
 _MAX_HEADING = 200  # characters
 _MAX_PIECES = 100  # of a line
-_MAX_PLACES = 400  # at which columns of a sheet may begin
-_MAX_LINES = 1_000  # of a sheet whose columns are looked for
-_COLUMN_LINES = 4  # that a column has at least
-_NEAR = 3.0  # points by which lines of a column may begin apart
-_TITLE_WORDS = 10  # of a heading that only its bold letters set apart
+_MAX_PLACES = 400  # candidate positions of columns on a sheet
+_MAX_LINES = 1_000  # of a sheet; with more, columns are not detected
+_COLUMN_LINES = 4  # minimum of a column
+_NEAR = 3.0  # points; maximum distance between the starts of lines in a column
+_TITLE_WORDS = 10  # maximum of a heading that is only bold
 _PROGRAM = -1  # in place of a heading's level
-_LETTER = 0.6  # width of a letter of a program, in sizes
+_LETTER = 0.6  # width of a letter of code, relative to its size
 _LEADER = re.compile(r"(?:\. ?){6}[. ]{0,300}+(?:\d{1,4}|[ivxlc]{1,6})?\s{0,20}$")
-_ICON = re.compile("[\ue000-\uf8ff]")  # of fonts that hold pictures
+_ICON = re.compile("[\ue000-\uf8ff]")  # of icon fonts
 _SHEET = re.compile(r"Page \d+(?::|$)")
 _BOLD = re.compile(r"bold|black|heavy|semibold|demi", re.I)
 _FIXED = re.compile(r"mono|courier|1mn|consolas|menlo|typewriter|cmtt|inconsolata|fira ?code|source ?code", re.I)
 _NUMBERED = re.compile(r"(?:chapter|section|appendix)?\s*(?:\d{1,3}(?:\.\d{1,3}){0,4}|[A-Z])[.:)]?\s+\S", re.I)
-_GAP = 1.35  # times the usual distance of lines that parts two paragraphs
+_GAP = 1.35  # times the usual line distance: separates two paragraphs
 _LINE = re.compile(r"[^\r\n\x02\ufffe]+[\x02\ufffe]?|[\x02\ufffe]")
-_EDGE = 2  # lines at the top and at the bottom where headers and footers are
-_RUNNING = 0.6  # share of the pages on which a line is a running header or footer
-_FEWEST = 3  # pages below which nothing is
+_EDGE = 2  # lines at the top and bottom that may be headers and footers
+_RUNNING = 0.6  # share of the pages on which a running header or footer occurs
+_NUMBERED_PAGES = 0.5  # share of the pages with a page number at their edge
+_EDGE_NUMBER = re.compile(r"^(\d{1,4})(?=\s|$)|(?<=\s)(\d{1,4})$")  # at the beginning or end of a line
+_NO_NUMBERS = -100_000  # an offset that no page has
+_FEWEST = 3  # pages; with fewer, headers and footers are not detected
 _HYPHEN = re.compile(r"(?<=\w)[-\u2010\u00ad]$")  # at the end of a line
 _COMPOUND = re.compile(r"(?<!\w)\w++-\w++")
-_BREAK = re.compile(r"[\x02\ufffe]")  # what PDFium gives for a hyphen at the end of a line
+_BREAK = re.compile(r"[\x02\ufffe]")  # PDFium's hyphen at the end of a line
 _PAGE_NUMBER = re.compile(
     r"(?:page\s*)?(?:\d{1,4}|[ivxlc]{1,7})(?:\s*(?:/|of)\s*\d{1,4})?|[-–—]\s*\d{1,4}\s*[-–—]", re.I
 )
@@ -60,20 +62,20 @@ _NO_TITLE = re.compile(r"untitled.*|.*\.(?:docx?|dvi|tex|pdf|indd|pptx?|odt|qxd)
 
 
 def read(document: Document) -> list[Draft]:
-    """The one page of a PDF; `#page=N` leads to its sheets."""
+    """Read a PDF; the anchors of its sheets are `#page=N`."""
     with _PDFIUM:
         name, bookmarks, pages = _extract(document.data)
     if not any(line.text for page in pages for line in page):
         raise Unreadable("has no text (perhaps scanned pages)")
     pages = _without_common_bold(pages)
-    running = _running(pages)
+    running, offset = _running(pages), _page_offset(pages)
     compounds = {word for page in pages for line in page for word in _COMPOUND.findall(line.text)}
     levels = _heading_levels(pages)
     parts: list[Part] = []
     topic = ""
     for number, page in enumerate(pages, 1):
         topic = topic if levels and topic else bookmarks.get(number) or topic
-        content = _content(_without_edges(page, running), compounds, levels, f"page={number}")
+        content = _content(_without_edges(page, running, number + offset), compounds, levels, f"page={number}")
         if content and content[0].kind != "heading":
             heading = f"Page {number}: {topic}" if topic else f"Page {number}"
             parts.append(Part("heading", heading, level=2, anchor=f"page={number}"))
@@ -85,7 +87,7 @@ def read(document: Document) -> list[Draft]:
 
 
 def _levelled(parts: list[Part], title: str) -> tuple[Part, ...]:
-    """The parts with the levels of headings counted from 2; the title of the file does not count."""
+    """The parts with heading levels from 2, without the title."""
     named = (part for part in parts if part.kind == "heading" and part.text.casefold() != title.casefold())
     used = {part.level for part in named if not _SHEET.match(part.text)}
     level = {old: min(new, 6) for new, old in enumerate(sorted(used), 2)}
@@ -99,7 +101,7 @@ def _levelled(parts: list[Part], title: str) -> tuple[Part, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A line on a sheet: its text, the size of its letters, where it begins, and its kind of font."""
+    """A line on a sheet: text, size, position and font."""
 
     text: str
     size: float = 0.0
@@ -107,12 +109,12 @@ class _Line:
     left: float = 0.0
     right: float = 0.0
     bold: bool = False
-    fixed: bool = False  # all letters have the same width, as in programs
-    cells: tuple[PdfCell, ...] = ()  # of a line whose words stand far apart
+    fixed: bool = False  # a monospaced font
+    cells: tuple[PdfCell, ...] = ()  # of a line with wide gaps
 
 
 def _extract(data: bytes) -> tuple[str, dict[int, str], list[list[_Line]]]:
-    """Title, first bookmark of each sheet by its number, lines of each sheet."""
+    """The title, the first bookmark of each sheet, and the lines of each sheet."""
     try:
         pdf = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
@@ -151,28 +153,28 @@ def _bookmarks(pdf: Any) -> dict[int, str]:
 def _lines(page: Any) -> list[_Line]:
     """The lines of a sheet with the size of their letters."""
     text = page.get_text_range()
-    measured = len(text) == page.count_chars()  # else its characters cannot be told apart by their places
+    measured = len(text) == page.count_chars()  # otherwise offsets in the text and in PDFium differ
     lines: list[_Line] = []
     for found in _LINE.finditer(text):
-        said = clean_inline(_ICON.sub("", _BREAK.sub("-", found[0])).translate(_LIGATURES))
-        if _LEADER.search(said):  # a line of a table of contents
+        shown = clean_inline(_ICON.sub("", _BREAK.sub("-", found[0])).translate(_LIGATURES))
+        if _LEADER.search(shown):  # a line of a table of contents
             continue
-        if said and measured:
-            lines.append(_measured(page, said, found.start(), found.end()))
-        elif said:
-            lines.append(_Line(said))
+        if shown and measured:
+            lines.append(_measured(page, shown, found.start(), found.end()))
+        elif shown:
+            lines.append(_Line(shown))
     return _in_columns(lines) if measured else lines
 
 
 def _in_columns(lines: list[_Line]) -> list[_Line]:
-    """The lines of a sheet in the order in which they are read: where a gap runs down the sheet, what is left of it
-    comes first. A line across the gap parts what is above it from what is below."""
+    """The lines of a sheet in reading order: if there are two columns, the left one comes first. A line across both
+    columns separates the text above it from the text below."""
     place = _gap(lines) if len(lines) <= _MAX_LINES else None
     if place is None:
         return lines
     across = _sides(lines, place)[2]
     heights = sorted(-line.top for line in across)
-    bands: list[list[_Line]] = [[] for _ in range(2 * len(heights) + 1)]  # between the lines across, and these
+    bands: list[list[_Line]] = [[] for _ in range(2 * len(heights) + 1)]  # the lines across, and the text between them
     for line in lines:
         at = bisect_left(heights, -line.top)
         bands[2 * at + (at < len(heights) and heights[at] == -line.top)].append(line)
@@ -188,7 +190,7 @@ def _in_columns(lines: list[_Line]) -> list[_Line]:
 
 
 def _gap(lines: Sequence[_Line]) -> float | None:
-    """Where the right one of two columns begins, if there are columns."""
+    """The start of the right column; None if there are no columns."""
     spans = [[(cell.left, cell.right) for cell in line.cells] or [(line.left, line.right)] for line in lines]
     starts = sorted({round(left) for line in spans for left, _ in line})[:_MAX_PLACES]
 
@@ -207,7 +209,7 @@ def _gap(lines: Sequence[_Line]) -> float | None:
 
 
 def _sides(lines: Sequence[_Line], place: float) -> tuple[list[_Line], list[_Line], list[_Line]]:
-    """What is left of a place, what begins there or right of it, and the lines that run across."""
+    """The lines left of a position, those right of it, and those across it."""
     left: list[_Line] = []
     right: list[_Line] = []
     across: list[_Line] = []
@@ -226,15 +228,15 @@ def _sides(lines: Sequence[_Line], place: float) -> tuple[list[_Line], list[_Lin
 
 
 def _are_columns(left: Sequence[_Line], right: Sequence[_Line]) -> bool:
-    """Whether both are columns of prose, and not a table or a margin."""
+    """Whether both are columns of text, not a table or a margin."""
     return all(
         len(side) >= _COLUMN_LINES and sum(len(line.text) for line in side) > SHORT_CELL * len(side)
         for side in (left, right)
     )
 
 
-def _measured(page: Any, said: str, start: int, end: int) -> _Line:
-    """A line with the size that most of its letters have, judged by a few of them."""
+def _measured(page: Any, line_text: str, start: int, end: int) -> _Line:
+    """A line with the most frequent size of a sample of its letters."""
     step = max((end - start) // 5, 1)
     sizes = sorted(pypdfium2.raw.FPDFText_GetFontSize(page.raw, place) for place in range(start, end, step))
     middle = (start + end) // 2
@@ -244,7 +246,7 @@ def _measured(page: Any, said: str, start: int, end: int) -> _Line:
         boxes = []
     heights = [abs(box[3] - box[1]) for box in boxes]
     size = sizes[len(sizes) // 2]
-    if size <= 1.5 and heights:  # a font of size 1 that the page scales
+    if size <= 1.5 and heights:  # a font of size 1 that is scaled by the page
         size = max(heights) * 1.4
     top = max((box[3] for box in boxes), default=0.0)
     left = min((box[0] for box in boxes), default=0.0)
@@ -252,33 +254,33 @@ def _measured(page: Any, said: str, start: int, end: int) -> _Line:
     fonts = [_font(page, place) for place in (*range(start, end, step), end - 1)]
     bold = all(_BOLD.search(name) for name, _ in fonts)
     fixed = all(flags & 1 or _FIXED.search(name) for name, flags in fonts)
-    if fixed:  # its indent means something
+    if fixed:  # the indent is significant
         raw = visible(page.get_text_range(start, end - start)).replace("\xa0", " ")
-        said, first = raw.strip(), start + len(raw) - len(raw.lstrip())
+        line_text, first = raw.strip(), start + len(raw) - len(raw.lstrip())
         left = page.get_charbox(first)[0] if first < end else left
     cells = () if fixed else cells_of(list(_pieces(page, start, end)))
     right = cells[-1].right if cells else right
-    return _Line(said, round(size * 2) / 2, top, left, right, bold, fixed, cells if len(cells) > 1 else ())
+    return _Line(line_text, round(size * 2) / 2, top, left, right, bold, fixed, cells if len(cells) > 1 else ())
 
 
 def _pieces(page: Any, start: int, end: int) -> Iterator[tuple[float, float, float, str]]:
-    """The stretches of a line without a gap."""
+    """The parts of a line between gaps."""
     for number in range(min(page.count_rects(start, end - start), _MAX_PIECES)):
         left, bottom, right, top = page.get_rect(number)
-        said = clean_inline(_ICON.sub("", page.get_text_bounded(left, bottom, right, top)).translate(_LIGATURES))
-        if said:
-            yield left, right, top - bottom, said
+        text = clean_inline(_ICON.sub("", page.get_text_bounded(left, bottom, right, top)).translate(_LIGATURES))
+        if text:
+            yield left, right, top - bottom, text
 
 
 def _font(page: Any, place: int) -> tuple[str, int]:
-    """The name of a letter's font and its flags, of which the first says that all letters have the same width."""
+    """The name and flags of a letter's font; the first flag means monospaced."""
     name, flags = ctypes.create_string_buffer(100), ctypes.c_int()
     pypdfium2.raw.FPDFText_GetFontInfo(page.raw, place, name, 100, flags)
     return name.value.decode("utf-8", "replace"), flags.value
 
 
 def _heading_levels(pages: Sequence[list[_Line]]) -> dict[float, int]:
-    """The sizes of letters that are larger than those of the text, largest first, as levels of headings."""
+    """The heading levels of letter sizes: sizes larger than the text, largest first."""
     weight: Counter[float] = Counter()
     for page in pages:
         for line in page:
@@ -293,7 +295,7 @@ def _heading_levels(pages: Sequence[list[_Line]]) -> dict[float, int]:
 
 
 def _without_common_bold(pages: list[list[_Line]]) -> list[list[_Line]]:
-    """The pages; where most letters are bold, bold says nothing."""
+    """The pages without bold if most letters are bold."""
     letters = sum(len(line.text) for page in pages for line in page)
     if sum(len(line.text) for page in pages for line in page if line.bold) <= _HEADING_SHARE * letters:
         return pages
@@ -305,7 +307,7 @@ def _shape(line: str) -> str:
 
 
 def _running(pages: Sequence[list[_Line]]) -> set[str]:
-    """Shapes of lines that stand at the edge of most pages."""
+    """Shapes of lines that are at the edge of most pages."""
     if len(pages) < _FEWEST:
         return set()
     seen = Counter(
@@ -314,12 +316,30 @@ def _running(pages: Sequence[list[_Line]]) -> set[str]:
     return {shape for shape, times in seen.items() if times > _RUNNING * len(pages)}
 
 
-def _without_edges(page: list[_Line], running: set[str]) -> list[_Line]:
+def _page_offset(pages: Sequence[list[_Line]]) -> int:
+    """What is added to the number of a sheet to get the number that is printed on it. Headers such as "48 Chapter 5"
+    differ from chapter to chapter; what they share is this number."""
+    seen = Counter(
+        offset
+        for number, page in enumerate(pages, 1)
+        for offset in {found - number for line in page[:_EDGE] + page[-_EDGE:] for found in _edge_numbers(line.text)}
+    )
+    offset, times = max(seen.items(), key=lambda one: one[1], default=(0, 0))
+    return offset if times > max(_FEWEST, _NUMBERED_PAGES * len(pages)) else _NO_NUMBERS
+
+
+def _edge_numbers(text: str) -> set[int]:
+    return {int(number) for found in _EDGE_NUMBER.finditer(text) for number in found.groups() if number}
+
+
+def _without_edges(page: list[_Line], running: set[str], number: int) -> list[_Line]:
+    """The lines without headers, footers and page numbers. `number`: the one that is printed on the page."""
     lines = list(page)
     for at in (0, -1):
         for _ in range(_EDGE):
-            running_line = len(lines) > 1 and _shape(lines[at].text) in running  # one line alone is the page's text
-            if lines and (running_line or _PAGE_NUMBER.fullmatch(lines[at].text)):
+            text = lines[at].text if lines else ""
+            is_running = len(lines) > 1 and (_shape(text) in running or number in _edge_numbers(text))
+            if lines and (is_running or _PAGE_NUMBER.fullmatch(text)):  # a single line is the page's text
                 lines.pop(at)
     return lines
 
@@ -362,7 +382,7 @@ def _text(lines: Sequence[_Line], compounds: set[str], levels: Mapping[float, in
 
 
 def _paragraphs(lines: Sequence[_Line], compounds: set[str], levels: Mapping[float, int]) -> Iterator[tuple[str, int]]:
-    """Lines joined where a sentence runs on, with the level of a heading or 0."""
+    """Paragraphs and headings: the joined text of lines, with the heading level or 0."""
     if not lines:
         return
     width = sorted(len(line.text) for line in lines)[int(len(lines) * 0.9)]  # of a full line
@@ -385,7 +405,7 @@ def _told(lines: Sequence[_Line], compounds: set[str], levels: Mapping[float, in
 
 
 def _ends(above: _Line, line: _Line, width: int, pitch: float, levels: Mapping[float, int]) -> bool:
-    """Whether a paragraph or heading ends with a line: letters of another size, a gap, a bullet, or a short line."""
+    """Whether a paragraph or heading ends at a line: another size, a gap, a bullet, or a short line follows."""
     if above.fixed or line.fixed:
         return above.fixed != line.fixed
     if levels.get(above.size, 0) != levels.get(line.size, 0) or _BULLET.match(line.text):
@@ -396,13 +416,13 @@ def _ends(above: _Line, line: _Line, width: int, pitch: float, levels: Mapping[f
     if pitch and line.top and gap > _GAP * pitch * max(line.size, above.size) and not _HYPHEN.search(above.text):
         return True
     if levels.get(line.size):
-        return False  # a heading goes on in the next line
+        return False  # a heading continues on the next line
     ends = above.text.endswith((".", "!", "?", ":")) or (line.text[:1].isupper() and not _HYPHEN.search(above.text))
     return len(above.text) < 0.8 * width and ends
 
 
 def _pitch(lines: Sequence[_Line]) -> float:
-    """The usual distance from one line to the next, as a multiple of the size of their letters; 0: not known."""
+    """The usual line distance relative to the letter size; 0 if unknown."""
     steps = sorted(
         (one.top - two.top) / two.size
         for one, two in pairwise(lines)
@@ -412,17 +432,17 @@ def _pitch(lines: Sequence[_Line]) -> float:
 
 
 def _level_of(lines: Sequence[_Line], levels: Mapping[float, int]) -> int:
-    """The level of a heading; what is too long for one is text, however large."""
-    said = " ".join(line.text for line in lines)
+    """The heading level of lines; 0 for text and for lines that are too long."""
+    text = " ".join(line.text for line in lines)
     level = levels.get(lines[0].size, 0)
     if not level and all(_is_title(line) for line in lines):
         level = max(levels.values(), default=1) + 1
-    sentence = said.endswith((".", ",", ";")) and len(said) > 60
-    return level if len(said) <= _MAX_HEADING and not sentence and re.search(r"[^\W\d]", said) else 0
+    sentence = text.endswith((".", ",", ";")) and len(text) > 60
+    return level if len(text) <= _MAX_HEADING and not sentence and re.search(r"[^\W\d]", text) else 0
 
 
 def _is_title(line: _Line) -> bool:
-    """Whether a line of the text's own size is a heading: bold, and numbered as one or a few words without an end."""
+    """Whether a line in the size of the text is a heading: bold, and numbered or a few words without a full stop."""
     if not line.bold or len(line.text) > 100:
         return False
     few = len(line.text.split()) <= _TITLE_WORDS and line.text[:1].isupper() and line.text[-1:].isalnum()
@@ -430,10 +450,10 @@ def _is_title(line: _Line) -> bool:
 
 
 def _joined(lines: Sequence[str], compounds: set[str]) -> str:
-    """Lines as one; a word broken at the end of a line is whole again, with its hyphen where it has one elsewhere."""
+    """Join lines. A hyphenated word is joined; its hyphen is kept if the word has one elsewhere."""
     text = ""
     for line in lines:
-        broken = _HYPHEN.search(text[-2:])  # not all of it, or the time grows with the square of the lines
+        broken = _HYPHEN.search(text[-2:])  # only the end, because the whole would be quadratic
         if not broken or not line[:1].isalpha():
             text += f" {line}" if text else line
             continue

@@ -1,25 +1,23 @@
-"""Tables of a PDF: lines whose pieces stand below each other.
+"""Detects tables in a PDF by the positions of text.
 
-A PDF knows no tables, only where letters are. A line whose words are far apart has several cells. Where the cells of
-lines that follow each other begin at the same places, they are rows of a table; a line that begins where a cell of the
-row above does goes on in it. The line above them is the header, wherever its cells stand.
+A PDF has no tables, only positions of letters. A line with wide gaps has several cells. If the cells of consecutive
+lines begin at the same positions, they are rows of a table; a line that begins where a cell of the row above does
+continues that cell. The line above them is the header.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-_ALIGNED = 3.0  # points by which cells of a column may begin apart
-_FAR = 0.9  # of the height of a line: a wider gap parts two cells
-SHORT_CELL = (
-    30  # characters that cells of the first of two columns have at most on average; else it is a page of columns
-)
+_ALIGNED = 3.0  # points; maximum distance between the starts of cells in a column
+_FAR = 0.9  # relative to the height of a line: a wider gap separates two cells
+SHORT_CELL = 30  # maximum mean length of cells in the first of two columns; longer ones are columns of text
 _MARKER = re.compile(r"[•▪◦‣●○■–*-]|\(?\d{1,3}[.)]?|[a-z][.)]")  # of a list
 
 
 @dataclass(frozen=True, slots=True)
 class PdfCell:
-    """A piece of a line and where it begins."""
+    """A part of a line and its position."""
 
     left: float
     text: str
@@ -27,7 +25,7 @@ class PdfCell:
 
 
 def cells_of(pieces: Sequence[tuple[float, float, float, str]]) -> tuple[PdfCell, ...]:
-    """The cells of a line, of its pieces: left, right, height and text. A line that is no row has one."""
+    """The cells of a line, from its parts: left, right, height and text. A line that is not a row has one."""
     cells: list[PdfCell] = []
     end = 0.0
     for left, right, height, text in sorted(pieces):
@@ -55,7 +53,7 @@ def tables_in(lines: Sequence[Sequence[PdfCell]]) -> Iterator[tuple[int, int, li
 
 
 def _end_of_rows(lines: Sequence[Sequence[PdfCell]], at: int) -> int:
-    """The line after those that are rows like the first."""
+    """The line after the last row that matches the first."""
     columns = lines[at]
     end = at + 1
     while end < len(lines):
@@ -63,7 +61,7 @@ def _end_of_rows(lines: Sequence[Sequence[PdfCell]], at: int) -> int:
         if not places or None in places or (len(places) > 1 and len(places) != len(columns)):
             break
         if len(places) == 1 and places[0] == 0:
-            break  # text after the table begins where its first column does
+            break  # text after the table, at the position of its first column
         end += 1
     return end
 
@@ -84,7 +82,7 @@ def _rows(lines: Sequence[Sequence[PdfCell]]) -> list[list[str]]:
 
 
 def _is_table(rows: Sequence[Sequence[str]]) -> bool:
-    """Not a list, whose markers are cells, and not two columns of text."""
+    """Whether rows are a table, not a list with markers as cells, and not two columns of text."""
     if all(_MARKER.fullmatch(row[0]) for row in rows[1:]) and len(rows[0]) == 2:
         return False
     return len(rows[0]) > 2 or sum(len(row[0]) for row in rows) <= SHORT_CELL * len(rows)

@@ -1,7 +1,4 @@
-"""Plain text: paragraphs between blank lines, and the few kinds of headings people type.
-
-What is not clearly a heading is a paragraph.
-"""
+"""Reads plain text: paragraphs between blank lines, and the usual kinds of typed headings."""
 
 import re
 from collections.abc import Iterator
@@ -22,7 +19,7 @@ _ITEM = re.compile(r"\s*(?:[-*•+]|(?P<number>\d{1,3})[.)])\s+(?=\S)")
 
 
 def read(document: Document) -> list[Draft]:
-    """The one page of a text file. A short first line is its title."""
+    """Read a text file. A short first line is its title."""
     blocks = list(_blocks(visible(decode(document.data))))
     if not blocks:
         raise NothingToRead("is empty")
@@ -43,14 +40,14 @@ def read(document: Document) -> list[Draft]:
 
 
 def _blocks(text: str) -> Iterator[list[str]]:
-    """Runs of lines between blank ones."""
+    """Blocks of lines between blank ones."""
     for block in re.split(r"\n[^\S\n]*\n", text.expandtabs(4)):
         if lines := [line.rstrip() for line in block.split("\n") if line.strip()]:
             yield lines
 
 
 def _heading(lines: list[str]) -> tuple[str, int]:
-    """The heading that a block begins with, and its level; 0 when it has none."""
+    """The heading at the start of a block, and its level; 0 if there is none."""
     first = lines[0].strip()
     if len(first) > _LONGEST_HEADING or not any(letter.isalpha() for letter in first):
         return "", 0
@@ -85,7 +82,7 @@ def _write(page: PageBuilder, lines: list[str]) -> None:
 
 
 def _items(lines: list[str]) -> Iterator[str]:
-    """List items with the lines that go on with them."""
+    """List items with their continuation lines."""
     item: list[str] = []
     for line in lines:
         if (marker := _ITEM.match(line)) and item:

@@ -1,7 +1,6 @@
-"""HTML inside Markdown: its text and its structure, not its tags.
+"""Reads HTML inside of Markdown.
 
-Follows tags piece by piece as Markdown hands them over. What a browser would hide is left out: comments, scripts,
-styles, elements that are hidden by attribute or style. Not a reader of HTML pages.
+The Markdown parser passes tags piece by piece. Comments, scripts, styles and hidden elements are left out.
 """
 
 import html
@@ -16,7 +15,7 @@ from chapterverse.ingestion.readers.hidden_text import hides
 from chapterverse.ingestion.readers.page_builder import PageBuilder
 from chapterverse.ingestion.readers.sentence import Sentence
 
-_TAG = re.compile(  # bounded and possessive, so that no broken tag costs more than its length
+_TAG = re.compile(  # bounded and possessive, so that the time is linear for broken tags
     r"<!--.*?(?:-->|\Z)|<[!?][^<>]*+>"
     r"|<(?P<end>/?)(?P<name>[a-zA-Z][\w.:-]*+)(?P<rest>(?:[^<>\"']++|\"[^\"]{0,5000}+\"|'[^']{0,5000}+'){0,100}+)>",
     re.DOTALL,
@@ -58,35 +57,35 @@ MARKS: Final[dict[str, MarkKind]] = {
 
 
 def is_hidden(attributes: str) -> bool:
-    """Whether a tag's attributes keep it from being seen."""
+    """Whether a tag's attributes hide it."""
     style = _STYLE.search(attributes)
     return bool(_HIDDEN.search(attributes)) or (style is not None and hides(next(filter(None, style.groups()), "")))
 
 
 class RawHtml:
-    """Follows the HTML of one page and writes what can be seen of it."""
+    """Tracks the HTML of one page and writes its visible content."""
 
     def __init__(self, to: PageBuilder, values: Mapping[str, str] | None = None) -> None:
-        """`values` are those of the front matter, on which VitePress' `v-if` may depend."""
+        """`values`: the front matter, for VitePress's `v-if`."""
         self._to = to
         self._values = values
-        self._hidden: list[str] = []  # names of the open elements from the outermost hidden one inward
+        self._hidden: list[str] = []  # names of the open elements, from the outermost hidden one
         self._said = Sentence()
         self._pre: list[str] | None = None  # text of the open <pre>
         self._language = ""
         self._heading: tuple[int, str] | None = None
-        self._terms: list[str] | None = None  # of a definition list whose description has not begun
-        self._images: list[tuple[str, str]] = []  # of this piece of HTML, while there is no text in it
+        self._terms: list[str] | None = None  # of a definition list whose description follows
+        self._images: list[tuple[str, str]] = []  # of this piece of HTML, as long as it has no text
         self._figure = False
-        self._captions = False  # what is said is the caption of a table or an image
+        self._captions = False  # whether the text is the caption of a table or an image
 
     @property
     def hiding(self) -> bool:
-        """Whether this place of the page is inside a hidden element."""
+        """Whether the current position is inside of a hidden element."""
         return bool(self._hidden)
 
     def block(self, source: str) -> None:
-        """Reads a block of HTML."""
+        """Read a block of HTML."""
         place = 0
         for tag in _TAG.finditer(source):
             self._write(source[place : tag.start()])
@@ -97,7 +96,7 @@ class RawHtml:
         self._flush()
 
     def inline(self, source: str, to: Sentence) -> None:
-        """Reads a tag inside a sentence."""
+        """Read an inline tag."""
         if not (tag := _TAG.fullmatch(source)) or not tag["name"]:
             return
         name, rest, closing = tag["name"].lower(), tag["rest"], bool(tag["end"])
@@ -115,7 +114,7 @@ class RawHtml:
             to.say(" ")
 
     def end_sentence(self) -> None:
-        """Elements hidden inside a sentence end with it."""
+        """Close the hidden inline elements of a sentence."""
         self._hidden.clear()
 
     def _tag(self, name: str, attributes: str, closing: bool) -> None:
@@ -187,7 +186,7 @@ class RawHtml:
             self._to.cell(_number(_ROWS, attributes), _number(_COLUMNS, attributes))
 
     def _follow_hidden(self, name: str, attributes: str, closing: bool) -> bool:
-        """Keeps track of hidden elements; true when the tag is part of one."""
+        """Track hidden elements; returns whether the tag is part of one."""
         if closing:
             if name in self._hidden:
                 while self._hidden.pop() != name:
@@ -204,7 +203,7 @@ class RawHtml:
         return True
 
     def _holds(self, attributes: str) -> bool:
-        """Whether the condition of an element holds; one that cannot be understood does."""
+        """Whether the condition of an element is true; an unknown condition is."""
         found = _CONDITION.search(attributes) if self._values is not None and "v-" in attributes else None
         if not found or self._values is None:
             return True

@@ -1,7 +1,6 @@
-"""reStructuredText, as docutils parses it, with what Sphinx adds (`sphinx/`).
+"""Reads reStructuredText with docutils, and the additions of Sphinx (`sphinx/`).
 
-Raw output is never passed through. A mistake in the markup costs only itself: what docutils complains of is left out,
-the rest is read.
+Raw output is never passed on. Invalid markup is left out, and the rest is read.
 """
 
 import re
@@ -30,13 +29,13 @@ from chapterverse.ingestion.readers.sphinx import directives as sphinx
 from chapterverse.ingestion.readers.sphinx.page import Surroundings
 from chapterverse.ingestion.readers.sphinx.roles import default_role
 
-_SILENT = 5  # a level above docutils' gravest message
-# docutils takes time that grows with the square of these, and no book comes near them
+_SILENT = 5  # above docutils' most severe level
+# docutils takes quadratic time for these
 _MAX_LINE = 5_000  # characters; longer lines are broken at a space
-_MAX_PARAGRAPH = 10_000  # characters; a longer one is taken without its markup
+_MAX_PARAGRAPH = 10_000  # characters; the markup of a longer one is not parsed
 _MAX_TARGETS = 1_000  # labels before headings
 _MAX_LINKS = 20_000  # references by name
-_MAX_TERM = 80  # characters; a longer term is a sentence, and what follows is no definition
+_MAX_TERM = 80  # characters; a longer term is a sentence, not a term
 _MAX_FACT = 200  # characters in a cell of a field's table
 _MAX_FACTS = 8  # columns of a field's table
 
@@ -55,12 +54,12 @@ _FIELD_NAMES = {"returns": "Returns", "return": "Returns", "rtype": "Return type
 
 
 def read(document: Document) -> list[Draft]:
-    """The one page of a reStructuredText file."""
+    """Read a reStructuredText file."""
     return [Draft("", read_text(decode(document.data), document))]
 
 
 def read_text(text: str, document: Document | None = None) -> tuple[Part, ...]:
-    """The parts of a text; also for the passages of reStructuredText inside other formats."""
+    """The parts of a text, also for reStructuredText inside of other formats."""
     inclusion = Inclusion(document) if document and document.tree else None
     around = Surroundings(document, inclusion=inclusion)
     language = around.settings.get("highlight_language", "")
@@ -79,7 +78,7 @@ def _settings() -> Any:
     settings.report_level = settings.halt_level = _SILENT
     settings.file_insertion_enabled = settings.raw_enabled = False
     settings.syntax_highlight = "none"
-    settings.auto_id_prefix = "id"  # as Sphinx numbers headings that come twice
+    settings.auto_id_prefix = "id"  # as Sphinx numbers repeated headings
     settings.line_length_limit = _MAX_LINE
     settings.warning_stream = False
     settings.rfc_base_url, settings.pep_base_url = "https://datatracker.ietf.org/doc/html/", "https://peps.python.org/"
@@ -88,7 +87,7 @@ def _settings() -> Any:
 
 
 def _inliner() -> Inliner:
-    """docutils' own, but for paragraphs that cannot be prose. Not a subclass: it fills its patterns from its class."""
+    """docutils' inliner, but very long paragraphs are plain text. Not a subclass, because it modifies its class."""
     inliner = Inliner()
     within = inliner.parse
 
@@ -111,14 +110,14 @@ def _parse(text: str, around: Surroundings) -> nodes.document:
     settings.surroundings = around
     document = new_document("page", settings)
     if role := default_role(given.get("default_role", "")):
-        roles._roles[""] = role  # type: ignore[attr-defined]  # docutils takes it out again when it has parsed
+        roles._roles[""] = role  # type: ignore[attr-defined]  # docutils removes it after parsing
     Parser(inliner=_inliner()).parse(text, document)
     _transform(text, document)
     return document
 
 
 def _epilog(text: str, around: Surroundings) -> str:
-    """What is added after every page: the project's own, and names that Sphinx knows by itself."""
+    """The text that is appended to every page: the project's `rst_epilog`, and Sphinx's own substitutions."""
     known = [
         f".. |{name}| replace:: {' '.join(value.split())}"
         for name in ("version", "release", "project")
@@ -130,7 +129,7 @@ def _epilog(text: str, around: Surroundings) -> str:
 
 
 def _transform(text: str, document: nodes.document) -> None:
-    """Resolves what a page says about itself: labels, substitutions, references by name, footnotes."""
+    """Resolve labels, substitutions, references by name and footnotes within a page."""
     wanted: list[Any] = [transforms.Substitutions]
     if text.count(".. _") <= _MAX_TARGETS:
         wanted.append(transforms.PropagateTargets)
@@ -149,7 +148,7 @@ def _broken(line: str) -> str:
 
 
 def _anchor(section: nodes.section) -> str:
-    """The id that Sphinx shows: the title's; a label's when the title came before and has only a number."""
+    """The id in Sphinx's output: that of the title, or of a label if the title's id is only a number."""
     ids: list[str] = section["ids"]
     numbered = len(ids) > 1 and re.fullmatch(r"id\d+", ids[0])
     return ids[1] if numbered else ids[0] if ids else ""
@@ -160,11 +159,11 @@ class _Reading:
         self._to = PageBuilder()
         self._around = around
         self._level = 0
-        self._fields = 0  # fields around this place, in which short tables and definitions are facts
+        self._fields = 0  # open fields; in them, short tables and definitions are facts
 
     def read(self, document: nodes.document) -> tuple[Part, ...]:
         children = [child for child in document.children if not isinstance(child, nodes.Invisible)]
-        if children and isinstance(children[0], nodes.field_list):  # `:orphan:` and the like are about the page
+        if children and isinstance(children[0], nodes.field_list):  # metadata such as `:orphan:`
             del children[0]
         for child in children:
             self._block(child)
@@ -208,7 +207,7 @@ class _Reading:
         self._to.code(text, language, node.get("caption", ""))
 
     def _language(self, node: Any) -> str:
-        """Of docutils' own code blocks, else the one that the page names for all."""
+        """The language of a code block, else the default of the page."""
         named = [name for name in node.get("classes", ()) if name not in ("code", "doctest")]
         if isinstance(node, nodes.doctest_block):
             return "python"
@@ -242,7 +241,7 @@ class _Reading:
                 self._blocks(child)
 
     def _number(self, node: Any) -> list[str]:
-        """What the site calls a figure or table, if it numbers them and this one has a label."""
+        """The number of a figure or table with a label, if the site numbers them."""
         known = (self._around.references.get(f"label:{name}") for name in node.get("names", ()))
         return [found.number for found in known if found and found.number][:1]
 
@@ -254,22 +253,22 @@ class _Reading:
         self._to.close_list()
 
     def _definitions(self, node: Any) -> None:
-        """Terms and what they mean. Inside a parameter they are more facts of it."""
+        """Terms with their descriptions. Inside of a parameter they are facts."""
         for item in node.children:
             terms = [self._sentence(child) for child in item.children if isinstance(child, nodes.term)]
             kinds = [self._sentence(child) for child in item.children if isinstance(child, nodes.classifier)]
             body = [part for child in item.children if isinstance(child, nodes.definition) for part in child.children]
-            said = ", ".join(terms)
+            text = ", ".join(terms)
             if self._fields:
-                self._led(": ".join([said, *kinds]), body)
-            elif len(plain(said)) > _MAX_TERM:
-                self._to.paragraph(said)
+                self._led(": ".join([text, *kinds]), body)
+            elif len(plain(text)) > _MAX_TERM:
+                self._to.paragraph(text)
                 self._blocks(body)
             else:
                 self._open_field(terms, [("", kind) for kind in kinds], body, parameter=False)
 
     def _led(self, term: str, body: Sequence[nodes.Node]) -> None:
-        """A term and its text on one line: `Description: What it does.`"""
+        """A term and its text on one line: `Description: The purpose.`"""
         if body and isinstance(body[0], nodes.paragraph) and not _image_in(body[0]):
             self._to.paragraph(f"{term}: {self._sentence(body[0])}")
             self._blocks(body[1:])
@@ -306,25 +305,25 @@ class _Reading:
             if isinstance(child, nodes.field_list) and not body:
                 facts += list(self._short_facts(child))
             body.append(child)
-        body = [child for child in body if not (isinstance(child, nodes.field_list) and child.get("told"))]
+        body = [child for child in body if not (isinstance(child, nodes.field_list) and child.get("shown"))]
         fields, self._fields = self._fields, 0
         self._open_field(node["names"], facts, [_told(child) for child in body])
         self._fields = fields
 
     def _short_facts(self, fields: Any) -> Iterator[tuple[str, str]]:
-        """The fields that stand first in an object and are no arguments: `:type: bool`."""
+        """The fields at the start of an object that are not arguments: `:type: bool`."""
         pairs = []
         for field in fields.children:
             name = field[0].astext()
-            said = [child for child in field[1].children if isinstance(child, nodes.paragraph)]
-            if len(said) != len(field[1].children) or len(said) != 1 or " " in name or name.lower() in _FIELD_NAMES:
+            text = [child for child in field[1].children if isinstance(child, nodes.paragraph)]
+            if len(text) != len(field[1].children) or len(text) != 1 or " " in name or name.lower() in _FIELD_NAMES:
                 return
-            pairs.append((name[:1].upper() + name[1:], self._sentence(said[0])))
-        fields["told"] = True
+            pairs.append((name[:1].upper() + name[1:], self._sentence(text[0])))
+        fields["shown"] = True
         yield from pairs
 
     def _argument_list(self, node: Any) -> None:
-        """The field list of a described function: arguments, what it returns, what it raises."""
+        """The field list of a function: arguments, return value, exceptions."""
         types = {
             field[0].astext().partition(" ")[2]: self._sentence(field[1])
             for field in node.children
@@ -357,9 +356,9 @@ class _Reading:
         for name, kind, body in members:
             self._to.item()
             first, *rest = body.children or [nodes.paragraph()]
-            said = self._sentence(first) if isinstance(first, nodes.paragraph) else ""
-            self._to.paragraph(f"`{name}`{f' ({kind})' if kind else ''}{f' – {said}' if said else ''}")
-            self._blocks(rest if said or isinstance(first, nodes.paragraph) else body)
+            text = self._sentence(first) if isinstance(first, nodes.paragraph) else ""
+            self._to.paragraph(f"`{name}`{f' ({kind})' if kind else ''}{f' – {text}' if text else ''}")
+            self._blocks(rest if text or isinstance(first, nodes.paragraph) else body)
         self._to.close_list()
 
     def _admonition(self, node: Any) -> None:
@@ -369,15 +368,15 @@ class _Reading:
         if not body:
             self._to.paragraph(f"{label}." if label[-1:].isalnum() else label)
         elif self._fields and all(isinstance(child, nodes.paragraph) for child in body):
-            self._led(label, body)  # stays in the field
+            self._led(label, body)  # it stays in the field
         else:
-            look = next((name for name in node.get("classes", ()) if name in ADMONITIONS), "")  # as the site colours it
+            look = next((name for name in node.get("classes", ()) if name in ADMONITIONS), "")  # its colour on the site
             self._to.open_admonition(label, node.get("kind") or look or ("" if titles else node.tagname))
             self._blocks(body)
             self._to.close_admonition()
 
     def _topic(self, node: Any) -> None:
-        """A topic or sidebar: its title is a line of its own. A list of the page's sections is left out."""
+        """A topic or sidebar: its title is a separate line. A list of the page's sections is left out."""
         if "contents" in node.get("classes", ()):
             return
         for child in node.children:
@@ -417,7 +416,7 @@ class _Reading:
         self._to.close_table()
 
     def _table_facts(self, table: Any) -> list[tuple[str, str]]:
-        """The facts in a small table of a parameter: a row of names and a row of values, or a column of each."""
+        """The facts in a small table of a parameter: names and values in two rows or two columns."""
         rows = [[clean_inline(self._sentence(cell)) for cell in row.children] for row in _rows(table)]
         spans = any(cell.get("morecols") or cell.get("morerows") for row in _rows(table) for cell in row.children)
         if (
@@ -439,31 +438,31 @@ class _Reading:
         self._to.paragraph(" ".join(self._sentence(line) for line in node.findall(nodes.line)))
 
     def _sentence(self, node: Any, code: bool = True) -> str:
-        """The text of inline nodes with its marks; code keeps its backticks unless `code` is off."""
+        """The text of inline nodes with its marks; `code`: with backticks around code."""
         if isinstance(node, nodes.Text):
-            return node.astext()  # without spaces that the author escaped
+            return node.astext()  # without escaped spaces
         if isinstance(node, nodes.image):
             return picture(self._around.target(node.get("uri", "")), node.get("alt", ""))
         if isinstance(node, _UNSEEN):
             return _problem(node) if isinstance(node, nodes.problematic) else ""
         space = " " if isinstance(node, nodes.Element) and not isinstance(node, nodes.TextElement) else ""
-        said = space.join(self._sentence(child, code) for child in node.children)
-        return self._marked(node, said, code)
+        text = space.join(self._sentence(child, code) for child in node.children)
+        return self._marked(node, text, code)
 
-    def _marked(self, node: Any, said: str, code: bool) -> str:
-        """A text as its node shows it."""
+    def _marked(self, node: Any, text: str, code: bool) -> str:
+        """A text with the mark of its node."""
         if isinstance(node, nodes.literal):
-            said = f"`{said}`" if code and "`" not in said and said.strip() else said
+            text = f"`{text}`" if code and "`" not in text and text.strip() else text
         elif isinstance(node, nodes.math):
-            said = formula(node.astext())
+            text = formula(node.astext())
         elif isinstance(node, nodes.footnote_reference | nodes.citation_reference):
-            said = styled("footnote", f"[{node.astext()}]", node.astext())
+            text = styled("footnote", f"[{node.astext()}]", node.astext())
         elif isinstance(node, nodes.reference):
             target = self._target(node)
-            said = styled("link", said, target) if target else said
+            text = styled("link", text, target) if target else text
         elif kind := _STYLES.get(type(node)):
-            said = styled(kind, said)
-        return said
+            text = styled(kind, text)
+        return text
 
     def _target(self, node: Any) -> str:
         if "refuri" in node:
@@ -474,7 +473,7 @@ class _Reading:
         anchor = _anchor(place) if isinstance(place, nodes.section) else name
         return f"#{anchor}" if anchor else ""
 
-    _TAKES: ClassVar[dict[Any, Any]] = {  # the first that fits
+    _TAKES: ClassVar[dict[Any, Any]] = {  # the first match is used
         nodes.section: _section,
         nodes.literal_block: _code,
         nodes.doctest_block: _code,
@@ -529,9 +528,9 @@ def _is_label(text: str) -> bool:
 
 
 def _problem(node: nodes.Node) -> str:
-    """The source of markup that docutils could not resolve, without its signs."""
-    said = node.astext()
-    return said[1:-1] if re.fullmatch(r"\|[^|]+\|_{0,2}", said) and said.endswith("|") else said
+    """The source of markup that docutils could not resolve, without the markup characters."""
+    text = node.astext()
+    return text[1:-1] if re.fullmatch(r"\|[^|]+\|_{0,2}", text) and text.endswith("|") else text
 
 
 def _rows(table: Any) -> Iterator[Any]:

@@ -1,6 +1,6 @@
-"""Text with marks, as a reader meets it: piece by piece, with tags that open and close.
+"""Collects text with marks piece by piece, with opening and closing tags.
 
-A mark that never closes, or that closes what was never opened, leaves its text without the mark.
+Unbalanced marks are dropped; their text is kept.
 """
 
 from dataclasses import dataclass, field
@@ -13,66 +13,66 @@ _MAX_OPEN = 50  # marks inside each other
 
 @dataclass(slots=True)
 class _Open:
-    tag: str  # what closes it
+    tag: str  # the closing tag
     kind: MarkKind | None
     target: str = ""
-    said: list[str] = field(default_factory=list)
+    pieces: list[str] = field(default_factory=list)
 
 
 class Sentence:
-    """Collects text and its marks. `bare` writes code as a mark and not in backticks, as headings need it."""
+    """Collects text and its marks. `bare`: code is a mark instead of in backticks, for headings."""
 
     def __init__(self, bare: bool = False) -> None:
         self._open: list[_Open] = [_Open("", None)]
         self._bare = bare
 
     def say(self, text: str) -> None:
-        """Adds text."""
+        """Add text."""
         if text:
-            self._open[-1].said.append(text)
+            self._open[-1].pieces.append(text)
 
     def unsay(self) -> str:
-        """Takes back what was said last in the innermost mark."""
-        return self._open[-1].said.pop() if self._open[-1].said else ""
+        """Remove and return the last piece of the innermost mark."""
+        return self._open[-1].pieces.pop() if self._open[-1].pieces else ""
 
     def code(self, text: str) -> None:
-        """Adds inline code."""
+        """Add inline code."""
         self.say(self._code(text))
 
     def image(self, target: str, alternative: str) -> None:
-        """Adds an image."""
+        """Add an image."""
         self.say(picture(target, alternative))
 
     def note(self, label: str) -> None:
-        """Adds a reference to a footnote."""
+        """Add a reference to a footnote."""
         self.say(note(label))
 
     def open(self, tag: str, kind: MarkKind, target: str = "") -> None:
-        """A mark begins; `tag` is what will close it."""
+        """Open a mark; `tag` closes it."""
         if len(self._open) < _MAX_OPEN:
             self._open.append(_Open(tag, kind, target))
 
     def close(self, tag: str) -> None:
-        """The innermost mark of this tag ends, and with it those inside that are still open."""
-        if any(one.tag == tag for one in self._open[1:]):
+        """Close the innermost mark with this tag, and those inside of it."""
+        if any(mark.tag == tag for mark in self._open[1:]):
             while self._open[-1].tag != tag:
                 self._drop()
             top = self._open.pop()
             self.say(self._marked(top))
 
     def take(self) -> str:
-        """The text so far. Marks that are open end without a trace."""
+        """Return the text so far and start again. Open marks are dropped."""
         while len(self._open) > 1:
             self._drop()
-        text = "".join(self._open[0].said)
-        self._open[0].said.clear()
+        text = "".join(self._open[0].pieces)
+        self._open[0].pieces.clear()
         return close_gaps(text)
 
     def _drop(self) -> None:
-        self.say("".join(self._open.pop().said))
+        self.say("".join(self._open.pop().pieces))
 
     def _marked(self, mark: _Open) -> str:
-        text = "".join(mark.said)
+        text = "".join(mark.pieces)
         if mark.kind is None or not text.strip():
             return text
         inner = text.strip()

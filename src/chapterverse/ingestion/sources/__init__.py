@@ -1,4 +1,4 @@
-"""Where pages come from: one contract for websites, folders and files."""
+"""Sources of pages: the protocol for websites, folders and files."""
 
 import glob
 from collections.abc import AsyncGenerator, Mapping
@@ -18,40 +18,44 @@ __all__ = ["Source", "SourceOptions", "open_source"]
 
 
 class Source(Protocol):
-    """A body of pages that can be read again and again.
+    """A source that can be read repeatedly.
 
-    What a run reports says what becomes of a page of before: a `Document` or `Unchanged` is there; `Failed` could
-    not be had and is kept; `Skipped` is not wanted; one that is not reported at all is gone. The last two may be
-    removed only when the run was `complete`."""
+    The outcome decides about an earlier page: with `Document` or `Unchanged` it exists; with `Failed` it could not be
+    read and is kept; with `Skipped` it is not wanted; without an outcome it no longer exists. In the last two cases it
+    is removed, but only if the run was `complete`."""
 
     @property
     def key(self) -> str:
-        """Names the source for good: the same place has the same key in every run."""
+        """A permanent name: the same source has the same key in every run."""
 
     @property
     def description(self) -> str:
-        """What it is, for people."""
+        """A description for people."""
+
+    @property
+    def title(self) -> str:
+        """What the source calls the book; empty if it does not say."""
 
     @property
     def complete(self) -> bool:
-        """After `documents` was exhausted: whether every page there is was seen."""
+        """Whether all existing pages were seen; valid after `documents` is exhausted."""
 
     @property
     def expected(self) -> int | None:
-        """How many outcomes `documents` will give, as soon as that is known."""
+        """The number of outcomes of `documents`; None if it is not known yet."""
 
     def image(self, address: str) -> Path | None:
-        """The file of an image that a page shows; None where the source has none at this address."""
+        """The file of an image; None if the source has none at this address."""
 
     def documents(self, known: Mapping[str, PageRecord]) -> AsyncGenerator[Fetched, None]:
-        """All pages. `known` are those of this source that are in the index, by address; one that the server says
-        is as it was is reported as `Unchanged`. Close the generator (`contextlib.aclosing`) to stop early."""
+        """All pages. `known`: the pages of this source in the index, by address; if the server says that one has not
+        changed, it is `Unchanged`. Close the generator (`contextlib.aclosing`) to stop early."""
 
 
 def open_source(spec: str, options: SourceOptions) -> Source:
-    """The source a user named: an http(s) address, a folder, a file or an `llms.txt`.
+    """The source for an http(s) address, a folder, a file or an `llms.txt`.
 
-    Raises IngestionError when there is none."""
+    Raises IngestionError if there is none."""
     if spec.lower().startswith(("http://", "https://")):
         return Website(spec, options)
     if "://" in spec:
@@ -65,7 +69,7 @@ def open_source(spec: str, options: SourceOptions) -> Source:
 
 
 def _by_list(path: Path, options: SourceOptions) -> Source:
-    """What a local `llms.txt` lists: pages of a website, or files beside it."""
+    """The pages of a website, or the files, that a local `llms.txt` lists."""
     with path.open("rb") as file:
         named = listed(file.read(MAX_BYTES).decode("utf-8", "replace"))
     if web := [target for target in named if target.startswith(("http://", "https://"))]:

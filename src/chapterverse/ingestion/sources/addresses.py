@@ -1,4 +1,4 @@
-"""Addresses of web pages: one spelling for each, and which of them belong to the site that is being read."""
+"""Normalises addresses of web pages, and decides which belong to the site."""
 
 import posixpath
 import re
@@ -9,18 +9,18 @@ _TRACKING = re.compile(r"(utm_[^=]*|gclid|fbclid|mc_cid|mc_eid)(=|$)", re.IGNORE
 _ESCAPE = re.compile(r"%[0-9a-fA-F]{2}")
 _FILE = re.compile(r"\.(x?html?|php|aspx?|mdx?|rst|txt|pdf|epub)$", re.IGNORECASE)
 _INDEX = re.compile(r"/index\.x?html?$", re.IGNORECASE)
-_MAX_LENGTH = 2000  # longer ones are made by programs, in loops
+_MAX_LENGTH = 2000  # longer ones are usually generated in loops
 
 
 def normalise(url: str, page: str = "") -> str:
-    """The one spelling of an http(s) address, which may be relative to the page it was found on: no fragment, no
-    user, no tracking, no default port, no `..`. Anything that is not such an address becomes the empty string."""
+    """Normalise an http(s) address, which may be relative to `page`: no fragment, user, tracking parameters, default
+    port or `..`. Returns an empty string for anything else."""
     try:
         parts = urlsplit(urljoin(page, url.strip()))
         host, port = parts.hostname or "", parts.port
         if not host.isascii():
             host = host.encode("idna").decode()
-    except ValueError:  # UnicodeError is one
+    except ValueError:  # includes UnicodeError
         return ""
     scheme = parts.scheme.lower()
     if scheme not in ("http", "https") or not host or len(url) > _MAX_LENGTH:
@@ -34,8 +34,7 @@ def normalise(url: str, page: str = "") -> str:
 
 
 def identity(url: str) -> str:
-    """What two addresses of one page have in common: equal whatever the scheme, `www.`, a trailing slash or
-    `index.html`."""
+    """A key that is equal for all addresses of a page: without scheme, `www.`, trailing slash and `index.html`."""
     parts = urlsplit(url)
     path = _INDEX.sub("/", parts.path).rstrip("/")
     return f"{parts.netloc.removeprefix('www.')}{path}?{parts.query}"
@@ -43,20 +42,20 @@ def identity(url: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """The part of a website that is read: an origin and the path at or below which its pages lie."""
+    """The part of a website that is read: an origin and a path."""
 
     origin: str  # https://example.org
     scope: str  # "/docs", or "" for the whole site
 
     @classmethod
     def around(cls, start: str) -> "Site":
-        """The site of a normalised start page. A page with a file name stands for its folder."""
+        """The site of a normalised start page. For a page with a file name, its folder."""
         parts = urlsplit(start)
         path = posixpath.dirname(parts.path) if _FILE.search(parts.path) else parts.path
         return cls(f"{parts.scheme}://{parts.netloc}", path.rstrip("/"))
 
     def moved(self, url: str) -> "Site":
-        """The site when its start page turned out to be at `url`: the same part of it, unless the page left that."""
+        """The site after its start page redirected to `url`: the same part, unless `url` is outside of it."""
         there = Site.around(url)
         return Site(there.origin, self.scope) if self.covers(url) else there
 
@@ -69,7 +68,7 @@ class Site:
         return self.owns(url) and f"{urlsplit(url).path}/".startswith(f"{self.scope}/")
 
     def place(self, url: str) -> str:
-        """The address as this site spells it; empty when it is not in the part that is read."""
+        """The address in this site's spelling; empty if it is not in the part that is read."""
         url = normalise(url)
         if not url or not self.covers(url):
             return ""
@@ -77,7 +76,7 @@ class Site:
         return f"{self.origin}{parts.path}" + (f"?{parts.query}" if parts.query else "")
 
     def path_of(self, url: str) -> str:
-        """Where a page lies inside the part that is read."""
+        """The path of a page relative to the part that is read."""
         return urlsplit(url).path.removeprefix(self.scope).strip("/") or "index"
 
 
@@ -94,5 +93,5 @@ def _resolve(path: str) -> str:
 
 
 def _escape(text: str) -> str:
-    """Percent escapes where they are needed, and in capitals."""
+    """Normalise percent escapes: only where needed, in upper case."""
     return _ESCAPE.sub(lambda escape: escape.group().upper(), quote(text, safe="/%:@!$&'()*+,;=~?"))

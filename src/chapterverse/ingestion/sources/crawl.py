@@ -1,6 +1,6 @@
-"""The way through a website: which page next, how many at once, when to stop.
+"""Crawls a website.
 
-Keeps the frontier, skips duplicates, limits simultaneous requests, and decides whether all pages were seen.
+Keeps the frontier, skips duplicates, limits concurrent requests, and decides whether all pages were seen.
 """
 
 import asyncio
@@ -19,9 +19,9 @@ from chapterverse.ingestion.sources.fetching import FORBIDDEN, Fetcher, Refused,
 from chapterverse.ingestion.sources.network import RefusedAddress
 
 _GONE = (404, 410)
-_PATIENCE = 200  # what failures in a row may cost before the crawl gives up; any success restores it
-_SLOW_FAILURE = 10  # cost of one that took retries or a timeout; a plain 404 costs 1
-_NOT_PAGES = re.compile(  # links that are not worth a request
+_PATIENCE = 200  # total cost of consecutive failures after which the crawl stops; a success resets it
+_SLOW_FAILURE = 10  # cost of a failure with retries or a timeout; a plain 404 costs 1
+_NOT_PAGES = re.compile(  # links that are not followed
     r"\.(png|jpe?g|gif|svg|webp|ico|css|m?js|json|xml|zip|t?gz|bz2|xz|7z|rar|exe|dmg|deb|whl|jar|iso|mp[34]|webm|mov"
     r"|avi|wav|ogg|woff2?|ttf|eot|docx?|pptx?|xlsx?|csv)$",
     re.IGNORECASE,
@@ -31,17 +31,17 @@ _NAMES_ENCODING = re.compile(rb"charset|encoding\s*=", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class _Visit:
-    """What came of one address."""
+    """The result of fetching one address."""
 
     asked: str
-    outcome: Fetched | None  # none: a page of before that is gone
+    outcome: Fetched | None  # None: an earlier page that no longer exists
     links: tuple[str, ...] = ()
-    original: str = ""  # the page this one says it is a copy of
+    original: str = ""  # the canonical address of a copy
     cost: int = 0  # of a failure
 
 
 class Crawl:
-    """One run through a site. `complete` is meaningful once `run` has ended."""
+    """One crawl of a site. `complete` is valid after `run` has ended."""
 
     def __init__(
         self, fetcher: Fetcher, site: Site, source: str, options: SourceOptions, known: Mapping[str, PageRecord]
@@ -53,20 +53,19 @@ class Crawl:
         self._known = known
         self._follow = False
         self._frontier: deque[str] = deque()
-        self._seen: set[str] = set()  # identities of addresses that were ever in the frontier
-        self._published: set[str] = set()  # identities of pages that were handed out
+        self._seen: set[str] = set()  # identities of all addresses that were in the frontier
+        self._published: set[str] = set()  # identities of all pages that were returned
         self._started = self._had = self._missed = 0
         self._patience = _PATIENCE
-        self._blind = False  # pages may exist that were not seen
+        self._blind = False  # whether there may be unseen pages
 
     @property
     def complete(self) -> bool:
-        """Whether a page of before that was not seen now is really gone. A run in which more pages failed than
-        were had proves nothing."""
+        """Whether earlier pages that were not seen no longer exist. Not if more pages failed than succeeded."""
         return not self._blind and self._had >= self._missed
 
     async def run(self, first: Reply | None, listed: Sequence[str]) -> AsyncGenerator[Fetched, None]:
-        """Every page that is listed, or, without a list, that can be reached from the first one."""
+        """Fetch every listed page or, without a list, every page that can be reached from the first one."""
         self._follow = not listed
         if first is not None:
             self._seen.add(identity(first.url))
@@ -91,7 +90,7 @@ class Crawl:
             yield self._rest()
 
     def _start(self, running: set[asyncio.Task[_Visit]]) -> bool:
-        """Fill up what runs at once, while there is patience; whether there is anything to wait for."""
+        """Start further requests up to the limit; returns whether any is running."""
         room = min(self._options.concurrency - len(running), self._options.max_pages - self._started)
         for _ in range(min(room, len(self._frontier)) if self._patience > 0 else 0):
             running.add(asyncio.create_task(self._visit(self._frontier.popleft())))
@@ -99,7 +98,7 @@ class Crawl:
         return bool(running)
 
     def _rest(self) -> Fetched:
-        """One row for all that was left unread, on the first of them."""
+        """One outcome for all unread pages, with the address of the first."""
         left = f"{len(self._frontier):,} pages were not read"
         if self._patience <= 0:
             return Failed(self._frontier[0], f"the site fails too often, stopped; {left}")
@@ -112,7 +111,7 @@ class Crawl:
             return _Visit(url, Skipped(url, str(refusal)))
         except Unavailable as failure:
             gone = failure.status in _GONE
-            self._blind = self._blind or (self._follow and not gone)  # its links stay unseen
+            self._blind = self._blind or (self._follow and not gone)  # its links are not known
             return _Visit(
                 url,
                 None if gone and url in self._known else Failed(url, str(failure)),
@@ -121,8 +120,7 @@ class Crawl:
         return await self._understand(url, reply)
 
     def _conditions(self, url: str) -> dict[str, str]:
-        """Headers that ask for a page only if it changed. Not used where links must be followed: a page that has
-        not changed is sent without its links."""
+        """Headers for a conditional request. Not used if links must be followed, because a 304 has no links."""
         record = self._known.get(url)
         headers = {"If-None-Match": record.etag, "If-Modified-Since": record.last_modified} if record else {}
         return {name: value for name, value in headers.items() if value}
@@ -133,7 +131,7 @@ class Crawl:
         if reply.unchanged:
             return _Visit(asked, Unchanged(reply.url))
         form = format_of_answer(reply.url, reply.content_type)
-        assert form is not None  # or it would not have been admitted
+        assert form is not None  # otherwise it would not have been admitted
         document = Document(
             url=reply.url,
             path=self._site.path_of(reply.url),
@@ -151,13 +149,13 @@ class Crawl:
             original = await asyncio.to_thread(canonical, document)
             looks = self._follow or self._fetcher.restricted
             onward = await asyncio.to_thread(links, document) if looks else []
-        except Unreadable:  # its reader will say so; here it only has no links
+        except Unreadable:  # the reader will report it; here it has no links
             self._blind = self._blind or self._follow
             return _Visit(asked, outcome)
         return _Visit(asked, outcome, tuple(onward), normalise(original, page=reply.url))
 
     def _settle(self, visit: _Visit) -> Iterator[Fetched]:
-        """What a visit means for the ledger and for the way on."""
+        """The outcomes of a visit; adds its links to the frontier."""
         if visit.cost:
             self._missed += 1
             self._patience -= visit.cost
@@ -175,8 +173,8 @@ class Crawl:
         yield from self._add(linked) if self._follow else self._forbidden(linked)
 
     def _twin(self, url: str, original: str) -> str:
-        """Another address under which this page is already read. A copy of the site's root is not believed: whole
-        sites say that of all their pages by mistake."""
+        """Another address of this page that was already read. A canonical link to the site's root is ignored: some
+        sites have it on all pages by mistake."""
         if identity(url) in self._published:
             return url
         name = identity(original)
@@ -185,19 +183,19 @@ class Crawl:
         return ""
 
     def _forbidden(self, urls: Iterable[str]) -> Iterator[Fetched]:
-        """Rows for linked pages that no list names because the site forbids them: a reader may look for them."""
+        """Outcomes for linked pages that robots.txt forbids."""
         for url in filter(None, map(self._site.place, urls)):
             if identity(url) not in self._seen and self._fetcher.forbids(url):
                 self._seen.add(identity(url))
                 yield Skipped(url, FORBIDDEN)
 
     def _add(self, urls: Iterable[str]) -> list[Fetched]:
-        """Put new pages into the frontier; rows for those the patterns leave out."""
+        """Add new pages to the frontier. Returns outcomes for those that the patterns exclude."""
         excluded: list[Fetched] = []
         for url in filter(None, map(self._site.place, urls)):
             if identity(url) in self._seen:
                 continue
-            if len(self._seen) >= 10 * self._options.max_pages:  # links beyond any use, made by a program
+            if len(self._seen) >= 10 * self._options.max_pages:  # too many generated links
                 self._blind = True
                 break
             self._seen.add(identity(url))
@@ -209,8 +207,8 @@ class Crawl:
 
 
 def _in_utf8(reply: Reply, form: Format) -> bytes:
-    """Text in UTF-8 where only the server knows that it is not. A page that names its own encoding is believed
-    before its server, whose word is often a default for all files."""
+    """Convert a text to UTF-8 if only the server's header names another encoding. An encoding in the page itself has
+    priority, because the header is often a default for all files."""
     if form in ("pdf", "epub") or (form == "html" and _NAMES_ENCODING.search(reply.data, 0, 2048)):
         return reply.data
     try:

@@ -1,6 +1,6 @@
-"""One request to a website, done politely: its turn, its robots rules, its redirects, its retries, its limits.
+"""Requests to a website, with rate limiting, robots.txt, redirects, retries and size limits.
 
-Translates everything that httpx2 raises.
+Translates all exceptions of httpx2.
 """
 
 import asyncio
@@ -20,19 +20,19 @@ from chapterverse.ingestion.sources.addresses import Site, normalise
 
 _RETRIES = 2
 _MAX_REDIRECTS = 5
-_MAX_WAIT = 30.0  # seconds; a server that asks for more is not waited for
+_MAX_WAIT = 30.0  # seconds; a longer `Retry-After` is a failure
 _REDIRECTS = (301, 302, 303, 307, 308)
 
 
-FORBIDDEN = "robots.txt"  # why a page is left out that the site forbids
+FORBIDDEN = "robots.txt"  # reason for the ledger
 
 
 class Refused(Exception):
-    """Not to be read, on purpose; the message is the ledger's reason."""
+    """The page is left out on purpose; the message is the reason for the ledger."""
 
 
 class Unavailable(Exception):
-    """Could not be had. `status` is the HTTP status, 0 without an answer; `tried` how often it was asked for."""
+    """The page could not be fetched. `status`: the HTTP status, 0 without a response; `tried`: number of tries."""
 
     def __init__(self, why: str, *, status: int = 0, tried: int = 1) -> None:
         super().__init__(why)
@@ -42,9 +42,9 @@ class Unavailable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer that can be used: a page, or word that it has not changed (304)."""
+    """A successful response: a page, or 304."""
 
-    url: str  # where the redirects ended
+    url: str  # after redirects
     unchanged: bool = False
     content_type: str = ""  # lower case, without parameters
     charset: str = ""
@@ -53,12 +53,12 @@ class Reply:
     last_modified: str = ""
 
 
-Admit = Callable[[str, str], int]  # address and content type → the most bytes to read, or raises Refused
-Conditions = Callable[[str], Mapping[str, str]]  # address → headers that ask for it only if it changed
+Admit = Callable[[str, str], int]  # address and content type → maximum size in bytes; may raise Refused
+Conditions = Callable[[str], Mapping[str, str]]  # address → headers for a conditional request
 
 
 class Fetcher:
-    """Gets addresses of one site, each when it is its turn."""
+    """Fetches addresses of one site, with pauses between requests."""
 
     def __init__(self, client: httpx2.AsyncClient, site: Site, options: SourceOptions) -> None:
         self._client = client
@@ -69,7 +69,7 @@ class Fetcher:
         self._agent = options.user_agent.partition("/")[0]
 
     def obey(self, rules: Protego) -> None:
-        """Hold to a site's robots.txt from here on."""
+        """Use the rules of a robots.txt."""
         self._rules = rules
         self._pace.delay = max(self._pace.delay, min(rules.crawl_delay(self._agent) or 0.0, _MAX_WAIT))
 
@@ -83,11 +83,11 @@ class Fetcher:
         return self._rules is not None and not self._rules.can_fetch(url, self._agent)
 
     async def get(self, url: str, limit: int) -> Reply:
-        """A file of the site, no larger than the limit. Raises Refused, Unavailable or RefusedAddress."""
+        """Fetch a file, at most as large as the limit. Raises Refused, Unavailable or RefusedAddress."""
         return await self._go(url, lambda *_: limit, lambda _: {})
 
     async def get_page(self, url: str, conditions: Conditions | None = None) -> Reply:
-        """A page in a format that can be read, as large as its format may be. Raises like `get`."""
+        """Fetch a page in a supported format, within the size limit of the format. Raises like `get`."""
         return await self._go(url, self._admit, conditions or (lambda _: {}))
 
     def _admit(self, url: str, content_type: str) -> int:
@@ -97,7 +97,7 @@ class Fetcher:
         return self._options.limit(form)
 
     async def _go(self, url: str, admit: Admit, conditions: Conditions) -> Reply:
-        """What is at an address after at most five redirects, none of which leaves the site."""
+        """Fetch an address with at most five redirects, all within the site."""
         for _ in range(_MAX_REDIRECTS + 1):
             if self.forbids(url):
                 raise Refused(FORBIDDEN)
@@ -111,7 +111,7 @@ class Fetcher:
         raise Unavailable(f"more than {_MAX_REDIRECTS} redirects", status=300)
 
     async def _persist(self, url: str, headers: Mapping[str, str], admit: Admit) -> Reply | str:
-        """One address, asked for again when that may help. A redirect is its target, unresolved."""
+        """Fetch one address, with retries. For a redirect, return its unresolved target."""
         for tried in range(1, _RETRIES + 2):
             await self._pace.turn()
             try:
@@ -128,7 +128,7 @@ class Fetcher:
             if wait > _MAX_WAIT:
                 raise Unavailable(f"{why}, asks to wait {wait:.0f} s", status=status, tried=tried)
             if wait:
-                self._pace.pause(wait)  # it is the site that is busy, not the page
+                self._pace.pause(wait)  # the whole site is busy
             else:
                 jitter = random.uniform(0.5, 1.0)  # noqa: S311 (spreads retries; nothing secret)
                 await asyncio.sleep(self._options.retry_delay * 2 ** (tried - 1) * jitter)
@@ -158,7 +158,7 @@ class Fetcher:
 
 
 class _Busy(Exception):
-    """The server cannot answer now."""
+    """The server is busy."""
 
     def __init__(self, status: int, wait: float) -> None:
         super().__init__(status)
@@ -167,7 +167,7 @@ class _Busy(Exception):
 
 
 class _Pace:
-    """Turns: requests to the site start at least `delay` seconds apart."""
+    """Starts requests at least `delay` seconds apart."""
 
     def __init__(self, delay: float) -> None:
         self.delay = delay
@@ -175,16 +175,16 @@ class _Pace:
 
     async def turn(self) -> None:
         now = asyncio.get_running_loop().time()
-        mine = max(now, self._next)
-        self._next = mine + self.delay
-        await asyncio.sleep(mine - now)
+        start = max(now, self._next)
+        self._next = start + self.delay
+        await asyncio.sleep(start - now)
 
     def pause(self, seconds: float) -> None:
         self._next = max(self._next, asyncio.get_running_loop().time() + seconds)
 
 
 async def _body(response: httpx2.Response, limit: int) -> bytes:
-    """The body, unpacked. What counts is the size after unpacking, so that a small bomb stops at the limit too."""
+    """The decompressed body. The limit is on the decompressed size, against compression bombs."""
     declared = response.headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > limit:
         raise Refused(too_large(int(declared), limit))
@@ -198,7 +198,7 @@ async def _body(response: httpx2.Response, limit: int) -> bytes:
 
 
 def _wait(retry_after: str) -> float:
-    """Seconds a server asks to wait: a number or a date."""
+    """The seconds in a Retry-After header: a number or a date."""
     if retry_after.strip().isdecimal():
         return float(retry_after)
     try:
@@ -211,7 +211,7 @@ def _wait(retry_after: str) -> float:
 
 
 def _reason(error: Exception) -> str:
-    """A transport's failure in words for people."""
+    """A failure of the transport, for people."""
     if isinstance(error, TimeoutError | httpx2.TimeoutException):
         return "timed out"
     if isinstance(error, httpx2.ConnectError):

@@ -1,7 +1,6 @@
-"""A folder or a single file as a source of pages.
+"""A folder or a single file as a source.
 
-Decides which files are left out, their addresses and their order. Symbolic links that lead out of the folder are not
-followed.
+Decides which files are read, their addresses and their order. Symbolic links out of the folder are not followed.
 """
 
 import asyncio
@@ -17,10 +16,10 @@ from pathlib import Path, PurePosixPath
 from chapterverse.book import PageRecord
 from chapterverse.errors import IngestionError
 from chapterverse.ingestion import links
-from chapterverse.ingestion.authored import FolderNote, about
+from chapterverse.ingestion.authored import FolderNote, about, is_published
 from chapterverse.ingestion.document import Document, Failed, Fetched, Skipped, Tree
 from chapterverse.ingestion.formats import format_of_file, readable_extensions
-from chapterverse.ingestion.generators import anchors_of, lay_out
+from chapterverse.ingestion.generators import anchors_of, hugo_parameters, lay_out, title_of
 from chapterverse.ingestion.images import find_image
 from chapterverse.ingestion.inline import remove_private
 from chapterverse.ingestion.navigation import NavigationEntry, entries
@@ -31,8 +30,8 @@ from chapterverse.ingestion.readers.sphinx import project as sphinx_project
 from chapterverse.ingestion.sources.addresses import normalise
 
 _NO_PAGES = frozenset(("node_modules", "__pycache__", "_build", "_static", "_templates"))
-_MAX_CHAPTERS = 8  # names of parts and chapters above a page
-_MAX_LABEL = 120  # characters of such a name
+_MAX_CHAPTERS = 8  # parts and chapters above a page
+_MAX_LABEL = 120  # characters of their names
 _INCLUDES = re.compile(rb"--8<--|\{\{#|\{[*!]|^<<<|@include|include|^import |readfile|code_sample", re.MULTILINE)
 
 
@@ -48,16 +47,16 @@ class Folder:
         self._layout = lay_out(place.parent if self._file else place, options.generator)
         self._folders: dict[PurePosixPath, FolderNote] = {}
         self._surroundings = ""
+        self._site = hugo_parameters(self._layout)
         self._entries: dict[str, NavigationEntry] = {}  # of the navigation, by path
         self._places: dict[str, int] = {}  # of pages in it
         self.complete = False
         self.expected: int | None = None
+        self.title = "" if self._file else title_of(self._layout)
         if self._file:
             form = format_of_file(self._file)
             if form is None:
-                raise IngestionError(
-                    f"{place} is of a kind that cannot be read; readable are {' '.join(readable_extensions())}"
-                )
+                raise IngestionError(f"{place} cannot be read; supported are {' '.join(readable_extensions())}")
             self._root = place.parent
             self._tree = self._plant(place.parent)
             self.key = links.page_address(self._tree, self._file)
@@ -68,12 +67,10 @@ class Folder:
             self.key = self._base or self._layout.name
             self.description = f"folder {place} ({self._layout.generator})"
             if not any(isinstance(found, str) for found in self._walk()):
-                raise IngestionError(
-                    f"no file that can be read in {place}; readable are {' '.join(readable_extensions())}"
-                )
+                raise IngestionError(f"no readable file in {place}; supported are {' '.join(readable_extensions())}")
 
     async def documents(self, known: Mapping[str, PageRecord]) -> AsyncGenerator[Fetched, None]:
-        """Every file, files before folders, each by name. `known` is not needed: files are cheap to read."""
+        """Every file, files before folders, by name. `known` is not used, because files are cheap to read."""
         self.complete = False
         self._surroundings = ""
         links.forget()
@@ -106,7 +103,7 @@ class Folder:
         return find_image(self._tree, address)
 
     def _walk(self) -> Iterator[str | Skipped | Failed]:
-        """Paths of all files in a known format, and rows for what cannot be walked."""
+        """Paths of all files in a known format, and outcomes for unreadable folders."""
         broken: list[OSError] = []
         for folder, folders, files in os.walk(self._root, onerror=broken.append):
             here = Path(folder)
@@ -129,9 +126,9 @@ class Folder:
         return folder.name.startswith(".") or folder.name in _NO_PAGES or self._layout.is_output(folder)
 
     def _read(self, path: str) -> Document | Skipped | Failed:
-        """One file, or why not. Reads no more than the limit, even of a file that grows meanwhile."""
+        """Read one file, up to the size limit, even if it grows meanwhile."""
         form = format_of_file(path)
-        assert form is not None  # or the walk would not have named it
+        assert form is not None  # otherwise the walk would have skipped it
         url = links.page_address(self._tree, path)
         place = self._root / path
         try:
@@ -149,8 +146,8 @@ class Folder:
             return Failed(url, "the file's name is not UTF-8")
         except OSError as error:
             return Failed(url, f"cannot be opened: {error.strerror}")
-        if len(data) > limit:
-            return Skipped(url, too_large(0, limit))
+        if why := too_large(0, limit) if len(data) > limit else self._unpublished(path, data):
+            return Skipped(url, why)
         anchors = anchors_of(form, self._layout.generator)
         module, folders = self._options.module, tuple(about.number for about in self._above(path))
         around = self._fingerprint() if form != "rst" and _INCLUDES.search(data) else ""
@@ -161,22 +158,29 @@ class Folder:
         return self._in_context(document)
 
     def _in_context(self, document: Document) -> Document:
-        """The document with what the other files of its project say about it."""
+        """The document with the context of its project."""
         around = document.surroundings
         if document.format == "rst" or (document.format == "markdown" and self._layout.generator == "sphinx"):
             project = sphinx_project.read_project(str(self._root))
             references, settings, digest = project.context(document)
             document = replace(document, references=references, settings=settings)
             around += digest
+        if b"param" in document.data and (named := self._parameters(document.data)):
+            document = replace(document, settings=named)
+            around += f"/{named}"
         if document.format == "asciidoc" and not self._file:
             chapter = asciidoc_book.book_of(self._tree.root).chapter_of(document.path)
             document = replace(document, module=document.module or chapter)
-            around = f"{self._fingerprint()}/{chapter}"  # references show the titles of other files
+            around = f"{self._fingerprint()}/{chapter}"  # the texts of references depend on other files
         if document.place is not None:
             around += f"/{document.place}"
         if document.chapters:
             around += "/".join(("", *document.chapters))
         return replace(document, surroundings=around)
+
+    def _parameters(self, data: bytes) -> dict[str, str]:
+        """The parameters of a Hugo site that a page may name."""
+        return {name: value for name, value in self._site.items() if name.encode() in data}
 
     def _plant(self, within: Path) -> Tree:
         name = "" if self._file else self._layout.name
@@ -190,7 +194,7 @@ class Folder:
         )
 
     def _fingerprint(self) -> str:
-        """Changes when any file in the folder does: a page that includes files is then read again."""
+        """A digest of all files in the folder: if it changes, pages with includes are read again."""
         if not self._surroundings:
             digest = hashlib.sha256()
             for folder, folders, files in os.walk(self._tree.within):
@@ -205,22 +209,30 @@ class Folder:
         return self._surroundings
 
     def _above(self, path: str) -> list["FolderNote"]:
-        """What is said about a file's folders, each looked up once."""
+        """The notes of a file's folders, cached."""
         above = [folder for folder in reversed(PurePosixPath(path).parents) if folder.name]
         for folder in above:
             if folder not in self._folders:
                 self._folders[folder] = about(self._root / folder)
         return [self._folders[folder] for folder in above]
 
+    def _unpublished(self, path: str, data: bytes) -> str:
+        """Why Hugo makes no page of a file: other pages include it. Empty if it is a page."""
+        if self._file or self._layout.generator != "hugo":
+            return ""
+        above = all(note.published for note in self._above(path))
+        published = above and (b"build:" not in data or is_published(data.decode("utf-8", "replace")))
+        return "" if published else "not published by Hugo (render: never)"
+
     def _chapters(self, path: str) -> tuple[str, ...]:
-        """The parts and chapters that the site's navigation puts a page in; else the names given to its folders."""
+        """The chapters of a page by the site's navigation, else by the names of its folders."""
         entry = self._entries.get(path)
         named = entry.parents if entry and entry.parents else tuple(about.label for about in self._above(path))
-        said = (clean_inline(remove_private(name))[:_MAX_LABEL] for name in named)
-        return tuple(dict.fromkeys(filter(None, said)))[:_MAX_CHAPTERS]
+        text = (clean_inline(remove_private(name))[:_MAX_LABEL] for name in named)
+        return tuple(dict.fromkeys(filter(None, text)))[:_MAX_CHAPTERS]
 
     def _objection(self, path: str, place: Path) -> str:  # noqa: PLR0911 one way out for each reason
-        """Why a file is not a page of this book. A file that the user named himself is one."""
+        """Why a file is not a page; empty if it is one. A single file that the user named is always one."""
         if not self._file:
             if not self._options.wants(path):
                 return "excluded"
@@ -239,7 +251,7 @@ class Folder:
         return "" if stat.S_ISREG(place.stat().st_mode) else "not a regular file"
 
     def _is_partial(self, path: str) -> bool:
-        """Whether a file is only ever included in others. Hugo's `_index.md` is a page."""
+        """Whether a file is only included in others, by its name. Hugo's `_index.md` is a page."""
         *folders, name = path.split("/")
         if not name.endswith((".md", ".mdx")) or self._layout.generator == "mkdocs":
             return False
@@ -248,6 +260,6 @@ class Folder:
         return name.startswith("_") and (name != "_index.md" or self._layout.generator == "docusaurus")
 
     def _name(self, path: str) -> str:
-        """The address of a file that is published nowhere."""
+        """The address of a file that is not published."""
         readable = path.encode(errors="replace").decode()
         return readable if self._file else f"{self._layout.name}/{readable}"

@@ -1,4 +1,4 @@
-"""`llms.txt`: a Markdown file in which a site lists the pages that it wants to be read (llmstxt.org)."""
+"""`llms.txt`: a Markdown file that lists the pages of a site (llmstxt.org)."""
 
 import re
 from typing import Final
@@ -11,12 +11,12 @@ _MAX_PAGES: Final = 100_000
 
 
 def is_listing(address: str) -> bool:
-    """Whether an address or a path is that of such a file."""
+    """Whether an address or path is that of an `llms.txt`."""
     return urlsplit(address).path.rpartition("/")[2].lower() == NAME
 
 
 def listed(text: str, address: str = "") -> list[str]:
-    """What the file names, in its order, each once; relative to `address` where that is given."""
+    """The listed targets in order, each once; relative to `address` if that is given."""
     found = (link[1].partition("#")[0] for link in _LINK.finditer(text))
-    made = dict.fromkeys(urljoin(address, target) if address else target for target in found if target)
-    return list(made)[:_MAX_PAGES]
+    targets = dict.fromkeys(urljoin(address, target) if address else target for target in found if target)
+    return list(targets)[:_MAX_PAGES]

@@ -1,11 +1,10 @@
-"""An HTTP client whose connections go only where a crawl may go.
+"""An HTTP client that connects only to allowed addresses.
 
-Resolves names and checks every address before a connection is made. Follows no redirect, and takes no proxy or password
-from the environment.
+It follows no redirects and uses no proxy or password from the environment.
 
-The check sits below HTTP, where the connection is opened: the name is resolved there, every address it has is judged,
-and the connection goes to a judged address itself. A name that answers differently a moment later (DNS rebinding)
-therefore gains nothing, while TLS and the Host header still carry the name.
+The check is below HTTP, where the connection is opened: the name is resolved, all its addresses are checked, and the
+connection is made to a checked address. So a name that resolves differently a moment later (DNS rebinding) does no
+harm. TLS and the Host header still use the name.
 """
 
 import asyncio
@@ -28,24 +27,24 @@ def _networks(*names: str) -> tuple[IPv4Network | IPv6Network, ...]:
     return tuple(ip_network(name) for name in names)
 
 
-# Networks one may own: loopback, RFC 1918, carrier-grade NAT, unique local.
+# Private networks: loopback, RFC 1918, carrier-grade NAT, unique local.
 _PRIVATE = _networks(
     "127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "::1/128", "fc00::/7"
 )
-# Global by Python's older tables, yet no website is there: protocol assignments (with Teredo, which wraps an IPv4
+# Global in Python's older tables, but without websites: protocol assignments (with Teredo, which wraps an IPv4
 # address), 6to4 relays, documentation.
 _NO_SITES = _networks("192.0.0.0/24", "192.88.99.0/24", "2001::/23", "3fff::/20")
-_GLOBAL_UNICAST = IPv6Network("2000::/3")  # all that has ever been given out for public IPv6
+_GLOBAL_UNICAST = IPv6Network("2000::/3")  # all assigned public IPv6 addresses
 _NAT64 = IPv6Network("64:ff9b::/96")
 
 
 class RefusedAddress(Exception):
-    """A connection that was not opened because of where it would have led; the message is for people."""
+    """A connection was refused because of its address; the message is for people."""
 
 
 def judge(address: Address) -> Verdict:
-    """Whether an address is public, on a network one may own, or special: a place where no website is (link-local
-    with the clouds' metadata service, multicast, reserved, unspecified, documentation)."""
+    """Whether an address is public, private, or special, where there are no websites: link-local (with the metadata
+    service of clouds), multicast, reserved, unspecified, documentation."""
     if isinstance(address, IPv6Address):
         inner = _embedded(address)
         if inner is not None:
@@ -60,8 +59,8 @@ def judge(address: Address) -> Verdict:
 
 
 def guarded_client(*, allow_private: bool, user_agent: str, connections: int) -> httpx2.AsyncClient:
-    """A client for public websites, and for one's own network where that is allowed. Redirects are left to the
-    caller, who must look at each of them. Raises `RefusedAddress` from the request that would break the rule."""
+    """A client for public websites and, if allowed, for private networks. The caller must check and follow redirects. A
+    request to a forbidden address raises `RefusedAddress`."""
     return httpx2.AsyncClient(
         transport=_GuardedTransport(allow_private=allow_private, connections=connections),
         headers={"User-Agent": user_agent},
@@ -72,19 +71,19 @@ def guarded_client(*, allow_private: bool, user_agent: str, connections: int) ->
 
 
 async def resolve(host: str, port: int) -> Sequence[str]:
-    """Every address of a name, as numbers. Spellings of an address itself (`127.1`, `2130706433`) are names too."""
+    """All IP addresses of a name. Other spellings of addresses (`127.1`, `2130706433`) are resolved, too."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(place[4][0]) for place in found))
 
 
 class _GuardedTransport(httpx2.AsyncHTTPTransport):
-    """httpx2's own transport over a pool that opens connections through the guard."""
+    """httpx2's transport with a pool that opens connections through the guard."""
 
     def __init__(self, *, allow_private: bool, connections: int) -> None:
         context = httpx2.create_ssl_context()
         super().__init__(verify=context)
-        # httpx2 has no public way to hand a network backend through. Should the attribute go away, this line fails
-        # instead of leaving an unguarded pool in place.
+        # httpx2 has no public way to set a network backend. If the attribute is removed, this line fails instead of
+        # leaving an unguarded pool.
         assert isinstance(self._pool, httpcore2.AsyncConnectionPool)
         self._pool = httpcore2.AsyncConnectionPool(
             ssl_context=context,
@@ -96,7 +95,7 @@ class _GuardedTransport(httpx2.AsyncHTTPTransport):
 
 
 class _GuardedBackend(httpcore2.AsyncNetworkBackend):
-    """Opens TCP connections to judged addresses, and nothing else."""
+    """Opens TCP connections only to checked addresses."""
 
     def __init__(self, *, allow_private: bool) -> None:
         self._allow_private = allow_private
@@ -134,11 +133,11 @@ class _GuardedBackend(httpcore2.AsyncNetworkBackend):
         named = host if host == address else f"{host} ({address})"
         if verdict == "private":
             raise RefusedAddress(f"{named} is a private address; use --allow-private to read sites on your own network")
-        raise RefusedAddress(f"{named} is not an address where a website can be")
+        raise RefusedAddress(f"{named} is not an address of a website")
 
 
 def _embedded(address: IPv6Address) -> IPv4Address | None:
-    """The IPv4 address that traffic to an IPv6 address ends up at: mapped, 6to4 or NAT64."""
+    """The IPv4 address that is embedded in an IPv6 address: mapped, 6to4 or NAT64."""
     if address in _NAT64:
         return IPv4Address(int(address) & 0xFFFFFFFF)
     return address.ipv4_mapped or address.sixtofour

@@ -1,7 +1,4 @@
-"""Which pages a website says it has: sitemaps, sitemap indexes, plain or gzipped.
-
-An address from outside the site is ignored.
-"""
+"""Reads sitemaps and sitemap indexes, plain or gzipped. Addresses outside of the site are ignored."""
 
 import asyncio
 import zlib
@@ -10,21 +7,21 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
-from chapterverse.ingestion.limits import TooComplex, limited_xml_parser
+from chapterverse.ingestion.readers.safe_xml import TooComplex, limited_xml_parser
 from chapterverse.ingestion.sources.addresses import Site, normalise
 from chapterverse.ingestion.sources.fetching import Fetcher, Refused, Unavailable
 from chapterverse.ingestion.sources.network import RefusedAddress
 
 _MAX_BYTES = 52_428_800  # of one sitemap, uncompressed: the protocol's 50 MiB
 _MAX_FILES = 500
-_MAX_DEPTH = 3  # indexes of indexes are not allowed, and exist
+_MAX_DEPTH = 3  # nested indexes are not allowed, but exist
 _MAX_PAGES = 500_000
 _ABSENT = (401, 403, 404, 410)
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The pages found. Incomplete when a part of the listing could not be read."""
+    """The pages found. Incomplete if a part of the listing could not be read."""
 
     urls: tuple[str, ...]
     complete: bool
@@ -32,16 +29,16 @@ class Listing:
 
 @dataclass(slots=True)
 class Sitemap:
-    """One sitemap file as read, up to where it breaks off."""
+    """A sitemap, read up to the first error."""
 
     pages: list[str] = field(default_factory=list)
     children: list[str] = field(default_factory=list)
-    whole: bool = False
+    is_complete: bool = False
 
 
 async def list_pages(fetcher: Fetcher, site: Site, announced: Iterable[str]) -> Listing:
-    """The pages of a site by the sitemaps robots.txt announces, else by those at the usual places; none when it
-    has no sitemap that names a page of this part of it."""
+    """The pages of a site by the sitemaps in robots.txt, else by those at the usual addresses; none if no sitemap lists
+    a page of this part of the site."""
     usual = dict.fromkeys((f"{site.origin}{site.scope}/sitemap.xml", f"{site.origin}/sitemap.xml"))
     complete = True
     for starts in (list(announced), *([url] for url in usual)):
@@ -67,16 +64,16 @@ async def _gather(fetcher: Fetcher, site: Site, starts: list[str]) -> Listing:
         seen.add(url)
         sitemap = await _read(fetcher, url)
         if sitemap is None:
-            complete = complete and depth == 0  # one that an index names should be there
+            complete = complete and depth == 0  # a sitemap listed in an index must exist
             continue
-        complete = complete and sitemap.whole
+        complete = complete and sitemap.is_complete
         urls.update((page, None) for page in map(site.place, sitemap.pages) if page)
         queue.extend((child, depth + 1) for child in sitemap.children)
     return Listing(tuple(urls), complete)
 
 
 async def _read(fetcher: Fetcher, url: str) -> Sitemap | None:
-    """One sitemap: nothing when there is none, an empty broken one when it cannot be had."""
+    """Fetch a sitemap: None if there is none, an empty incomplete one if it cannot be fetched."""
     try:
         reply = await fetcher.get(url, _MAX_BYTES)
     except (Refused, RefusedAddress):
@@ -87,27 +84,27 @@ async def _read(fetcher: Fetcher, url: str) -> Sitemap | None:
 
 
 def parse_sitemap(data: bytes) -> Sitemap | None:
-    """The addresses in a sitemap; nothing when the data is something else, such as a site's HTML for all paths."""
+    """The addresses in a sitemap; None if the data is something else, such as an HTML page."""
     packed = data[:2] == b"\x1f\x8b"
     reading = _Reading()
     parser = limited_xml_parser(reading.open, reading.close, reading.text.append)
-    parser.StartDoctypeDeclHandler = reading.refuse  # no sitemap needs one
+    parser.StartDoctypeDeclHandler = reading.refuse  # sitemaps have none
     try:
         parser.Parse(_unpack(data) if packed else data, True)
-        reading.found.whole = True
+        reading.found.is_complete = True
     except (_NotASitemap, TooComplex):
         return None
-    except (expat.ExpatError, LookupError, ValueError):  # the latter two: an encoding Python does not know
+    except (expat.ExpatError, LookupError, ValueError):  # LookupError, ValueError: an unknown encoding
         return reading.found if reading.started else None
     return reading.found
 
 
 class _NotASitemap(Exception):
-    """The data is something else."""
+    """The data is not a sitemap."""
 
 
 class _Reading:
-    """Where the parser is, and what it found."""
+    """The state of the parser, and its results."""
 
     def __init__(self) -> None:
         self.found = Sitemap()
@@ -135,7 +132,7 @@ class _Reading:
 
 
 def _unpack(data: bytes) -> bytes:
-    """Gzipped data, no further than the limit; what is cut or broken shows when it is parsed."""
+    """Decompress data up to the limit; truncated data is detected by the parser."""
     try:
         return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(data, _MAX_BYTES)
     except zlib.error:

@@ -1,7 +1,7 @@
-"""A website as a source of pages: its robots.txt, its start page, its sitemap, else its links.
+"""A website as a source: robots.txt, the start page, the sitemap, else links.
 
-A page that was in the index and is gone (HTTP 404 or 410) is simply not reported, and `complete` tells whether pages
-that were not reported are gone.
+A page that no longer exists (HTTP 404 or 410) has no outcome; `complete` says whether pages without an outcome no
+longer exist.
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -30,17 +30,18 @@ class Website:
 
     def __init__(self, start: str, options: SourceOptions, listed: Sequence[str] = ()) -> None:
         self._start = normalise(start)
-        self._listed = listed  # pages to read, where they are known already
+        self._listed = listed  # the pages to read, if they are known
         if not self._start:
             raise IngestionError(f"not the address of a website: {start}")
         self._options = options
         self.key = self._start.rstrip("/")
         self.description = f"website {self._start}"
         self.complete = False
-        self.expected: int | None = None  # known when there is a sitemap
+        self.expected: int | None = None  # known if there is a sitemap
+        self.title = ""
 
     async def documents(self, known: Mapping[str, PageRecord]) -> AsyncGenerator[Fetched, None]:
-        """Every page, in the order in which the answers come. Close it to stop: nothing stays open."""
+        """Every page, in the order of the responses. Closing the generator closes all connections."""
         self.complete = False
         options = self._options
         async with guarded_client(
@@ -62,7 +63,7 @@ class Website:
     async def _begin(
         self, fetcher: Fetcher, site: Site, announced: Sequence[str]
     ) -> tuple[Reply | Exception | None, Site, Listing]:
-        """The first page or what stands in its way, the part of the site that is read, the pages that are listed."""
+        """The first page or the error, the part of the site that is read, and the listed pages."""
         if self._listed:
             return self._by_list(site, self._listed)
         first = await self._arrive(fetcher)
@@ -78,20 +79,19 @@ class Website:
         return first, site, listing
 
     def _by_list(self, site: Site, addresses: Sequence[str]) -> tuple[None, Site, Listing]:
-        """The pages of this site that an `llms.txt` names, wherever on the site they are."""
-        whole = Site(site.origin, "")
-        urls = dict.fromkeys(filter(None, map(whole.place, addresses)))
+        """The pages of this site that an `llms.txt` lists, anywhere on the site."""
+        whole_site = Site(site.origin, "")
+        urls = dict.fromkeys(filter(None, map(whole_site.place, addresses)))
         if not urls:
             raise IngestionError(f"{self._start} lists no page of its own site")
-        return None, whole, Listing(tuple(urls), complete=True)
+        return None, whole_site, Listing(tuple(urls), complete=True)
 
     def image(self, _: str) -> Path | None:
         """None: images of a website are not fetched."""
         return None
 
     async def _read_robots(self, fetcher: Fetcher, site: Site) -> list[str]:
-        """Take over the site's rules; the sitemaps it announces. This is the first request, so it also shows
-        whether there is a site at all."""
+        """Read robots.txt and return its sitemaps. As the first request, it also checks whether the site exists."""
         try:
             reply = await fetcher.get(f"{site.origin}/robots.txt", _MAX_ROBOTS)
         except Refused:
@@ -101,7 +101,9 @@ class Website:
         except Unavailable as failure:
             if not failure.status:
                 raise IngestionError(f"{site.origin} cannot be reached: {failure}", retryable=True) from failure
-            if failure.status == 429 or failure.status >= 500:  # RFC 9309: rules that cannot be had forbid all
+            if (
+                failure.status == 429 or failure.status >= 500
+            ):  # RFC 9309: if the rules are unavailable, everything is forbidden
                 raise IngestionError(
                     f"{site.origin}/robots.txt cannot be read ({failure}); try again later", retryable=True
                 ) from failure
@@ -111,7 +113,7 @@ class Website:
         return list(rules.sitemaps)
 
     async def _arrive(self, fetcher: Fetcher) -> Reply | Exception:
-        """The start page, or what stands in its way. Asked for without conditions: its links may be needed."""
+        """The start page or the error. Unconditional, because its links may be needed."""
         try:
             return await fetcher.get_page(self._start)
         except RefusedAddress as refusal:

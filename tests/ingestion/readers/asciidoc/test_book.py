@@ -1,4 +1,4 @@
-"""How a folder of AsciiDoc files becomes a book: chapters, fragments, order, Antora components."""
+"""Folders of AsciiDoc files: chapters, fragments, order, Antora components."""
 
 from pathlib import Path
 
@@ -45,7 +45,7 @@ async def _read(root: Path, files: dict[str, str], base: str = "") -> tuple[list
     return sorted(pages, key=lambda page: page.place), skipped
 
 
-async def test_a_document_of_chapters_gives_order_and_names(tmp_path: Path) -> None:
+async def test_main_document_gives_order_and_modules_of_the_chapters(tmp_path: Path) -> None:
     pages, skipped = await _read(tmp_path / "b", BOOK)
     assert [(page.title, page.module) for page in pages] == [
         ("Preface", "Preface"),
@@ -68,7 +68,7 @@ async def test_a_document_of_chapters_gives_order_and_names(tmp_path: Path) -> N
     assert texts["Getting Started"].text.endswith("See Fetching.")
 
 
-async def test_a_guide_that_includes_another_keeps_its_text(tmp_path: Path) -> None:
+async def test_guide_that_includes_another_page_keeps_its_text(tmp_path: Path) -> None:
     guide = (
         "= Guide\n\n"
         + "".join(f"== Part {number}\n\nText.\n\n" for number in range(9))
@@ -80,7 +80,7 @@ async def test_a_guide_that_includes_another_keeps_its_text(tmp_path: Path) -> N
     assert skipped == {"b/_x.adoc": "partial"}
 
 
-async def test_antora(tmp_path: Path) -> None:
+async def test_antora_component_uses_its_navigation_and_attributes(tmp_path: Path) -> None:
     files = {
         "antora.yml": "name: c\nasciidoc:\n  attributes:\n    product: Rover\nnav:\n- modules/ROOT/nav.adoc\n",
         "modules/ROOT/nav.adoc": "* xref:index.adoc[]\n* Guides\n** xref:zeta.adoc[]\n** xref:api:calls.adoc[Calls]\n",
@@ -107,7 +107,21 @@ async def test_antora(tmp_path: Path) -> None:
     assert set(skipped.values()) <= {"partial", "included in modules/ROOT/pages/index.adoc"}
 
 
-def test_files_that_include_each_other(tmp_path: Path) -> None:
+async def test_antora_references_to_other_components(tmp_path: Path) -> None:
+    files = {
+        "a/antora.yml": "name: rover\n",
+        "a/modules/ROOT/pages/index.adoc": "= Rover\n\nSee xref:arm:joints:elbow.adoc[], "
+        "xref:rover::index.adoc[home] and xref:lidar::scan.adoc[the scanner].",
+        "b/antora.yml": "name: arm\n",
+        "b/modules/joints/pages/elbow.adoc": "= Elbow\n\nIt bends.",
+    }
+    pages, _ = await _read(tmp_path / "c", files, "https://b.test")
+    (rover,) = (page for page in pages if page.title == "Rover")
+    assert rover.text.endswith("See Elbow, home and the scanner.")  # lidar is not in the folder: text without a link
+    assert [rover.text[mark.start : mark.end] for mark in rover.marks] == ["Elbow", "home"]
+
+
+def test_files_that_include_each_other_do_not_loop(tmp_path: Path) -> None:
     (tmp_path / "a.adoc").write_text("= A\n\ninclude::b.adoc[]")
     (tmp_path / "b.adoc").write_text("== B\n\ninclude::a.adoc[]\n\ninclude::b.adoc[]")
     asciidoc_book.forget()

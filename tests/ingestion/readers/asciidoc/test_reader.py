@@ -62,7 +62,7 @@ def test_anchors_follow_the_attributes() -> None:
     assert [part.anchor for part in parts if part.kind == "heading"] == ["one-two", "one-two-2"]
 
 
-def test_underlined_titles_mean_the_old_language() -> None:
+def test_underlined_titles_switch_to_the_old_syntax() -> None:
     text = "The Tool\n========\n\nNAME\n----\n'tool' is `a_b_c` and +mono+.\n\n----\ncode\n----"
     assert _draft(text).parts[1:] == (
         Part("heading", "NAME", level=2, anchor="_name"),
@@ -87,7 +87,7 @@ def test_inline_markup() -> None:
     ]
 
 
-def test_marks(tmp_path: Path) -> None:
+def test_inline_markup_becomes_marks(tmp_path: Path) -> None:
     (tmp_path / "x.adoc").write_text("*b* _i_ x^2^ H~2~O https://x.test[site] <https://y.test> image:p.png[A plot]")
     page = _page(tmp_path, "x.adoc")
     assert [(mark.kind, page.text[mark.start : mark.end], mark.target, mark.title) for mark in page.marks] == [
@@ -101,7 +101,7 @@ def test_marks(tmp_path: Path) -> None:
     ]
 
 
-def test_what_is_not_for_readers_is_left_out() -> None:
+def test_comments_hidden_html_and_conditions_are_left_out() -> None:
     text = (
         "kept\n// secret\nmore\n\n////\nsecret\n\nsecret\n////\n\ninclude::/etc/hostname[]\n\n"
         '++++\n<p hidden>secret</p><p style="display:none">secret</p>\n++++\n\nend+++<i hidden>secret</i>+++\n\n'
@@ -110,7 +110,7 @@ def test_what_is_not_for_readers_is_left_out() -> None:
     assert _parts(text) == [("paragraph", "kept more"), ("paragraph", "end")]
 
 
-def test_conditions() -> None:
+def test_conditions_select_their_text() -> None:
     text = (
         ":a: 1\n:v: 3\n\nifdef::a[yes]\nifndef::a[no]\nifdef::a,z[or]\nifdef::a+z[no]\n\n"
         'ifeval::["{a}" == "1"]\none\n\nifdef::z[]\nno\nendif::[]\nendif::[]\nifeval::[{v} > 10]\nno\nendif::[]\nend'
@@ -118,7 +118,7 @@ def test_conditions() -> None:
     assert _parts(text) == [("paragraph", "yes or"), ("paragraph", "one"), ("paragraph", "end")]
 
 
-def test_programs() -> None:
+def test_code_blocks() -> None:
     parts = _draft(
         ":v: 2\n\n.app.py\n[source,python]\n----\nif a:\n\n  b # <1>\n----\n<1> Calls.\n\n"
         "....\n== no\n....\n\n  literal\n\n"
@@ -150,7 +150,7 @@ def test_lists_nest_and_continue() -> None:
     ]
 
 
-def test_terms_are_fields() -> None:
+def test_description_lists_are_fields() -> None:
     text = "CPU:: brain\nLeg::\n  walks\n\n--depth::\n--deep::\n  How far.\n+\nDefault: 3"
     assert _parts(text) == [
         ("field", "`CPU`\nbrain"),
@@ -159,7 +159,7 @@ def test_terms_are_fields() -> None:
     ]
 
 
-def test_tabs_are_named() -> None:
+def test_tabs_start_with_their_name() -> None:
     text = "[tabs]\n====\nMac::\n+\n--\n[source,sh]\n----\nbrew\n----\n--\nLinux::\n+\napt\n===="
     assert _parts(text) == [("paragraph", "Mac:"), ("code", "brew"), ("paragraph", "Linux:"), ("paragraph", "apt")]
 
@@ -200,7 +200,7 @@ def test_tables() -> None:
     ]
 
 
-def test_titles_of_blocks_and_formulas() -> None:
+def test_block_titles_and_formulas() -> None:
     text = (
         ".Mind the *gap*\n[WARNING]\n====\nHot.\n====\n\n.The parts\n|===\n|a\n|===\n\n"
         "Of stem:[n] and stem:[x^2].\n\n[stem]\n++++\na + b\n++++"
@@ -213,14 +213,14 @@ def test_titles_of_blocks_and_formulas() -> None:
         ("paragraph", "$$a + b$$", "", ""),
     ]
     marks = [
-        (mark.kind, said[mark.start : mark.end])
-        for said, found in map(extract, [p.text for p in parts])
+        (mark.kind, text_of_part[mark.start : mark.end])
+        for text_of_part, found in map(extract, [p.text for p in parts])
         for mark in found
     ]
     assert marks == [("strong", "gap"), ("math", "$n$"), ("math", "$x^2$"), ("math", "$$a + b$$")]
 
 
-def test_includes(tmp_path: Path) -> None:
+def test_includes_stay_inside_the_folder(tmp_path: Path) -> None:
     root = tmp_path / "book"
     (root / "sub").mkdir(parents=True)
     (tmp_path / "secret.adoc").write_text("secret")
@@ -237,7 +237,7 @@ def test_includes(tmp_path: Path) -> None:
     assert page.text == ("# X\n\n```\na = 1\nb = 2\n```\n\n```\na = 1\n```\n\n### Deep\n\nc = 3\n\n## After\n\nend")
 
 
-def test_references_show_titles(tmp_path: Path) -> None:
+def test_cross_references_show_titles(tmp_path: Path) -> None:
     (tmp_path / "a.adoc").write_text(
         "= A\n\n[[one]]\n== First _thing_\n\n<<one>>, <<two>>, xref:b.adoc[], xref:b.adoc#_far[], "
         "xref:b.adoc#_far[x], <<zz>>\n"
@@ -254,7 +254,7 @@ def test_references_show_titles(tmp_path: Path) -> None:
     assert _links(_page(tmp_path, "b.adoc"))[0] == ("First thing", "https://b.test/a.adoc#one")
 
 
-def test_a_single_file_is_read_with_its_chapters(tmp_path: Path) -> None:
+def test_single_file_is_read_with_its_includes(tmp_path: Path) -> None:
     (tmp_path / "book.adoc").write_text("= Book\n\ninclude::one.adoc[]\n\ninclude::two.adoc[]")
     (tmp_path / "one.adoc").write_text("== One\n\n1")
     (tmp_path / "two.adoc").write_text("== Two\n\n2")
@@ -264,7 +264,7 @@ def test_a_single_file_is_read_with_its_chapters(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_includes_cannot_multiply(tmp_path: Path) -> None:
+def test_nested_and_looping_includes_are_limited(tmp_path: Path) -> None:
     for number in range(12):
         (tmp_path / f"{number}.adoc").write_text("x" * 100 + f"\n\ninclude::{number + 1}.adoc[]\n\n" * 50)
     (tmp_path / "loop.adoc").write_text("a\n\ninclude::loop.adoc[]")
@@ -303,7 +303,7 @@ def test_includes_cannot_multiply(tmp_path: Path) -> None:
         ("a" * 90 + "@") * 300,
     ],
 )
-def test_hostile_shapes_cost_little(text: str) -> None:
+def test_hostile_text_is_read_in_bounded_time(text: str) -> None:
     start = time.process_time()
     with suppress(NothingToRead):
         _draft(text)

@@ -1,4 +1,4 @@
-"""Anchors of C and C++ objects. Those expected here are what Sphinx 9.0 writes."""
+"""Anchors of C and C++ objects. The expected values were written by Sphinx 9.0."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -38,7 +38,7 @@ def test_anchors_of_cpp(signature: str, scope: str, anchor: str) -> None:
     assert described("cpp", signature, scope)[1] == anchor
 
 
-def test_names_and_expressions_lead_to_what_they_mean(tmp_path: Path) -> None:
+def test_c_and_cpp_roles_link_to_their_objects(tmp_path: Path) -> None:
     (tmp_path / "conf.py").write_text("")
     (tmp_path / "index.rst").write_text(
         "T\n=\n\n.. c:struct:: Data\n\n   .. c:union:: @data\n\n      .. c:var:: int a\n\n"

@@ -54,7 +54,7 @@ BOOK = {
 }
 
 
-def test_the_navigation_of_a_project(tmp_path: Path) -> None:
+def test_navigation_follows_the_toctrees(tmp_path: Path) -> None:
     assert _project(tmp_path, BOOK).navigation() == [
         NavigationEntry("index.rst", "The Name"),
         NavigationEntry("zebra.rst", "Zebra", ("Start",)),
@@ -67,7 +67,7 @@ def test_the_navigation_of_a_project(tmp_path: Path) -> None:
     assert list(entries(tmp_path, "sphinx")).index("parts/a.rst") == 5
 
 
-def test_pages_have_the_order_of_the_navigation_and_their_links(tmp_path: Path) -> None:
+def test_pages_have_the_order_of_the_navigation_and_resolved_links(tmp_path: Path) -> None:
     found = _documents(_write(tmp_path, BOOK))
     assert Skipped("https://b.test/drafts/d.html", "excluded by conf.py") in found
     pages = [compose(one, read(one)[0]) for one in found if isinstance(one, Document) and "index" not in one.path]
@@ -80,7 +80,7 @@ def test_pages_have_the_order_of_the_navigation_and_their_links(tmp_path: Path) 
     ]
 
 
-def test_a_page_changes_when_a_title_it_shows_changes(tmp_path: Path) -> None:
+def test_surroundings_change_if_a_referenced_title_changes(tmp_path: Path) -> None:
     def zebra() -> str:
         return next(one.surroundings for one in _documents(tmp_path) if isinstance(one, Document) and "zeb" in one.path)
 
@@ -92,7 +92,7 @@ def test_a_page_changes_when_a_title_it_shows_changes(tmp_path: Path) -> None:
     assert zebra() != before
 
 
-def test_names_and_what_they_mean(tmp_path: Path) -> None:
+def test_labels_objects_and_terms_are_found(tmp_path: Path) -> None:
     text = """
 .. _top:
 
@@ -184,24 +184,24 @@ Like::
     ("target", "key"),
     [("x", "doc:a/x"), ("/x", "doc:x"), ("../x.rst", "doc:x"), ("../../../x", "doc:x"), ("", "doc:a")],
 )
-def test_pages_by_name(target: str, key: str) -> None:
+def test_doc_key_resolves_relative_names(target: str, key: str) -> None:
     assert doc_key(target, "a") == key
 
 
-def test_section_labels(tmp_path: Path) -> None:
+def test_autosectionlabel_adds_section_labels(tmp_path: Path) -> None:
     conf = "extensions = ['sphinx.ext.autosectionlabel']\nautosectionlabel_prefix_document = True\n"
     known = _project(tmp_path, {"conf.py": conf, "a.rst": "Big Title\n=========\n"}).references
     assert known["label:a:big title"] == Reference("a.rst", "big-title", "Big Title")
 
 
 @pytest.mark.parametrize("conf", ["(" * 5_000, "x = " + "-" * 100_000 + "1", "\0", "rst_prolog = exit()", "= ="])
-def test_a_configuration_is_never_executed_and_may_be_broken(tmp_path: Path, conf: str) -> None:
+def test_conf_py_is_not_executed_and_may_be_broken(tmp_path: Path, conf: str) -> None:
     project = _project(tmp_path, {"conf.py": conf, "index.rst": "A\n=\n\n.. toctree::\n\n   b\n", "b.rst": "B\n=\n"})
     assert project.settings == {}
     assert len(project.navigation()) == 2
 
 
-def test_a_loop_of_tables_of_contents_ends(tmp_path: Path) -> None:
+def test_looping_toctrees_end(tmp_path: Path) -> None:
     files = {f"p{n}.rst": f"P\n=\n\n.. toctree::\n   :glob:\n\n   *\n   p{(n + 1) % 200}\n" for n in range(200)}
     start = time.process_time()
     assert len(_project(tmp_path, files | {"index.rst": "I\n=\n\n.. toctree::\n\n   p0\n"}).navigation()) > 100
@@ -209,7 +209,7 @@ def test_a_loop_of_tables_of_contents_ends(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["`" * 100_000, "=\n" * 50_000, ".. _a:\n" * 50_000, ":a:`" * 30_000, "``a" * 50_000])
-def test_hostile_files_cost_little(tmp_path: Path, text: str) -> None:
+def test_hostile_file_is_read_in_bounded_time(tmp_path: Path, text: str) -> None:
     start = time.process_time()
     _write(tmp_path, {"index.rst": text})
     assert _documents(tmp_path)
@@ -217,7 +217,7 @@ def test_hostile_files_cost_little(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("folder", ["docs", "doc/source", "source"])
-def test_a_repository_is_read_where_its_pages_lie_and_may_include_its_own_files(tmp_path: Path, folder: str) -> None:
+def test_docs_folder_of_a_repository_is_read_and_may_include_files_outside_of_it(tmp_path: Path, folder: str) -> None:
     up = "../" * (folder.count("/") + 1)
     pages = {f"{folder}/conf.py": "", f"{folder}/index.rst": f"Title\n=====\n\n.. include:: {up}CHANGES.rst\n"}
     _write(tmp_path, pages | {"CHANGES.rst": "It is faster.\n", "README.md": "# Read me\n", "tests/x.md": "# X\n"})
@@ -227,7 +227,7 @@ def test_a_repository_is_read_where_its_pages_lie_and_may_include_its_own_files(
     assert "It is faster." in page.text
 
 
-def test_anchors_of_other_languages(tmp_path: Path) -> None:
+def test_anchors_of_directives_c_and_cpp_objects(tmp_path: Path) -> None:
     text = (
         "T\n=\n\n.. rst:directive:: one\n                   two\n\n   .. rst:directive:option:: deep\n\n"
         ".. c:struct:: Data\n\n   .. c:member:: int a\n\n.. cpp:function:: void start(int x)\n"
@@ -238,7 +238,7 @@ def test_anchors_of_other_languages(tmp_path: Path) -> None:
     assert objects["cpp:start"] == "_CPPv45starti"
 
 
-def test_settings_may_be_put_together_of_what_is_written(tmp_path: Path) -> None:
+def test_settings_are_evaluated_from_literals(tmp_path: Path) -> None:
     conf = (
         "import os\nuser = 'robots'\ncontext = {'user': user, 'branch': 'main'}\nversion = os.environ['X']\n"
         "extlinks = {'code': ('https://x.test/' + context['user'] + f'/{context[\"branch\"]}/%s', '%s')}\n"
@@ -274,7 +274,7 @@ def _texts(root: Path) -> dict[str, str]:
     return {one.path: compose(one, read(one)[0]).text for one in found}
 
 
-def test_figures_tables_and_listings_have_the_numbers_of_the_site(tmp_path: Path) -> None:
+def test_numfig_numbers_figures_tables_and_listings(tmp_path: Path) -> None:
     pages = _texts(_write(tmp_path, NUMBERED))
     assert "Fig. 1.2 Second, big." in pages["one.rst"]
     assert "See Fig. 1.2, picture 1.2, Tab. 2.1, gone." in pages["one.rst"]
@@ -282,14 +282,14 @@ def test_figures_tables_and_listings_have_the_numbers_of_the_site(tmp_path: Path
     assert "See Listing 2.1 and Second, big." in pages["two.rst"]
 
 
-def test_without_numbers_a_reference_shows_the_caption(tmp_path: Path) -> None:
+def test_numref_without_numbers_shows_the_caption(tmp_path: Path) -> None:
     pages = _texts(_write(tmp_path, NUMBERED | {"conf.py": ""}))
     assert "See Second, big., picture , The sizes, gone." in pages["one.rst"]
     pages = _texts(_write(tmp_path, {"conf.py": "numfig = True\nnumfig_secnum_depth = 0\n"}))
     assert "See Fig. 2, picture 2, Table 1, gone." in pages["one.rst"]
 
 
-def test_a_numbered_toctree_that_leads_in_circles(tmp_path: Path) -> None:
+def test_looping_numbered_toctree_gives_no_numbers(tmp_path: Path) -> None:
     loop = "X\n=\n\n.. toctree::\n   :numbered:\n\n   {}\n   index\n"
     files = {
         "conf.py": "numfig = True",
@@ -310,11 +310,11 @@ def test_a_numbered_toctree_that_leads_in_circles(tmp_path: Path) -> None:
         (r"A\* and \\b", r"A* and \b"),
     ],
 )
-def test_a_title_without_its_markup(title: str, plain: str) -> None:
+def test_plain_title_removes_markup(title: str, plain: str) -> None:
     assert plain_title(title) == plain
 
 
-def test_titles_keep_escaped_signs_and_decorators_their_sign(tmp_path: Path) -> None:
+def test_titles_keep_escaped_backslashes_and_decorators_their_at_sign(tmp_path: Path) -> None:
     files = {
         "conf.py": "",
         "index.rst": "Book\n====\n\nSee :ref:`box` and :py:deco:`run`.\n\n.. py:decorator:: run\n\n   Runs it.\n",
@@ -328,7 +328,7 @@ def test_titles_keep_escaped_signs_and_decorators_their_sign(tmp_path: Path) -> 
     assert "See The \\box command and `@run`." in text
 
 
-def test_a_list_of_pages_is_shown_but_neither_searched_nor_cited(tmp_path: Path) -> None:
+def test_toctree_is_shown_but_is_no_unit_and_no_chunk(tmp_path: Path) -> None:
     files = {
         "conf.py": "",
         "index.rst": (
@@ -350,7 +350,7 @@ def test_a_list_of_pages_is_shown_but_neither_searched_nor_cited(tmp_path: Path)
         read(found["b.rst"])
 
 
-def test_myst_shows_what_sphinx_shows(tmp_path: Path) -> None:
+def test_myst_roles_and_directives_are_resolved(tmp_path: Path) -> None:
     (tmp_path / "conf.py").write_text("extensions = ['myst_parser']\n")
     (tmp_path / "index.md").write_text("# Home\n\nWords.\n")
     (tmp_path / "code.py").write_text("a = 1\nb = 2\n")
@@ -379,7 +379,7 @@ def test_myst_shows_what_sphinx_shows(tmp_path: Path) -> None:
     assert [mark.target for mark in page.marks if mark.kind == "footnote"] == ["a", "a", "a"]
 
 
-def test_a_label_of_myst_is_the_anchor_of_its_heading_and_a_link_may_name_it(tmp_path: Path) -> None:
+def test_myst_label_is_the_anchor_of_its_heading_and_can_be_linked(tmp_path: Path) -> None:
     (tmp_path / "conf.py").write_text("extensions = ['myst_parser']\n")
     (tmp_path / "index.md").write_text("# Home\n\nSee [it](my_Label), [a page](more/guide), [a file](more/guide.md).\n")
     (tmp_path / "more").mkdir()

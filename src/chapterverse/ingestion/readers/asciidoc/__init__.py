@@ -1,1 +1,1 @@
-"""AsciiDoc: the lines of a page, its blocks, the text inside them, and the book that the files of a folder make."""
+"""The AsciiDoc reader: lines, blocks, inline text, and the book that the files of a folder make up."""

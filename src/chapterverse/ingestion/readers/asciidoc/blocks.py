@@ -1,6 +1,6 @@
 """The blocks of an AsciiDoc page: a tree of sections, paragraphs, lists, tables and delimited blocks.
 
-Follows the language as Asciidoctor understands it. Text inside the blocks is left as it is written.
+Follows Asciidoctor. Text inside the blocks is not parsed here.
 """
 
 import re
@@ -58,11 +58,11 @@ _SHORT = re.compile(r"([.#%])([^.#%]+)")
 
 @dataclass(slots=True)
 class About:
-    """What the lines before a block say of it: `[style#id.role%option,second,name=value]` and `.Title`."""
+    """The attributes of a block, from the lines before it: `[style#id.role%option,second,name=value]` and `.Title`."""
 
     style: str = ""
     id: str = ""
-    label: str = ""  # what a reference to it shows
+    label: str = ""  # text of references to it
     roles: set[str] = field(default_factory=set)
     options: set[str] = field(default_factory=set)
     places: list[str] = field(default_factory=list)  # positional values; the first is the style
@@ -70,11 +70,11 @@ class About:
     title: str = ""
 
     def place(self, number: int) -> str:
-        """A positional value, or nothing."""
+        """A positional value; empty if there is none."""
         return self.places[number] if number < len(self.places) else ""
 
     def read(self, line: str) -> None:
-        """Takes in one line of attributes."""
+        """Read a line of attributes."""
         for number, (name, value) in enumerate(attributes_of(line)):
             if name in ("id", "role", "options", "opts", "reftext", "title"):
                 self._named(name, value)
@@ -96,7 +96,7 @@ class About:
         elif name == "title":
             self.title = value
         else:
-            self.options.update(one.strip() for one in value.split(","))
+            self.options.update(option.strip() for option in value.split(","))
 
     def _shorthand(self, value: str) -> None:
         style = re.split(r"[.#%]", value, maxsplit=1)[0].strip()
@@ -124,7 +124,7 @@ def attributes_of(line: str) -> list[tuple[str, str]]:
 
 @dataclass(slots=True)
 class AsciidocBlock:
-    """One block. `lines` is the text of a block that holds no others."""
+    """A block. `lines` is the text of a block without inner blocks."""
 
     kind: Kind
     about: About
@@ -137,7 +137,7 @@ class AsciidocBlock:
 
 @dataclass(slots=True)
 class Item:
-    """One item of a list, or one or more terms with what explains them."""
+    """An item of a list, or one or more terms with their description."""
 
     text: list[str]
     blocks: list[AsciidocBlock]
@@ -145,7 +145,7 @@ class Item:
 
 
 class Parser:
-    """Parses the lines of one page. Attributes are followed, since headings and blocks depend on them."""
+    """Parses the lines of one page. It tracks attributes, because headings and blocks depend on them."""
 
     def __init__(self, attributes: Attributes) -> None:
         self.attributes = attributes
@@ -159,7 +159,7 @@ class Parser:
         return self._blocks(run, sections=True)
 
     def header(self, lines: Sequence[str]) -> None:
-        """Takes in only the document's header."""
+        """Read only the document's header."""
         self._header(Lines(lines))
 
     def cell(self, text: str) -> list[AsciidocBlock]:
@@ -185,7 +185,7 @@ class Parser:
             run.at = start if about == About() else 0
             return
         self.title = heading[1]
-        if run.at - start == 2:  # an underlined title: the language as it was before Asciidoctor 1.5
+        if run.at - start == 2:  # an underlined title: the syntax before Asciidoctor 1.5
             self.attributes["compat-mode"] = ""
         authors = True
         while not run.done and run.line:
@@ -199,7 +199,7 @@ class Parser:
                 break
 
     def _entry(self, run: Lines) -> bool:
-        """Takes an attribute entry, with the lines it goes on in."""
+        """Read an attribute entry with its continuation lines."""
         if not run.line.startswith(":") or not ENTRY.fullmatch(run.line):
             return False
         parts = [run.line]
@@ -229,7 +229,7 @@ class Parser:
             elif line.startswith("////") and not line.strip("/"):
                 run.delimited(line)
             elif self._entry(run):
-                values = [" ".join(one.removesuffix(" \\") for one in run.lines[at : run.at])]
+                values = [" ".join(line.removesuffix(" \\") for line in run.lines[at : run.at])]
                 found.append(AsciidocBlock("entry", About(), values))
             elif _about(line, about):
                 run.at += 1
@@ -239,7 +239,7 @@ class Parser:
                 about = About()
         return found
 
-    def _block(self, run: Lines, about: About, sections: bool, in_list: bool) -> AsciidocBlock | None:  # noqa: PLR0911 one way out for each kind
+    def _block(self, run: Lines, about: About, sections: bool, in_list: bool) -> AsciidocBlock | None:  # noqa: PLR0911 one return for each kind
         discrete = about.style in ("discrete", "float")
         if (sections or discrete) and (heading := self._heading(run)):
             level, text = heading[0] + self.attributes.offset, heading[1]
@@ -277,7 +277,7 @@ class Parser:
             return _UNDERLINES.index(below[0]) + 1, line
         return None
 
-    def _delimited(self, run: Lines, delimiter: str, about: About) -> AsciidocBlock | None:  # noqa: PLR0911 one way out for each kind
+    def _delimited(self, run: Lines, delimiter: str, about: About) -> AsciidocBlock | None:  # noqa: PLR0911 one return for each kind
         lines = run.delimited("```" if delimiter.startswith("`") else delimiter)
         mark, style = delimiter[0], about.style
         if mark in "|,:!" and len(delimiter) > 3:
@@ -301,14 +301,14 @@ class Parser:
         return self._compound(lines, about, quoted=mark == "_")
 
     def _compound(self, lines: list[str], about: About, quoted: bool = False) -> AsciidocBlock:
-        """A block that holds others."""
+        """A block with inner blocks."""
         inside = self._inside(lines)
         if about.style in KINDS:
             return AsciidocBlock("admonition", about, blocks=inside, marker=about.style)
         quoted = quoted or about.style == "quote"
         return AsciidocBlock("quote" if quoted else "group", about, blocks=inside)
 
-    def _paragraph(self, run: Lines, about: About, in_list: bool) -> AsciidocBlock | None:  # noqa: PLR0911 one way out for each kind
+    def _paragraph(self, run: Lines, about: About, in_list: bool) -> AsciidocBlock | None:  # noqa: PLR0911 one return for each kind
         first, style = run.line, about.style
         lines = run.paragraph(in_list)
         if LITERAL.match(first) and style not in KINDS:
@@ -331,12 +331,12 @@ class Parser:
         if lines[0].startswith("> ") or lines[0] == ">":
             return self._compound([re.sub(r"^> ?", "", line) for line in lines], about, quoted=True)
         if lines[0].startswith('"') and lines[-1].startswith("-- ") and lines[-2:-1] and lines[-2].endswith('"'):
-            about.places = ["quote", *(one.strip() for one in lines[-1][3:].split(",", 1))]
+            about.places = ["quote", *(part.strip() for part in lines[-1][3:].split(",", 1))]
             return AsciidocBlock("quote", about, [" ".join(lines[:-1]).strip('"')], marker="verse")
         return AsciidocBlock("paragraph", about, lines)
 
     def _list(self, run: Lines, about: About, kind: str) -> AsciidocBlock:
-        """A list up to the first line that is not a part of it."""
+        """A list."""
         first = marker_of(run.line, kind)
         block = AsciidocBlock("terms" if kind == "term" else "list", about, marker=first)
         self._depth += 1
@@ -385,7 +385,7 @@ class Parser:
 
 
 def _about(line: str, about: About) -> bool:
-    """Takes in a line about the next block, if it is one."""
+    """Read a line of attributes of the next block; returns whether it is one."""
     if line.startswith("["):
         if anchor := _ANCHOR.fullmatch(line):
             about.id, about.label = anchor[1], anchor[2] or about.label

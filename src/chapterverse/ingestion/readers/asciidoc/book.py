@@ -1,9 +1,8 @@
-"""How the AsciiDoc files of a folder make a book: which are pages, in which order, and what references mean.
+"""The AsciiDoc files of a folder as a book: which files are pages, their order, and the targets of references.
 
-A file that another one includes is a page of its own when it begins with a heading of the book's upper levels;
-otherwise it is a fragment of the page that includes it. A document that includes chapters gives them their order,
-their names and its attributes. In an Antora component the pages are those below `pages`, in the order of its
-navigation files.
+An included file is a separate page if it begins with a heading of the upper levels; otherwise it is a fragment of the
+page that includes it. A document that includes chapters gives them their order, their names and its attributes. In an
+Antora component the pages are in `pages`, in the order of its navigation files.
 """
 
 import os
@@ -28,7 +27,7 @@ from chapterverse.ingestion.readers.cleaning import decode
 ENDINGS: Final = (".adoc", ".asciidoc", ".asc")
 _MAX_FILES: Final = 20_000
 _MAX_STEPS: Final = 5_000  # includes that are followed from one file
-_PAGE_LEVEL: Final = 3  # `===`: an included file that begins with a deeper heading is a fragment
+_PAGE_LEVEL: Final = 3  # `===`: an included file with a deeper first heading is a fragment
 _FRAGMENT_FOLDERS = frozenset(("partials", "includes", "snippets", "fragments", "examples", "attributes", "shared"))
 
 _VERBATIM = re.compile(r"-{4,}|\.{4,}|\+{4,}|/{4,}|`{3}[\w+#-]*")
@@ -56,11 +55,11 @@ class Heading:
 
 @dataclass(slots=True)
 class Scan:
-    """What is known of a file without parsing it."""
+    """The result of scanning a file without parsing it."""
 
     headings: list[Heading] = field(default_factory=list)
     events: list[tuple[str, str, str]] = field(default_factory=list)  # entry or include, in order
-    level: int = 0  # of the heading that the file begins with; 0: it begins with something else
+    level: int = 0  # of the heading at the start of the file; 0 if there is none
 
 
 @dataclass(slots=True)
@@ -70,7 +69,7 @@ class AsciidocBook:
     root: Path
     scans: dict[str, Scan] = field(default_factory=dict)
     parents: dict[str, str] = field(default_factory=dict)  # page → page that includes it
-    fragments: dict[str, str] = field(default_factory=dict)  # file that is no page → a page that includes it, or ""
+    fragments: dict[str, str] = field(default_factory=dict)  # file that is not a page → a page that includes it, or ""
     children: dict[str, list[str]] = field(default_factory=dict)
     components: dict[str, dict[str, object]] = field(default_factory=dict)  # Antora: folder → its `antora.yml`
     _contexts: dict[str, Attributes] = field(default_factory=dict)
@@ -79,11 +78,12 @@ class AsciidocBook:
     _everywhere: dict[str, tuple[str, str]] | None = None
 
     def is_page(self, path: str) -> bool:
-        """Whether a file is a page of its own."""
+        """Whether a file is a separate page."""
         return path in self.scans and path not in self.fragments
 
     def is_chapter(self, path: str) -> bool:
-        """Whether a file is a page that a document is made of, so that it is not repeated where it is included."""
+        """Whether a file is a chapter of a document: a separate page, whose text is not repeated where it is
+        included."""
         return path in self.parents
 
     def text(self, path: str) -> str | None:
@@ -100,7 +100,7 @@ class AsciidocBook:
         parent = self.parents.get(path, "")
         if not parent:
             return self._component_attributes(path)
-        self._contexts[path] = Attributes()  # for a loop that the folder's graph did not show
+        self._contexts[path] = Attributes()  # against loops that the scan did not find
         found = self.context(parent)
         result = Attributes(found)
 
@@ -129,7 +129,7 @@ class AsciidocBook:
         return attributes
 
     def page_of(self, path: str) -> str:
-        """The page on which a file's text is found."""
+        """The page that contains a file's text."""
         seen: set[str] = set()
         while path in self.fragments and path not in seen:
             seen.add(path)
@@ -137,7 +137,7 @@ class AsciidocBook:
         return path
 
     def ids(self, path: str) -> dict[str, str]:
-        """Anchors of a file and the titles that references to them show; the file's own title under the empty one."""
+        """The anchors of a file with the titles that references show; the file's own title has an empty anchor."""
         if path not in self._ids:
             self._ids[path] = self._found_ids(path)
         return self._ids[path]
@@ -163,7 +163,7 @@ class AsciidocBook:
         return found
 
     def find(self, anchor: str) -> tuple[str, str] | None:
-        """File and title of an anchor, wherever in the book it is."""
+        """File and title of an anchor anywhere in the book."""
         if self._everywhere is None:
             self._everywhere = {}
             for path in self.scans:
@@ -177,7 +177,7 @@ class AsciidocBook:
         return self.ids(path).get("", "") or PurePosixPath(path).stem
 
     def chapter_of(self, path: str) -> str:
-        """The chapter that a page belongs to; empty where the book does not say."""
+        """The chapter of a page; empty if it is not known."""
         if self._chapters is None:
             self._chapters = {entry.path: entry.module for entry in self.order()}
         if path in self._chapters:
@@ -188,21 +188,21 @@ class AsciidocBook:
         return ""
 
     def why_no_page(self, path: str) -> str:
-        """Why a file is not a page of its own; empty where it is one."""
+        """Why a file is not a separate page; empty if it is one."""
         if path not in self.fragments:
             return ""
         page = self.page_of(path)
         return f"included in {page}" if page else "partial"
 
     def order(self) -> list[NavigationEntry]:
-        """The pages that stand in a book or a navigation, as they are meant to be read."""
+        """The pages of a book or a navigation, in reading order."""
         entries: list[NavigationEntry] = []
         seen: set[str] = set()
         for path in sorted(self.scans):
             if self.is_page(path) and path not in self.parents and self.children.get(path):
                 entries += self._below(path, (), seen)
         for folder, described in sorted(self.components.items()):
-            entries += [one for one in self._navigation(folder, described) if one.path not in seen]
+            entries += [entry for entry in self._navigation(folder, described) if entry.path not in seen]
         return entries
 
     def _below(self, path: str, above: tuple[str, ...], seen: set[str]) -> Iterator[NavigationEntry]:
@@ -210,7 +210,7 @@ class AsciidocBook:
             return
         seen.add(path)
         title = self.title(path)
-        inside = above if path not in self.parents else (*above, title)  # the book's own title names no chapter
+        inside = above if path not in self.parents else (*above, title)  # the book's own title is not a chapter
         yield NavigationEntry(path, title, above, module=inside[0] if inside else "")
         for child in self.children.get(path, ()):
             yield from self._below(child, inside, seen)
@@ -226,7 +226,7 @@ class AsciidocBook:
 
     def _nav_entries(self, text: str, path: str) -> Iterator[NavigationEntry]:
         head = ""  # the title of the list
-        above: list[str] = []  # entries around this place
+        above: list[str] = []  # the entries above the current one
         for line in text.split("\n"):
             if line.startswith(".") and line[1:2] not in ("", ".", " "):
                 head, above = line[1:].strip(), []
@@ -234,7 +234,7 @@ class AsciidocBook:
                 continue
             depth = len(found[1]) - 1
             page = _NAV_PAGE.search(found[2])
-            target = antora_page(page[1].partition("#")[0], path) if page else ""
+            target = antora_page(page[1].partition("#")[0], path, self) if page else ""
             title = (page[2] if page else found[2]).strip() or (self.title(target) if target in self.scans else "")
             above = [*above[:depth], *[""] * (depth - len(above))]
             parents = tuple(filter(None, (head, *above)))
@@ -244,7 +244,7 @@ class AsciidocBook:
 
 
 def source_of(document: Document) -> AsciidocSource:
-    """Reads the lines of a document, with what its book gives to it."""
+    """The source of a document, with the attributes of its book."""
     inclusion = Inclusion(document)
 
     def fetch(path: str) -> str | None:
@@ -258,7 +258,7 @@ def source_of(document: Document) -> AsciidocSource:
 
 
 def reference(document: Document, path: str, anchor: str, attributes: Attributes) -> tuple[str, str] | None:
-    """Address and title of what a reference from a document to another file or anchor means."""
+    """Address and title of the target of a reference."""
     book = _book(document)
     if book is None:
         return None
@@ -275,24 +275,26 @@ def reference(document: Document, path: str, anchor: str, attributes: Attributes
     return None
 
 
-def antora_page(target: str, from_path: str) -> str:
-    """The path of the page that an Antora reference names: `page.adoc`, `module:page.adoc`, `./page.adoc`."""
+def antora_page(target: str, from_path: str, book: AsciidocBook) -> str:
+    """The path of the page that an Antora reference names: `page.adoc`, `module:page.adoc`, `./page.adoc`, or
+    `component:module:page.adoc` of a component of this book. Empty if there is no such component."""
     parts = PurePosixPath(from_path).parts
     if "modules" not in parts[:-1]:
         return ""
     at = len(parts) - 1 - parts[::-1].index("modules")
     name = target.rpartition("@")[2].removeprefix("page$")
     *component, module = name.split(":")[:-1] or [parts[at + 1]]
-    if any(component):
-        return ""
     name = name.split(":")[-1].removeprefix("page$")
     if name.startswith("./"):
         return resolve(name, from_path)
-    return posixpath.normpath("/".join((*parts[: at + 1], module or "ROOT", "pages", name)))
+    folder: str | None = "".join(f"{part}/" for part in parts[:at])
+    if any(component):
+        folder = next((place for place, about in book.components.items() if about.get("name") == component[0]), None)
+    return "" if folder is None else posixpath.normpath(f"{folder}modules/{module or 'ROOT'}/pages/{name}")
 
 
 def image_path(target: str, from_path: str) -> str:
-    """The path of an image that a page of an Antora component names; empty where there is no component."""
+    """The path of an image in an Antora component; empty if there is no component."""
     parts = PurePosixPath(from_path).parts
     if "modules" not in parts[:-2] or not {"pages", "partials"} & set(parts):
         return ""
@@ -303,17 +305,17 @@ def image_path(target: str, from_path: str) -> str:
 
 
 def navigation(root: Path) -> list[NavigationEntry]:
-    """The pages of the AsciiDoc books below a folder, as they are meant to be read."""
+    """The pages of the AsciiDoc books below a folder, in reading order."""
     return book_of(str(root.absolute())).order()
 
 
 def book_of(root: str) -> AsciidocBook:
-    """The AsciiDoc files below a folder. Kept until `forget`."""
+    """The AsciiDoc files below a folder; cached until `forget`."""
     return _scanned(root)
 
 
 def forget() -> None:
-    """Forget the folders that were scanned, before a new run."""
+    """Clear the cache of scanned folders, before a new run."""
     _scanned.cache_clear()
 
 
@@ -325,7 +327,7 @@ def _book(document: Document) -> AsciidocBook | None:
 
 
 def _file(book: AsciidocBook, path: str, from_path: str) -> str:
-    for wanted in (antora_page(path, from_path), resolve(path, from_path)):
+    for wanted in (antora_page(path, from_path, book), resolve(path, from_path)):
         for ending in ("", *ENDINGS):
             if wanted and f"{wanted}{ending}" in book.scans:
                 return f"{wanted}{ending}"
@@ -416,7 +418,7 @@ class _Scanner:
     def __init__(self, lines: list[str]) -> None:
         self.lines = lines
         self.found = Scan()
-        self._verbatim = ""  # delimiter of the block that is not read
+        self._verbatim = ""  # delimiter of the open verbatim block
         self._anchor = self._label = self._title = ""  # of the next block
         self._begun = False
         self._underline = -1
@@ -462,9 +464,9 @@ class _Scanner:
         elif self._anchor and shown:
             self.found.headings.append(Heading(shown, self._anchor))
         self._begun = self._begun or not line.startswith(("ifdef::", "ifndef::", "endif::", "ifeval::"))
-        for one in _INLINE_ANCHOR.finditer(line) if "[[" in line or "anchor:" in line else ():
-            if shown := one[2] or one[4]:
-                self.found.headings.append(Heading(shown, one[1] or one[3]))
+        for anchor in _INLINE_ANCHOR.finditer(line) if "[[" in line or "anchor:" in line else ():
+            if shown := anchor[2] or anchor[4]:
+                self.found.headings.append(Heading(shown, anchor[1] or anchor[3]))
         self._anchor = self._label = self._title = ""
 
 
@@ -484,7 +486,7 @@ def _heading(lines: list[str], number: int) -> tuple[int, str] | None:
 
 
 def _included(book: AsciidocBook, path: str) -> Iterator[tuple[str, bool]]:
-    """The files of the book that a file includes, and whether each may be a page there."""
+    """The files of the book that a file includes, and whether each may be a separate page."""
     attributes = Attributes()
     steps = 0
 
@@ -512,7 +514,7 @@ def _included(book: AsciidocBook, path: str) -> Iterator[tuple[str, bool]]:
 
 
 def _is_master(scan_of: Scan, included: list[tuple[str, bool]]) -> bool:
-    """Whether a file is made of the chapters that it includes, more than of text of its own."""
+    """Whether a file mainly includes chapters and has little text of its own."""
     chapters = sum(as_page for _, as_page in included)
     own = sum(1 for heading in scan_of.headings[1:] if heading.level)
     return chapters > 0 and own <= max(2, chapters)
@@ -528,6 +530,6 @@ def _is_fragment(book: AsciidocBook, path: str, included: list[tuple[str, bool]]
         return False
     if _FRAGMENT_FOLDERS & set(parts[:-1]):
         return True
-    if book.scans[path].level == 1:  # a document of its own, even if another one includes it
+    if book.scans[path].level == 1:  # a separate document, even if another one includes it
         return False
     return not any(as_page and by in masters for by, as_page in included)

@@ -1,4 +1,4 @@
-"""The lines of AsciiDoc blocks: what a line begins, and which lines belong to an item of a list."""
+"""The lines of AsciiDoc blocks: what starts at a line, and which lines belong to a list item."""
 
 import re
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ LITERAL = re.compile(r"[ \t]+\S")
 
 
 class Lines:
-    """Lines and the place that is read next."""
+    """Lines and the current position."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.lines = lines
@@ -36,14 +36,14 @@ class Lines:
         return self.lines[self.at]
 
     def skip_blank(self) -> None:
-        """Goes on to the next line that says something."""
+        """Skip blank lines and comments."""
         while not self.done and (not self.line or (self.line.startswith("//") and not self.line.startswith("///"))):
-            if self.line.startswith("//-"):  # the usual way to part two lists
+            if self.line.startswith("//-"):  # the usual separator of two lists
                 return
             self.at += 1
 
     def delimited(self, end: str) -> list[str]:
-        """The lines up to the one that ends the block, or all of them."""
+        """The lines up to the end of the block."""
         begin = self.at + 1
         stop = begin
         while stop < len(self.lines) and self.lines[stop] != end:
@@ -52,7 +52,7 @@ class Lines:
         return list(self.lines[begin:stop])
 
     def verbatim(self) -> list[str]:
-        """The lines up to the next blank line, as they are."""
+        """The lines up to the next blank line, unchanged."""
         begin = self.at
         while not self.done and self.line and self.line != "+":
             self.at += 1
@@ -74,12 +74,12 @@ class Lines:
 
 
 def macro_of(line: str) -> re.Match[str] | None:
-    """The block macro that a line is: `name::target[attributes]`."""
+    """The block macro of a line: `name::target[attributes]`; None if it is not one."""
     return _MACRO.fullmatch(line) if line.endswith("]") and len(line) < _MAX_MACRO else None
 
 
 def list_kind(line: str) -> str:
-    """Which kind of list an item at this line belongs to."""
+    """The kind of list that starts at a line."""
     if not line:
         return ""
     if _BULLET.fullmatch(line):
@@ -94,7 +94,7 @@ def list_kind(line: str) -> str:
 
 
 def marker_of(line: str, kind: str) -> str:
-    """What the items of one list have in common."""
+    """The marker that all items of a list share."""
     if kind == "bullet":
         found = _BULLET.fullmatch(line)
         return found[1] if found else ""
@@ -111,7 +111,7 @@ def marker_of(line: str, kind: str) -> str:
 
 
 def item_of(line: str, kind: str) -> tuple[str | None, str]:
-    """Term and text of the line with which an item begins."""
+    """Term and text of the first line of an item."""
     if kind == "term":
         found = _TERM.fullmatch(line)
         assert found, "asked only for lines that are items"
@@ -122,12 +122,12 @@ def item_of(line: str, kind: str) -> tuple[str | None, str]:
 
 
 def take_item(run: Lines, kind: str, marker: str, text: str) -> list[str]:
-    """All lines of an item: its text, nested lists, and what is attached to it with `+`."""
+    """All lines of an item: its text, nested lists, and blocks attached with `+`."""
     return _ItemLines(run, kind, marker, text).take()
 
 
 class _ItemLines:
-    """Decides line by line whether an item goes on."""
+    """Collects the lines of an item."""
 
     def __init__(self, run: Lines, kind: str, marker: str, text: str) -> None:
         self._run, self._kind, self._marker = run, kind, marker
@@ -158,7 +158,7 @@ class _ItemLines:
         return list_kind(line) == self._kind and marker_of(line, self._kind) == self._marker
 
     def _continues(self, line: str) -> bool:
-        """After a `+`: what follows is attached. Two of them are one."""
+        """Whether a line is a `+`, which attaches the next block. Two of them count as one."""
         if self._attached == "no":
             self._attached, self._has_text = "next", True
             if not self._nested:
@@ -194,7 +194,7 @@ class _ItemLines:
         return True
 
     def _metadata(self) -> bool:
-        """Attributes below a term belong to a list inside it, or else to the block after the list."""
+        """Attributes below a term belong to a nested list, otherwise to the block after the list."""
         at = self._run.at
         while at < len(self._run.lines):
             line = self._run.lines[at]
@@ -212,7 +212,7 @@ class _ItemLines:
             self._literal()
         elif TITLE.fullmatch(line) or METADATA.fullmatch(line) or ENTRY.fullmatch(line):
             self._add(line)
-            return  # the block itself comes next
+            return  # the block follows
         else:
             self._nested = self._nested or bool(list_kind(line))
             self._add(line)
@@ -231,7 +231,7 @@ class _ItemLines:
             self._detached = len(self._lines)
             self._add(line)
             return True
-        if not self._has_text:  # a term whose text has not come yet
+        if not self._has_text:  # a term without text so far
             if not self._nested and self._lines:
                 self._lines.pop()
             self._has_text = True

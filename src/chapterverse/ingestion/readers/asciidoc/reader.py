@@ -1,6 +1,6 @@
-"""AsciiDoc pages: from the tree of blocks to the parts of a page.
+"""Converts the blocks of an AsciiDoc page to the parts of a page.
 
-Why there is a reader of our own and no library: docs/decisions/0026-asciidoc.md.
+docs/decisions/0026-asciidoc.md explains why no library is used.
 """
 
 import posixpath
@@ -31,7 +31,7 @@ _PLACE = re.compile(
 
 
 def read(document: Document) -> list[Draft]:
-    """The one page of an AsciiDoc file."""
+    """Read an AsciiDoc file."""
     text = decode(document.data)
     try:
         source = asciidoc_book.source_of(document)
@@ -47,7 +47,7 @@ def read(document: Document) -> list[Draft]:
 
 
 def _header_attributes(before: Attributes, lines: list[str]) -> Attributes:
-    """The attributes at the end of a page's header, from where the writer follows them again."""
+    """The attributes at the end of a page's header."""
     parser = Parser(before)
     parser.header(lines)
     return before
@@ -77,7 +77,7 @@ class _Writer:
     # Anchors and references
 
     def _collect(self, blocks: list[AsciidocBlock]) -> None:
-        """Names the headings and remembers what references show, before any text is written."""
+        """Collect the anchors of headings and the texts of references, before any text is written."""
         taken: set[str] = set()
         for block in _all(blocks):
             about = block.about
@@ -98,7 +98,7 @@ class _Writer:
         return generated_anchor(text, self._attributes, taken)
 
     def _reference(self, target: str) -> tuple[str, str]:
-        """Address and title of what a reference means."""
+        """Address and title of a reference's target."""
         path, mark, anchor = target.partition("#")
         if not mark and not path.endswith((".adoc", ".asciidoc", ".asc")) and ":" not in path and "$" not in path:
             path, anchor = "", target
@@ -114,14 +114,15 @@ class _Writer:
         if not path:
             return "", f"[{anchor}]"
         shown = anchor or path
-        return (self._address("link", target), shown) if path.endswith(".adoc") else ("", f"[{shown}]")
+        is_file = path.endswith(".adoc") and ":" not in path  # a colon: a page of another Antora component
+        return (self._address("link", target), shown) if is_file else ("", f"[{shown}]")
 
     def _is_own(self, path: str) -> bool:
         own = self._document.path
         return resolve(path, own) in (own, own.rpartition(".")[0])
 
     def _address(self, kind: str, target: str) -> str:
-        """A target as the page's links are resolved: images lie in the folder of images."""
+        """A target for `links.py`; images are in the folder of images."""
         if kind == "image":
             if "://" in target or target.startswith(("data:", "/")):
                 return target
@@ -224,7 +225,7 @@ class _Writer:
         self._to.close_list()
 
     def _terms(self, block: AsciidocBlock) -> None:
-        """Terms and what explains them are fields; the tabs of a group are named in a line of their own."""
+        """Write terms with their descriptions as fields; the names of tabs are separate lines."""
         self._caption(block.about)
         for item in block.items:
             if block.about.style == "tabs":
@@ -275,7 +276,7 @@ class _Writer:
         return text
 
     def _nested(self, text: str) -> str:
-        """The blocks of a cell, in one line."""
+        """The blocks of a cell as one line."""
         parser = Parser(Attributes(self._attributes))
         outside, self._to = self._to, PageBuilder()
         self._tables += 1
@@ -286,7 +287,7 @@ class _Writer:
 
 
 def generated_anchor(text: str, attributes: Attributes, taken: set[str]) -> str:
-    """The anchor that Asciidoctor makes of a heading's text."""
+    """The anchor that Asciidoctor generates for a heading."""
     if "sectids" not in attributes:
         return ""
     prefix, separator = attributes.get("idprefix", "_"), attributes.get("idseparator", "_")[:1]
@@ -308,7 +309,7 @@ def generated_anchor(text: str, attributes: Attributes, taken: set[str]) -> str:
 
 
 def _all(blocks: list[AsciidocBlock]) -> list[AsciidocBlock]:
-    """The blocks with those inside them, in the order of the page."""
+    """The blocks and their inner blocks, in order."""
     found: list[AsciidocBlock] = []
     for block in blocks:
         found.append(block)
@@ -319,7 +320,7 @@ def _all(blocks: list[AsciidocBlock]) -> list[AsciidocBlock]:
 
 
 def _named_places(block: AsciidocBlock) -> Iterator[re.Match[str]]:
-    """Anchors inside the text of a block."""
+    """Inline anchors in a block."""
     if block.kind in ("code", "literal", "raw", "entry"):
         return
     for line in (*block.lines, *(line for item in block.items for line in (*item.terms, *item.text))):
@@ -338,11 +339,11 @@ def _in_line(part: Part) -> str:
 
 
 def _steps(given: str) -> frozenset[str]:
-    """Which steps `subs` adds to code."""
+    """The substitutions that `subs` enables for code."""
     steps: set[str] = set()
-    for one in re.split(r"[,\s]+", given.replace('"', "")):
-        name = one.strip("+-")
-        if one.startswith("-"):
+    for step in re.split(r"[,\s]+", given.replace('"', "")):
+        name = step.strip("+-")
+        if step.startswith("-"):
             steps.discard(name)
         else:
             steps.update(_SUBS.get(name, name).split(","))
@@ -357,6 +358,6 @@ def _reindented(text: str, indent: str) -> str:
 
 
 def _unchecked(text: str) -> str:
-    """An item of a check list: a box that is ticked or not."""
+    """The text of a checklist item without its box."""
     found = re.match(r"\[([ *x])\] +", text)
     return f"{'☐' if found[1] == ' ' else '☑'} {text[found.end() :]}" if found else text

@@ -1,7 +1,7 @@
-"""The lines of an AsciiDoc page with its includes, conditions and attributes worked out.
+"""The AsciiDoc preprocessor: resolves includes, conditions and attributes.
 
-Reads files beside the page, but only inside the folder of the book. An include that leaves the folder, includes itself,
-or lies on the network is left out.
+Includes are read only inside of the folder of the book. An include from outside of the folder, from the network, or of
+itself is left out.
 """
 
 import re
@@ -40,24 +40,24 @@ _GIVEN = {"asciidoctor": "", "asciidoctor-version": "2.0.23", "backend": "html5"
 _GIVEN |= {"basebackend": "html", "basebackend-html": "", "idseparator": "_", "outfilesuffix": ".html", "sectids": ""}
 _GIVEN |= {"basebackend-html-doctype-article": "", "backend-html5-doctype-article": "", "filetype": "html"}
 
-Fetch = Callable[[str], str | None]  # the text of a file by its path inside the book; None where there is none
+Fetch = Callable[[str], str | None]  # the text of a file by its path in the book; None if there is none
 
 
 class Attributes(dict[str, str]):
-    """The attributes of a document at one place of it."""
+    """The attributes of a document at the current line."""
 
     def __init__(self, given: Mapping[str, str] | None = None) -> None:
         super().__init__(_GIVEN if given is None else given)
 
     def entry(self, line: str) -> bool:
-        """Sets or unsets an attribute if the line says so."""
+        """Set or unset an attribute if the line is an attribute entry; returns whether it is."""
         if not (found := _ENTRY.fullmatch(line)):
             return False
         self.put(found[1], found[2] or "")
         return True
 
     def put(self, name: str, value: str) -> None:
-        """Sets an attribute, or unsets it when its name has an exclamation mark."""
+        """Set an attribute, or unset it if its name has an exclamation mark."""
         key = name.strip("!").lower()
         if "!" in name:
             self.pop(key, None)
@@ -71,7 +71,7 @@ class Attributes(dict[str, str]):
         self[key] = value[:MAX_VALUE]
 
     def filled(self, text: str) -> str:
-        """The text with the values of the attributes that it refers to; unknown ones stay as they are."""
+        """Replace attribute references by their values; unknown ones are kept."""
         if "{" not in text:
             return text
         room = MAX_VALUE + 4 * len(text)
@@ -89,12 +89,12 @@ class Attributes(dict[str, str]):
 
     @property
     def offset(self) -> int:
-        """By how many levels headings are moved down here."""
+        """The current `leveloffset`."""
         return _level(self.get("leveloffset", "0"), "0")
 
 
 def _underlines(line: str, above: str, before: str) -> bool:
-    """Whether a line makes a heading of the line above it."""
+    """Whether a line underlines the line above it as a heading."""
     starts_block = not before or before.startswith(("[", ".", "//", ":")) or before.endswith("]")
     return (
         starts_block
@@ -120,20 +120,20 @@ class _Condition:
 
 @dataclass(slots=True)
 class AsciidocSource:
-    """Reads one page. `keep_out` says of an included file that it is a page of its own, which is not repeated here."""
+    """Reads one page. `keep_out`: whether an included file is a separate page, whose text is left out here."""
 
     fetch: Fetch
     attributes: Attributes = field(default_factory=Attributes)
     keep_out: Callable[[str], bool] = lambda path: False
-    met: Callable[[str, Attributes], None] = lambda path, attributes: None  # called for each page that is kept out
+    met: Callable[[str, Attributes], None] = lambda path, attributes: None  # called for each page that is left out
     _conditions: list[_Condition] = field(default_factory=list)
     _room: int = MAX_CHARS
     _verbatim: str = ""
     _above: tuple[str, str] = ("", "")  # the two lines before this one
-    _value: tuple[str, list[str]] | None = None  # name and lines of an attribute that goes on in the next line
+    _value: tuple[str, list[str]] | None = None  # name and lines of an attribute that continues on the next line
 
     def lines(self, text: str, path: str) -> list[str]:
-        """The lines of a page with the lines of its includes, without those whose condition does not hold."""
+        """The lines of a page with its includes, without those whose condition is false."""
         return list(self._lines(_without_front_matter(text).split("\n"), (path,)))
 
     def _lines(self, lines: list[str], files: tuple[str, ...]) -> Iterator[str]:
@@ -146,13 +146,13 @@ class AsciidocSource:
             directive = "::" in line and line.endswith("]") and _directive(line)
             if directive and not self._verbatim.startswith("/"):
                 yield from self._directive(directive, line, files)
-            elif all(one.holds for one in self._conditions):
+            elif all(condition.holds for condition in self._conditions):
                 self._follow(line)
                 yield line
         del self._conditions[open_before:]
 
     def _follow(self, line: str) -> None:
-        """Keeps track of attributes, which conditions and paths depend on, and of blocks in which none are set."""
+        """Track attributes, which conditions and paths depend on, and verbatim blocks, in which none are set."""
         before, above = self._above
         self._above = (above, line)
         if self._value:
@@ -175,7 +175,7 @@ class AsciidocSource:
                 self.attributes.put(entry[1], entry[2] or "")
 
     def _directive(self, found: re.Match[str], line: str, files: tuple[str, ...]) -> Iterator[str]:
-        holds = all(one.holds for one in self._conditions)
+        holds = all(condition.holds for condition in self._conditions)
         if found[1]:
             if holds:
                 yield line[1:]
@@ -272,7 +272,7 @@ class AsciidocSource:
 
 
 def resolve(target: str, from_path: str) -> str:
-    """The path inside the book of what a file includes or links to; empty when it leaves the book."""
+    """The path in the book of an include or link; empty if it is outside of the book."""
     if re.match(r"[a-zA-Z][a-zA-Z\d+.-]+://", target) or target.startswith(("/", "\\")):
         return ""
     if resource := _RESOURCE.fullmatch(target):
@@ -313,8 +313,8 @@ def _named(options: str) -> dict[str, str]:
 def _picked(lines: list[str], wanted: str) -> list[str]:
     """The lines with the numbers in `1..5;8;10..-1`."""
     numbers: set[int] = set()
-    for one in re.split(r"[;,]", wanted):
-        first, dots, last = one.strip().partition("..")
+    for part in re.split(r"[;,]", wanted):
+        first, dots, last = part.strip().partition("..")
         if not first.isdecimal() or not re.fullmatch(r"-?\d*", last):
             continue
         end = int(last) if last not in ("", "-1") else len(lines)
@@ -323,11 +323,11 @@ def _picked(lines: list[str], wanted: str) -> list[str]:
 
 
 def _tagged(lines: list[str], wanted: str) -> list[str]:
-    """The lines between `tag::name[]` and `end::name[]`, without these marks."""
+    """The lines between `tag::name[]` and `end::name[]`."""
     names = {
-        one.strip().lstrip("!"): not one.strip().startswith("!") for one in re.split(r"[;,]", wanted) if one.strip()
+        tag.strip().lstrip("!"): not tag.strip().startswith("!") for tag in re.split(r"[;,]", wanted) if tag.strip()
     }
-    rest = names.pop("**", None)  # every line that no other name decides
+    rest = names.pop("**", None)  # for all other lines
     any_tag = names.pop("*", None)
     if rest is None:
         rest = not any(names.values()) and not any_tag if names or any_tag is not None else True

@@ -1,4 +1,4 @@
-"""The cells of an AsciiDoc table: columns, spans, headers, and the other ways to write one (CSV, DSV, TSV)."""
+"""Parses AsciiDoc tables: columns, spans, headers, and the formats CSV, DSV and TSV."""
 
 import csv
 import re
@@ -20,7 +20,7 @@ _SPEC_CHARS: Final = 14  # the longest specification of a cell
 
 @dataclass(slots=True)
 class TableCell:
-    """One cell as it is written."""
+    """A cell as it is written."""
 
     text: str
     style: str = ""
@@ -77,15 +77,15 @@ def _columns(given: str) -> list[str]:
     if given.strip().isdecimal():
         return [""] * min(int(given), _MAX_COLUMNS)
     styles: list[str] = []
-    for one in re.split(r";" if ";" in given and "," not in given else r",", given):
-        found = _COLUMN.fullmatch(one.strip())
+    for column in re.split(r";" if ";" in given and "," not in given else r",", given):
+        found = _COLUMN.fullmatch(column.strip())
         times = int(found[1]) if found and found[1] else 1
         styles += [(found[2] or "") if found else ""] * min(times, _MAX_COLUMNS - len(styles))
     return styles
 
 
 def _cells(text: str, mark: str) -> Iterator[TableCell]:
-    """The cells of `|a 2+|b`: what stands right before a bar says how far its cell reaches."""
+    """The cells of `|a 2+|b`: the text right before a bar is the specification of its cell."""
     at, spec = -1, TableCell("")
     times = 1
     place = text.find(mark)
@@ -124,7 +124,9 @@ def _separated(lines: list[str], mark: str, form: str) -> Iterator[list[str]]:
     if form == "dsv":
         for line in lines:
             if line:
-                yield [one.replace(f"\\{mark}", mark).strip() for one in re.split(rf"(?<!\\){re.escape(mark)}", line)]
+                yield [
+                    field.replace(f"\\{mark}", mark).strip() for field in re.split(rf"(?<!\\){re.escape(mark)}", line)
+                ]
         return
     try:
         yield from ([cell.strip() for cell in row] for row in csv.reader(lines, delimiter=mark) if row)
@@ -133,8 +135,8 @@ def _separated(lines: list[str], mark: str, form: str) -> Iterator[list[str]]:
 
 
 def _rows(cells: list[TableCell], styles: list[str], width: int) -> Iterator[list[TableCell]]:
-    """The cells row by row. A cell that reaches down takes its columns from the rows below."""
-    reaching: dict[int, int] = {}  # column → rows below that it is taken in
+    """The cells by row. A cell that spans rows occupies its columns in the rows below."""
+    reaching: dict[int, int] = {}  # column → number of rows in which it is still occupied
     row: list[TableCell] = []
     column = 0
 

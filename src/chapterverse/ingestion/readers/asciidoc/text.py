@@ -1,6 +1,6 @@
-"""AsciiDoc inside a block: formatting, links, references and images of a text become marks.
+"""Converts inline AsciiDoc (formatting, links, references, images) to marks.
 
-The steps and their order are those of Asciidoctor, because what one step leaves over decides what the next one finds.
+The substitutions and their order are those of Asciidoctor, because each depends on the result of the one before.
 """
 
 import html
@@ -16,11 +16,11 @@ from chapterverse.ingestion.readers.asciidoc.source import Attributes
 from chapterverse.ingestion.readers.page_builder import PageBuilder
 from chapterverse.ingestion.readers.rawhtml import RawHtml
 
-_MAX_CHARS: Final = 30_000  # a longer text is no prose and is taken as it is
-_QUOTED: Final = "{0,300}?"  # of words between quotation marks, which are looked for at every backtick
-_SPAN: Final = "{0,1000}?"  # of formatted text; bounded, so that marks which never close cost little
+_MAX_CHARS: Final = 30_000  # a longer text is not formatted
+_QUOTED: Final = "{0,300}?"  # of text in quotation marks, which is searched for at every backtick
+_SPAN: Final = "{0,1000}?"  # of formatted text; bounded because of unclosed marks
 
-# Private characters that stand for what later steps must not see.
+# Private characters as placeholders for text that later steps must not change.
 _KEPT_OPEN, _KEPT_CLOSE, _TICK, _FIRST, _LAST = "\ue0f0", "\ue0f1", "\ue0f2", "\ue0f0", "\ue0f2"
 _PRIVATE = re.compile(f"[{_FIRST}-{_LAST}]")
 _KEPT = re.compile(f"{_KEPT_OPEN}(\\d+){_KEPT_CLOSE}")
@@ -47,7 +47,7 @@ def _bound(
     return re.compile(rf"(^|[^{before}]){_ROLE}{open_mark}(\S|\S.{span}\S){close_mark}(?![{after}])", re.DOTALL)
 
 
-_QUOTES: tuple[tuple[re.Pattern[str], str, bool], ...] = (  # pattern, kind, whether a character before it is matched
+_QUOTES: tuple[tuple[re.Pattern[str], str, bool], ...] = (  # pattern, kind, whether a character before it is included
     (_unbound(r"\*"), "strong", False),
     (_bound(r"\*", r"\*"), "strong", True),
     (_bound('"`', '`"'), "“”", True),
@@ -61,7 +61,7 @@ _QUOTES: tuple[tuple[re.Pattern[str], str, bool], ...] = (  # pattern, kind, whe
     (re.compile(r"(\\?)(?:\[[^\[\]]{1,200}\])?\^(\S+?)\^"), "sup", False),
     (re.compile(r"(\\?)(?:\[[^\[\]]{1,200}\])?~(\S+?)~"), "sub", False),
 )
-_OLD_QUOTES: tuple[tuple[re.Pattern[str], str, bool], ...] = (  # of documents in the style before Asciidoctor 1.5
+_OLD_QUOTES: tuple[tuple[re.Pattern[str], str, bool], ...] = (  # the syntax before Asciidoctor 1.5
     *_QUOTES[:2],
     (_bound("``", "''", span=_QUOTED), "“”", True),
     (_bound("'", "'"), "emphasis", True),
@@ -118,12 +118,12 @@ _REFERENCE = re.compile(
 _ENTITY = re.compile(r"&(?:[a-zA-Z][a-zA-Z]+\d{0,2}|#\d{2,6}|#x[\da-fA-F]{2,5});")
 _MACRO_NAME = re.compile(r"(?:^|(?<=\W))(linkgit):([\w.-]+)\[(\d*)\]")
 
-Resolve = Callable[[str], tuple[str, str]]  # target of a reference → address and the title of what is there
+Resolve = Callable[[str], tuple[str, str]]  # target of a reference → its address and title
 Address = Callable[[str, str], str]  # kind of target ("link" or "image") and target → address
 
 
 class Inline:
-    """Turns the text of blocks into text with marks."""
+    """Converts the text of blocks to text with marks."""
 
     def __init__(self, attributes: Attributes, resolve: Resolve, address: Address) -> None:
         self._attributes = attributes
@@ -149,11 +149,11 @@ class Inline:
         return self._restored(text)
 
     def bare(self, text: str) -> str:
-        """The text without marks and without the backticks of code, as for anchors."""
+        """The text without marks and backticks, for anchors."""
         return plain(self(text)).replace("`", "")
 
     def attributes_and_quotes(self, code: str, steps: frozenset[str]) -> str:
-        """Code in which some steps are wanted after all."""
+        """Apply some substitutions to code."""
         if len(code) > 10 * _MAX_CHARS:
             return code
         self._kept = []
@@ -210,7 +210,7 @@ class Inline:
         return f"{found[1]}{_TICK}{self._keep(found[3])}{_TICK}"
 
     def _raw(self, text: str) -> str:
-        """What is passed to the page as HTML: what can be seen of it."""
+        """The visible text of raw HTML."""
         if "<" not in text:
             return html.unescape(text)
         page = PageBuilder()
@@ -327,7 +327,7 @@ _SIGNS: Final = {"strong": "*", "code": "`", "emphasis": "_", "": "#", "sup": "^
 
 
 def _text_of(inside: str) -> str:
-    """The text of a link from what stands in its brackets: `text^`, `text,window=_blank`, `"a, b",role=x`."""
+    """The text of a link from its brackets: `text^`, `text,window=_blank`, `"a, b",role=x`."""
     inside = inside.replace("\\]", "]")
     if "=" in inside:
         given = attributes_of(inside)
@@ -342,11 +342,11 @@ def _mailed(found: re.Match[str]) -> str:
 
 
 def _menu(first: str, rest: str) -> str:
-    return " › ".join(one.strip() for one in (first, *re.split(r">|,", rest)) if one.strip())
+    return " › ".join(entry.strip() for entry in (first, *re.split(r">|,", rest)) if entry.strip())
 
 
 def _indexed(found: re.Match[str]) -> str:
-    """Index terms in three brackets are not shown, those in two are."""
+    """Index terms in three parentheses are hidden, those in two are shown."""
     if found[1]:
         return found[0][1:]
     if found[3] is not None:

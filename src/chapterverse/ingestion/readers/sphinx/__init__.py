@@ -1,1 +1,1 @@
-"""Sphinx on top of reStructuredText and MyST: directives, roles, and what the pages of a project say of each other."""
+"""Sphinx's additions to reStructuredText and MyST: directives, roles, and cross-references in a project."""

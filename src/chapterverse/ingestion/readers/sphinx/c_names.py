@@ -1,7 +1,7 @@
-"""Names and anchors of C and C++ objects, as Sphinx gives them.
+"""Names and anchors of C and C++ objects in Sphinx.
 
-An anchor of C++ is mangled as compilers do it: `Data::size(int) const` has `_CPPv4NK4Data4sizeEi`. These rules do not
-reach as far as concepts, operators, packs and arrays: a reference to such an object leads to its page.
+Anchors of C++ are mangled as by compilers: `Data::size(int) const` has `_CPPv4NK4Data4sizeEi`. Concepts, operators,
+packs and arrays are not supported: a reference to such an object links to its page.
 """
 
 import re
@@ -24,11 +24,11 @@ _DECORATION: Final = {"*": "P", "&": "R", "&&": "RR", "const": "K", "volatile": 
 
 
 class _Unknown(Exception):
-    """These rules do not reach so far."""
+    """The signature is not supported."""
 
 
 def described(domain: str, signature: str, scope: str) -> tuple[list[str], str]:
-    """The names of a described object, the whole one first, and its anchor; empty where it is not known."""
+    """The names of an object, the full one first, and its anchor; empty if it is not supported."""
     separator = "::" if domain == "cpp" else "."
     bare, template = re.sub(r"\s+", " ", signature).strip(), None
     while begin := _TEMPLATE.match(bare):
@@ -38,7 +38,7 @@ def described(domain: str, signature: str, scope: str) -> tuple[list[str], str]:
         return [], ""
     full = f"{scope}{separator}{found[1]}" if scope else found[1]
     parts = full.split(separator)
-    seen = [part for part in parts if not part.startswith("@")]  # one may leave out what has no name
+    seen = [part for part in parts if not part.startswith("@")]  # anonymous parts may be left out
     names = [full, separator.join(seen), separator.join(parts[-2:]), parts[-1]]
     try:
         anchor = f"c.{full}" if domain == "c" else _cpp_anchor(bare, template, parts)
@@ -53,14 +53,14 @@ def _cpp_anchor(signature: str, template: str | None, parts: Sequence[str]) -> s
     if re.match(r"\S*\{", signature) or "operator" in signature or (is_function and template is not None):
         raise _Unknown(signature)
     inside, _, after = signature[begin.end() :].rpartition(")") if begin else ("", "", "")
-    arguments = ("".join(_type(one) for one in _arguments(inside)) or "v") if is_function else ""
+    arguments = ("".join(_type(argument) for argument in _arguments(inside)) or "v") if is_function else ""
     is_const = is_function and after.split()[:1] == ["const"]
-    prefix = "" if template is None else f"I{''.join(_parameter(one) for one in _arguments(template))}E"
+    prefix = "" if template is None else f"I{''.join(_parameter(argument) for argument in _arguments(template))}E"
     return f"_CPPv4{prefix}{_nested(parts, 'K' if is_const else '')}{arguments}"
 
 
 def _parameter(text: str) -> str:
-    """A parameter of a template: a type, or a value of a type."""
+    """A template parameter: a type, or a value of a type."""
     return "0" if re.match(r"(?:typename|class)\b(?! ?\.\.\.)", text) else f"_{_type(text)}"
 
 
@@ -74,7 +74,7 @@ def _identifier(name: str) -> str:
         return f"Ut{len(name) - 1}_{name[1:]}"
     if name.endswith(">"):
         bare, _, inside = name[:-1].partition("<")
-        return f"{_identifier(bare)}I{''.join(_type(one) for one in _arguments(inside))}E"
+        return f"{_identifier(bare)}I{''.join(_type(argument) for argument in _arguments(inside))}E"
     return "St" if name == "std" else f"{len(name)}{name}"
 
 
@@ -90,7 +90,7 @@ def _arguments(text: str) -> Iterator[str]:
 
 
 def _type(text: str) -> str:
-    """A type, perhaps with the name of a parameter behind it."""
+    """A type, possibly followed by the name of a parameter."""
     words: list[str] = []
     before = after = ""
     for word in _TOKEN.findall(text):

@@ -1,6 +1,6 @@
-"""The settings of a Sphinx project, as far as they can be known without running `conf.py`.
+"""Reads the settings of a Sphinx project from `conf.py` without running it.
 
-It is parsed and never executed: only values that are written in it are known, as literals or put together of them.
+The file is parsed, never executed: only literals and expressions of literals are known.
 """
 
 import ast
@@ -18,8 +18,7 @@ _SETTINGS = re.compile(
 
 
 def configuration(folder: Path) -> dict[str, Any]:
-    """The settings in `conf.py`, which may lie a little above the pages, as far as they can be known without running
-    it."""
+    """The settings in `conf.py`, which may be in a folder above the pages."""
     for place in (folder, *folder.absolute().parents[:2]):
         if not (place / "conf.py").is_file():
             continue
@@ -33,8 +32,8 @@ def configuration(folder: Path) -> dict[str, Any]:
 
 
 def _assigned(body: Iterable[ast.stmt]) -> dict[str, Any]:
-    """The names to which values are assigned that are written in the file itself."""
-    known: dict[str, Any] = {}
+    """The assigned values of names, as far as they are known."""
+    values: dict[str, Any] = {}
     for statement in body:
         if isinstance(statement, ast.Assign):
             names = [target.id for target in statement.targets if isinstance(target, ast.Name)]
@@ -44,37 +43,41 @@ def _assigned(body: Iterable[ast.stmt]) -> dict[str, Any]:
             continue
         for name in names if statement.value is not None else ():
             try:
-                value = _value(statement.value, known)
-                known[name] = _sum(known[name], value) if isinstance(statement, ast.AugAssign) else value
+                value = _value(statement.value, values)
+                values[name] = _sum(values[name], value) if isinstance(statement, ast.AugAssign) else value
             except (ValueError, TypeError, LookupError, RecursionError):
                 if not isinstance(statement, ast.AugAssign):
-                    known.pop(name, None)
-    return known
+                    values.pop(name, None)
+    return values
 
 
-def _value(node: ast.expr | None, known: Mapping[str, Any]) -> Any:  # noqa: PLR0911 - one line a kind
-    """The value of an expression of literals, names of known values, sums and entries. Raises ValueError for others."""
+def _value(node: ast.expr | None, values: Mapping[str, Any]) -> Any:  # noqa: PLR0911 - one line a kind
+    """The value of an expression of literals, known names, sums and subscripts. Raises ValueError for others."""
     match node:
         case ast.Constant():
             return node.value
         case ast.Name():
-            return known[node.id]
+            return values[node.id]
         case ast.List() | ast.Tuple() | ast.Set():
-            return tuple(_value(one, known) for one in node.elts)
+            return tuple(_value(element, values) for element in node.elts)
         case ast.Dict():
-            return {_value(key, known): _value(value, known) for key, value in zip(node.keys, node.values, strict=True)}
+            return {
+                _value(key, values): _value(value, values) for key, value in zip(node.keys, node.values, strict=True)
+            }
         case ast.BinOp(op=ast.Add()):
-            return _sum(_value(node.left, known), _value(node.right, known))
+            return _sum(_value(node.left, values), _value(node.right, values))
         case ast.Subscript():
-            return _value(node.value, known)[_value(node.slice, known)]
+            return _value(node.value, values)[_value(node.slice, values)]
         case ast.JoinedStr():
-            parts = (one.value if isinstance(one, ast.FormattedValue) else one for one in node.values)
-            return "".join(str(_value(one, known)) for one in parts)[:MAX_CONFIGURATION]
-    raise ValueError("only known when it is run")
+            parts = (part.value if isinstance(part, ast.FormattedValue) else part for part in node.values)
+            return "".join(str(_value(part, values)) for part in parts)[:MAX_CONFIGURATION]
+    raise ValueError("the value is only known at run time")
 
 
-def _sum(one: Any, other: Any) -> Any:
-    texts = isinstance(one, str) and isinstance(other, str)
-    if (texts or (isinstance(one, tuple) and isinstance(other, tuple))) and len(one) + len(other) <= MAX_CONFIGURATION:
-        return one + other
-    raise ValueError("no sum of texts or lists")
+def _sum(left: Any, right: Any) -> Any:
+    texts = isinstance(left, str) and isinstance(right, str)
+    if (texts or (isinstance(left, tuple) and isinstance(right, tuple))) and len(left) + len(
+        right
+    ) <= MAX_CONFIGURATION:
+        return left + right
+    raise ValueError("not a sum of texts or lists")

@@ -1,7 +1,7 @@
-"""The directives of Sphinx and its extensions, as docutils must see them. `roles.py` has the roles.
+"""The directives of Sphinx and its extensions, for docutils. `roles.py` has the roles.
 
-No module is imported and no program is run, which is what many of them do in Sphinx: those are left out. Files are
-opened only inside the folder of the source (`inclusion.py`). Names that nobody knows keep their text.
+Directives that import modules or run programs in Sphinx are left out. Files are opened only inside of the folder of the
+source (`inclusion.py`). Unknown directives keep their text.
 """
 
 import posixpath
@@ -57,23 +57,23 @@ _BARE_OBJECTS = words(
 )
 
 
-class described(nodes.General, nodes.Element):  # noqa: N801 - docutils names nodes so
-    """A described object: `names`, `facts`, and what is said of it as children."""
+class described(nodes.General, nodes.Element):  # noqa: N801 - as docutils names nodes
+    """A described object: `names`, `facts`, and its description as children."""
 
 
 class read_parts(nodes.General, nodes.Element):  # noqa: N801
-    """Parts that another reader made, as the attribute `parts`."""
+    """Parts of another reader, in the attribute `parts`."""
 
 
 class _AnyOption(dict[str, Any]):
-    """Accepts every option; docutils would otherwise drop a directive for one it does not know."""
+    """Accepts every option; docutils would drop a directive with an unknown one."""
 
     def __missing__(self, key: str) -> Any:
         return directives.unchanged
 
 
 class _Body(Directive):
-    """Keeps the body as if it stood outside the directive."""
+    """Keeps the body without the directive."""
 
     has_content = True
     optional_arguments = 1
@@ -90,7 +90,7 @@ class _Body(Directive):
         return node
 
     def _argument(self) -> str:
-        """What follows the directive's name, on one line."""
+        """The argument of the directive as one line."""
         return " ".join(" ".join(self.arguments).split())
 
     def _spoken(self, text: str) -> nodes.paragraph:
@@ -114,15 +114,15 @@ class _LeftOut(_Body):
 
 
 class _Toctree(_Body):
-    """The pages below this one, as the site lists them; the project knows which these are (`project.py`)."""
+    """The list of the pages below this one; `project.py` knows them."""
 
     def run(self) -> list[nodes.Node]:
         number, self._around.toctrees = self._around.toctrees, self._around.toctrees + 1
         if "hidden" in self.options:
             return []
-        known = self._around.references
-        keys = takewhile(known.__contains__, (f"toctree:{number}:{place}" for place in count()))
-        pages = [known[key] for key in keys]
+        references = self._around.references
+        keys = takewhile(references.__contains__, (f"toctree:{number}:{place}" for place in count()))
+        pages = [references[key] for key in keys]
         text = "\n".join(f"- {styled('link', page.title, address_of(page))}" for page in pages if page.title)
         return [read_parts(parts=(Part("list", text, info=CONTENTS),))] if text else []
 
@@ -143,7 +143,7 @@ class _Program(_Body):
     def run(self) -> list[nodes.Node]:
         if "hide" in self.options:
             return []
-        given = "\n".join(self.arguments).split("\n")  # code right below the name, which Sphinx would not take
+        given = "\n".join(self.arguments).split("\n")  # code right below the name, which Sphinx does not accept
         language = given[0].split(" ")[0] or self._around.language
         if self.name in ("testcode", "doctest"):  # the argument is a group of tests
             language = "python"
@@ -163,7 +163,7 @@ class _ParsedLiteral(_Body):
 
 
 class _Grammar(_Body):
-    """Rules of a grammar, as they are written; the first line may name their group."""
+    """Rules of a grammar, unchanged; the first line may name their group."""
 
     def run(self) -> list[nodes.Node]:
         lines = "\n".join([*self.arguments, *self.content]).split("\n")
@@ -184,28 +184,28 @@ class _Labelled(_Body):
         return [*label, *body.children]
 
     def _label(self) -> nodes.paragraph:
-        """The title of a card or tab; the card may lead somewhere."""
-        said, target = self._spoken(f"{self._argument()}:"), self.options.get("link", "")
+        """The title of a card or tab; a card may have a link."""
+        text, target = self._spoken(f"{self._argument()}:"), self.options.get("link", "")
         if not target:
-            return said
+            return text
         found = named_in(self._around, target)
         address = address_of(found) if found else target if "://" in target else ""
-        return nodes.paragraph("", "", nodes.reference("", "", *said.children, refuri=address)) if address else said
+        return nodes.paragraph("", "", nodes.reference("", "", *text.children, refuri=address)) if address else text
 
 
 class _Button(_Body):
     def run(self) -> list[nodes.Node]:
-        target, said = self._argument(), " ".join(self.content)
+        target, text = self._argument(), " ".join(self.content)
         if self.name == "button-link":
-            return [nodes.paragraph("", "", nodes.reference("", said or target, refuri=target))]
+            return [nodes.paragraph("", "", nodes.reference("", text or target, refuri=target))]
         found = named_in(self._around, target)
-        return [nodes.paragraph("", "", link(said or (found.title if found else target), found))]
+        return [nodes.paragraph("", "", link(text or (found.title if found else target), found))]
 
 
 class _Centered(_Body):
     def run(self) -> list[nodes.Node]:
-        said = self._spoken(self._argument())
-        return [nodes.paragraph("", "", nodes.strong("", "", *said.children)), *super().run()]
+        text = self._spoken(self._argument())
+        return [nodes.paragraph("", "", nodes.strong("", "", *text.children)), *super().run()]
 
 
 class _Only(_Body):
@@ -221,7 +221,7 @@ class _Todo(_Body):
 
 
 class _Object(_Body):
-    """A described function, class, option or setting: its signatures, its facts, then its text."""
+    """A function, class, option or setting: its signatures, facts and text."""
 
     def run(self) -> list[nodes.Node]:
         around = self._around
@@ -274,12 +274,14 @@ class _Object(_Body):
 
 
 class _Class(_Object):
-    """A Python class in a Sphinx project; elsewhere docutils' own directive, which only names a style."""
+    """A Python class in a Sphinx project, or where it is named like one; otherwise docutils' own directive, which only
+    sets a style and takes names in lower case."""
 
     def run(self) -> list[nodes.Node]:
         document = self._around.document
         in_sphinx = document is not None and document.tree is not None and document.tree.generator == "sphinx"
-        return super().run() if in_sphinx else list(self._parsed(nodes.container()).children)
+        is_class = in_sphinx or re.search(r"[A-Z(.]", self._argument()) is not None
+        return super().run() if is_class else list(self._parsed(nodes.container()).children)
 
 
 class _Version(_Body):
@@ -303,7 +305,7 @@ class _SeeAlso(_Body):
 
 
 class _Glossary(_Body):
-    """Terms and what they mean. Several terms may share one meaning."""
+    """Terms with their descriptions. Several terms may share one."""
 
     def run(self) -> list[nodes.Node]:
         found = nodes.definition_list()
@@ -317,8 +319,8 @@ class _Glossary(_Body):
             if not line[0].isspace():
                 if terms and terms[-1].get("done"):
                     terms = []
-                said = re.split(r"(?<!\s)\s++:\s++", line.strip())[0]
-                terms.append(nodes.term("", "", *self.state.inline_text(said, self.lineno)[0]))
+                text = re.split(r"(?<!\s)\s++:\s++", line.strip())[0]
+                terms.append(nodes.term("", "", *self.state.inline_text(text, self.lineno)[0]))
                 continue
             end = place
             while end < len(lines) and (not lines[end].strip() or lines[end][0].isspace()):
@@ -330,7 +332,7 @@ class _Glossary(_Body):
 
 
 class _Include(_Body):
-    """The text of another file, as if it stood here."""
+    """The text of another file."""
 
     def run(self) -> list[nodes.Node]:
         included = self._around.open(self.arguments[0].strip("<>")) if self.arguments else None
@@ -357,7 +359,7 @@ class _Include(_Body):
 
 
 class _Raw(_Body):
-    """HTML is read like a page of it: scripts, styles and hidden text are dropped. Other formats are left out."""
+    """HTML is read like an HTML page, without scripts, styles and hidden text. Other formats are left out."""
 
     def run(self) -> list[nodes.Node]:
         if "html" not in self._argument().split() or "file" in self.options or "url" in self.options:
@@ -395,7 +397,7 @@ class _LiteralInclude(_Body):
 
 
 class _CsvTable(CSVTable):
-    """A table whose rows may lie in another file of the source."""
+    """A table whose rows may be in another file of the source."""
 
     _lines: Sequence[str] = ()
 
@@ -445,7 +447,7 @@ _ONLY_WORD = re.compile(r"(\(|\)|[\w.+-]++)")
 
 
 def shown_in_html(expression: str) -> bool:
-    """Whether `only` shows its text on a website. What cannot be understood is shown."""
+    """Whether `only` shows its text in HTML. With an invalid expression it is shown."""
     words = _ONLY_WORD.findall(expression)[:100]
 
     def either() -> bool:
@@ -502,7 +504,7 @@ _DIRECTIVES: dict[type[Directive], list[str]] = {
     _CsvTable: ["csv-table"],
     _ListTable: ["list-table"],
     _LargeTable: [large_tables.DIRECTIVE],
-    Contents: ["contents"],  # left out by the reader, but docutils counts it when it numbers anchors
+    Contents: ["contents"],  # left out by the reader, but docutils counts it for the numbers of anchors
 }
 
 
@@ -517,15 +519,15 @@ _directives = _register_directives()
 
 
 def _forgiving(name: str) -> type[Directive]:
-    """A directive of docutils that takes any option. Sphinx and its extensions add some (`math` has `label`), and
-    docutils would leave out the whole directive."""
+    """A directive of docutils that accepts any option. Sphinx adds some (`math` has `label`), and docutils would drop
+    the whole directive."""
     module, kind = directives._directive_registry[english.directives[name]]  # type: ignore[attr-defined]
     found: type[Directive] = getattr(import_module(f"docutils.parsers.rst.directives.{module}"), kind)
     return type(kind, (found,), {"option_spec": _AnyOption(found.option_spec or {})})
 
 
 def prepare(text: str) -> None:
-    """Makes docutils understand every directive, option and role that a text uses: unknown ones keep their text."""
+    """Register every directive, option and role of a text; unknown ones keep their text."""
     for name in {found.lower() for found in _DIRECTIVE_NAME.findall(text)} - _directives:
         directives.register_directive(name, _forgiving(name) if name in english.directives else _Body)
         _directives.add(name)

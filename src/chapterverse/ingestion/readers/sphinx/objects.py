@@ -1,4 +1,4 @@
-"""What the pages of a Sphinx project describe (functions, options, directives and the like): names and anchors."""
+"""Names and anchors of the objects that a Sphinx project describes: functions, options, directives and the like."""
 
 import re
 from collections.abc import Sequence
@@ -19,36 +19,36 @@ _UNSAFE_ID = re.compile(r"[^a-zA-Z0-9._]+")
 
 
 def object_name(name: str) -> str:
-    """A described object as references name it: no arguments, no sign in front."""
+    """The name of an object in references: without arguments and prefix."""
     return name.strip().lstrip("~!.").partition("(")[0].strip().rstrip(":")
 
 
 def object_names(target: str) -> tuple[str, ...]:
-    """How the object that a role means may be called: as it is, without its program, without its package."""
+    """The possible names of a role's target: as it is, without its program, without its package."""
     last = target.rsplit(maxsplit=1)[-1] if target.split() else ""
     return tuple(dict.fromkeys(filter(None, (target, object_name(target), object_name(last), last))))
 
 
 def sphinx_id(kind: str, name: str) -> str:
-    """An anchor as Sphinx makes it for an object: letters keep their case."""
+    """The anchor that Sphinx generates for an object; the case of letters is kept."""
     return _UNSAFE_ID.sub("-", " ".join(f"{kind}-{name}".split())).strip("-")
 
 
 class Objects:
-    """Finds out what the objects of one file are called, directive by directive."""
+    """Collects the objects of one file, directive by directive."""
 
     def __init__(self, found: dict[str, str]) -> None:
-        """Into `found` goes the anchor of each object, by its kind and name."""
+        """`found` gets the anchor of each object, by its kind and name."""
         self._found = found
-        self._classes: list[tuple[int, str]] = []  # indent and name of what is described around this place
-        self._scopes: list[tuple[int, str]] = []  # the same of C and C++
+        self._classes: list[tuple[int, str]] = []  # indent and name of the open objects
+        self._scopes: list[tuple[int, str]] = []  # the same for C and C++
         self._namespaces: list[str] = []  # of C and C++
-        self._whole: set[str] = set()  # keys of C and C++ that are no shorter form of another name
+        self._whole: set[str] = set()  # keys of C and C++ objects under their full names
         self.module = ""
         self.program = ""
 
     def enter(self, directive: str, name: str) -> None:
-        """A namespace of C or C++ begins or ends."""
+        """Start or end a namespace of C or C++."""
         found = NAMESPACE.fullmatch(directive)
         separator = "::" if found and found[1] == "cpp" else "."
         if directive.endswith("-pop"):
@@ -59,7 +59,7 @@ class Objects:
             self._namespaces = [] if name in ("NULL", "0", "nullptr") else [name]
 
     def describe(self, directive: str, signatures: Sequence[str], indent: int) -> None:
-        """A directive with its signatures."""
+        """Add the objects of a directive."""
         kind, domain = _DOMAIN.sub("", directive), (_DOMAIN.match(directive) or ("", ""))[1]
         if kind == "module":
             self.module = signatures[0]
@@ -90,7 +90,7 @@ class Objects:
             self._of_language(kind, name, indent)
 
     def _option(self, signature: str) -> None:
-        """A command line option with its other spellings, which all have the anchor of the first."""
+        """A command line option; all its spellings have the anchor of the first."""
         names = [re.split(r"[ =\[]", option.strip(), maxsplit=1)[0] for option in signature.split(", ")]
         anchor = f"cmdoption-{self.program}-{names[0]}" if self.program else f"cmdoption-{names[0]}"
         for name in filter(None, names):
@@ -109,13 +109,13 @@ class Objects:
             self._found.setdefault(f"object:{known}", anchor)
 
     def _of_c(self, domain: str, signatures: Sequence[str], indent: int) -> None:
-        """An object of C or C++: what is described inside of it is one of its members."""
+        """An object of C or C++; objects inside of it are its members."""
         scope = self._scopes[-1][1] if self._scopes else "".join(self._namespaces[-1:])
         described = [c_names.described(domain, signature, scope) for signature in signatures]
         for names, anchor in described:
             for name in names[:1]:
                 key = f"{domain}:{name}"
-                if key not in self._whole:  # of several with the same name the first
+                if key not in self._whole:  # of several with the same name, the first
                     self._found[key] = anchor
                 self._whole.add(key)
             for name in names[1:]:

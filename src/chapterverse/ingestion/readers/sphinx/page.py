@@ -1,4 +1,4 @@
-"""What the directives and roles of a Sphinx page know of the page and its project."""
+"""The context of a Sphinx page, for directives and roles."""
 
 import posixpath
 import re
@@ -22,40 +22,40 @@ def words(text: str) -> list[str]:
 
 @dataclass(slots=True)
 class Surroundings:
-    """What the directives and roles of one page know of it."""
+    """The context of one page."""
 
     document: Document | None = None
-    language: str = ""  # of code that does not say it
+    language: str = ""  # default language of code
     module: str = ""
-    classes: int = 0  # described classes around this place
-    toctrees: int = 0  # that were met so far
+    classes: int = 0  # open class descriptions
+    toctrees: int = 0  # number so far
     inclusion: Inclusion | None = None
-    tables: list[str] = field(default_factory=list)  # that were taken out of the text (`large_tables.py`)
-    opened: list[AbstractContextManager[None]] = field(default_factory=list)  # files that are being included
+    tables: list[str] = field(default_factory=list)  # removed from the text (`large_tables.py`)
+    opened: list[AbstractContextManager[None]] = field(default_factory=list)  # open includes
 
     @property
     def references(self) -> Mapping[str, Reference]:
-        """What the names of other files mean."""
+        """The targets of cross-references."""
         return self.document.references if self.document else {}
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """Of the project."""
+        """The settings of the project."""
         return self.document.settings if self.document else {}
 
     @property
     def folder(self) -> str:
-        """Of the page, below the root."""
+        """The folder of the page, relative to the root."""
         return posixpath.dirname(self.document.path) if self.document else ""
 
     def open(self, wanted: str) -> Included | None:
-        """A file that the page names, beside it or from the root on."""
+        """Open a file that the page includes, relative to the page or to the root."""
         if self.inclusion is None or not wanted:
             return None
         return self.inclusion.read(wanted if wanted.startswith("/") else f"/{posixpath.join(self.folder, wanted)}")
 
     def target(self, uri: str) -> str:
-        """Where a file or image that the page names lies."""
+        """The path of a file or image that the page names."""
         if re.match(r"[A-Za-z][\w+.-]*:", uri) or not self.document or not self.document.tree:
             return uri
         place = uri.lstrip("/") if uri.startswith("/") else posixpath.join(self.folder, uri)
@@ -63,7 +63,7 @@ class Surroundings:
 
 
 def surroundings(document: Any) -> Surroundings:
-    """Those of a docutils document."""
+    """The context of a docutils document."""
     return getattr(document.settings, "surroundings", None) or Surroundings()
 
 

@@ -1,6 +1,6 @@
-"""What the files of a Sphinx project say about each other: labels, titles, described objects, `toctree`s, settings.
+"""Collects the labels, titles, objects, `toctree`s and settings of a Sphinx project.
 
-One quick pass over the files, line by line, without docutils. `configuration.py` reads `conf.py`.
+It scans the files line by line, without docutils. `configuration.py` reads `conf.py`.
 """
 
 import os
@@ -52,12 +52,12 @@ _INCLUDE = re.compile(r"^[ \t]*\.\.[ \t]+(literal)?include::[ \t]+(\S+)[ \t]*$|^
 _MARKUP = re.compile(r":[\w:.+-]{1,80}:(?=`)|`{1,2}|(?<![\w*\\])(\*{1,2})(?=\S)([^*]{1,200}?)(?<=\S)\1(?![\w*])|\\(.)")
 _REPLACED = re.compile(r"^[ \t]*\.\.[ \t]+\|([^|\n]+)\|[ \t]+replace::[ \t]+(.*)$", re.MULTILINE)
 _NAMED = re.compile(r"\|[^|\n]{1,80}\|")
-_CAPTIONED: Final = {  # directives that may have a caption, and what Sphinx counts them as
+_CAPTIONED: Final = {  # directives that may have a caption → their kind in Sphinx's numbering
     **dict.fromkeys(("figure",), "figure"),
     **dict.fromkeys(("table", "list-table", "csv-table"), "table"),
     **dict.fromkeys(("code-block", "sourcecode", "literalinclude"), "code-block"),
 }
-_NUMBERS: Final = {"figure": "Fig. %s", "table": "Table %s", "code-block": "Listing %s"}  # unless conf.py says other
+_NUMBERS: Final = {"figure": "Fig. %s", "table": "Table %s", "code-block": "Listing %s"}  # unless conf.py sets others
 
 
 @dataclass(slots=True)
@@ -71,7 +71,7 @@ class _Toctree:
 
 @dataclass(slots=True)
 class _Found:
-    """What was found in one file."""
+    """The result of scanning one file."""
 
     title: str = ""
     labels: dict[str, tuple[str, str]] = field(default_factory=dict)  # label → anchor, title
@@ -83,7 +83,7 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A folder of reStructuredText and MyST files, as far as they refer to each other."""
+    """The cross-references of a folder of reStructuredText and MyST files."""
 
     root: Path
     settings: Mapping[str, Any]
@@ -92,7 +92,7 @@ class Project:
     references: Mapping[str, Reference]  # `label:…`, `doc:…`, `KIND:…`
 
     def navigation(self) -> list[NavigationEntry]:
-        """The pages in the order of the `toctree`s, from the root document on."""
+        """The pages in the order of the `toctree`s, from the root document."""
         named = [self.settings.get("root_doc"), self.settings.get("master_doc"), "index", "contents"]
         start = next((name for name in named if isinstance(name, str) and name in self.documents), None)
         if start is None:
@@ -117,12 +117,12 @@ class Project:
                 yield from self._below(target, shown, inside, seen, depth + 1)
 
     def numbers(self) -> dict[str, str]:
-        """What figures, tables and listings are called, by label, where `conf.py` has them numbered. They are counted
-        within the chapters of a numbered `toctree`; deeper sections (`numfig_secnum_depth` above 1) are not known."""
+        """The numbers of figures, tables and listings by label, if `conf.py` enables them. They are counted within the
+        chapters of a numbered `toctree`; `numfig_secnum_depth` above 1 is not supported."""
         if self.settings.get("numfig") is not True:
             return {}
         given = self.settings.get("numfig_format")
-        form = _NUMBERS | {kind: said for kind, said in (given if isinstance(given, dict) else {}).items() if said}
+        form = _NUMBERS | {kind: text for kind, text in (given if isinstance(given, dict) else {}).items() if text}
         in_chapters = self.settings.get("numfig_secnum_depth", 1) != 0
         found: dict[str, str] = {}
         counts: dict[tuple[str, int], int] = {}
@@ -136,7 +136,7 @@ class Project:
         return found
 
     def _numbered_chapters(self) -> dict[str, int]:
-        """The number of the chapter that each page lies in."""
+        """The chapter number of each page."""
         found: dict[str, int] = {}
         for name, path in self.documents.items():
             for tree in self.files[path].toctrees:
@@ -156,22 +156,24 @@ class Project:
             target = stem if ending in _ENDINGS and target not in self.documents else target
             if tree.glob and any(sign in entry for sign in "*?["):
                 pattern, already = _glob(target), {one for _, one in listed}
-                listed += [("", one) for one in sorted(self.documents) if pattern.fullmatch(one) and one not in already]
+                listed += [
+                    ("", other) for other in sorted(self.documents) if pattern.fullmatch(other) and other not in already
+                ]
             elif target in self.documents:
                 listed.append((title, target))
         yield from reversed(listed) if tree.backwards else listed
 
     def excludes(self, path: str) -> bool:
-        """Whether `conf.py` leaves a file or a folder around it out of the site."""
+        """Whether `conf.py` excludes a file or a folder around it."""
         patterns = self.settings.get("exclude_patterns")
         if not isinstance(patterns, list | tuple) or not (self.root / "conf.py").is_file():
             return False
         names = path.split("/")
         above = ["/".join(names[:count]) for count in range(1, len(names) + 1)]
-        return any(_glob(pattern).fullmatch(one) for pattern in patterns if isinstance(pattern, str) for one in above)
+        return any(_glob(pattern).fullmatch(part) for pattern in patterns if isinstance(pattern, str) for part in above)
 
     def context(self, document: Document) -> tuple[dict[str, Reference], dict[str, str], str]:
-        """What a document needs of the others: references, settings, and a digest of all that it depends on."""
+        """The references and settings that a document needs, and a digest of everything it depends on."""
         try:
             text = decode(document.data)
         except Unreadable:
@@ -206,7 +208,7 @@ def navigation(root: Path) -> list[NavigationEntry]:
 
 @lru_cache(maxsize=1)
 def read_project(root: str) -> Project:
-    """The project in a folder. Kept until `read_project.cache_clear()`, which begins a new run."""
+    """The project in a folder; cached until `read_project.cache_clear()`, before a new run."""
     place = Path(root)
     settings = configuration(place)
     files = {path: found for path in _paths(place) if (found := _search(place / path, path))}
@@ -235,23 +237,23 @@ def read_project(root: str) -> Project:
 
 
 def _substitute(files: Iterable[_Found], settings: Mapping[str, Any], root: Path) -> None:
-    """Replaces the names in titles for which `conf.py` gives a text."""
+    """Replace substitutions of `conf.py` in titles."""
     given = "\n".join(str(settings.get(name) or "") for name in ("rst_prolog", "rst_epilog"))
     page = Document("", "conf.py", "", "rst", b"", tree=Tree(str(root)))
     given = "\n".join([given, *_included(page, given, sha256())])
-    known = {f"|{name}|": plain_title(value) for name, value in _REPLACED.findall(given)}
-    known |= {f"|{name}|": str(settings[name]) for name in ("version", "release") if settings.get(name)}
+    substitutions = {f"|{name}|": plain_title(value) for name, value in _REPLACED.findall(given)}
+    substitutions |= {f"|{name}|": str(settings[name]) for name in ("version", "release") if settings.get(name)}
 
     def filled(title: str) -> str:
-        return _NAMED.sub(lambda name: known.get(name[0], name[0]), title) if "|" in title else title
+        return _NAMED.sub(lambda name: substitutions.get(name[0], name[0]), title) if "|" in title else title
 
-    for found in files if known else ():
+    for found in files if substitutions else ():
         found.title = filled(found.title)
         found.labels = {label: (anchor, filled(title)) for label, (anchor, title) in found.labels.items()}
 
 
 def keys_in(text: str, path: str) -> Iterator[str]:
-    """The keys under which the names in backticks of a text, and the targets of its links, may be known."""
+    """The possible keys of the names in backticks and of the link targets of a text."""
     folder = posixpath.dirname(path)
     for target in set(_MYST_LINK.findall(text)) if path.endswith(".md") else ():
         yield f"label:{normal_name(target)}"
@@ -271,19 +273,19 @@ def keys_in(text: str, path: str) -> Iterator[str]:
 
 
 def doc_key(target: str, folder: str) -> str:
-    """The key of a page that is named from a file in `folder`. As in Sphinx, no path leads above the root."""
+    """The key of a page that is named in a file in `folder`. As in Sphinx, paths cannot leave the root."""
     place = posixpath.normpath(posixpath.join(f"/{folder}", target))[1:]
     stem, ending = posixpath.splitext(place)
     return f"doc:{stem if ending in _ENDINGS else place}"
 
 
 def normal_name(name: str) -> str:
-    """A label as docutils compares it."""
+    """A label as docutils normalises it."""
     return " ".join(name.lower().split())
 
 
 def make_id(text: str) -> str:
-    """An anchor as docutils makes it of a title or a label."""
+    """The anchor that docutils generates for a title or label."""
     from docutils.nodes import make_id as made
 
     return str(made(text))
@@ -291,7 +293,7 @@ def make_id(text: str) -> str:
 
 @lru_cache(maxsize=1000)
 def _glob(pattern: str) -> re.Pattern[str]:
-    """A pattern as Sphinx understands it: `*` stays inside a folder, `**` does not. Long ones match nothing."""
+    """A glob pattern of Sphinx: `*` does not match slashes, `**` does. Long ones match nothing."""
     if len(pattern) > 200 or pattern.count("*") > 10:
         return re.compile(r"(?!)")
     pieces = re.split(r"(\*\*/?|\*|\?)", pattern)
@@ -300,21 +302,21 @@ def _glob(pattern: str) -> re.Pattern[str]:
 
 
 def _as_text(settings: Mapping[str, Any]) -> dict[str, str]:
-    """The settings that readers use, each as a text."""
-    said = {name: value for name, value in settings.items() if isinstance(value, str) and name != "extensions"}
+    """The settings that readers use, as texts."""
+    text = {name: value for name, value in settings.items() if isinstance(value, str) and name != "extensions"}
     links = settings.get("extlinks")
     for name, value in links.items() if isinstance(links, dict) else ():
         if isinstance(name, str) and isinstance(value, tuple | list) and value and isinstance(value[0], str):
             shown = value[1] if len(value) > 1 and isinstance(value[1], str) else ""
-            said[f"extlinks.{name}"] = f"{value[0]}\n{shown}"
+            text[f"extlinks.{name}"] = f"{value[0]}\n{shown}"
     for name in ("add_module_names", "todo_include_todos"):
         if isinstance(settings.get(name), bool):
-            said[name] = "yes" if settings[name] else "no"
-    return {name: remove_private(value) for name, value in said.items()}
+            text[name] = "yes" if settings[name] else "no"
+    return {name: remove_private(value) for name, value in text.items()}
 
 
 def _included(document: Document, text: str, digest: Any) -> Iterator[str]:
-    """The texts that a document includes. Code that it includes is only counted into the digest."""
+    """The texts that a document includes. Included code is only added to the digest."""
     inclusion = Inclusion(document)
     waiting, folder = [text], posixpath.dirname(document.path)
     while waiting:
@@ -349,16 +351,16 @@ def _search(place: Path, path: str) -> _Found | None:
 
 
 class _Search(ABC):
-    """What both languages have in common."""
+    """The common part of both languages."""
 
     def __init__(self) -> None:
         self.found = _Found()
-        self._pending: list[str] = []  # labels that wait for what they name
+        self._pending: list[str] = []  # labels before their target
         self._taken: set[str] = set()  # anchors of this page
 
     @abstractmethod
     def run(self, lines: list[str]) -> _Found:
-        """What was found in the lines of one file."""
+        """Scan the lines of one file."""
 
     def _section(self, title: str, anchor: str = "") -> None:
         title = plain_title(title)
@@ -371,7 +373,7 @@ class _Search(ABC):
         self._name(title, anchor)
 
     def _name(self, title: str, anchor: str = "") -> None:
-        """Gives the waiting labels their meaning."""
+        """Assign the pending labels to a title."""
         for label in self._pending:
             self.found.labels.setdefault(normal_name(label), (anchor or make_id(label), title))
         self._pending.clear()
@@ -403,7 +405,7 @@ class _RstSearch(_Search):
         return self.found
 
     def _line(self, lines: list[str], place: int) -> int:
-        """Reads what begins at a line, and says where to go on."""
+        """Read what begins at a line, and return the next line."""
         line = lines[place]
         if not line.strip():
             return place + 1
@@ -416,7 +418,7 @@ class _RstSearch(_Search):
             self._section(title[0])
             return title[1]
         following = lines[place + 1] if place + 1 < len(lines) else ""
-        defines = following.strip() and _indent(following) > _indent(line)  # a term: its label shows it
+        defines = following.strip() and _indent(following) > _indent(line)  # a term
         self._name(plain_title(line) if defines and self._pending else "")
         if line.rstrip().endswith("::"):
             return _end_of_body(lines, place + 1, _indent(line))
@@ -452,7 +454,7 @@ class _RstSearch(_Search):
         return place + 1
 
     def _caption(self, name: str, argument: str, lines: list[str], place: int, indent: int) -> tuple[str, str]:
-        """The caption of a figure, table or listing, and the label that it gives itself."""
+        """The caption of a figure, table or listing, and its own label."""
         caption, label = plain_title(argument) if _CAPTIONED[name] == "table" else "", ""
         for line in lines[place + 1 : _end_of_body(lines, place + 1, indent)]:
             if option := re.match(r"\s*:(caption|name):\s*(.+)", line):

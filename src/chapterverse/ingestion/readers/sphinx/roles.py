@@ -1,4 +1,4 @@
-"""The roles of Sphinx and its extensions, as docutils must see them. Unknown roles keep their text."""
+"""The roles of Sphinx and its extensions, for docutils. Unknown roles keep their text."""
 
 import html
 import re
@@ -32,7 +32,7 @@ Spoken = tuple[list[Any], list[Any]]
 
 
 def link(shown: str, found: Reference | None, code: bool = False) -> nodes.Node:
-    """A text that leads to what it names, if that is known."""
+    """A text with a link to its target, if that is known."""
     text: Any = nodes.literal("", shown) if code else nodes.inline("", shown)
     if found is None:
         return text  # type: ignore[no-any-return]
@@ -40,12 +40,12 @@ def link(shown: str, found: Reference | None, code: bool = False) -> nodes.Node:
 
 
 def address_of(found: Reference) -> str:
-    """The target of a link to what a name means."""
+    """The address of a reference."""
     return f"path:{found.path}#{found.anchor}" if found.anchor else f"path:{found.path}"
 
 
 def _say_code(name: str, raw: str, text: str, lineno: int, inliner: Any, *_: Any, **__: Any) -> Spoken:
-    """A role for names in programs: `~package.module.name` shows as its last part."""
+    """A role for names in code: `~package.module.name` is shown as its last part."""
     shown, target = _shown(text)
     if not target:
         target = shown
@@ -63,34 +63,34 @@ def _say_code(name: str, raw: str, text: str, lineno: int, inliner: Any, *_: Any
         shown = re.sub(r"&(?=\S)", "", shown)
     elif bare == "menuselection":
         shown = shown.replace("-->", "\N{TRIANGULAR BULLET}")
-    known = {} if text.startswith("!") else surroundings(inliner.document).references
+    references = {} if text.startswith("!") else surroundings(inliner.document).references
     domain = name.partition(":")[0]
     if domain in C_DOMAINS:
-        return [_of_c(domain, bare, shown, target, known)], []
+        return [_of_c(domain, bare, shown, target, references)], []
     kind = {"dir": "directive"}.get(bare, bare if bare in KINDS else "object")
     keys = (f"{kind}:{name}" for name in object_names(target))
-    found = next((known[key] for key in keys if key in known), None)
+    found = next((references[key] for key in keys if key in references), None)
     return [link(shown, found, code=True)], []
 
 
 def _of_c(domain: str, role: str, shown: str, target: str, known: Mapping[str, Reference]) -> nodes.Node:
-    """A name of C or C++, or an expression, in which each name leads to what it means."""
+    """A name of C or C++, or an expression with a link for each name."""
     if role not in ("expr", "texpr"):
         keys = (f"{domain}:{name}" for name in object_names(target))
         found = next((known[key] for key in keys if key in known), None)
         return link(re.sub(r"@\w*", "[anonymous]", shown), found, code=True)
-    said = nodes.literal()
+    text = nodes.literal()
     place = 0
     for name in IDENTIFIER.finditer(shown):
-        said += nodes.Text(shown[place : name.start()])
-        said += link(name[0], known.get(f"{domain}:{name[0]}"))
+        text += nodes.Text(shown[place : name.start()])
+        text += link(name[0], known.get(f"{domain}:{name[0]}"))
         place = name.end()
-    said += nodes.Text(shown[place:])
-    return said
+    text += nodes.Text(shown[place:])
+    return text
 
 
 def _say(name: str, raw: str, text: str, lineno: int, inliner: Any, *_: Any, **__: Any) -> Spoken:
-    """A role for words: its title, or what its target says by itself."""
+    """A role for text: its title, or the title of its target."""
     around = surroundings(inliner.document)
     if external := around.settings.get(f"extlinks.{name}"):
         return [_external(external, text)], []
@@ -112,7 +112,7 @@ def _say(name: str, raw: str, text: str, lineno: int, inliner: Any, *_: Any, **_
 
 
 def _numbered(name: str, raw: str, text: str, lineno: int, inliner: Any, *_: Any, **__: Any) -> Spoken:
-    """`numref`: the number of a figure, table or listing; where the book has none, its caption."""
+    """`numref`: the number of a figure, table or listing; its caption if it has none."""
     shown, target = _shown(text)
     found = surroundings(inliner.document).references.get(f"label:{normal_name(target or shown)}")
     number, title = (found.number, found.title) if found else ("", "")
@@ -123,7 +123,7 @@ def _numbered(name: str, raw: str, text: str, lineno: int, inliner: Any, *_: Any
 
 
 def _any(name: str, raw: str, text: str, lineno: int, inliner: Any, *_: Any, **__: Any) -> Spoken:
-    """A role that looks for its target everywhere."""
+    """A role that searches its target in all kinds."""
     around = surroundings(inliner.document)
     shown, target = _shown(text)
     wanted = target or shown
@@ -139,7 +139,7 @@ def _icon(name: str, raw: str, text: str, *_: Any, **__: Any) -> Spoken:
 
 
 def _code(name: str, raw: str, text: str, *_: Any, **__: Any) -> Spoken:
-    """`code`, and roles that are made of it: escapes are resolved, as in Sphinx."""
+    """`code` and roles based on it: escapes are resolved, as in Sphinx."""
     return [nodes.literal(raw, unescape(text))], []
 
 
@@ -153,14 +153,14 @@ def _raw(
     *_: Any,
     **__: Any,
 ) -> Spoken:
-    """Roles made of `raw`: of HTML the words, of other formats nothing."""
+    """Roles based on `raw`: the text of HTML; nothing for other formats."""
     shown = _TAG.sub("", unescape(text)) if "html" in str((options or {}).get("format", "")).split() else ""
     return [nodes.inline(raw, html.unescape(shown))], []
 
 
 vars(_raw)["options"] = {"format": directives.unchanged}
-vars(_code)["options"] = {"language": directives.unchanged}  # that docutils may give to roles made of it
-_STANDARDS = {  # what is shown, and where it is published
+vars(_code)["options"] = {"language": directives.unchanged}  # options of roles based on it
+_STANDARDS = {  # text and address
     "rfc": ("RFC {0}", "https://datatracker.ietf.org/doc/html/rfc{0}.html"),
     "pep": ("PEP {0}", "https://peps.python.org/pep-{0:0>4}/"),
     "cve": ("CVE {0}", "https://www.cve.org/CVERecord?id=CVE-{0}"),
@@ -171,12 +171,12 @@ _STANDARDS = {  # what is shown, and where it is published
 def _standard(name: str, raw: str, text: str, *_: Any, **__: Any) -> Spoken:
     shown, target = _shown(text)
     number, mark, part = (target or shown).partition("#")
-    if name.lower() not in _STANDARDS:  # a role made of one of these
+    if name.lower() not in _STANDARDS:  # a role based on one of these
         return [nodes.inline(raw, shown)], []
-    said, address = _STANDARDS[name.lower()]
+    content, address = _STANDARDS[name.lower()]
     if not target:
         section = re.fullmatch(r"section-(\S+)", part)
-        shown = said.format(number) + (f" Section {section[1]}" if section else f" {part}" if part else "")
+        shown = content.format(number) + (f" Section {section[1]}" if section else f" {part}" if part else "")
     return [nodes.reference(raw, shown, refuri=address.format(number) + mark + part)], []
 
 
@@ -221,14 +221,14 @@ _roles = _register_roles()
 
 
 def prepare_roles(text: str) -> None:
-    """Makes docutils understand every role that a text uses."""
+    """Register every role of a text."""
     for name in {(before or after).lower() for before, after in _ROLE_NAME.findall(text)} - _roles:
         roles.register_local_role(name, _say)
         _roles.add(name)
 
 
 def default_role(name: str) -> Callable[..., Spoken] | None:
-    """The role of text in single backticks, by the project's setting."""
+    """The role for text in single backticks, by the project's setting."""
     bare = DOMAIN.sub("", name)
     if bare in ("any", "autolink"):
         return _any

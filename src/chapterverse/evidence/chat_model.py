@@ -1,0 +1,235 @@
+"""A language model behind an OpenAI-compatible API: streamed chat completions, with errors in our words.
+
+The writer and the judge ask their models through it. Retries are theirs: they know what was read already and when the
+answer is due. Servers send anything, so a reply is limited in size, and one of another form is a failure.
+"""
+
+import asyncio
+import json
+import math
+import re
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import httpx2
+
+from chapterverse.embeddings.remote import HTTP_FAULTS, explain_status, seconds_until
+from chapterverse.errors import AgentUnavailable
+from chapterverse.health import LastCall
+from chapterverse.settings import GENERATION_SECONDS, OPENAI_URL
+
+CONNECT_SECONDS: Final = 3.0
+PROBE_SECONDS: Final = 2.0
+MAX_REPLY_BYTES: Final = 16 * 1024 * 1024  # of JSON, a few hundred for each token
+LIMITS: Final = httpx2.Limits(max_connections=1000, max_keepalive_connections=100)
+
+# What reading a reply may raise. The built-in ones come from a reply of another form.
+FAULTS: Final = (*HTTP_FAULTS, ValueError, TypeError, AttributeError, LookupError)
+
+_DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
+_SPENT: Final = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
+_GEMINI = re.compile(r"gemini-(\d+)?")
+_THINKS = re.compile(r"gpt-5|o\d")
+_NEED_NOT_THINK = re.compile(r"gpt-5\.\d")  # these take tools in chat completions only while they do not think
+
+
+@dataclass(slots=True)
+class ModelReply:
+    """A chat completion, put together from its pieces."""
+
+    message: dict[str, Any] = field(default_factory=lambda: {"role": "assistant", "content": None})
+    calls: dict[Any, dict[str, Any]] = field(default_factory=dict)  # of tools, by their numbers
+    usage: Mapping[str, Any] = field(default_factory=dict)
+
+    def add(self, piece: Mapping[str, Any]) -> str:
+        """Take the next piece; its text. A server that does not stream sends one piece, with a message."""
+        self.usage = piece.get("usage") or self.usage
+        choices = [one for one in piece.get("choices") or () if not one.get("index")]
+        delta = (choices[0].get("delta") or choices[0].get("message") or {}) if choices else {}
+        for name in ("content", "refusal", "reasoning_content", "reasoning"):
+            if said := delta.get(name):
+                self.message[name] = (self.message.get(name) or "") + said
+        for call in delta.get("tool_calls") or ():
+            self._add_call(call)
+        return delta.get("content") or ""
+
+    def tokens(self, kind: str = "total") -> int:
+        """What the server has counted so far: prompt, completion or total."""
+        return int(self.usage.get(f"{kind}_tokens") or 0)
+
+    def _add_call(self, piece: Mapping[str, Any]) -> None:
+        """A tool's call comes in pieces with the same index; without one it comes whole."""
+        number = piece.get("index")
+        number = len(self.calls) if number is None else number
+        fresh = {"id": f"call_{number}", "type": "function", "function": {"name": "", "arguments": ""}}
+        call, said = self.calls.setdefault(number, fresh), piece.get("function") or {}
+        call["function"]["name"] = said.get("name") or call["function"]["name"]
+        call["function"]["arguments"] += said.get("arguments") or ""
+        call.update({name: value for name, value in piece.items() if value and name not in ("index", "function")})
+
+
+@dataclass(eq=False)
+class ChatModel:
+    """A model and its server. It remembers whether its last call failed, so that health need not trust a list of
+    models. Nothing connects before the first call."""
+
+    name: str  # of the model
+    base_url: str
+    api_key: str = field(repr=False)
+    fields: Mapping[str, Any] = field(default_factory=dict)  # of each request; None: left out
+    service: str = "The language model"  # who is asked, in messages
+    settings: str = "OPENAI"  # how the names of its settings begin
+    seconds: float = GENERATION_SECONDS  # of one call
+    max_bytes: int = MAX_REPLY_BYTES
+    last: LastCall = field(init=False, repr=False)
+    _client: httpx2.AsyncClient = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Its last call is watched from the start."""
+        self.last = LastCall(self._ask_server)
+        self._client = httpx2.AsyncClient(
+            # A server of one's own may want no key, and a header without one is refused by our own client.
+            headers={"Authorization": f"Bearer {self.api_key}"} if self.api_key else {},
+            timeout=httpx2.Timeout(self.seconds, connect=CONNECT_SECONDS),
+            limits=LIMITS,
+            follow_redirects=True,
+        )
+
+    async def stream(
+        self, messages: Sequence[Mapping[str, Any]], reply: ModelReply, **fields: Any
+    ) -> AsyncGenerator[str, None]:
+        """The text of a chat completion as it arrives, also empty pieces; the whole of it grows in `reply`."""
+        body = {"model": self.name, "messages": messages, "stream": True, "stream_options": {"include_usage": True}}
+        body |= {**fields, **self.fields}
+        given = {name: value for name, value in body.items() if value is not None}
+        size = 0
+        try:
+            async with self._client.stream("POST", self._url("chat/completions"), json=given) as response:
+                if response.status_code != 200:
+                    raise await self._refused(response)
+                async with aclosing(_bodies(response, self.max_bytes)) as texts:
+                    async for text in texts:
+                        size += len(text)
+                        if size > self.max_bytes:
+                            raise ValueError("the reply is too long")
+                        piece = json.loads(text)
+                        if said := piece.get("error") and _error(piece):
+                            raise self._broken_off(said)
+                        yield reply.add(piece)
+        except FAULTS as fault:
+            raise self.explain(fault) from fault
+
+    async def probe(self) -> None:
+        """Raise `AgentUnavailable` if the server cannot be reached, or else if the last call failed. Costs no paid
+        tokens."""
+        await self.last.probe()
+
+    async def _ask_server(self) -> None:
+        try:
+            async with asyncio.timeout(PROBE_SECONDS):
+                response = await self._client.get(self._url("models"))
+            if response.status_code == 404:
+                return  # a server without a list of its models is still a server
+            if response.is_error:
+                raise await self._refused(response)
+            if not isinstance(response.json()["data"], list):
+                raise TypeError("no list of models")
+        except FAULTS as fault:
+            raise self.explain(fault) from fault
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+    def explain(self, fault: Exception) -> AgentUnavailable:
+        """What an error of a library means for us."""
+        if isinstance(fault, TimeoutError | httpx2.TimeoutException):
+            return self.failure("did not answer in time")
+        if isinstance(fault, HTTP_FAULTS):
+            return self.failure("cannot be reached, or broke off its answer")
+        return self.failure("gave an answer that cannot be read")
+
+    def failure(self, what: str) -> AgentUnavailable:
+        """What the model did, as an error that names it. Another try may help."""
+        return AgentUnavailable(f"{self.service} {what}.", details={"model": self.name}, retryable=True)
+
+    def _broken_off(self, said: dict[str, Any]) -> AgentUnavailable:
+        """An error inside the stream: no status, perhaps a code."""
+        busy = str(said.get("code")) == "429"
+        return self._refusal(429, said) if busy else self.failure("failed in the middle of its answer")
+
+    async def _refused(self, response: httpx2.Response) -> AgentUnavailable:
+        wait = seconds_until(response.headers.get("Retry-After", ""), datetime.now(UTC))
+        try:
+            said = json.loads("".join([text async for text in _bodies(response, self.max_bytes)]))
+        except ValueError:  # a proxy's page
+            said = {}
+        return self._refusal(response.status_code, _error(said), wait)
+
+    def _refusal(self, status: int, said: dict[str, Any], wait: float | None = None) -> AgentUnavailable:
+        status = 401 if status == 400 and _detail(said, "reason") == "API_KEY_INVALID" else status  # Gemini's 401
+        message, retryable = explain_status(status, self.service, f"{self.settings}_API_KEY", self.name)
+        if status == 404:
+            message += f" Set {self.settings}_MODEL to one that it serves, and check {self.settings}_BASE_URL."
+        if status == 429 and said.get("code") in _SPENT:
+            message, retryable = f"{self.service} says that the quota of {self.settings}_API_KEY is spent.", False
+        delay = _DELAY.fullmatch(_detail(said, "retryDelay"))  # what Gemini asks for, in seconds
+        if status == 429 and wait is None and delay:
+            wait = math.ceil(float(delay[1]) * 10) / 10
+        details = {"model": self.name, "status": status}
+        wait = wait if retryable else None
+        return AgentUnavailable(message, details=details, retryable=retryable, retry_after=wait)
+
+    def _url(self, path: str) -> str:
+        return f"{self.base_url.rstrip('/')}/{path}"
+
+
+async def _bodies(response: httpx2.Response, most: int) -> AsyncGenerator[str, None]:
+    """The JSON texts of a reply: its events, or, from a server that does not stream, all of it."""
+    if "event-stream" in response.headers.get("content-type", ""):
+        async for event in httpx2.EventSource(response, most):
+            if not event.data.startswith("[DONE]"):
+                yield event.data
+        return
+    body = ""
+    async for piece in response.aiter_text():
+        body += piece
+        if len(body) > most:
+            raise ValueError("the reply is too long")
+    yield body
+
+
+def _error(body: object) -> dict[str, Any]:
+    """The error object of a body: bare, inside `error`, or, from Gemini, inside a list."""
+    if isinstance(body, list) and body:
+        body = body[0]
+    if isinstance(body, dict) and isinstance(body.get("error"), dict):
+        body = body["error"]
+    return body if isinstance(body, dict) else {}
+
+
+def _detail(said: dict[str, Any], name: str) -> str:
+    """A field of an error's details, of the first that has it."""
+    details = said.get("details")
+    entries = details if isinstance(details, list) else []
+    return next((str(entry[name]) for entry in entries if isinstance(entry, dict) and name in entry), "")
+
+
+def is_openai(base_url: str) -> bool:
+    """Whether an address is OpenAI's own."""
+    return urlsplit(base_url).hostname == urlsplit(OPENAI_URL).hostname
+
+
+def request_fields(model: str, base_url: str, temperature: float = 0.0) -> dict[str, Any]:
+    """What single models want or refuse in a request; None: nothing. Servers other than OpenAI's refuse fields that
+    they do not know."""
+    effort, store, taken = None, None, True
+    if (named := _GEMINI.search(model)) and int(named[1] or 3) >= 3:
+        effort, taken = "low", temperature > 0  # loops below its own temperature, and thinks long unless told otherwise
+    elif is_openai(base_url):
+        effort, store, taken = "none" if _NEED_NOT_THINK.match(model) else None, False, not _THINKS.match(model)
+    return {"temperature": temperature if taken else None, "reasoning_effort": effort, "store": store}

@@ -1,0 +1,293 @@
+"""Trains the section reader on the GPU machine, and measures means of what several runs learned.
+
+    python3 -m training.section_reader.student learn FOLDER STATE OUT_STEM epochs=2 rate=6e-5 seconds=330 seed=3
+    python3 -m training.section_reader.student measure FOLDER STATE SHARE=STEM [SHARE=STEM ...]
+
+FOLDER and STATE are those of `rows.py` and `teacher.py`, which run first; FOLDER/start.npz has the start weights (weights.py). `learn` leaves what was learned
+in OUT_STEM.*.npz. `measure` prints the figures of a mean; what the shares leave of 1 is the share of the start weights. Written questions have the
+labels 0 and 1; those that the teacher wrote have its scores.
+"""
+
+import json
+import random
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from tokenizers import Tokenizer
+from training.packed import mean, save, unpacked
+from training.search import DEVICE, tokenizer
+from training.section_reader.model import SectionReader
+from training.section_reader.rows import Row, books, load, log, report
+
+CLS, SEP = 101, 102
+LONGEST, QUESTION = 384, 96  # tokens of a pair, and of its question
+MICRO = 384  # pairs in a batch
+SIZE = 40  # rows per step
+MOST, BEST, OTHERS = 8, 4, 3  # passages of a row; of a longer one, those with the best labels and some others
+SHORT = 0.25  # share of the questions that are asked again over short texts
+SURE = 4.0  # logit of a label 1 where the order of passages is learned, and of a label 0 with a minus
+TEMPERATURE = 1.5
+FIXED = ("words", "positions", "types")  # tables that are not trained
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A question and a passage in the form that the model reads."""
+
+    ids: Any
+    second: int  # where the passage begins
+    units: Any  # the unit of each token of the passage; -1 if none
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A row for training: for each passage the pair, the label, its weight and its logit."""
+
+    row: Row
+    pairs: list[Pair]
+    labels: Any
+    weights: Any
+    logits: Any
+
+
+class Encoder:
+    """Tokenises texts. A passage of several rows is encoded once."""
+
+    def __init__(self, cutter: Tokenizer) -> None:
+        self._cutter = cutter
+        self._known: dict[tuple[str, int], tuple[Any, Any]] = {}
+
+    def example(self, row: Row) -> Example:
+        asked = self._cutter.encode(row["question"], add_special_tokens=False).ids[:QUESTION]
+        pairs = [self._pair(asked, one) for one in row["passages"]]
+        weights = np.ones(len(pairs), np.float32)
+        if "scores" in row:
+            logits = np.array(row["scores"], np.float32)
+            labels = 1 / (1 + np.exp(-np.clip(logits, -8, 8)))
+        else:
+            labels = np.zeros(len(pairs), np.float32)
+            labels[[row["gold"]] if row["gold"] >= 0 else []] = 1
+            logits = np.where(labels > 0, SURE, -SURE).astype(np.float32)
+            weights[row["ignore"]] = 0
+        return Example(row, pairs, labels, weights, logits)
+
+    def _pair(self, asked: list[int], passage: Row) -> Pair:
+        tokens, units = self._passage(passage["text"], passage["units"])
+        room = LONGEST - len(asked) - 3
+        return Pair(np.concatenate(([CLS], asked, [SEP], tokens[:room], [SEP])), len(asked) + 2, units[:room])
+
+    def _passage(self, text: str, spans: list[list[int]]) -> tuple[Any, Any]:
+        key = (text, len(spans))
+        if key not in self._known:
+            found = self._cutter.encode(text, add_special_tokens=False)
+            units, at = [], 0
+            for left, _ in found.offsets[:LONGEST]:
+                while at < len(spans) and spans[at][1] <= left:
+                    at += 1
+                units.append(at if at < len(spans) and spans[at][0] <= left else -1)
+            self._known[key] = np.array(found.ids[:LONGEST], np.int32), np.array(units, np.int64)
+        return self._known[key]
+
+
+def short(row: Row, chance: random.Random) -> Row | None:
+    """The same question over short texts without headings, like a reader's selection: a few units that answer,
+    others of the same passage that do not, and a few of another passage."""
+    made: list[Row] = []
+    gold_units: list[int] = []
+    if row["gold"] >= 0:
+        gold, units = row["passages"][row["gold"]], row["gold_units"]
+        if not units:
+            return None
+        last_unit = len(gold["units"]) - 1
+        first = max(0, min(units) - chance.randrange(3))
+        last = min(last_unit, max(units) + chance.randrange(3))
+        gold_units = [unit - first for unit in units]
+        runs = ((first, last), (0, min(units) - 1), (max(units) + 1, last_unit))
+        made += [_stretch(gold, *run) for run in runs if run[0] <= run[1]]
+    left_out = (row["gold"], *row["ignore"])
+    others = [one for at, one in enumerate(row["passages"]) if at not in left_out and one["units"]]
+    if others:
+        other = chance.choice(others)
+        first = chance.randrange(len(other["units"]))
+        made.append(_stretch(other, first, min(len(other["units"]) - 1, first + chance.randrange(4))))
+    if not made:
+        return None
+    return row | {"passages": made, "gold": 0 if gold_units else -1, "gold_units": gold_units, "ignore": []}
+
+
+def _stretch(one: Row, first: int, last: int) -> Row:
+    start, end = one["units"][first][0], one["units"][last][1]
+    spans = [[left - start, right - start] for left, right in one["units"][first : last + 1]]
+    return {"text": one["text"][start:end], "units": spans}
+
+
+def rows_to_learn(folder: Path, state: Path, rows: Sequence[Row]) -> list[Row]:
+    """Written questions, some of them a second time over short texts, and those of the teacher."""
+    chance, made = random.Random(5), []
+    for row in rows:
+        if row["role"] == "train":
+            made.append(row)
+            if not row["turn"] and chance.random() < SHORT and (again := short(row, chance)):
+                made.append(again)
+    docs = {book["set"]: book["docs"] for book in books(folder)}
+    for row in json.loads((state / "written.json").read_text()):
+        passages = [docs[row["set"]][at] for at in row["candidates"]]
+        made.append(row | {"passages": passages, "gold": -1, "gold_units": [], "ignore": []})
+    return made
+
+
+def forward(model: SectionReader, pairs: Sequence[Pair]) -> tuple[Any, list[Any]]:
+    """Logits of the pairs, and of the tokens of each passage. Pairs of similar length are computed together."""
+    order = sorted(range(len(pairs)), key=lambda at: len(pairs[at].ids))
+    answers, tokens = [], {}
+    for start in range(0, len(order), MICRO):
+        part = order[start : start + MICRO]
+        longest = (len(pairs[part[-1]].ids) + 7) // 8 * 8
+        ids, types = np.zeros((len(part), longest), np.int64), np.zeros((len(part), longest), np.int64)
+        attended = np.zeros((len(part), longest), np.float32)
+        for at, one in enumerate(pairs[number] for number in part):
+            ids[at, : len(one.ids)], attended[at, : len(one.ids)] = one.ids, 1
+            types[at, one.second : len(one.ids)] = 1
+        with torch.autocast(DEVICE, torch.bfloat16):
+            answer, token = model(*(torch.from_numpy(array).to(DEVICE) for array in (ids, attended, types)))
+        answers.append(answer.float())
+        for at, number in enumerate(part):
+            tokens[number] = token[at, pairs[number].second : len(pairs[number].ids) - 1]
+    back = torch.tensor(np.argsort(order), device=DEVICE)
+    return torch.cat(answers)[back], [tokens[at] for at in range(len(pairs))]
+
+
+def unit_logits(pair: Pair, tokens: Any) -> tuple[Any, Any]:
+    """Mean token logit of each unit that was read, and which units have a token."""
+    count = int(pair.units.max(initial=-1)) + 1
+    inside = torch.from_numpy(pair.units).to(DEVICE)
+    of_a_unit = inside >= 0
+    total = torch.zeros(count, device=DEVICE).scatter_add_(0, inside[of_a_unit], tokens.float()[of_a_unit])
+    number = torch.bincount(inside[of_a_unit], minlength=count)
+    return total / number.clamp(min=1), number > 0
+
+
+def loss_of(model: SectionReader, examples: Sequence[Example], chance: random.Random) -> Any:
+    """Loss for whether a passage answers, which of the passages does, and which of its units."""
+    chosen = [_chosen(one, chance) for one in examples]
+    answers, tokens = forward(
+        model, [one.pairs[at] for one, places in zip(examples, chosen, strict=True) for at in places]
+    )
+    loss, start = torch.zeros((), device=DEVICE), 0
+    for one, places in zip(examples, chosen, strict=True):
+        end = start + len(places)
+        said = answers[start:end]
+        labels, weights, logits = (
+            torch.tensor(array[places], device=DEVICE) for array in (one.labels, one.weights, one.logits)
+        )
+        each = -(3 * labels * F.logsigmoid(said) + (1 - labels) * F.logsigmoid(-said))
+        loss = loss + (each * weights).mean()
+        counts = weights > 0
+        if logits[counts].max() > 0:
+            wanted = F.log_softmax(logits[counts] / TEMPERATURE, 0)
+            loss = loss + 0.5 * F.kl_div(F.log_softmax(said[counts], 0), wanted, log_target=True, reduction="sum")
+        if one.row["gold"] in places:
+            gold = one.row["gold"]
+            loss = loss + _unit_loss(one.row["gold_units"], one.pairs[gold], tokens[start + places.index(gold)])
+        start = end
+    return loss / len(examples)
+
+
+def _chosen(one: Example, chance: random.Random) -> list[int]:
+    """The passages of a step: the answering one, those with the best labels, and some of the others."""
+    places = list(range(len(one.pairs)))
+    if len(places) <= MOST:
+        return places
+    best = {int(at) for at in np.argsort(-one.logits, kind="stable")[:BEST]}
+    best |= {one.row["gold"]} if one.row["gold"] >= 0 else set()
+    others = [at for at in places if at not in best]
+    return sorted([*best, *chance.sample(others, OTHERS)])
+
+
+def _unit_loss(gold_units: list[int], pair: Pair, tokens: Any) -> Any:
+    said, seen = unit_logits(pair, tokens)
+    read = [unit for unit in gold_units if unit < len(said)]
+    if not read:
+        return torch.zeros((), device=DEVICE)
+    wanted = torch.zeros_like(said)
+    wanted[read] = 1.0
+    return F.binary_cross_entropy_with_logits(said[seen], wanted[seen], pos_weight=torch.tensor(2.0, device=DEVICE))
+
+
+def learn(model: SectionReader, examples: list[Example], options: dict[str, float]) -> None:
+    """Train for a number of epochs, or fewer if the time runs out. In both cases the rate decays to zero at the end."""
+    chance, in_epoch = random.Random(int(options["seed"])), len(examples) // SIZE
+    steps = int(options["epochs"]) * in_epoch
+    moving = [one for one in model.parameters() if one.requires_grad]
+    optimiser = torch.optim.AdamW(moving, lr=options["rate"], weight_decay=0.01, fused=True)
+    model.train()
+    started = time.time()
+    for step in range(steps):
+        at = step % in_epoch * SIZE
+        if not at:
+            chance.shuffle(examples)
+        loss = loss_of(model, examples[at : at + SIZE], chance)
+        progress = max((step + 1) / steps, (time.time() - started) / options["seconds"])
+        for group in optimiser.param_groups:
+            group["lr"] = options["rate"] * min(1, (step + 1) / 60) * max(0, 1 - progress)
+        optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(moving, 1.0)
+        optimiser.step()
+        if step % 100 == 0 or progress >= 1:
+            log("step", step, "of", steps, "loss", round(loss.item(), 3))
+        if progress >= 1:
+            break
+
+
+@torch.no_grad()
+def measure(label: str, model: SectionReader, examples: Sequence[Example]) -> None:
+    """Figures of the rows that are not trained on."""
+    model.eval()
+    scores, units = [], []
+    for first in range(0, len(examples), 200):
+        part = examples[first : first + 200]
+        answers, tokens = forward(model, [pair for one in part for pair in one.pairs])
+        start = 0
+        for one in part:
+            scores.append(answers[start : start + len(one.pairs)].cpu().numpy())
+            gold = one.row["gold"]
+            said = unit_logits(one.pairs[gold], tokens[start + gold])[0] if gold >= 0 else torch.zeros(0)
+            units.append(int(said.argmax()) if len(said) else -1)
+            start += len(one.pairs)
+    report(label, [one.row for one in examples], scores, units)
+
+
+def main() -> None:
+    what, folder, state = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
+    torch.manual_seed(3)
+    torch.set_float32_matmul_precision("high")
+    encoder, rows, start = (
+        Encoder(tokenizer(folder / "tokenizer.json")),
+        load(folder, state),
+        unpacked(folder / "start.npz"),
+    )
+    kept = [encoder.example(row) for row in rows if row["role"] != "train"]
+    if what == "measure":
+        measure(" ".join(sys.argv[4:]), SectionReader.of(start | mean(sys.argv[4:], start)).to(DEVICE), kept)
+        return
+    options = {name: float(value) for name, value in (one.split("=") for one in sys.argv[5:])}
+    model = SectionReader.of(start).to(DEVICE)
+    measure("before", model, kept)
+    examples = [encoder.example(row) for row in rows_to_learn(folder, state, rows)]
+    log("rows", len(examples))
+    learn(model, examples, options)
+    measure("after", model, kept)
+    learned = {name: value.cpu().numpy() for name, value in model.state_dict().items() if not name.startswith(FIXED)}
+    save(Path(sys.argv[4]), learned)
+
+
+if __name__ == "__main__":
+    main()
