@@ -14,6 +14,7 @@ from chapterverse.book import BlockKind
 from chapterverse.ingestion.document import Part
 from chapterverse.ingestion.inline import picture, plain
 from chapterverse.ingestion.readers.cleaning import Cell, clean_inline, pipe_table, spread, visible
+from chapterverse.ingestion.readers.option_list import options_in
 
 _MAX_INDENT = 8  # list levels; deeper ones are written at this depth
 _MAX_INSIDE = 16  # items and blocks around a part; deeper ones are shown at this depth
@@ -109,9 +110,13 @@ class PageBuilder:
             self._emit("paragraph", text)
 
     def code(self, text: str, language: str = "", caption: str = "") -> None:
-        """Add code. The caption is its file name or title."""
+        """Add code. The caption is its file name or title. A list of a command's options becomes fields."""
         text = visible(text).strip("\n").rstrip()
         if not text.strip():
+            return
+        if options := options_in(text):
+            for name, explanation in options:
+                self.field(name, description=explanation)
             return
         if self._stack[-1].frame == "cell":
             self.paragraph(f"`{text}`")
