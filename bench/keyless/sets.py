@@ -13,7 +13,9 @@ QUESTIONS: Final = Path(__file__).parent / "questions"
 SHOWN: Final = 0.7  # share of the quote's three-word runs that must be shown
 
 _MARKUP = re.compile(
-    r"\{\{.*?\}\}|<[^>]{1,200}>|\]\([^)]*\)|\{[%*:].*?\}|xref:\S*?\[|link:\S*?\[|https?://\S+|\[\d+\]", re.DOTALL
+    r"\{\{.*?\}\}|<[^>]{1,200}>|\]\([^)]*\)|\]\[[^\]\n]*\]|\{[%*:].*?\}|xref:\S*?\[|link:\S*?\[|https?://\S+|\[\d+\]"
+    r"|^[ \t]*(?:`{3,}|~{3,})[^\n]*$|^[ \t]*\.\. [\w:-]+::|:[\w:+.-]+:(?=`)",  # fences; directives and roles
+    re.DOTALL | re.MULTILINE,
 )
 
 
