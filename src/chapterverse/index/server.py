@@ -407,6 +407,7 @@ class ClusterTransport(httpx.AsyncBaseTransport):
             request.headers["Host"] = node.netloc.decode("ascii")
             try:
                 answer = await self._wire.handle_async_request(request)
+                await answer.aread()  # here, because a node can be lost while it sends the body
             except _LOST:
                 if last:
                     raise
@@ -414,7 +415,6 @@ class ClusterTransport(httpx.AsyncBaseTransport):
             if answer.status_code < 500 or last:
                 self._at = at
                 return answer
-            await answer.aclose()
         raise AssertionError("unreachable")
 
     async def aclose(self) -> None:
