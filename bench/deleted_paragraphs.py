@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from chapterverse.evaluation.checking import Outcome, compare_case
+from chapterverse.evaluation.book_check import Outcome, compare_case
 from chapterverse.evaluation.measures import contains
 from chapterverse.evaluation.questions import Question, load_questions
 from chapterverse.evaluation.runner import ask

@@ -83,6 +83,23 @@ def test_class_names_are_unique(modules: dict[str, ast.Module]) -> None:
     assert twice <= {"Book"}, "one of the library, one for the scope of a question"
 
 
+SHARED_NAMES = {
+    "book": "the book's data, and the routes for it",
+    "errors": "the error classes, and their HTTP responses",
+    "llms_txt": "written for other tools, and read as a source",
+    "markdown": "of a model's answer, and of a page",
+    "project": "of Sphinx, and of AsciiDoc",
+    "routes": "one for each subject of the API",
+    "sessions": "the routes, and the commands",
+}
+
+
+def test_module_names_are_unique() -> None:
+    names = [path.stem for path in SOURCES if not path.stem.startswith("__")]
+    twice = {name for name in names if names.count(name) > 1}
+    assert twice == SHARED_NAMES.keys(), "a name stands for one thing; list a shared name with its meanings"
+
+
 def test_no_module_has_a_vague_name() -> None:
     assert [name_of(path) for path in SOURCES if path.stem in VAGUE_NAMES] == []
 

@@ -6,7 +6,7 @@ from importlib.resources import files
 
 import pytest
 
-from chapterverse.api.reader import TEMPLATE
+from chapterverse.api.reader_page import TEMPLATE
 from chapterverse.api.web import ASSETS, RELEASED, asset_path, joined, version
 from chapterverse.api.widget import FILES
 from chapterverse.settings import Settings

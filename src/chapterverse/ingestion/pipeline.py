@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from chapterverse.book import RECIPE, Chunk, Edition, Manifest, Page, PageRecord
-from chapterverse.confidence import calibrate
+from chapterverse.calibration import calibrate
 from chapterverse.embeddings import Embedder
 from chapterverse.embeddings.wordpiece import WINDOW, count_tokens
 from chapterverse.errors import EmbeddingMismatchError, IndexTimeout, IngestionError, RetrievalUnavailable

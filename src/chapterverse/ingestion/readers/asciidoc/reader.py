@@ -10,7 +10,7 @@ from typing import Final
 
 from chapterverse.ingestion.document import Document, Draft, Part, Unreadable
 from chapterverse.ingestion.inline import formula, plain
-from chapterverse.ingestion.readers.asciidoc import book as asciidoc_book
+from chapterverse.ingestion.readers.asciidoc import project as asciidoc_project
 from chapterverse.ingestion.readers.asciidoc.blocks import About, AsciidocBlock, Item, Parser, attributes_of
 from chapterverse.ingestion.readers.asciidoc.source import Attributes, resolve
 from chapterverse.ingestion.readers.asciidoc.table import TableCell, read_table
@@ -34,7 +34,7 @@ def read(document: Document) -> list[Draft]:
     """Read an AsciiDoc file."""
     text = decode(document.data)
     try:
-        source = asciidoc_book.source_of(document)
+        source = asciidoc_project.source_of(document)
         before = Attributes(source.attributes)
         lines = source.lines(text, document.path)
         parser = Parser(Attributes(before))
@@ -108,7 +108,7 @@ class _Writer:
             for known, title in self._known.items():  # by its title
                 if title == anchor:
                     return f"#{known}", title
-        found = asciidoc_book.reference(self._document, path, anchor, self._attributes)
+        found = asciidoc_project.reference(self._document, path, anchor, self._attributes)
         if found:
             return found
         if not path:
@@ -126,7 +126,7 @@ class _Writer:
         if kind == "image":
             if "://" in target or target.startswith(("data:", "/")):
                 return target
-            if antora := asciidoc_book.image_path(target, self._document.path):
+            if antora := asciidoc_project.image_path(target, self._document.path):
                 return f"path:{antora}"
             target = posixpath.join(self._attributes.get("imagesdir", ""), target)
         if "://" in target or target.startswith(("#", "/", "mailto:")):
