@@ -71,8 +71,8 @@ async def main() -> None:
                 too_many, too_few = too_many + len(named - expected), too_few + len(expected - named)
                 if named != expected:
                     print(path.name, {"named": sorted(named), "expected": sorted(expected)}, paragraph[:60], flush=True)
-    told = {"paragraphs": len(paragraphs[:: options.every]), "exact": exact}
-    print(json.dumps(told | {"named_too_much": too_many, "not_named": too_few}))
+    counts = {"paragraphs": len(paragraphs[:: options.every]), "exact": exact}
+    print(json.dumps(counts | {"named_too_much": too_many, "not_named": too_few}))
 
 
 async def _ingest(book: Path, services: Services) -> None:

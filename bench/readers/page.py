@@ -64,12 +64,12 @@ def main() -> None:
 
 def _pictures() -> str:
     made = [one for one in SHOWN if (PICTURES / f"{one.name}.jpg").is_file()]
-    told = (
+    lines = (
         f"\n**{one.shows[:1].upper()}{one.shows[1:]}** ({one.book}, {one.source})\n\n"
         f"![{one.shows}](images/readers/{one.name}.jpg)\n"
         for one in made
     )
-    return _PICTURES + "".join(told) if made else ""
+    return _PICTURES + "".join(lines) if made else ""
 
 
 def _table(books: dict[str, Any], commit: str = "") -> str:

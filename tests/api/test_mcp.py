@@ -88,7 +88,7 @@ async def use_everything(client: Client) -> None:
 
     rated = await client.call_tool("rate_answer", {"turn_id": answer.turn_id, "rating": "down", "reason": "unclear"})
     assert rated.structured_content["session_id"] == answer.session_id
-    assert texts(rated) == ["Kept: down, unclear."]
+    assert texts(rated) == ["Stored: down, unclear."]
     unknown = {"turn_id": str(uuid4()), "rating": "up"}
     refused(await client.call_tool("rate_answer", unknown), "not_found")
     refused(await client.call_tool("rate_answer", unknown | {"reason": "wrong"}), BAD)

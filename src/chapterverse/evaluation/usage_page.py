@@ -8,7 +8,7 @@ from typing import Final
 
 from chapterverse.editions import NAMELESS, edition_label
 from chapterverse.evaluation import plots
-from chapterverse.evaluation.gaps import Gap, GapQuestion, Trouble
+from chapterverse.evaluation.gaps import TROUBLE_LABELS, Gap, GapQuestion, Trouble
 from chapterverse.evaluation.report_page import STYLE
 from chapterverse.evaluation.usage import UsageReport
 
@@ -23,7 +23,6 @@ UNSURE: Final = (
     "Single questions, and several that come nearest to the same section. About half of them are answered by the book, "
     "and were refused by mistake: look at the nearest sections first.",
 )
-TOLD: Final[dict[Trouble, str]] = {"refused": "refused", "low": "low confidence", "rated_down": "rated down"}
 
 _STYLE: Final = """
 .answered { fill: var(--good); background: var(--good); } .refused { fill: var(--blue); background: var(--blue); }
@@ -123,7 +122,7 @@ def _parts(answered: int, refused: int, rated_down: int) -> list[tuple[str, int]
 
 
 def _gap(gap: Gap, number: int) -> str:
-    counts = ", ".join(f"{count} {TOLD[trouble]}" for trouble, count in gap.troubles.items())
+    counts = ", ".join(f"{count} {TROUBLE_LABELS[trouble]}" for trouble, count in gap.troubles.items())
     sections = "".join(
         f'<li>{escape(section.place)} <span class="dim">{escape(section.source_url)}</span></li>'
         for section in gap.nearest
@@ -140,7 +139,10 @@ def _gap(gap: Gap, number: int) -> str:
 
 
 def _question(question: GapQuestion) -> str:
-    facts = [TOLD[question.trouble], *(reason.replace("_", " ") for reason in dict.fromkeys(question.reasons))]
+    facts = [
+        TROUBLE_LABELS[question.trouble],
+        *(reason.replace("_", " ") for reason in dict.fromkeys(question.reasons)),
+    ]
     times = f" · {question.times}×" if question.times > 1 else ""
     comments = "".join(f"<blockquote>{escape(comment)}</blockquote>" for comment in question.comments)
     return (

@@ -16,6 +16,7 @@ from chapterverse.editions import NAMELESS, edition_label
 from chapterverse.evaluation.book_check import SORTS, Baseline, CheckFinding, explained, headline
 from chapterverse.evaluation.cases import Case
 from chapterverse.evaluation.comparing import Comparison
+from chapterverse.evaluation.gaps import TROUBLE_LABELS
 from chapterverse.evaluation.judge_check import JudgeReport
 from chapterverse.evaluation.measures import right
 from chapterverse.evaluation.proofs import Proof, QuoteCheck, unproven
@@ -23,7 +24,7 @@ from chapterverse.evaluation.quotes import State
 from chapterverse.evaluation.report import Report, failing
 from chapterverse.evaluation.report_page import formatted
 from chapterverse.evaluation.usage import UsageReport
-from chapterverse.evaluation.usage_page import LACKING, TOLD, UNSURE, figures_of
+from chapterverse.evaluation.usage_page import LACKING, UNSURE, figures_of
 from chapterverse.terminal import err, one_line, out, printable, show_note, show_warning
 from chapterverse.terminal.bars import WithBar
 
@@ -55,7 +56,7 @@ class EvaluationProgress(WithBar):
     def __init__(self, expected: int) -> None:
         self._expected = expected
         self._done = self._wrong = 0
-        self._told_at = time.monotonic()
+        self._shown_at = time.monotonic()
         if err.is_terminal:
             columns = (TextColumn("asking"), BarColumn(bar_width=24), MofNCompleteColumn())
             wrong = TextColumn("questions · {task.fields[wrong]} went wrong ·")
@@ -69,8 +70,8 @@ class EvaluationProgress(WithBar):
         self._wrong += case.status == "failed" or right(case) is False
         if self._bar:
             self._bar.update(self._task, completed=self._done, wrong=self._wrong)
-        elif time.monotonic() - self._told_at >= PLAIN_EVERY:
-            self._told_at = time.monotonic()
+        elif time.monotonic() - self._shown_at >= PLAIN_EVERY:
+            self._shown_at = time.monotonic()
             err.print(f"{self._done} of {self._expected} questions, {self._wrong} went wrong")
 
 
@@ -230,7 +231,7 @@ def show_usage(report: UsageReport) -> None:
             (title, note), groups = (LACKING, sure) if gap.sure else (UNSURE, len(report.gaps) - sure)
             out.print(Text(f"\n{title}: {groups} group{'s' * (groups != 1)} of questions", style="bold"))
             out.print(note, style="dim")
-        counts = ", ".join(f"{count} {TOLD[trouble]}" for trouble, count in gap.troubles.items())
+        counts = ", ".join(f"{count} {TROUBLE_LABELS[trouble]}" for trouble, count in gap.troubles.items())
         out.print(Text.assemble((f"\n{number}. {printable(gap.name)}", "bold"), f"  ({gap.asked}× asked; {counts})"))
         for question in gap.questions[:SHOWN_QUESTIONS]:
             out.print(f"   - {printable(question.question)}")

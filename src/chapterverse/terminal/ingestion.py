@@ -30,7 +30,7 @@ class IngestProgress(WithBar):
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._started = clock()
-        self._said = clock()
+        self._shown_at = clock()
         if err.is_terminal:
             self._bar = Bar(
                 TextColumn("{task.description}"),
@@ -53,8 +53,8 @@ class IngestProgress(WithBar):
             self._bar.update(
                 self._task, completed=progress.pages, total=progress.expected, passages=progress.passages, rate=rate
             )
-        elif now - self._said >= PLAIN_EVERY:
-            self._said = now
+        elif now - self._shown_at >= PLAIN_EVERY:
+            self._shown_at = now
             err.print(self._line(progress, rate, now))
 
     def _line(self, progress: "Progress", rate: float, now: float) -> str:

@@ -218,7 +218,7 @@ async def _rate(given: dict[str, Any], call: Call) -> types.CallToolResult:
     with reading_arguments():
         feedback = FeedbackRequest.model_validate(given)
     kept = await keep_feedback(feedback, call.services)
-    return _result(kept, f"Kept: {kept.rating}{f', {kept.reason}' if kept.reason else ''}.")
+    return _result(kept, f"Stored: {kept.rating}{f', {kept.reason}' if kept.reason else ''}.")
 
 
 def _tool(
