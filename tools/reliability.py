@@ -48,10 +48,10 @@ _PARTS = {
 
 
 def _table(rows: list[dict[str, Any]]) -> str:
-    lines = ["| fault | how | what clients were told | slowest | recovery | lost |", "|---|---|---|---|---|---|"]
+    lines = ["| fault | how | what clients saw | slowest | recovery | lost |", "|---|---|---|---|---|---|"]
     for row in rows:
         slowest = "–" if row["slowest"] is None else f"{row['slowest']:.1f} s"
-        cells = (row["fault"], row["done"], row["told"].replace("|", "\\|"), slowest, f"{row['recovery']:.1f} s")
+        cells = (row["fault"], row["done"], row["seen"].replace("|", "\\|"), slowest, f"{row['recovery']:.1f} s")
         lines.append(f"| {' | '.join(cells)} | {row['lost'] or 'nothing'} |")
     return "\n".join(lines)
 

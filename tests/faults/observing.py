@@ -54,7 +54,7 @@ class Observation:
 
     outcomes: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
-    told: float = 0.0  # seconds from the fault until `/health` reported it
+    reported: float = 0.0  # seconds from the fault until `/health` reported it
     status: str = ""  # of `/health` then
     down: list[str] = field(default_factory=list)  # according to it
     message: str = ""
@@ -64,9 +64,8 @@ class Observation:
 
     def __str__(self) -> str:
         doors = "  ".join(f"{door}: {self.outcomes[door]} {self.seconds[door]:.1f}s" for door in self.outcomes)
-        return (
-            f"{doors}  health: {self.status} {self.down} {self.told:.1f}s  back: {self.back:.1f}s  tries: {self.tries}"
-        )
+        health = f"health: {self.status} {self.down} {self.reported:.1f}s"
+        return f"{doors}  {health}  back: {self.back:.1f}s  tries: {self.tries}"
 
 
 class Doors:
@@ -175,7 +174,7 @@ async def _read_health(world: World, doors: Doors, seen: Observation, began: flo
             body = await doors.health()
             seen.down = [name for name, it in body["services"].items() if it["status"] != "up" and name not in also]
             if world.dependency in seen.down:
-                seen.told = seen.told or time.monotonic() - began
+                seen.reported = seen.reported or time.monotonic() - began
                 seen.status, seen.message = body["status"], body["services"][world.dependency]["message"]
                 if len(seen.down) == 1 or time.monotonic() - began > PATIENCE / 2:
                     return
