@@ -70,6 +70,11 @@ class Gap(Frozen):
     missing_words: list[str]
     issue: str
 
+    @property
+    def counts(self) -> str:
+        """The numbers of `troubles` in words."""
+        return ", ".join(f"{count} {TROUBLE_LABELS[trouble]}" for trouble, count in self.troubles.items())
+
 
 @dataclass(slots=True)
 class Troubled:

@@ -122,7 +122,6 @@ def _parts(answered: int, refused: int, rated_down: int) -> list[tuple[str, int]
 
 
 def _gap(gap: Gap, number: int) -> str:
-    counts = ", ".join(f"{count} {TROUBLE_LABELS[trouble]}" for trouble, count in gap.troubles.items())
     sections = "".join(
         f'<li>{escape(section.place)} <span class="dim">{escape(section.source_url)}</span></li>'
         for section in gap.nearest
@@ -130,7 +129,7 @@ def _gap(gap: Gap, number: int) -> str:
     lacking = ", ".join(gap.missing_words)
     return (
         f"<article><h3>{number}. {escape(gap.name)}</h3>"
-        f'<p class="dim">asked {gap.asked}×, {escape(counts)}</p>'
+        f'<p class="dim">asked {gap.asked}×, {escape(gap.counts)}</p>'
         f"<ul>{''.join(map(_question, gap.questions))}</ul>"
         f'<div class="label">nearest sections</div><ul>{sections or "<li>none</li>"}</ul>'
         + (f'<div class="label">words that the book does not have</div><p>{escape(lacking)}</p>' if lacking else "")

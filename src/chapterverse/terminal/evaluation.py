@@ -16,7 +16,6 @@ from chapterverse.editions import NAMELESS, edition_label
 from chapterverse.evaluation.book_check import SORTS, Baseline, CheckFinding, explained, headline
 from chapterverse.evaluation.cases import Case
 from chapterverse.evaluation.comparing import Comparison
-from chapterverse.evaluation.gaps import TROUBLE_LABELS
 from chapterverse.evaluation.judge_check import JudgeReport
 from chapterverse.evaluation.measures import right
 from chapterverse.evaluation.proofs import Proof, QuoteCheck, unproven
@@ -231,8 +230,9 @@ def show_usage(report: UsageReport) -> None:
             (title, note), groups = (LACKING, sure) if gap.sure else (UNSURE, len(report.gaps) - sure)
             out.print(Text(f"\n{title}: {groups} group{'s' * (groups != 1)} of questions", style="bold"))
             out.print(note, style="dim")
-        counts = ", ".join(f"{count} {TROUBLE_LABELS[trouble]}" for trouble, count in gap.troubles.items())
-        out.print(Text.assemble((f"\n{number}. {printable(gap.name)}", "bold"), f"  ({gap.asked}× asked; {counts})"))
+        out.print(
+            Text.assemble((f"\n{number}. {printable(gap.name)}", "bold"), f"  ({gap.asked}× asked; {gap.counts})")
+        )
         for question in gap.questions[:SHOWN_QUESTIONS]:
             out.print(f"   - {printable(question.question)}")
         if len(gap.questions) > SHOWN_QUESTIONS:

@@ -21,7 +21,7 @@ from chapterverse.ingestion.readers.asciidoc.lines import (
     marker_of,
     take_item,
 )
-from chapterverse.ingestion.readers.asciidoc.source import Attributes
+from chapterverse.ingestion.readers.asciidoc.source import Attributes, reindented
 
 MAX_DEPTH: Final = 20  # of blocks inside blocks; deeper ones are read as paragraphs
 KINDS: Final = ("NOTE", "TIP", "IMPORTANT", "WARNING", "CAUTION")
@@ -313,7 +313,7 @@ class Parser:
         lines = run.paragraph(in_list)
         if LITERAL.match(first) and style not in KINDS:
             if style != "normal":
-                return AsciidocBlock("literal", about, _dedented(lines))
+                return AsciidocBlock("literal", about, reindented(lines))
             lines = [line.strip() for line in lines]
         if style == "comment" or not lines:
             return None
@@ -398,8 +398,3 @@ def _about(line: str, about: About) -> bool:
         about.title = title[1]
         return True
     return False
-
-
-def _dedented(lines: list[str]) -> list[str]:
-    own = min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0)
-    return [line[own:] for line in lines]

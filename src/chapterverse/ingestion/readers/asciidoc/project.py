@@ -20,7 +20,7 @@ from chapterverse.ingestion.document import Document, Unreadable
 from chapterverse.ingestion.inclusion import MAX_BYTES, Inclusion
 from chapterverse.ingestion.navigation import NavigationEntry
 from chapterverse.ingestion.readers.asciidoc.blocks import attributes_of
-from chapterverse.ingestion.readers.asciidoc.source import AsciidocSource, Attributes, resolve
+from chapterverse.ingestion.readers.asciidoc.source import ENTRY, AsciidocSource, Attributes, resolve
 from chapterverse.ingestion.readers.asciidoc.text import Inline
 from chapterverse.ingestion.readers.cleaning import decode
 
@@ -39,7 +39,6 @@ _INLINE_ANCHOR = re.compile(
 )
 _ID = re.compile(r"\[(?=.*\]\Z)[\w\" ,%.=-]*?(?:#([\w:.-]++)|id=[\"']?([\w:.-]++)).*\]")
 _INCLUDE = re.compile(r"include::([^\s\[](?:[^\[]*[^\s\[])?)\[(.*)\]")
-_ENTRY = re.compile(r":(!?\w[\w-]*+!?):(?:[ \t]++(.*))?")
 _NAV = re.compile(r"(\*{1,6})[ \t]++(.*)")
 _NAV_PAGE = re.compile(r"xref:([^\[\s]{1,500}+)\[([^\]]{0,500}+)\]")
 
@@ -435,7 +434,7 @@ class _Scanner:
             self._content(number, line)
 
     def _event(self, line: str) -> bool:
-        if entry := _ENTRY.fullmatch(line):
+        if entry := ENTRY.fullmatch(line):
             self.found.events.append(("entry", entry[1], entry[2] or ""))
         elif include := _INCLUDE.fullmatch(line):
             self.found.events.append(("include", include[1], include[2]))

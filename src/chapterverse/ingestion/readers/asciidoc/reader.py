@@ -12,7 +12,7 @@ from chapterverse.ingestion.document import Document, Draft, Part, Unreadable
 from chapterverse.ingestion.inline import formula, plain
 from chapterverse.ingestion.readers.asciidoc import project as asciidoc_project
 from chapterverse.ingestion.readers.asciidoc.blocks import About, AsciidocBlock, Item, Parser, attributes_of
-from chapterverse.ingestion.readers.asciidoc.source import Attributes, resolve
+from chapterverse.ingestion.readers.asciidoc.source import Attributes, reindented, resolve
 from chapterverse.ingestion.readers.asciidoc.table import TableCell, read_table
 from chapterverse.ingestion.readers.asciidoc.text import Inline
 from chapterverse.ingestion.readers.cleaning import Cell, clean_inline, decode
@@ -193,7 +193,7 @@ class _Writer:
         if steps := _steps(about.names.get("subs", "")):
             text = self._say.attributes_and_quotes(text, steps)
         if indent := about.names.get("indent", ""):
-            text = _reindented(text, indent)
+            text = "\n".join(reindented(text.split("\n"), indent))
         self._to.code(text, self._language(block), caption=plain(self._say(about.title)))
 
     def _language(self, block: AsciidocBlock) -> str:
@@ -348,13 +348,6 @@ def _steps(given: str) -> frozenset[str]:
         else:
             steps.update(_SUBS.get(name, name).split(","))
     return frozenset(steps & {"attributes", "quotes", "macros"})
-
-
-def _reindented(text: str, indent: str) -> str:
-    lines = text.split("\n")
-    own = min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0)
-    wanted = " " * min(int(indent), 40) if indent.isdecimal() else ""
-    return "\n".join(f"{wanted}{line[own:]}" if line.strip() else "" for line in lines)
 
 
 def _unchecked(text: str) -> str:
