@@ -1,7 +1,6 @@
 """Prints the progress of an ingest, ledgers, books and the calibration."""
 
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -27,10 +26,8 @@ SHOWN_PAGES: Final = 3  # for each reason
 class IngestProgress(WithBar):
     """A progress bar on a terminal; otherwise a plain line every few seconds."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._started = clock()
-        self._shown_at = clock()
+    def __init__(self) -> None:
+        self._started = self._shown_at = time.monotonic()
         if err.is_terminal:
             self._bar = Bar(
                 TextColumn("{task.description}"),
@@ -47,7 +44,7 @@ class IngestProgress(WithBar):
 
     def __call__(self, progress: "Progress") -> None:
         """Show the progress."""
-        now = self._clock()
+        now = time.monotonic()
         rate = progress.passages / max(now - self._started, 1e-6)
         if self._bar:
             self._bar.update(
