@@ -34,7 +34,7 @@ SUBJECTS: Final = {
     ),
     "rest of ingestion": (
         "ingestion",
-        "site navigation of eight generators, images, links between pages, worker processes with limits, `llms.txt`",
+        "site navigation of seven generators, images, links between pages, worker processes with limits, `llms.txt`",
     ),
     "HTTP API": (
         "api",
