@@ -19,9 +19,9 @@ import yaml
 from chapterverse.ingestion.document import Document, Unreadable
 from chapterverse.ingestion.inclusion import MAX_BYTES, Inclusion
 from chapterverse.ingestion.navigation import NavigationEntry
-from chapterverse.ingestion.readers.asciidoc.blocks import attributes_of
+from chapterverse.ingestion.readers.asciidoc.blocks import ANCHOR, attributes_of, underline_level
 from chapterverse.ingestion.readers.asciidoc.source import ENTRY, AsciidocSource, Attributes, resolve
-from chapterverse.ingestion.readers.asciidoc.text import Inline
+from chapterverse.ingestion.readers.asciidoc.text import Inline, generated_anchor
 from chapterverse.ingestion.readers.cleaning import decode
 
 ENDINGS: Final = (".adoc", ".asciidoc", ".asc")
@@ -32,8 +32,6 @@ _FRAGMENT_FOLDERS = frozenset(("partials", "includes", "snippets", "fragments", 
 
 _VERBATIM = re.compile(r"-{4,}|\.{4,}|\+{4,}|/{4,}|`{3}[\w+#-]*")
 _HEADING = re.compile(r"(={1,6})[ \t]++(\S.*?)(?:(?<![ \t])[ \t]++\1)?")
-_UNDERLINE = re.compile(r"={2,}|-{2,}|~{2,}|\^{2,}|\+{2,}")
-_ANCHOR = re.compile(r"\[\[([^\W\d][\w:.-]*+)(?:,[ \t]*+(.+))?\]\]")
 _INLINE_ANCHOR = re.compile(
     r"\[\[([^\W\d][\w:.-]*+)(?:,[ \t]*+([^\[\]]{1,500}+))?\]\]|\banchor:([\w:.-]{1,300}+)\[([^\]]{0,500}+)\]"
 )
@@ -142,8 +140,6 @@ class AsciidocProject:
         return self._ids[path]
 
     def _found_ids(self, path: str) -> dict[str, str]:
-        from chapterverse.ingestion.readers.asciidoc.reader import generated_anchor
-
         attributes = self.context(self.page_of(path) or path)
         for kind, name, value in self.scans[path].events:
             if kind == "entry":
@@ -444,7 +440,7 @@ class _Scanner:
     def _about(self, line: str) -> bool:
         """Anchor and title of the next block."""
         if line.startswith("[") and line.endswith("]"):
-            if named := _ANCHOR.fullmatch(line):
+            if named := ANCHOR.fullmatch(line):
                 self._anchor, self._label = named[1], named[2] or ""
             elif named := _ID.fullmatch(line):
                 self._anchor = named[1] or named[2]
@@ -479,9 +475,8 @@ def _heading(lines: list[str], number: int) -> tuple[int, str] | None:
     if line.startswith("=") and (found := _HEADING.fullmatch(line)):
         return len(found[1]), found[2]
     below = lines[number + 1] if number + 1 < len(lines) else ""
-    if below and _UNDERLINE.fullmatch(below) and abs(len(below) - len(line)) <= 1 and re.search(r"\w", line):
-        return "=-~^+".index(below[0]) + 1, line
-    return None
+    level = underline_level(line, below)
+    return (level, line) if level and re.search(r"\w", line) else None
 
 
 def _included(project: AsciidocProject, path: str) -> Iterator[tuple[str, bool]]:

@@ -14,7 +14,7 @@ from chapterverse.ingestion.readers.asciidoc import project as asciidoc_project
 from chapterverse.ingestion.readers.asciidoc.blocks import About, AsciidocBlock, Item, Parser, attributes_of
 from chapterverse.ingestion.readers.asciidoc.source import Attributes, reindented, resolve
 from chapterverse.ingestion.readers.asciidoc.table import TableCell, read_table
-from chapterverse.ingestion.readers.asciidoc.text import Inline
+from chapterverse.ingestion.readers.asciidoc.text import Inline, generated_anchor
 from chapterverse.ingestion.readers.cleaning import Cell, clean_inline, decode
 from chapterverse.ingestion.readers.page_builder import PageBuilder
 from chapterverse.ingestion.readers.rawhtml import RawHtml
@@ -22,8 +22,6 @@ from chapterverse.ingestion.readers.rawhtml import RawHtml
 _ALL_STEPS: Final = "attributes,quotes,macros"
 _SUBS = {"a": "attributes", "q": "quotes", "m": "macros", "normal": _ALL_STEPS, "n": _ALL_STEPS}
 _ITEM = re.compile(r"\s*+(?:- |\d{1,9}\. )?")
-_DASH = re.compile(r"\s?—\s?")
-_FORBIDDEN = re.compile(r"[^ \w.-]+")
 _MAX_CELL_DEPTH: Final = 3  # tables inside tables
 _PLACE = re.compile(
     r"\[?\[\[([^\W\d][\w:.-]*+)(?:,[ \t]*+([^\[\]]{1,500}+))?\]\]\]?|\banchor:([\w:.-]{1,300}+)\[([^\]]{0,500}+)\]"
@@ -284,28 +282,6 @@ class _Writer:
         parts, self._to = self._to.finish(), outside
         self._tables -= 1
         return " ".join(_in_line(part) for part in parts)
-
-
-def generated_anchor(text: str, attributes: Attributes, taken: set[str]) -> str:
-    """The anchor that Asciidoctor generates for a heading."""
-    if "sectids" not in attributes:
-        return ""
-    prefix, separator = attributes.get("idprefix", "_"), attributes.get("idseparator", "_")[:1]
-    name = _FORBIDDEN.sub("", _DASH.sub("", text).lower())
-    if separator:
-        name = re.sub(rf"[ .{re.escape(separator)}-]+", lambda _: separator, name).rstrip(separator)
-        if not prefix:
-            name = name.lstrip(separator)
-    else:
-        name = name.replace(" ", "")
-    anchor = first = f"{prefix}{name}"
-    if separator and prefix and first.startswith(separator * 2) and prefix == separator:
-        anchor = first = separator + first.lstrip(separator)
-    number = 2
-    while anchor in taken:
-        anchor = f"{first}{separator}{number}"
-        number += 1
-    return anchor
 
 
 def _all(blocks: list[AsciidocBlock]) -> list[AsciidocBlock]:
