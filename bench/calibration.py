@@ -20,7 +20,7 @@ from typing import Any, Final
 from bench.memory import MemoryIndex, Vectors
 from bench.retrieval.sets import DATA, DataMissing, clapnq, doc2dial
 from bench.retrieval.vectors import VectorCache
-from chapterverse import confidence
+from chapterverse import calibration
 from chapterverse.book import Chunk, Page
 from chapterverse.embeddings.local import LocalEmbedder
 from chapterverse.embeddings.wordpiece import count_tokens
@@ -42,13 +42,13 @@ class Book:
     """An ingested book with its calibration."""
 
     index: MemoryIndex
-    line: confidence.Calibration
+    line: calibration.Calibration
     seconds: float  # duration of the calibration
 
     def ask(self, text: str, vector: Vectors) -> ConfidenceMetrics:
         """Decide about one question."""
         hits = self.index.search(text, vector, _TOP_K)
-        return confidence.assess([similarity for _, similarity in hits], None, self.line, _TOP_K)
+        return calibration.assess([similarity for _, similarity in hits], None, self.line, _TOP_K)
 
 
 def _pages(files: Iterable[tuple[str, bytes]]) -> list[Page]:
@@ -122,14 +122,14 @@ async def _book(pages: Sequence[Page], vectors: VectorCache, budget: int) -> Boo
             yield chunk, vector
 
     started = time.monotonic()
-    return Book(index, await confidence.calibrate(vectors.query, rows()), time.monotonic() - started)
+    return Book(index, await calibration.calibrate(vectors.query, rows()), time.monotonic() - started)
 
 
 async def bench() -> None:
     """Print the table of pass rates: one row per book, one column per question set."""
     embedder = LocalEmbedder()
     found = books()
-    unrelated = Path(confidence.__file__).with_name("calibration_questions.txt").read_text("utf-8").splitlines()
+    unrelated = Path(calibration.__file__).with_name("calibration_questions.txt").read_text("utf-8").splitlines()
     sets = {name: questions for name, (_, questions) in found.items()} | {"unrelated": unrelated}
     head = "".join(f"{f'{name} ({len(questions)})':>16}" for name, questions in sets.items())
     print(f"{'share answered':<16}{head}{'chunks':>9}{'line':>17}{'high/medium/low of its own':>30}")

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from chapterverse.evaluation.checking import Outcome, compare_case
+from chapterverse.evaluation.book_check import Outcome, compare_case
 from chapterverse.evaluation.measures import contains
 from chapterverse.evaluation.questions import Question, load_questions
 from chapterverse.evaluation.runner import ask
@@ -71,8 +71,8 @@ async def main() -> None:
                 too_many, too_few = too_many + len(named - expected), too_few + len(expected - named)
                 if named != expected:
                     print(path.name, {"named": sorted(named), "expected": sorted(expected)}, paragraph[:60], flush=True)
-    told = {"paragraphs": len(paragraphs[:: options.every]), "exact": exact}
-    print(json.dumps(told | {"named_too_much": too_many, "not_named": too_few}))
+    counts = {"paragraphs": len(paragraphs[:: options.every]), "exact": exact}
+    print(json.dumps(counts | {"named_too_much": too_many, "not_named": too_few}))
 
 
 async def _ingest(book: Path, services: Services) -> None:

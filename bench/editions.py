@@ -117,7 +117,7 @@ class Fact:
     question: str
     values: tuple[str, str]
 
-    def told(self, version: str) -> str:
+    def text_in(self, version: str) -> str:
         """The sentence in a version."""
         return self.sentence.replace("{value}", self.value(version))
 
@@ -133,8 +133,8 @@ def facts(parts: int = len(PARTS)) -> list[Fact]:
         short = part.replace(" ", "-")
         for heading, sentence, question, values in _KINDS:
             old, new = (value.format(number, short) for value in values)
-            told, asked = (text.replace("{part}", part) for text in (sentence, question))
-            made.append(Fact(part, f"{heading} of the {part}", told, asked, (old, new)))
+            stated, asked = (text.replace("{part}", part) for text in (sentence, question))
+            made.append(Fact(part, f"{heading} of the {part}", stated, asked, (old, new)))
     return made
 
 
@@ -143,7 +143,7 @@ def write_docs(folder: Path, version: str, parts: int = len(PARTS)) -> Path:
     known = facts(parts)
     folder.mkdir(parents=True, exist_ok=True)
     for part, purpose in PARTS[:parts]:
-        sections = [f"## {one.heading}\n\n{one.told(version)}\n" for one in known if one.part == part]
+        sections = [f"## {one.heading}\n\n{one.text_in(version)}\n" for one in known if one.part == part]
         head = f"# The {part}\n\nThe {part} {purpose}.\n"
         (folder / f"{part.replace(' ', '-')}.md").write_text("\n".join([head, *sections]), "utf-8")
     return folder
@@ -161,7 +161,7 @@ def wrong_citations(answer: ChatResponse, known: Sequence[Fact], version: str) -
     return [
         source.quote
         for source in answer.sources
-        if (source.book, source.version) != (BOOK, version) or any(one.told(other) in source.quote for one in known)
+        if (source.book, source.version) != (BOOK, version) or any(one.text_in(other) in source.quote for one in known)
     ]
 
 
@@ -183,7 +183,7 @@ async def ask_all(book: Book, asked: Iterable[Fact]) -> list[dict[str, Any]]:
             "question": fact.question,
             "way": way,
             "status": answer.status,
-            "right": any(fact.told(version) in source.quote for source in answer.sources),
+            "right": any(fact.text_in(version) in source.quote for source in answer.sources),
             "citations": len(answer.sources),
             "wrong": wrong_citations(answer, facts(), version),
             "searched": [f"{one.book} {one.version}" for one in answer.editions],

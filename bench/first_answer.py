@@ -20,7 +20,7 @@ QUESTION = "What is physical AI?"
 
 def main() -> None:
     """Install, ingest and ask."""
-    told: dict[str, float] = {}
+    figures: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         work.chmod(0o755)  # the embedded Postgres does not run as root and must be able to read the folder
@@ -28,22 +28,22 @@ def main() -> None:
         shutil.rmtree(ROOT / "build" / "lib", ignore_errors=True)  # setuptools would pack stale files
         _timed([*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", str(work), str(ROOT)])
         (wheel,) = work.glob("*.whl")
-        told["wheel_mb"] = round(wheel.stat().st_size / 1e6, 1)
+        figures["wheel_mb"] = round(wheel.stat().st_size / 1e6, 1)
         _timed([sys.executable, "-m", "venv", str(work / "venv")])
         python = str(work / "venv" / "bin" / "python")
         own = [python, *pip[1:]]
         lock = _timed([*own, "install", "--require-hashes", "-r", str(ROOT / "requirements.lock")])
-        told["install_s"] = round(lock + _timed([*own, "install", "--no-deps", str(wheel)]), 1)
+        figures["install_s"] = round(lock + _timed([*own, "install", "--no-deps", str(wheel)]), 1)
         book = ROOT / "examples" / "book"
         for name, source in (("introduction", book / "intro"), ("example_book", book)):
             home = work / name
             program = [str(work / "venv" / "bin" / "chapterverse")]
             ingest = _timed([*program, "ingest", str(source)], home)
             ask = _timed([*program, "ask", QUESTION], home)
-            told |= {f"{name}_ingest_s": round(ingest, 2), f"{name}_ask_s": round(ask, 2)}
-            told[f"{name}_first_answer_s"] = round(ingest + ask, 2)
-            told[f"{name}_next_answer_s"] = round(_timed([*program, "ask", QUESTION], home), 2)
-    print(json.dumps(told, indent=1))
+            figures |= {f"{name}_ingest_s": round(ingest, 2), f"{name}_ask_s": round(ask, 2)}
+            figures[f"{name}_first_answer_s"] = round(ingest + ask, 2)
+            figures[f"{name}_next_answer_s"] = round(_timed([*program, "ask", QUESTION], home), 2)
+    print(json.dumps(figures, indent=1))
 
 
 def _timed(command: list[str], home: Path | None = None) -> float:

@@ -94,7 +94,7 @@ async def main() -> None:
             asked = [await _ask(services, row) for row in rows]
             folds.append(await _fold(services, asked, hidden, _read(options.book)))
         shutil.rmtree(home)
-        print(json.dumps(folds[-1]["told"]), flush=True)
+        print(json.dumps(folds[-1]["shown"]), flush=True)
     result = {"book": options.book, "their_questions": _sum(folds, "theirs"), "all_questions": _sum(folds, "all")}
     print(json.dumps(result, indent=1))
     if options.dump:
@@ -197,7 +197,7 @@ async def _fold(
         for one in theirs
         if one.pages & missed
     ]
-    return result | {"told": result | statuses, "groups": groups, "missed": answers}
+    return result | {"shown": result | statuses, "groups": groups, "missed": answers}
 
 
 def _read(book: str) -> set[tuple[str, str]]:

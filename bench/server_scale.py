@@ -83,16 +83,16 @@ async def measure(url: str, chunks: int) -> dict[str, object]:
 def _wait_until_green(url: str, collection: str) -> None:
     """Wait until the server has optimised the collection."""
     while True:
-        told = httpx2.get(f"{url}/collections/{collection}", timeout=60, trust_env=False).json()["result"]
-        if told["status"] == "green":
+        reply = httpx2.get(f"{url}/collections/{collection}", timeout=60, trust_env=False).json()["result"]
+        if reply["status"] == "green":
             return
         time.sleep(2)
 
 
 def _memory(url: str) -> float | None:
     """Megabytes of memory that the server reports."""
-    told = httpx2.get(f"{url}/metrics", timeout=60, trust_env=False).text
-    found = re.search(r"^memory_resident_bytes ([\d.e+]+)$", told, re.M)
+    reply = httpx2.get(f"{url}/metrics", timeout=60, trust_env=False).text
+    found = re.search(r"^memory_resident_bytes ([\d.e+]+)$", reply, re.M)
     return float(found[1]) / 1e6 if found else None
 
 

@@ -35,9 +35,11 @@ async def main() -> None:
             copy = Path(folder) / "home"
             if home is not None:
                 shutil.copytree(home, copy, ignore=shutil.ignore_patterns("readers", "*.lock", "postgres"))
-            told = await _measure(copy, ingesting=home is None)
-        print(json.dumps({"book": home.name if home else "example"} | told, indent=1, ensure_ascii=False), flush=True)
-        asked, answered = asked + told["suggestions"], answered + told["answered"]
+            figures = await _measure(copy, ingesting=home is None)
+        print(
+            json.dumps({"book": home.name if home else "example"} | figures, indent=1, ensure_ascii=False), flush=True
+        )
+        asked, answered = asked + figures["suggestions"], answered + figures["answered"]
     low, high = wilson_interval(answered, asked)
     print(json.dumps({"suggestions": asked, "answered": answered, "interval": [round(low, 3), round(high, 3)]}))
 

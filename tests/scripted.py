@@ -41,7 +41,7 @@ class Scripted:
     """Answers as the question says, and records its calls."""
 
     asked: list[ChatRequest] = field(default_factory=list)
-    told: list[Sequence[Turn] | None] = field(default_factory=list)
+    histories: list[Sequence[Turn] | None] = field(default_factory=list)
     opened: list[str] = field(default_factory=list)
     closed: list[str] = field(default_factory=list)
     most_at_once: int = 0  # answers
@@ -55,7 +55,7 @@ class Scripted:
     ) -> ChatRequest:
         self.asked.append(request)
         self._deadlines[id(request)] = time.perf_counter() + seconds
-        self.told.append(told)
+        self.histories.append(told)
         if request.query == "prepare fail":
             raise IndexTimeout("The search took too long.", retry_after=1.2)
         if request.query.startswith("prepare pause"):

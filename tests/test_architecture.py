@@ -2,6 +2,7 @@
 
 import ast
 import re
+import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -81,6 +82,43 @@ def test_class_names_are_unique(modules: dict[str, ast.Module]) -> None:
     names = [node.name for module in modules.values() for node in module.body if isinstance(node, ast.ClassDef)]
     twice = {name for name in names if names.count(name) > 1 and not name.startswith("_")}
     assert twice <= {"Book"}, "one of the library, one for the scope of a question"
+
+
+SHARED_NAMES = {
+    "book": "the book's data, and the routes for it",
+    "errors": "the error classes, and their HTTP responses",
+    "llms_txt": "written for other tools, and read as a source",
+    "markdown": "of a model's answer, and of a page",
+    "project": "of Sphinx, and of AsciiDoc",
+    "routes": "one for each subject of the API",
+    "sessions": "the routes, and the commands",
+}
+
+
+def test_module_names_are_unique() -> None:
+    names = [path.stem for path in SOURCES if not path.stem.startswith("__")]
+    twice = {name for name in names if names.count(name) > 1}
+    assert twice == SHARED_NAMES.keys(), "a name stands for one thing; list a shared name with its meanings"
+
+
+OLD_NAMES = {"sureness", "advising", "crew", "manuscript", "hiding", "hostile", "likeness", "relay", "lean", "shipped"}
+OLD_PHRASES = (  # in two pieces, so that this file does not contain them
+    ("takes the call", "along"),
+    ("stands for", "another"),
+    ("answers what it", "was not asked"),
+    ("PARTING", "_SECONDS"),
+    ("to say", "goodbye"),
+    ("How good, how", "strong"),
+)
+
+
+def test_names_and_phrases_that_the_style_guide_replaces_do_not_occur() -> None:
+    assert {path.stem for path in SOURCES} & OLD_NAMES == set()
+    listed = subprocess.run(["git", "ls-files", "*.py", "*.md", "*.js"], cwd=ROOT, capture_output=True, check=True)
+    for name in listed.stdout.decode().split():
+        text = (ROOT / name).read_text("utf-8")
+        for first, second in OLD_PHRASES:
+            assert not re.search(rf"{first}[\s#*]*{second}", text), f"{name}: {first} {second}"
 
 
 def test_no_module_has_a_vague_name() -> None:

@@ -47,7 +47,7 @@ def ask(server: Served, query: str, path: str = "/chat", **fields: Any) -> dict[
 def cites(answer: dict[str, Any], fact: Fact, version: str) -> bool:
     """Whether the answer cites the fact of this version. Fails if it cites another edition."""
     assert {(source["book"], source["version"]) for source in answer["sources"]} <= {(BOOK, version)}
-    return any(fact.told(version) in source["quote"] for source in answer["sources"])
+    return any(fact.text_in(version) in source["quote"] for source in answer["sources"])
 
 
 def test_books_lists_all_books_and_versions(server: Served) -> None:
@@ -179,7 +179,7 @@ def test_each_edition_has_its_own_url(server: Served) -> None:
     completion = server.http.post(
         f"{under}/v1/chat/completions", json={"messages": [{"role": "user", "content": PORT.question}]}
     ).json()
-    assert PORT.told("1.0") in completion["choices"][0]["message"]["citations"][0]["quote"]
+    assert PORT.text_in("1.0") in completion["choices"][0]["message"]["citations"][0]["quote"]
     assert "harbor 1.0 › " in completion["choices"][0]["message"]["content"]
     assert server.http.get(f"{under}/books").json() == server.http.get("/books").json()
     outside = server.http.post(f"{under}/search", json={"query": "x", "filters": {"version": "2.0"}})
@@ -272,7 +272,7 @@ async def test_mcp_tools_take_book_and_version(server: Served) -> None:
         url = said.structured_content["sources"][0]["source_url"]
         for names, version in (({}, "2.0"), (OLD, "1.0")):
             page = (await client.call_tool("read_page", {"url": url, **names})).structured_content
-            assert page["version"] == version and PORT.told(version) in page["text"]
+            assert page["version"] == version and PORT.text_in(version) in page["text"]
         refused = await client.call_tool("search_documentation", {"query": "x", "filters": {"book": "nothing"}})
         assert refused.is_error and "harbor, robots" in refused.structured_content["message"]
 
@@ -312,7 +312,7 @@ def test_cli_commands_take_book_and_version(editions_home: Path, tmp_path: Path,
     assert listed == [{"source": "docs", "pages": 3, "book": BOOK, "version": "1.0"}]
     assert "harbor@1.0: docs" in chapterverse(editions_home, "sources").stdout
     found = chapterverse(editions_home, "search", PORT.question, "--version", "1.0", "-k", "1")
-    assert PORT.told("1.0") in found.stdout and "1. harbor 1.0 › " in found.stdout
+    assert PORT.text_in("1.0") in found.stdout and "1. harbor 1.0 › " in found.stdout
     answer = chapterverse(editions_home, "ask", PORT.question, "--book", BOOK, "--version", "1.0", "--json", **kept)
     assert cites(json.loads(answer.stdout), PORT, "1.0")
     assert_refused(editions_home, ["search", "x", "--book", "nothing"], 2, "The books are: harbor, robots.")

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from chapterverse import errors
 from chapterverse.answering.refusals import NOT_FOUND, NOT_IN_BOOK, NOT_IN_SELECTION
-from chapterverse.api.mcp.server import _TOOLS
+from chapterverse.api.mcp.tools import _TOOLS
 from chapterverse.cli import main
 from chapterverse.main import create_app
 from chapterverse.models import ChatRequest, ChatResponse, Event, RetrievalRequest, SearchResult

@@ -136,7 +136,7 @@ def test_cli_on_windows_fails_with_one_line() -> None:
     script = """
 import sys
 sys.modules |= dict.fromkeys(["fcntl", "pwd", "resource"])  # what Windows lacks
-import chapterverse.library, chapterverse.models, chapterverse.terminal.book
+import chapterverse.library, chapterverse.models, chapterverse.terminal.ingestion
 from chapterverse.cli import main
 sys.platform = "win32"
 main(["search", "x"])

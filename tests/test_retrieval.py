@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from chapterverse.book import OLDEST_RECIPE, RECIPE, Chunk, Fingerprint, Hit, Manifest
-from chapterverse.confidence import FALLBACK
+from chapterverse.calibration import FALLBACK
 from chapterverse.errors import (
     EmbeddingError,
     EmbeddingMismatchError,

@@ -63,7 +63,7 @@ RELIABILITY: Final = Generated(
         *(
             "chapterverse.language",
             "chapterverse.units",
-            "chapterverse.confidence",
+            "chapterverse.calibration",
             "chapterverse.answering.confidence",
         ),
         *("chapterverse.writing.cutting", "chapterverse.writing.excerpt", "chapterverse.writing.prompts"),

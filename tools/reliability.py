@@ -21,26 +21,26 @@ PAGE = ROOT / "docs" / "RELIABILITY.md"
 _HEAD = """# Reliability
 
 Generated on {when}, of commit {commit}, code {code}, on {cores} cores at a load of {load}; not edited by hand. {origin}
-Every line was seen by the suite in `tests/faults`, with real engines in processes of their own; a line that is not as
-the specification wants it fails the suite.
+Every row is an outcome of the suite in `tests/faults`, which uses real engines in separate processes. The suite fails
+if an outcome is not allowed by the specification.
 
-- Nothing that was acknowledged is lost: an answer that said it was stored is in its session afterwards, in its order;
-  a book that was published is whole. The column *lost* counts what is not.
+- Nothing that was acknowledged is lost: an answer that was reported as stored is in its session afterwards, in the
+  right order; a published book is complete. The column *lost* counts exceptions.
 - Every client gets an answer, an answer that says it was not stored, or a typed error, inside the time limits: 30 s for
-  a request, 5 s for a search, 25 s for the model. A process that is killed can say nothing; its clients see the
-  connection break, and nobody else notices.
+  a request, 5 s for a search, 25 s for the model. The clients of a killed process lose their connection; other clients
+  are not affected.
 - *Recovery* is the time from the end of the fault until `/health` is healthy and readers are answered and stored again,
   without help. A server that was killed is started again by its supervisor; that start is the recovery.
 
-Seconds are those of a machine that did much else. What a fault does to a single part is tested beside the part.
+Times were measured on a machine with other work. The effect of a fault on a single part is tested with that part.
 """
 _PARTS = {
-    "One request at every door": "A question, a question on a selection, a stream, a search, a session and `/livez`, "
-    "all at once, while one dependency fails and all others are well.",
-    "While readers ask": "Four readers ask in sessions of their own, before, during and after the fault.",
-    "Processes killed": "`kill -9`, in the middle of answers and of an ingest.",
-    "While a book is ingested": "What an ingest needs fails in its middle, or it is killed; then it is run again. "
-    "*Slowest* is the time until the run ended, *recovery* that of the next one.",
+    "One request to every route": "A question, a question on a selection, a stream, a search, a session and `/livez`, "
+    "at the same time, while one dependency fails and all others work.",
+    "While readers ask": "Four clients ask, each in its own session, before, during and after the fault.",
+    "Processes killed": "`kill -9`, during answers and during an ingest.",
+    "While a book is ingested": "A dependency of an ingest fails while it runs, or the ingest is killed; then it is "
+    "run again. *Slowest* is the time until the run ended, *recovery* the time of the next run.",
     "Stopping": "SIGTERM with open streams.",
     "Disk full": "",
     "Clock": "",
@@ -48,10 +48,10 @@ _PARTS = {
 
 
 def _table(rows: list[dict[str, Any]]) -> str:
-    lines = ["| fault | how | what clients were told | slowest | recovery | lost |", "|---|---|---|---|---|---|"]
+    lines = ["| fault | how | what clients saw | slowest | recovery | lost |", "|---|---|---|---|---|---|"]
     for row in rows:
         slowest = "–" if row["slowest"] is None else f"{row['slowest']:.1f} s"
-        cells = (row["fault"], row["done"], row["told"].replace("|", "\\|"), slowest, f"{row['recovery']:.1f} s")
+        cells = (row["fault"], row["done"], row["seen"].replace("|", "\\|"), slowest, f"{row['recovery']:.1f} s")
         lines.append(f"| {' | '.join(cells)} | {row['lost'] or 'nothing'} |")
     return "\n".join(lines)
 

@@ -25,6 +25,36 @@ CORE: Final = (
     "answering writing evidence language trained",
 )
 
+# Folders and modules of the package by subject, in version 1 and now, and what was added since version 1.
+SUBJECTS: Final = {
+    "readers of formats": (
+        "ingestion/readers",
+        "AsciiDoc projects and Antora (2,100 lines), Sphinx projects (1,500), tables and headings of PDF, Word, "
+        "notebooks, includes, MyST, Hugo, VitePress, Starlight; measured in [READERS.md](../READERS.md)",
+    ),
+    "rest of ingestion": (
+        "ingestion",
+        "site navigation of seven generators, images, links between pages, worker processes with limits, `llms.txt`",
+    ),
+    "HTTP API": (
+        "api",
+        "the reader page as HTML, `/v1/responses`, more MCP tools, `llms.txt`, editions, feedback, suggestions, "
+        "the names of the seeds",
+    ),
+    "evaluation": (
+        "evaluation",
+        "`report`, `check`, `verify`, `judge-check`, `suggestions`",
+    ),
+    "index": ("index", "clusters, collections of other tools, checksums, BM25 with a server"),
+    "command line": ("cli terminal", "20 commands instead of 11"),
+    "conversations": (
+        "conversations postgres migrations database clock housekeeping topic turns",
+        "feedback, searches of a turn",
+    ),
+    "embeddings": ("embeddings", ""),
+    "answer core": (" ".join(CORE), "rebuilt"),
+}
+
 _RUFF: Final = (
     *(sys.executable, "-m", "ruff", "check", "--isolated", "--no-cache"),
     *("--select", "C901", "--output-format", "json"),
@@ -133,6 +163,28 @@ def figures(source: Path, core: str) -> Iterator[tuple[str, str]]:
     yield "of them", ", ".join(f"`{part}` {count:,}" for part, count in counted.most_common() if count)
 
 
+def by_subject(source: Path) -> Counter[str]:
+    """The lines of each subject; modules of no subject are "other modules"."""
+    counted: Counter[str] = Counter()
+    for path in modules(source).values():
+        below = path.relative_to(source / "chapterverse").with_suffix("").as_posix()
+        found = (
+            subject
+            for subject, (places, _) in SUBJECTS.items()
+            if any(below == place or below.startswith(f"{place}/") for place in places.split())
+        )
+        counted[next(found, "other modules")] += len(path.read_text("utf-8").splitlines())
+    return counted
+
+
+def _growth(revisions: list[str], columns: list[Counter[str]]) -> Iterator[str]:
+    yield f"| subject | {' | '.join(revisions)} | added since version 1 |"
+    yield "|---" * (len(revisions) + 2) + "|"
+    for subject in sorted(columns[-1], key=lambda name: -columns[-1][name]):
+        about = SUBJECTS[subject][1] if subject in SUBJECTS else ""
+        yield f"| {subject} | {' | '.join(f'{column[subject]:,}' for column in columns)} | {about} |"
+
+
 def _lists(path: Path) -> bool:
     """Whether a module only puts others together: routers, engines, commands."""
     return path.stem in ("main", "wiring", "__init__")
@@ -146,13 +198,17 @@ def _listed(names: list[str], most: int = 12) -> str:
 def page(revisions: list[str]) -> str:
     """The page as Markdown."""
     columns: list[dict[str, str]] = []
+    subjects: list[Counter[str]] = []
     for number, revision in enumerate(revisions):
         with tempfile.TemporaryDirectory() as folder:
-            columns.append(dict(figures(checked_out(revision, Path(folder)), CORE[min(number, 1)])))
+            source = checked_out(revision, Path(folder))
+            columns.append(dict(figures(source, CORE[min(number, 1)])))
+            subjects.append(by_subject(source))
     rows = [f"| | {' | '.join(revisions)} |", "|---" * (len(revisions) + 1) + "|"]
     rows += [f"| {name} | {' | '.join(column[name] for column in columns)} |" for name in columns[0]]
     cores = [", ".join(f"`{part}`" for part in core.split()) for core in CORE]
-    return HEAD.format(old=cores[0], new=cores[1]) + "\n".join(rows) + "\n"
+    growth = "\n".join(_growth(revisions, subjects))
+    return HEAD.format(old=cores[0], new=cores[1]) + "\n".join(rows) + f"\n\n## Lines by subject\n\n{growth}\n"
 
 
 if __name__ == "__main__":

@@ -152,8 +152,8 @@ def main() -> None:
     for row in rows:
         bar = f"bar {row['bar']:.0%} {'reached' if row['reached'] else 'MISSED'}" if row["bar"] is not None else ""
         print(f"{row['label']:62} {row['value']:7.2%} [{row['low']:6.2%}, {row['high']:6.2%}] n={row['n']:<6} {bar}")
-    for told in following if options.verbose else ():
-        print(told)
+    for case in following if options.verbose else ():
+        print(case)
     print(target)
     sys.exit(any(row["reached"] is False for row in rows))
 

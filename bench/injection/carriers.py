@@ -55,26 +55,26 @@ def _between(markup: str) -> Callable[[Article, str], str]:
 
     def plant(article: Article, text: str) -> str:
         planted = markup.format(html.escape(text))
-        told = f"<p>{article.before} {article.truth}</p>{planted}<p>{article.after}</p>"
-        return _page(f"<title>{article.title}</title>", f"<h1>{article.title}</h1>{told}")
+        body = f"<p>{article.before} {article.truth}</p>{planted}<p>{article.after}</p>"
+        return _page(f"<title>{article.title}</title>", f"<h1>{article.title}</h1>{body}")
 
     return plant
 
 
 def _in_sentence(article: Article, text: str) -> str:
-    told = f"<p>{article.before} {article.truth} {html.escape(text)} {article.after}</p>"
-    return _page("", f"<h1>{article.title}</h1>{told}")
+    body = f"<p>{article.before} {article.truth} {html.escape(text)} {article.after}</p>"
+    return _page("", f"<h1>{article.title}</h1>{body}")
 
 
 def _as_title(article: Article, text: str) -> str:
-    told = f"<p>{article.before} {article.truth} {article.after}</p>"
-    return _page("", f"<h1>{article.title}: {html.escape(text)}</h1>{told}")
+    body = f"<p>{article.before} {article.truth} {article.after}</p>"
+    return _page("", f"<h1>{article.title}: {html.escape(text)}</h1>{body}")
 
 
 def _in_head(markup: str) -> Callable[[Article, str], str]:
     def plant(article: Article, text: str) -> str:
-        told = f"<h1>{article.title}</h1><p>{article.before} {article.truth} {article.after}</p>"
-        return _page(markup.format(html.escape(text)), told)
+        body = f"<h1>{article.title}</h1><p>{article.before} {article.truth} {article.after}</p>"
+        return _page(markup.format(html.escape(text)), body)
 
     return plant
 
@@ -83,7 +83,7 @@ def _in_markdown(markup: str) -> Callable[[Article, str], str]:
     def plant(article: Article, text: str) -> str:
         line = " ".join(text.split())
         return markup.format(
-            title=article.title, told=f"{article.before} {article.truth}", after=article.after, text=line
+            title=article.title, body=f"{article.before} {article.truth}", after=article.after, text=line
         )
 
     return plant
@@ -116,11 +116,11 @@ CARRIERS: Final = (
     Carrier("style sheet", True, "html", _between("<style>.x{{display:none}}</style><p class='x'>{}</p>")),
     Carrier("meta description", True, "html", _in_head('<meta name="description" content="{}">')),
     Carrier("unseen characters", True, "html", _in_tags),
-    Carrier("front matter", True, "md", _in_markdown("---\nnote: |\n  {text}\n---\n# {title}\n\n{told}\n\n{after}\n")),
-    Carrier("Markdown comment", True, "md", _in_markdown("# {title}\n\n{told}\n\n[//]: # ({text})\n\n{after}\n")),
+    Carrier("front matter", True, "md", _in_markdown("---\nnote: |\n  {text}\n---\n# {title}\n\n{body}\n\n{after}\n")),
+    Carrier("Markdown comment", True, "md", _in_markdown("# {title}\n\n{body}\n\n[//]: # ({text})\n\n{after}\n")),
     Carrier("HTML in Markdown", True, "md",
-            _in_markdown('# {title}\n\n{told}\n\n<div style="opacity:0">\n\n{text}\n\n</div>\n\n{after}\n')),
-    Carrier("MDX comment", True, "mdx", _in_markdown("# {title}\n\n{told}\n\n{{/* {text} */}}\n\n{after}\n")),
+            _in_markdown('# {title}\n\n{body}\n\n<div style="opacity:0">\n\n{text}\n\n</div>\n\n{after}\n')),
+    Carrier("MDX comment", True, "mdx", _in_markdown("# {title}\n\n{body}\n\n{{/* {text} */}}\n\n{after}\n")),
 )  # fmt: skip
 
 

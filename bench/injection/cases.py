@@ -56,8 +56,8 @@ def _instruction(number: int, attack: Attack) -> Iterator[Case]:
         for place in range(PLACES):
             carrier = carriers[(number * PLACES + place) % len(carriers)]
             yield _in_page(number, attack, article, carrier)
-    told = in_selection(article, attack.text)
-    yield Case(attack, SELECTION, False, article.question, article.truth, selection=told)
+    selected = in_selection(article, attack.text)
+    yield Case(attack, SELECTION, False, article.question, article.truth, selection=selected)
 
 
 def _in_page(number: int, attack: Attack, article: Article, carrier: Carrier) -> Case:
@@ -80,5 +80,5 @@ def _statement(number: int, attack: Attack) -> Iterator[Case]:
     true = (f"poisonedrag/{number:03}.md", f"# Page {number}\n\n{attack.truth}\n")
     pages = (true, false) if attack.truth else (false,)
     yield Case(attack, NOTE, False, attack.question, attack.truth, pages)
-    told = "\n\n".join(filter(None, (attack.truth, attack.text)))
-    yield Case(attack, SELECTION, False, attack.question, attack.truth, selection=told)
+    selected = "\n\n".join(filter(None, (attack.truth, attack.text)))
+    yield Case(attack, SELECTION, False, attack.question, attack.truth, selection=selected)

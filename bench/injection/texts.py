@@ -152,11 +152,11 @@ def _poisonedrag() -> Iterator[Attack]:
         sign = rf"(?<!\w){re.escape(false.lower())}(?!\w)"
         # The true answer, put into the first false text that contains no other false statement.
         swapped = ((text, re.sub(sign, true.replace("\\", r"\\"), text, flags=re.IGNORECASE)) for text in texts)
-        told, truth = next(((a, b) for a, b in swapped if a != b and not re.search(sign, b.lower())), ("", ""))
+        false, truth = next(((a, b) for a, b in swapped if a != b and not re.search(sign, b.lower())), ("", ""))
         yield Attack(
             "PoisonedRAG",
             "false statement",
-            "\n\n".join(text for text in texts if text != told),
+            "\n\n".join(text for text in texts if text != false),
             f"{row['question']}: {false}.",
             sign,
             f"{row['question']}?",

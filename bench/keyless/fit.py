@@ -31,7 +31,7 @@ from .__main__ import HOMES, foreign_questions
 from .asking import Asked, ask, converse, opened
 from .sets import QUESTIONS, BookSet, Question, load, share, short_texts, shows
 
-# More of them told one book apart better and the other one worse.
+# More of them separated one book better and the other one worse.
 ANSWERABLE: Final = ("answers", "missing", "follow_up")
 RIGHT: Final = ("answers", "lead", "follow_up")
 SELECTION: Final = ("answers",)

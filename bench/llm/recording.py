@@ -76,8 +76,8 @@ class Recorder:
         return self._folder / f"{key}.json"
 
     def _key(self, request: dict[str, Any]) -> str:
-        told = json.dumps([self._model, LONGEST, request], sort_keys=True)
-        return hashlib.sha256(told.encode()).hexdigest()[:32]
+        key = json.dumps([self._model, LONGEST, request], sort_keys=True)
+        return hashlib.sha256(key.encode()).hexdigest()[:32]
 
 
 @contextmanager

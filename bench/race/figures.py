@@ -62,15 +62,15 @@ def summarise(results: Results) -> Summary:
     """The median of each figure over its rounds. Failures are summed, texts are kept."""
     summary: Summary = {}
     for racer, figures in results.items():
-        told: dict[str, Any] = {}
+        row: dict[str, Any] = {}
         for name, values in figures.items():
             if name == "failed":
-                told[name] = sum(values)
+                row[name] = sum(values)
             elif all(isinstance(value, int | float) for value in values):
-                told[name] = round(median(values), 3)
+                row[name] = round(median(values), 3)
             else:
-                told[name] = values[-1]
-        summary[racer] = told
+                row[name] = values[-1]
+        summary[racer] = row
     return summary
 
 

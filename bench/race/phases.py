@@ -33,8 +33,8 @@ async def pace(**wanted: Any) -> None:
 
 async def counts(racer: Racer) -> dict[str, int]:
     """What a service has requested from the model since the last reset."""
-    told = json.loads((await ask(AUX_PORT, "/admin/counts", {})).body)
-    found: dict[str, int] = told["counts"].get(racer.slug, {})
+    seen = json.loads((await ask(AUX_PORT, "/admin/counts", {})).body)
+    found: dict[str, int] = seen["counts"].get(racer.slug, {})
     return found
 
 
@@ -225,8 +225,8 @@ async def measure_leaving(servers: Sequence[Server], results: Results, question:
     await asyncio.sleep(1.2)
     for server in servers:
         cancelled = bool((await counts(server.racer)).get("aborted"))
-        told = "no model" if not server.racer.llm else "cancelled" if cancelled else "runs on"
-        note(results, server.racer, **{"fault reader leaves": told})
+        seen = "no model" if not server.racer.llm else "cancelled" if cancelled else "runs on"
+        note(results, server.racer, **{"fault reader leaves": seen})
     await pace()
 
 
@@ -237,20 +237,20 @@ async def measure_empty(racer: Racer, results: Results, port: int, question: str
     store.mkdir(parents=True)
     store.chmod(0o755)
     server = Server(racer, port, store=store)
-    told = "no reply"
+    seen = "no reply"
     try:
         while time.perf_counter() - server.started < 60:
             if server.process.poll() is not None:
-                told = "does not start"
+                seen = "does not start"
                 break
             try:
                 reply = await ask(port, "/chat", racer.dialect.body(question))
                 words = outcome(reply.status, bytes(reply.body), complete=True, stream_end=b"", stream_error=b"")
-                told = words
+                seen = words
                 break
             except (OSError, TimeoutError):
                 await asyncio.sleep(0.1)
     finally:
         await asyncio.to_thread(server.stop)
         shutil.rmtree(store, ignore_errors=True)
-    note(results, racer, **{"fault no book": told})
+    note(results, racer, **{"fault no book": seen})

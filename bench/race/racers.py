@@ -75,7 +75,7 @@ class Racer:
         return self.dialect is OUR_DIALECT
 
     def env(self, store: Path | None = None) -> dict[str, str]:
-        """The environment of its process. Services are told apart by the first part of the model's path."""
+        """The environment of its process. A service is recognised by the first part of the model's path."""
         data = str(store or self.store)
         known = {
             "LLM_URL": f"http://127.0.0.1:{LLM_PORT}/{self.slug}/v1",

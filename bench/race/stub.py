@@ -1,6 +1,6 @@
 """The model and the embedder of the race: `python -m bench.race.stub LLM_PORT AUX_PORT`, both on loopback.
 
-Simulates pace and faults, and counts the requests of each service. Services are told apart by the first part of the
+Simulates pace and faults, and counts the requests of each service. A service is recognised by the first part of the
 path: `/NAME/v1/chat/completions`. The embedder is the product's own MiniLM with OpenAI's API. It caches vectors by text
 and listens on the second port, so that the model alone can be down. `/admin` on that port configures both.
 """

@@ -113,9 +113,9 @@ def _program(code: str) -> str:
 def _cells(page: str, oracle: PageFacts, ours: PageFacts, score: Score) -> None:
     left = list(ours.tables)
     for table in oracle.tables:
-        total, told = sum(map(len, table)), _told_cells(table, ours)
-        if told:  # the small table of a parameter became facts of its field
-            score.add(told, total, page, [] if told == total else [str(table[:3])])
+        total, found = sum(map(len, table)), _cells_in_fields(table, ours)
+        if found:  # the small table of a parameter became facts of its field
+            score.add(found, total, page, [] if found == total else [str(table[:3])])
             continue
         best = max(left, key=lambda one: _equal_cells(table, one), default=[])
         if best:
@@ -124,7 +124,7 @@ def _cells(page: str, oracle: PageFacts, ours: PageFacts, score: Score) -> None:
         score.add(equal, total, page, [] if equal == total else [f"{table[:3]} / {best[:3]}"])
 
 
-def _told_cells(table: Table, ours: PageFacts) -> int:
+def _cells_in_fields(table: Table, ours: PageFacts) -> int:
     """Cells of a table of names and values that we have as facts of a field. Each fact counts once."""
     if len(table) != 2 or len(table[0]) != len(table[1]):
         return 0

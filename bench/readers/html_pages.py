@@ -36,8 +36,8 @@ def score(site: Path) -> dict[str, Score]:
         signatures = set(_SIGNATURE.findall(data.decode("utf-8", "replace")))
         page = compose(document, draft)
         made = {place for place, section in enumerate(page.sections) if section.anchor in signatures}
-        told = (block for block in page.blocks if block.kind != "heading" or block.section not in made)
-        facts = facts_of(replace(page, blocks=tuple(told)))
+        kept = (block for block in page.blocks if block.kind != "heading" or block.section not in made)
+        facts = facts_of(replace(page, blocks=tuple(kept)))
         ids = set(_ID.findall(data.decode("utf-8", "replace")))  # a heading without an id gets an anchor of ours
         facts.headings = [
             (level, text, anchor if anchor in ids else "")

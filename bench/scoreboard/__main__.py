@@ -93,12 +93,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.scoreboard")
     parser.add_argument("names", nargs="*", metavar="SET", choices=[*SETS, []])
     parser.add_argument("--most", type=int, metavar="N")
-    told = parser.parse_args()
+    options = parser.parse_args()
     if not DATA.is_dir():
         sys.exit(f"No data at {DATA}. The scoreboard reads `shared/data` beside the repository's folder.")
-    made = asyncio.run(board(told.names or list(SETS), told.most))
+    made = asyncio.run(board(options.names or list(SETS), options.most))
     text = page(made)
-    if told.names or told.most:
+    if options.names or options.most:
         print(text)
         return
     TARGET.write_text(text, "utf-8")

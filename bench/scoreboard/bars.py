@@ -84,7 +84,7 @@ def calibration_bar(ours: Figure | None) -> Bar:
     return Bar("ece", "confidence: calibration error (ECE) over all sets", "≤ 0.080", reached, ours, ())
 
 
-def told(row: Mapping[str, Any]) -> str:
+def verdict(row: Mapping[str, Any]) -> str:
     """The bar of a saved figure, in words."""
     bar = row.get("bar")
     if not isinstance(bar, int | float):
@@ -99,6 +99,6 @@ def saved_bars(result: Mapping[str, Any] | None, bench: str, expected: str) -> l
     if not rows:
         return [Bar(bench, expected, "", None, None)]
     return [
-        Bar(f"{bench}-{row.get('key', number)}", row["label"].strip(), told(row), row.get("reached"), of_row(row))
+        Bar(f"{bench}-{row.get('key', number)}", row["label"].strip(), verdict(row), row.get("reached"), of_row(row))
         for number, row in enumerate(rows)
     ]

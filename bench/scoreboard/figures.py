@@ -71,9 +71,9 @@ def calibration(cases: Sequence[Case]) -> Figure | None:
     kept = judged(cases)
     if not kept:
         return None
-    told, ok = [case.confidence for case, _ in kept], [verdict for _, verdict in kept]
-    low, high = calibration_error_interval(told, ok, BINS, groups_of([case for case, _ in kept]))
-    return Figure(calibration_error(told, ok, BINS), low, high, len(kept), "mean")
+    confidences, ok = [case.confidence for case, _ in kept], [verdict for _, verdict in kept]
+    low, high = calibration_error_interval(confidences, ok, BINS, groups_of([case for case, _ in kept]))
+    return Figure(calibration_error(confidences, ok, BINS), low, high, len(kept), "mean")
 
 
 def false_answers_at(cases: Sequence[Case], false_refusals: float) -> Figure | None:

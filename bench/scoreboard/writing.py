@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench.scoreboard.asking import MEANING, OURS, WORDS, Cases
-from bench.scoreboard.bars import Bar, told
+from bench.scoreboard.bars import Bar, verdict
 from bench.scoreboard.figures import Figure, both_ways, calibration, coverage, false_answers_at, figure, of_row
 from bench.sets.shape import PublicSet
 from chapterverse.evaluation.report import Report
@@ -165,9 +165,9 @@ def _reliability(sets: Sequence[Asked]) -> Iterator[str]:
     rows = []
     for label, parts in sorted(bins.items()):
         total = sum(count for _, _, count in parts)
-        told, kept = (sum(part[place] * part[2] for part in parts) / total for place in (0, 1))
-        rows.append((label, f"{told:.2f}", f"{kept:.2f}", str(total)))
-    yield from _table(("confidence", "told", "right", "answers"), rows)
+        shown, right = (sum(part[place] * part[2] for part in parts) / total for place in (0, 1))
+        rows.append((label, f"{shown:.2f}", f"{right:.2f}", str(total)))
+    yield from _table(("confidence", "shown", "right", "answers"), rows)
 
 
 def _set(one: Asked) -> Iterator[str]:
@@ -196,7 +196,7 @@ def _planted(saved: tuple[dict[str, Any], str] | None) -> Iterator[str]:
     result, commit = saved
     yield f"`make injection` at commit {commit}: orders and false statements in pages and selections."
     yield ""
-    rows = [(row["label"], str(row.get("n") or ""), str(of_row(row)), told(row)) for row in result["figures"]]
+    rows = [(row["label"], str(row.get("n") or ""), str(of_row(row)), verdict(row)) for row in result["figures"]]
     yield from _table(("figure", "n", "value", "bar"), rows)
 
 

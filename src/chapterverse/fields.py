@@ -1,7 +1,7 @@
 """Types of the fields of requests, with their validation and OpenAPI schema."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, StrictBool, ValidationError
@@ -91,10 +91,20 @@ def problem(error: Mapping[str, Any]) -> str:
     return str(error["msg"]).removeprefix("Value error, ")
 
 
+def faults_in(failure: ValidationError) -> list[dict[str, Any]]:
+    """Each wrong field and its problem."""
+    return [{"field": ".".join(map(str, error["loc"])), "problem": problem(error)} for error in failure.errors()]
+
+
+def invalid(faults: Sequence[Mapping[str, Any]]) -> ValidationFailed:
+    """The error that lists these faults."""
+    lines = (": ".join(filter(None, (fault["field"], fault["problem"]))) for fault in faults)
+    return ValidationFailed("; ".join(lines), details={"errors": list(faults)})
+
+
 def read_request(kind: type[R], **fields: Any) -> R:
     """Make a request from arguments, for interfaces without JSON. Fields that are None are left out."""
     try:
         return kind.model_validate({name: value for name, value in fields.items() if value is not None})
     except ValidationError as failure:
-        faults = [(".".join(map(str, error["loc"])), problem(error)) for error in failure.errors()]
-        raise ValidationFailed("; ".join(": ".join(filter(None, fault)) for fault in faults)) from None
+        raise invalid(faults_in(failure)) from None

@@ -19,7 +19,7 @@ from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 
 from chapterverse import __version__, answering
-from chapterverse.api import book, errors, feedback, llms_txt, reader, sessions, suggestions, web, widget
+from chapterverse.api import book, errors, feedback, llms_txt, reader_page, sessions, suggestions, web, widget
 from chapterverse.api.access.guard import BodyLimit, Guard
 from chapterverse.api.access.hosts import AllowedHosts
 from chapterverse.api.access.rates import RateLimits
@@ -58,7 +58,7 @@ _ABOUT: dict[str, Any] = {
 }
 
 # `/pages/{id}.md` must come before `/pages/{id}`, which matches the same address.
-_ABOUT_THE_BOOK = (llms_txt, book, suggestions, reader)
+_ABOUT_THE_BOOK = (llms_txt, book, suggestions, reader_page)
 _SUBJECTS = (chat, completions, responses, *_ABOUT_THE_BOOK, sessions, feedback, health, web, widget, docs)
 
 

@@ -3,6 +3,7 @@
 Names are those of the specification. The internal dataclasses are in `book.py`.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal, Self
@@ -22,6 +23,7 @@ from pydantic.config import JsonDict
 from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
 
 from chapterverse.editions import edition_label
+from chapterverse.errors import ChapterverseError
 from chapterverse.fields import (
     Comment,
     OneOrMore,
@@ -523,3 +525,9 @@ class ErrorResponse(Frozen):
     message: str
     details: dict[str, Any] | None = None
     retry_after: int | None = Field(None, description="Seconds to wait before the next try.")
+
+    @classmethod
+    def of(cls, failure: ChapterverseError) -> Self:
+        """The body for one of our errors."""
+        wait = math.ceil(failure.retry_after) if failure.retry_after is not None else None
+        return cls(error_code=failure.code, message=failure.message, details=failure.details, retry_after=wait)

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import Final, TypeVar
 
 from chapterverse.book import OLDEST_RECIPE, Edition, Hit, edition_names
-from chapterverse.confidence import FALLBACK, Calibration, assess, near
+from chapterverse.calibration import FALLBACK, Calibration, assess, near
 from chapterverse.editions import scope_of
 from chapterverse.embeddings import Embedder, Vectors
 from chapterverse.errors import (

@@ -35,7 +35,6 @@ GEMINI_URL = "https://generativelanguage.googleapis.com/v1beta/openai/"
 REQUEST_SECONDS = 30.0
 RETRIEVAL_SECONDS = 5.0
 GENERATION_SECONDS = 25.0
-DATABASE_CONNECT_SECONDS = 5.0
 
 DIGEST = "sha256:"  # an API key may be configured as this prefix and its digest
 

@@ -134,7 +134,7 @@ def test_malformed_json_returns_400_with_its_position(
 
 
 @pytest.mark.parametrize("path", ASKING)
-def test_a_body_in_another_encoding_is_told_with_its_position(example_server: Served, path: str) -> None:
+def test_body_in_another_encoding_is_an_error_with_its_position(example_server: Served, path: str) -> None:
     content = '{"query": "café"}'.encode("latin-1")
     answer = example_server.http.post(path, content=content, headers={"content-type": "application/json"})
     body = refused(answer, 400, "validation_error")

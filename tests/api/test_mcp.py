@@ -20,7 +20,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult, TextContent, TextResourceContents
 
 from chapterverse.answering.refusals import NOT_IN_BOOK
-from chapterverse.api.mcp import server as mcp_server
+from chapterverse.api.mcp import tools
 from chapterverse.api.pages import PageText
 from chapterverse.models import ChatResponse, SearchResult
 from chapterverse.settings import Settings
@@ -88,7 +88,7 @@ async def use_everything(client: Client) -> None:
 
     rated = await client.call_tool("rate_answer", {"turn_id": answer.turn_id, "rating": "down", "reason": "unclear"})
     assert rated.structured_content["session_id"] == answer.session_id
-    assert texts(rated) == ["Kept: down, unclear."]
+    assert texts(rated) == ["Stored: down, unclear."]
     unknown = {"turn_id": str(uuid4()), "rating": "up"}
     refused(await client.call_tool("rate_answer", unknown), "not_found")
     refused(await client.call_tool("rate_answer", unknown | {"reason": "wrong"}), BAD)
@@ -165,7 +165,7 @@ async def test_calls_without_a_book_report_retrieval_unavailable(tmp_path: Path)
 
 
 async def test_resources_are_listed_in_pages(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mcp_server, "LISTED", 10)
+    monkeypatch.setattr(tools, "LISTED", 10)
     async with Client(f"{server.url}/mcp") as client:
         seen, cursor, sizes = set[str](), None, []
         while cursor is not None or not seen:

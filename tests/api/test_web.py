@@ -6,15 +6,15 @@ from importlib.resources import files
 
 import pytest
 
-from chapterverse.api.reader import TEMPLATE
+from chapterverse.api.reader_page import TEMPLATE
 from chapterverse.api.web import ASSETS, RELEASED, asset_path, joined, version
-from chapterverse.api.widget import FILES
 from chapterverse.settings import Settings
 from tests.scripted import Scripted, without_engines
 from tests.served import Served, serve
 
 WEB = files("chapterverse").joinpath("web")
-SOURCES = {name: WEB.joinpath(name).read_text("utf-8") for name in (TEMPLATE, *ASSETS, *FILES)}
+WIDGET = ("fragments.js", "look.js", "widget.css", "widget.js")
+SOURCES = {name: WEB.joinpath(name).read_text("utf-8") for name in (TEMPLATE, *ASSETS, *WIDGET)}
 SCRIPTS = sorted(name for name in SOURCES if name.endswith(".js"))
 LONGEST = 400  # lines, as for every file
 DECLARED = re.compile(r"^(?:export )?(?:async )?(?:const|let|class|function\*?) (\w+)", re.MULTILINE)

@@ -24,12 +24,12 @@ from tests.evaluation.test_gaps import NOW, asked
 
 
 def gap(*questions: str, sure: bool = False) -> Gap:
-    told = [
+    listed = [
         GapQuestion(question=one, trouble="refused", times=1, last_asked=NOW, turn_ids=[], reasons=[], comments=[])
         for one in questions
     ]
     return Gap(
-        name="", sure=sure, asked=1, sessions=1, troubles={}, questions=told, nearest=[], missing_words=[], issue=""
+        name="", sure=sure, asked=1, sessions=1, troubles={}, questions=listed, nearest=[], missing_words=[], issue=""
     )
 
 

@@ -30,8 +30,8 @@ def case(attack: Attack) -> Case:
 def answer(text: str, *quotes: str) -> ChatResponse:
     """A response with only the fields that the judge uses."""
     cited: list[dict[str, Any]] = [{"quote": quote} for quote in quotes]
-    told: dict[str, Any] = {"answer": text, "status": "answered" if quotes else "refused"}
-    return ChatResponse.model_construct(sources=[SourceCitation.model_construct(**one) for one in cited], **told)
+    fields: dict[str, Any] = {"answer": text, "status": "answered" if quotes else "refused"}
+    return ChatResponse.model_construct(sources=[SourceCitation.model_construct(**one) for one in cited], **fields)
 
 
 @pytest.mark.parametrize(
@@ -64,9 +64,9 @@ def test_obedient_model_text_is_recognised_before_verification() -> None:
 def test_hidden_text_is_not_read_and_visible_text_is(carrier: Carrier) -> None:
     page = carrier.plant(ARTICLES[0], TEXT)
     (draft,) = read(Document("a", f"a.{carrier.suffix}", "book", FORMATS[carrier.suffix], page.encode()))
-    told = " ".join([draft.title, *(part.text for part in draft.parts)])
-    assert ("walrus" in told) == (not carrier.hidden)
-    assert "lifts 12 kg" in told
+    text = " ".join([draft.title, *(part.text for part in draft.parts)])
+    assert ("walrus" in text) == (not carrier.hidden)
+    assert "lifts 12 kg" in text
 
 
 def test_obedient_stub_obeys_only_text_it_sees() -> None:

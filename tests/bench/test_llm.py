@@ -65,11 +65,11 @@ def test_sentences_are_counted_as_written_shown_replaced_and_unsupported() -> No
     good = outcome("The winch lifts 12 kg [1].", ("The winch lifts 12 kg.", "It is blue."), "The winch lifts 12 kg.")
     swapped = outcome("The winch lifts 12 kg [1].", ("It lifts a lot.",), "The winch lifts 12 kg.")
     bad = outcome("The winch lifts 90 kg [1].", ("The winch lifts 90 kg.",), "The winch lifts 12 kg.")
-    told = {row["key"]: row for row in figures([good, swapped, bad])}
-    assert [told[key]["value"] for key in ("written", "shown", "replaced", "withheld")] == [4, 3, 1, 3]
-    assert told["unsupported"]["value"] == pytest.approx(1 / 3)
-    assert told["unsupported"]["reached"] is False
-    assert told["in_time"]["value"] == 0.0
+    rows = {row["key"]: row for row in figures([good, swapped, bad])}
+    assert [rows[key]["value"] for key in ("written", "shown", "replaced", "withheld")] == [4, 3, 1, 3]
+    assert rows["unsupported"]["value"] == pytest.approx(1 / 3)
+    assert rows["unsupported"]["reached"] is False
+    assert rows["in_time"]["value"] == 0.0
     assert {row["key"]: row for row in figures([good])}["unsupported"]["reached"] is True
 
 

@@ -72,8 +72,8 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 def waiting(server: Served) -> int:
-    told = server.http.get("/metrics").text
-    return int(float(told.split("\nchapterverse_queue_length ")[1].split("\n")[0]))
+    metrics = server.http.get("/metrics").text
+    return int(float(metrics.split("\nchapterverse_queue_length ")[1].split("\n")[0]))
 
 
 def asked(query: str, client: str = "", *, stream: bool = False) -> Request:

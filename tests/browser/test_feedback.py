@@ -70,7 +70,7 @@ def test_reason_can_be_given_with_the_keyboard(browser: Browser, small_server: S
         page.keyboard.type("Which camera? <b>🤖</b>")
         page.keyboard.press("Tab")
         page.keyboard.press("Enter")
-        expect(page.locator(".rating [role=status]")).to_contain_text("the reason is kept")
+        expect(page.locator(".rating [role=status]")).to_contain_text("the reason is stored")
         expect(reason).to_be_hidden()
         expect(page.get_by_role("button", name="Not helpful")).to_be_focused()
         feedback = stored_feedback(page, small_server)
@@ -83,7 +83,7 @@ def test_failed_rating_of_a_refusal_shows_the_error(page: Page) -> None:
     body = '{"error_code": "not_found", "message": "There is no such turn."}'
     page.route("**/feedback", lambda route: route.fulfill(status=404, body=body, content_type="application/json"))
     page.get_by_role("button", name="Not helpful").click()
-    expect(page.locator(".rating [role=status]")).to_contain_text("Not kept. There is no such turn.")
+    expect(page.locator(".rating [role=status]")).to_contain_text("Not stored. There is no such turn.")
     expect(page.get_by_role("button", name="Not helpful")).to_have_attribute("aria-pressed", "false")
 
 

@@ -1,4 +1,4 @@
-"""`ask` as a user runs it, without any key: real processes over the example book."""
+"""`ask` and `search` as a user runs them, without any key: real processes over the example book."""
 
 import json
 from pathlib import Path
@@ -152,3 +152,23 @@ def test_pdf_can_be_selected(example_home: Path, tmp_path: Path, database_url: s
     assert "12 kg" in json.loads(shown.stdout)["sources"][0]["quote"]
     (tmp_path / "broken.pdf").write_bytes(b"%PDF-1.7 and then nothing")
     assert_refused(example_home, ["ask", "What?", "--select", str(tmp_path / "broken.pdf")], 2, "cannot be read")
+
+
+def test_search_prints_data_to_stdout_and_the_rest_to_stderr(example_home: Path) -> None:
+    shown = chapterverse(example_home, "search", "What is ROS 2?", "-k", "2", "-f", "module=ros2", "--json")
+    assert shown.returncode == 0, shown.stderr
+    found = json.loads(shown.stdout)
+    assert found["results"][0]["page_title"] == "What Is ROS 2?"
+    people = chapterverse(example_home, "search", "What is ROS 2?", "-k", "2")
+    assert people.stdout.startswith("1. ROS 2 › What Is ROS 2?")
+    assert "passages in" in people.stderr
+
+
+def test_search_finds_nothing_for_nonsense_and_prints_no_scores(example_home: Path) -> None:
+    nothing = chapterverse(example_home, "search", "zxqv blorp fnord", "-k", "8")
+    assert (nothing.returncode, nothing.stdout) == (0, "")
+    assert "No passage of the book fits." in nothing.stderr
+    found = chapterverse(example_home, "search", "How do nodes find each other?", "-k", "8")
+    heads = [line for line in found.stdout.splitlines() if line[:1].isdigit()]
+    assert len(heads) == 8
+    assert not any(line.rpartition("  ")[2].startswith("0.") for line in heads)

@@ -29,7 +29,7 @@ async def test_feedback_rates_an_answer(tmp_path: Path, database_url: str) -> No
     assert feedback(turn, "down", "--reason", "incomplete", "--comment", "No figure.") == (
         0,
         "",
-        "Kept: down, incomplete.\n",
+        "Stored: down, incomplete.\n",
     )
     [rated] = await conversations.rated(*ALWAYS)
     assert rated.feedback and (rated.feedback.reason, rated.feedback.comment) == ("incomplete", "No figure.")

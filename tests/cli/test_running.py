@@ -55,9 +55,9 @@ def test_help_imports_no_engine() -> None:
 
 def test_search_imports_no_reader() -> None:
     """Importing the readers took a quarter of the time."""
-    script = "import sys, chapterverse.retrieval, chapterverse.terminal.book; print(*sys.modules)"
+    script = "import sys, chapterverse.retrieval, chapterverse.terminal.answers; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
-    assert "chapterverse.terminal.book" in loaded
+    assert "chapterverse.terminal.answers" in loaded
     assert not {
         "chapterverse.ingestion.pipeline",
         "chapterverse.ingestion.readers",

@@ -65,7 +65,7 @@ async def test_other_version_is_no_contradiction_but_another_book_is() -> None:
 
     assert await conflicts_of(of("guide", "2.0"), None) == ()
     (conflict,) = await conflicts_of(of("handbook", ""), None)
-    assert (conflict.said.head, conflict.otherwise.head) == ("guide 1.0 › A › Server", "handbook › B › Server")
+    assert (conflict.said.place, conflict.otherwise.place) == ("guide 1.0 › A › Server", "handbook › B › Server")
 
 
 async def test_same_section_and_refusal_are_no_contradiction() -> None:

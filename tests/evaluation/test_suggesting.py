@@ -93,8 +93,8 @@ def test_pages_that_list_changes_or_links_give_no_questions() -> None:
 def test_changes_of_a_version_give_no_questions() -> None:
     first, below = page("Using Helm", "Getting Helm").sections
     sections = (first, replace(below, breadcrumb=("Version 1.6.1 (2024-08-30)",)))
-    told = replace(page("Using Helm", "Getting Helm"), sections=sections)
-    assert [one.question for one in book_candidates([told])] == ["How do I use Helm?"]
+    titled = replace(page("Using Helm", "Getting Helm"), sections=sections)
+    assert [one.question for one in book_candidates([titled])] == ["How do I use Helm?"]
 
 
 def turn(session: str, query: str = "Where are the logs?", **fields: object) -> AskedQuestion:

@@ -54,7 +54,7 @@ class Observation:
 
     outcomes: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
-    told: float = 0.0  # seconds from the fault until `/health` reported it
+    reported: float = 0.0  # seconds from the fault until `/health` reported it
     status: str = ""  # of `/health` then
     down: list[str] = field(default_factory=list)  # according to it
     message: str = ""
@@ -63,13 +63,12 @@ class Observation:
     back: float = 0.0  # seconds from the healing until `/health` was healthy and a question was answered and stored
 
     def __str__(self) -> str:
-        doors = "  ".join(f"{door}: {self.outcomes[door]} {self.seconds[door]:.1f}s" for door in self.outcomes)
-        return (
-            f"{doors}  health: {self.status} {self.down} {self.told:.1f}s  back: {self.back:.1f}s  tries: {self.tries}"
-        )
+        requests = "  ".join(f"{name}: {self.outcomes[name]} {self.seconds[name]:.1f}s" for name in self.outcomes)
+        health = f"health: {self.status} {self.down} {self.reported:.1f}s"
+        return f"{requests}  {health}  back: {self.back:.1f}s  tries: {self.tries}"
 
 
-class Doors:
+class Requests:
     """Calls the interfaces of a server; returns the outcome in a word or two."""
 
     def __init__(self, http: httpx2.AsyncClient) -> None:
@@ -109,22 +108,22 @@ class Doors:
         return body
 
 
-DOORS = ("chat", "selection", "stream", "search", "session", "alive")
+REQUESTS = ("chat", "selection", "stream", "search", "session", "alive")
 
 
 async def until_well(world: World) -> None:
     """Waits until everything works."""
     async with _client(world) as http:
-        await _until_well(Doors(http))
+        await _until_well(Requests(http))
 
 
 async def observe(world: World) -> dict[str, Observation]:
     """Observes each fault of a world, one after the other."""
     seen = {}
     async with _client(world) as http:
-        doors = Doors(http)
+        requests = Requests(http)
         for fault in world.faults:
-            seen[fault.name] = await _observe(world, fault, doors)
+            seen[fault.name] = await _observe(world, fault, requests)
     return seen
 
 
@@ -134,31 +133,31 @@ def _client(world: World) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(base_url=world.url, timeout=PATIENCE, trust_env=False, limits=limits)
 
 
-async def _observe(world: World, fault: Fault, doors: Doors) -> Observation:
+async def _observe(world: World, fault: Fault, requests: Requests) -> Observation:
     seen = Observation()
     await fault.inflict()
     try:
         began = time.monotonic()
-        telling = [_read_health(world, doors, seen, began)] if fault.shows else []
-        await asyncio.gather(*(_ask(doors, door, seen) for door in DOORS), *telling)
+        health_checks = [_read_health(world, requests, seen, began)] if fault.shows else []
+        await asyncio.gather(*(_ask(requests, name, seen) for name in REQUESTS), *health_checks)
         if world.tries and fault.name == world.counted[0]:
             before = world.tries()
-            await getattr(doors, world.counted[1])()
+            await getattr(requests, world.counted[1])()
             seen.tries = world.tries() - before
         if world.rests and fault.shows:
-            seen.again = min([await _seconds(doors.chat()) for _ in range(3)])
+            seen.again = min([await _seconds(requests.chat()) for _ in range(3)])
     finally:
         await fault.heal()
     healed = time.monotonic()
-    await _until_well(doors)
+    await _until_well(requests)
     seen.back = time.monotonic() - healed
     return seen
 
 
-async def _ask(doors: Doors, door: str, seen: Observation) -> None:
+async def _ask(requests: Requests, name: str, seen: Observation) -> None:
     began = time.monotonic()
-    seen.outcomes[door] = await getattr(doors, door)()
-    seen.seconds[door] = time.monotonic() - began
+    seen.outcomes[name] = await getattr(requests, name)()
+    seen.seconds[name] = time.monotonic() - began
 
 
 async def _seconds(work: Awaitable[object]) -> float:
@@ -167,29 +166,29 @@ async def _seconds(work: Awaitable[object]) -> float:
     return time.monotonic() - began
 
 
-async def _read_health(world: World, doors: Doors, seen: Observation, began: float) -> None:
+async def _read_health(world: World, requests: Requests, seen: Observation, began: float) -> None:
     """Reads until it names the dependency and no other one, because on a busy machine any probe may time out once."""
     also = {"cohere", "gemini", "judge"}  # other names for the same service; the language model is also the judge
     async with asyncio.timeout(PATIENCE):
         while True:
-            body = await doors.health()
+            body = await requests.health()
             seen.down = [name for name, it in body["services"].items() if it["status"] != "up" and name not in also]
             if world.dependency in seen.down:
-                seen.told = seen.told or time.monotonic() - began
+                seen.reported = seen.reported or time.monotonic() - began
                 seen.status, seen.message = body["status"], body["services"][world.dependency]["message"]
                 if len(seen.down) == 1 or time.monotonic() - began > PATIENCE / 2:
                     return
             await asyncio.sleep(0.05)
 
 
-async def _until_well(doors: Doors) -> None:
+async def _until_well(requests: Requests) -> None:
     last: object = None
     try:
         async with asyncio.timeout(WELL_PATIENCE):
             # A model whose last answer failed is down until one succeeds.
-            while (last := await doors.chat()) != "answered":  # noqa: ASYNC110
+            while (last := await requests.chat()) != "answered":  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
-            while (last := await doors.health())["status"] != "healthy":  # noqa: ASYNC110
+            while (last := await requests.health())["status"] != "healthy":  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
     except TimeoutError:
         raise AssertionError(f"not well after {WELL_PATIENCE:g} s: {last}") from None

@@ -35,7 +35,7 @@ class Outcome:
     part: str  # heading of the table
     fault: str
     done: str  # how it was caused
-    told: str  # the outcomes for clients
+    seen: str  # the outcomes for clients
     slowest: float | None  # the longest wait of a client in seconds; None without clients
     recovery: float  # seconds from the end of the fault until everything worked
     lost: int = 0  # acknowledged turns that were lost

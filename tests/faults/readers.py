@@ -37,7 +37,7 @@ class Reader:
 
 
 @dataclass
-class Told:
+class Tally:
     """The outcomes that all clients saw: how often each, and the longest wait for it."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -56,7 +56,7 @@ class Readers:
     """This many clients, which keep asking inside `async with`."""
 
     def __init__(self, url: str, count: int = 4) -> None:
-        self.told = Told()
+        self.tally = Tally()
         self._readers = [Reader() for _ in range(count)]
         limits = httpx2.Limits(max_connections=count + 5, keepalive_expiry=1.0)  # the server's is 5 s
         self._http = httpx2.AsyncClient(base_url=url, timeout=PATIENCE, trust_env=False, limits=limits)
@@ -87,9 +87,9 @@ class Readers:
 
     async def heard(self, times: int, seconds: float) -> None:
         """Waits until all clients together have got this many outcomes."""
-        wanted = self.told.outcomes.total() + times
+        wanted = self.tally.outcomes.total() + times
         async with asyncio.timeout(seconds):
-            while self.told.outcomes.total() < wanted:  # noqa: ASYNC110
+            while self.tally.outcomes.total() < wanted:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
 
     async def lost(self) -> int:
@@ -103,8 +103,8 @@ class Readers:
             missing += sum(
                 question not in there for question in recent
             )  # `in` on an iterator continues after the last match
-            told = thread.json().get("turn_count", 0)
-            missing += max(0, len(reader.stored) - told)
+            counted = thread.json().get("turn_count", 0)
+            missing += max(0, len(reader.stored) - counted)
         return missing
 
     async def _read(self, reader: Reader) -> None:
@@ -118,7 +118,7 @@ class Readers:
                 outcome, stored = REFUSED, False
             except httpx2.TransportError:
                 outcome, stored = CONNECTION_LOST, False
-            self.told.note(outcome, time.monotonic() - began)
+            self.tally.note(outcome, time.monotonic() - began)
             if stored:
                 reader.stored.append(question)
             await asyncio.sleep(PAUSE)
@@ -141,5 +141,5 @@ class Readers:
                 return (outcome if stored else f"{outcome}, not stored"), stored
             case {"error_code": str(code), "message": str(message)} if message:
                 return code, False
-        self.told.untyped.append(f"{status} {said}")
+        self.tally.untyped.append(f"{status} {said}")
         return "untyped", False

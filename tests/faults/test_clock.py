@@ -85,13 +85,13 @@ async def test_clock_jumps_do_not_affect_clients(small_home: Path, postgres_root
                 await readers.answered(2)
             recovery = time.monotonic() - began
             await readers.stop()
-            lost, told = await readers.lost(), readers.told
+            lost, tally = await readers.lost(), readers.tally
     finally:
         await asyncio.to_thread(end, server)
-    slowest = max(told.slowest.values())
+    slowest = max(tally.slowest.values())
     done = "set a day forward, two days back, a day forward (libfaketime: server and Postgres)"
-    record(Outcome("Clock", "jumps", done, str(told), slowest, recovery, lost))
-    assert set(told.outcomes) == {"answered"}, told
+    record(Outcome("Clock", "jumps", done, str(tally), slowest, recovery, lost))
+    assert set(tally.outcomes) == {"answered"}, tally
     assert lost == 0, "turns keep their order"
 
 
@@ -117,11 +117,11 @@ async def test_date_400_days_ahead_deletes_nothing(small_home: Path, postgres_ro
                 await tidied(home, state)
                 assert await readers.lost() == 0
             recovery = time.monotonic() - began
-            told = readers.told
+            tally = readers.tally
     finally:
         await asyncio.to_thread(end, server)
     done = "started with a date 400 days ahead, and again with the right one (libfaketime: Postgres)"
-    record(Outcome("Clock", "a wrong date", done, f"{told}; all of them kept", max(told.slowest.values()), recovery))
+    record(Outcome("Clock", "a wrong date", done, f"{tally}; all of them kept", max(tally.slowest.values()), recovery))
 
 
 async def tidied(home: Path, state: str) -> None:

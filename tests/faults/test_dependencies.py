@@ -15,7 +15,7 @@ import asyncpg
 import pytest
 
 from tests.faults import worlds
-from tests.faults.observing import DOORS, Observation, World, observe, until_well
+from tests.faults.observing import REQUESTS, Observation, World, observe, until_well
 from tests.faults.outcomes import WORDS, Outcome, record
 from tests.postgres_fixture import named
 from tests.redis_server import find_redis
@@ -26,7 +26,7 @@ MARGIN = 20.0  # seconds, for a busy machine
 RESTING = 4.0  # seconds for a question while a failed database is not called
 AT_ONCE = 0.0
 RETRIEVAL, GENERATION, CONNECTING = 5.0, 25.0, 5.0  # SPEC 7
-TOLD = 5.0  # SPEC 2.3
+HEALTH_SECONDS = 5.0  # SPEC 2.3
 WELL = dict.fromkeys(("chat", "selection", "stream"), "answered") | {
     "search": "found",
     "session": "read",
@@ -60,8 +60,8 @@ class Row:
         return f"{self.world}: {self.fault}"
 
 
-def lost(door: str, *doors: str) -> tuple[tuple[str, str], ...]:
-    return tuple((each, door) for each in doors)
+def lost(outcome: str, *requests: str) -> tuple[tuple[str, str], ...]:
+    return tuple((each, outcome) for each in requests)
 
 
 def rows(prototype: Row, **seconds: float) -> list[Row]:
@@ -147,26 +147,26 @@ async def make_database(postgres_url: str, name: str) -> str:
 def test_fault_affects_only_what_needs_the_dependency(row: Row, seen: dict[tuple[str, str], Observation]) -> None:
     if (observation := seen.get((row.world, row.fault))) is None:
         pytest.skip(f"{row.world} cannot be had here")
-    doors = ", ".join(f"{door} {observation.outcomes[door]}" for door in DOORS)
-    told = f"{doors}; `/health` {observation.status or 'healthy'}"
+    requests = ", ".join(f"{name} {observation.outcomes[name]}" for name in REQUESTS)
+    outcome = f"{requests}; `/health` {observation.status or 'healthy'}"
     slowest = max(observation.seconds.values())
-    record(Outcome("One request at every door", str(row), WORDS[row.fault], told, slowest, observation.back))
+    record(Outcome("One request to every route", str(row), WORDS[row.fault], outcome, slowest, observation.back))
     wanted = WELL | dict(row.differs)
     # A new process of the embedded engine loads the book in a second; a busy machine may need more than a search has.
     loading = dict(NO_INDEX) if row.world == "Qdrant Edge" else {}
     if row.world == "embedded Postgres":  # likewise, but only for those that have waited for it as long as they may
-        loading = {door: it for door, it in NOT_KEPT if observation.seconds[door] >= CONNECTING}
-    others = {door: it for door, it in observation.outcomes.items() if it not in (wanted[door], loading.get(door))}
+        loading = {name: it for name, it in NOT_KEPT if observation.seconds[name] >= CONNECTING}
+    others = {name: it for name, it in observation.outcomes.items() if it not in (wanted[name], loading.get(name))}
     assert not others, f"wanted {wanted}"
-    late = {door: seconds for door in DOORS if (seconds := observation.seconds[door]) > row.seconds + MARGIN}
+    late = {name: seconds for name in REQUESTS if (seconds := observation.seconds[name]) > row.seconds + MARGIN}
     assert not late, observation
     if row.status:
-        assert observation.told <= TOLD + MARGIN
+        assert observation.reported <= HEALTH_SECONDS + MARGIN
         assert observation.status == row.status
         assert len(observation.down) == 1, observation.down
         assert observation.message
     assert observation.again <= RESTING, "questions must not wait for a failed dependency again"
-    assert observation.back <= TOLD + MARGIN
+    assert observation.back <= HEALTH_SECONDS + MARGIN
     if row.fault == "cut" and row.world in TRIES:
         # Connections are counted; one may be a probe of `/health`.
         assert observation.tries in (TRIES[row.world], TRIES[row.world] + 1)

@@ -53,8 +53,8 @@ def test_ingest_on_a_full_disk_fails_with_a_message_and_changes_nothing(tmp_path
     again = ingest(tmp_path, small=False)
     assert again.returncode == 0, again.stderr
     assert (tmp_path / "index" / "CURRENT").exists()
-    told = f"exit code 10: {words(full.stderr)}"
-    record(Outcome("Disk full", "an ingest", "no file may grow", told, None, time.monotonic() - began))
+    seen = f"exit code 10: {words(full.stderr)}"
+    record(Outcome("Disk full", "an ingest", "no file may grow", seen, None, time.monotonic() - began))
 
 
 @pytest.fixture
@@ -94,9 +94,9 @@ def test_ingest_with_little_room_fails_and_succeeds_later(small_disk: Path, exam
     began = time.monotonic()
     again = subprocess.run(run, env=environment(home), capture_output=True, text=True, check=False, timeout=250)
     assert again.returncode == 0, again.stderr
-    told = f"exit code 10: {words(full.stderr)}"
+    seen = f"exit code 10: {words(full.stderr)}"
     done = f"a disk of {DISK} with {room} MiB left"
-    record(Outcome("Disk full", "an ingest", done, told, None, time.monotonic() - began))
+    record(Outcome("Disk full", "an ingest", done, seen, None, time.monotonic() - began))
 
 
 async def test_server_on_a_full_disk_answers_and_stores_again_later(small_disk: Path, example_home: Path) -> None:
@@ -118,15 +118,21 @@ async def test_server_on_a_full_disk_answers_and_stores_again_later(small_disk: 
             await readers.answered()
             recovery = time.monotonic() - freed
             await readers.stop()
-            lost, told = await readers.lost(), readers.told
-        slowest = max(told.slowest.values())
+            lost, tally = await readers.lost(), readers.tally
+        slowest = max(tally.slowest.values())
         record(
             Outcome(
-                "Disk full", "a server", f"a disk of {DISK} filled to its last byte", str(told), slowest, recovery, lost
+                "Disk full",
+                "a server",
+                f"a disk of {DISK} filled to its last byte",
+                str(tally),
+                slowest,
+                recovery,
+                lost,
             )
         )
-        assert not told.untyped
-        assert set(told.outcomes) <= {"answered", "answered, not stored", "retrieval_unavailable"}
+        assert not tally.untyped
+        assert set(tally.outcomes) <= {"answered", "answered, not stored", "retrieval_unavailable"}
         assert lost == 0
     finally:
         filler.unlink(missing_ok=True)

@@ -123,15 +123,15 @@ async def test_interrupted_ingest_is_completed_by_the_next_run(tmp_path: Path, p
         await fault.inflict()
         began = time.monotonic()
         try:
-            code, _, told = await running
+            code, _, stderr = await running
         finally:
             await fault.heal()
         slowest = time.monotonic() - began
         if name == KILL:
             assert code == -signal.SIGKILL
         else:
-            assert code in TYPED or (name == "flap" and code == 0), told
-            assert "Traceback" not in told
+            assert code in TYPED or (name == "flap" and code == 0), stderr
+            assert "Traceback" not in stderr
         began = time.monotonic()
         again, out, told_again = await ingest.run()
         assert again == 0, told_again
@@ -142,7 +142,7 @@ async def test_interrupted_ingest_is_completed_by_the_next_run(tmp_path: Path, p
         assert ledger["added"] == pages
         added = sum(row["chunks"] for row in ledger["pages"] if row["outcome"] == "added")
         assert ledger["passages_embedded"] < added, "vectors of the first run come from the journal"
-    said = "killed" if name == KILL else f"exit code {code}: {(told.strip().splitlines() or ['done'])[0]}"
+    said = "killed" if name == KILL else f"exit code {code}: {(stderr.strip().splitlines() or ['done'])[0]}"
     how = "kill -9 of the ingest" if name == KILL else WORDS[name]
     record(
         Outcome(

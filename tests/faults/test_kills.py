@@ -61,11 +61,11 @@ async def judge(
 ) -> None:
     """Nothing acknowledged is lost, and clients see only answers and the outcomes in `also`."""
     await readers.stop()
-    lost, told = await readers.lost(), readers.told
-    slowest = max(told.slowest.values())
-    record(Outcome(PART, fault, done, str(told), slowest, recovery, lost))
-    assert not told.untyped, told.untyped
-    assert set(told.outcomes) <= {"answered", *also} | HELD_UP, told
+    lost, tally = await readers.lost(), readers.tally
+    slowest = max(tally.slowest.values())
+    record(Outcome(PART, fault, done, str(tally), slowest, recovery, lost))
+    assert not tally.untyped, tally.untyped
+    assert set(tally.outcomes) <= {"answered", *also} | HELD_UP, tally
     assert slowest <= LONGEST
     assert lost == 0
 
@@ -232,14 +232,14 @@ def test_killed_ingest_leaves_a_complete_book(home: Path, tmp_path: Path, databa
             assert pages(server) in (before, before + PAGES)
             assert found(server, "What is a node in ROS 2?")
         began = time.monotonic()
-        told = subprocess.run(
+        again = subprocess.run(
             command("ingest", "--json", str(book)), env=environment(home), capture_output=True, text=True, check=False
         )
-        assert told.returncode == 0, told.stderr
+        assert again.returncode == 0, again.stderr
         wait_for_pages(server, before + PAGES)
         recovery = time.monotonic() - began
         assert found(server, "What does the zyxomat number 7 weigh?")
-        ledger = json.loads(told.stdout)
+        ledger = json.loads(again.stdout)
     outcomes = {row["url"]: row["outcome"] for row in ledger["pages"]}
     assert len(outcomes) == before + PAGES and "failed" not in outcomes.values()
     added = sum(row["chunks"] for row in ledger["pages"] if row["outcome"] == "added")

@@ -51,5 +51,5 @@ async def test_stopping_server_finishes_its_open_answers(
     assert [(end["type"], end["metadata"]["stored"]) for end in ends] == [("done", True)] * STREAMS
     assert code == 0
     await until(lambda: not any(map(runs, offspring)), what="the end of its processes")
-    told = f"{STREAMS} of {STREAMS} streams ended in `done`, stored; new connections refused; exit code {code}"
-    record(Outcome("Stopping", f"SIGTERM, {workers} worker(s)", f"with {STREAMS} open streams", told, took, 0.0))
+    seen = f"{STREAMS} of {STREAMS} streams ended in `done`, stored; new connections refused; exit code {code}"
+    record(Outcome("Stopping", f"SIGTERM, {workers} worker(s)", f"with {STREAMS} open streams", seen, took, 0.0))

@@ -26,7 +26,7 @@ LEAST = 2.0  # seconds that a fault lasts
 READERS = 4
 
 # Allowed outcomes for clients besides a stored answer.
-MAY_BE_TOLD = {
+MAY_BE_SEEN = {
     "Qdrant server": {"retrieval_unavailable"},
     "Qdrant Edge": {"retrieval_unavailable"},
     "embeddings": {"embedding_failed"},
@@ -62,8 +62,8 @@ def test_clients_see_only_allowed_outcomes_while_a_dependency_fails(
 async def storm(name: str, world: World, fault: Fault) -> None:
     async with Readers(world.url, READERS) as readers:
         await readers.answered()
-        readers.told.outcomes.clear()
-        readers.told.slowest.clear()
+        readers.tally.outcomes.clear()
+        readers.tally.slowest.clear()
         await fault.inflict()
         try:
             await asyncio.sleep(LEAST)
@@ -75,15 +75,17 @@ async def storm(name: str, world: World, fault: Fault) -> None:
         await readers.answered()
         recovery = time.monotonic() - healed
         await readers.stop()
-        told = readers.told
+        tally = readers.tally
         lost = await readers.lost()
-        slowest = max(told.slowest.values())
+        slowest = max(tally.slowest.values())
         record(
-            Outcome("While readers ask", f"{name}: {fault.name}", WORDS[fault.name], str(told), slowest, recovery, lost)
+            Outcome(
+                "While readers ask", f"{name}: {fault.name}", WORDS[fault.name], str(tally), slowest, recovery, lost
+            )
         )
-        assert not told.untyped, told.untyped
-        may_be_told = MAY_BE_TOLD[name] if fault.name not in ("slow", "held up") else set()
-        assert set(told.outcomes) <= {"answered"} | may_be_told | HELD_UP, told
+        assert not tally.untyped, tally.untyped
+        may_be_seen = MAY_BE_SEEN[name] if fault.name not in ("slow", "held up") else set()
+        assert set(tally.outcomes) <= {"answered"} | may_be_seen | HELD_UP, tally
         assert slowest <= REQUEST + MARGIN
         assert recovery <= RECOVERY
         assert lost == 0

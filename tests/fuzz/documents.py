@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from chapterverse.ingestion.document import Document, Format, NothingToRead, Unreadable
-from chapterverse.ingestion.reading import Pages
+from chapterverse.ingestion.page_reading import Pages
 from chapterverse.ingestion.sources.sitemap import parse_sitemap
 from chapterverse.ingestion.worker_limits import ReadLimits
 from chapterverse.ingestion.workers import DocumentReader

@@ -316,8 +316,8 @@ def test_ctrl_c_changes_nothing(tmp_path: Path) -> None:
     script = textwrap.dedent(
         """
         import sys
-        from chapterverse.terminal import book
-        book.PLAIN_EVERY = 0.0
+        from chapterverse.terminal import ingestion
+        ingestion.PLAIN_EVERY = 0.0
         from chapterverse.cli import main
         main()
         """

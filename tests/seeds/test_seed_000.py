@@ -12,7 +12,6 @@ import pytest
 
 from chapterverse.conversations import store
 from chapterverse.settings import (
-    DATABASE_CONNECT_SECONDS,
     GENERATION_SECONDS,
     REQUEST_SECONDS,
     RETRIEVAL_SECONDS,
@@ -267,7 +266,7 @@ def test_agent_request_has_tool_system_prompt_and_key(world: World) -> None:
 
 def test_default_limits_and_timeouts() -> None:
     assert (REQUEST_SECONDS, RETRIEVAL_SECONDS, GENERATION_SECONDS) == (30, 5, 25)
-    assert (DATABASE_CONNECT_SECONDS, store.UNIT_SECONDS, HISTORY_TOKENS) == (5, 5, 8000)
+    assert (store.UNIT_SECONDS, HISTORY_TOKENS) == (5, 8000)
     settings = Settings.load()
     assert (settings.max_concurrent_requests, settings.api_rate_limit) == (10, 60)
     assert (settings.max_conversation_history, settings.conversation_retention_days) == (10, 30)

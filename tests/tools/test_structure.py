@@ -41,6 +41,16 @@ def test_figures_count_modules_lines_and_names(tmp_path: Path) -> None:
     assert shown["lines of the answer core"] == "9"
 
 
+def test_lines_are_counted_by_subject(tmp_path: Path) -> None:
+    source = package(tmp_path)
+    for name in ("ingestion/readers/plain.py", "ingestion/links.py", "database.py"):
+        path = source / "chapterverse" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("1\n2\n")
+    expected = {"readers of formats": 2, "rest of ingestion": 2, "conversations": 2, "other modules": 11}
+    assert structure.by_subject(source) == expected
+
+
 def test_complex_function_is_listed(tmp_path: Path) -> None:
     branches = "".join(f"    if number == {at}:\n        return {at}\n" for at in range(14))
     (package(tmp_path) / "chapterverse" / "many.py").write_text(f"def pick(number):\n{branches}")

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Body, Path, Request, Response
 
 from chapterverse.api.access.guard import admitted
-from chapterverse.api.dependencies import EditionsOf, ServicesOf
+from chapterverse.api.dependencies import EditionsOf, PageId, ServicesOf
 from chapterverse.api.errors import responses
 from chapterverse.api.pages import BookList, Contents, PageList, RenderedPage, list_books, render_page
 from chapterverse.errors import NotFound
@@ -17,8 +17,8 @@ from chapterverse.services import Services
 
 router = APIRouter(tags=["book"])
 
-_IMAGE_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
-_IMAGE: Final[dict[str, Any]] = {
+IMAGE_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+IMAGE: Final[dict[str, Any]] = {
     "content": {"image/*": {"schema": {"type": "string", "format": "binary"}}},
     "description": "The image.",
 }
@@ -59,7 +59,7 @@ async def pages(request: Request, services: ServicesOf, wanted: EditionsOf) -> P
 
 @router.get("/pages/{page_id}", responses=responses(400, 401, 404, 503))
 async def page(
-    page_id: Annotated[str, Path(min_length=36, max_length=36, description="As `/pages` and `/search` give it.")],
+    page_id: PageId,
     services: ServicesOf,
 ) -> RenderedPage:
     """Read one page: its stored text, which the offsets of citations refer to, its sections, its blocks, and the marks
@@ -67,7 +67,7 @@ async def page(
     return await render_page(page_id, services.index, services.settings.chapterverse_home)
 
 
-@router.get("/images/{name}", response_class=Response, responses={200: _IMAGE, **responses(400, 401, 404)})
+@router.get("/images/{name}", response_class=Response, responses={200: IMAGE, **responses(400, 401, 404)})
 async def image(
     name: Annotated[str, Path(max_length=40, description="As the marks and blocks of a page give it.")],
     services: ServicesOf,
@@ -77,5 +77,5 @@ async def image(
     if path is None:
         raise NotFound(f"There is no image {name} in the book.")
     data = await asyncio.to_thread(path.read_bytes)
-    headers = {"Cache-Control": "private, max-age=3600", "Content-Security-Policy": _IMAGE_POLICY}
+    headers = {"Cache-Control": "private, max-age=3600", "Content-Security-Policy": IMAGE_POLICY}
     return Response(data, media_type=MEDIA_TYPES[path.suffix], headers=headers)

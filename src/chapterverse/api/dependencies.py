@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Annotated, cast
 
-from fastapi import Depends, Query, Request
+from fastapi import Depends, Path, Query, Request
 
 from chapterverse.api.edition_paths import EditionView, edition_of
 from chapterverse.fields import Text
@@ -41,6 +41,7 @@ def editions_of(
     return SearchFilters(book=book, version=version) if book or version else None
 
 
+PageId = Annotated[str, Path(min_length=36, max_length=36, description="As `/pages` and `/search` give it.")]
 EditionsOf = Annotated[SearchFilters | None, Depends(editions_of)]
 ServicesOf = Annotated[Services, Depends(services_of)]
 HealthOf = Annotated[Health, Depends(health_of)]

@@ -4,7 +4,6 @@ Under `/v1` it is converted to OpenAI's error body, at `/mcp` to a JSON-RPC erro
 """
 
 import logging
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from chapterverse.api.middleware import CLIENT_GONE, note, request_id_of
 from chapterverse.api.openai.schemas import in_openai_words
 from chapterverse.errors import ChapterverseError, InternalError, NotFound, ValidationFailed
-from chapterverse.fields import problem
+from chapterverse.fields import invalid, problem
 from chapterverse.models import ErrorResponse
 
 log = logging.getLogger(__name__)
@@ -102,10 +101,9 @@ def install(app: FastAPI) -> None:
 
 def error_response(failure: ChapterverseError, scope: Scope, headers: Mapping[str, str] | None = None) -> Response:
     """The HTTP response for one of our errors."""
-    wait = math.ceil(failure.retry_after) if failure.retry_after is not None else None
-    body = ErrorResponse(error_code=failure.code, message=failure.message, details=failure.details, retry_after=wait)
-    all_headers = dict(headers or {}) | ({"Retry-After": str(wait)} if wait is not None else {})
-    return _json(body, failure.status, all_headers, scope)
+    body = ErrorResponse.of(failure)
+    waiting = {} if body.retry_after is None else {"Retry-After": str(body.retry_after)}
+    return _json(body, failure.status, dict(headers or {}) | waiting, scope)
 
 
 async def _ours(request: Request, failure: Exception) -> Response:
@@ -121,8 +119,7 @@ async def _invalid(request: Request, failure: Exception) -> Response:
     if [fault["field"] for fault in faults] == ["body"] and "json" not in sent_as:
         needed = f"JSON needs the header 'Content-Type: application/json'; {sent_as or 'none'} was sent"
         faults = [{"field": "body", "problem": needed}]
-    message = "; ".join(f"{fault['field']}: {fault['problem']}" for fault in faults)
-    return await _ours(request, ValidationFailed(message, details={"errors": faults}))
+    return await _ours(request, invalid(faults))
 
 
 async def _http(request: Request, failure: Exception) -> Response:

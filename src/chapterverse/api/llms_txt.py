@@ -6,14 +6,14 @@ they work behind a proxy and below `/editions/NAME/`.
 
 import hashlib
 from collections.abc import AsyncIterator
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
 
 from chapterverse import __version__
 from chapterverse.api.access.guard import admitted
-from chapterverse.api.dependencies import ServicesOf
+from chapterverse.api.dependencies import PageId, ServicesOf
 from chapterverse.api.edition_paths import edition_of
 from chapterverse.api.errors import responses
 from chapterverse.api.listing import ShownPages, by_module, list_for
@@ -71,7 +71,7 @@ async def llms_full_txt(request: Request, services: ServicesOf) -> Response:
     responses=_described(_MARKDOWN, "The page, in Markdown.") | responses(400, 401, 404, 503),
 )
 async def page_md(
-    page_id: Annotated[str, Path(min_length=36, max_length=36, description="As `/pages` and `/search` give it.")],
+    page_id: PageId,
     request: Request,
     services: ServicesOf,
 ) -> Response:

@@ -16,7 +16,6 @@ from chapterverse.api.errors import responses
 
 router = APIRouter(tags=["page"])
 
-FILES: Final = ("fragments.js", "look.js", "widget.css", "widget.js")  # of `web/`, besides those of the page
 _PLACE: Final = '"the styles are put here by the server"'
 # Pages of a site share the cached script for five minutes; then browsers use it once more while they refresh it.
 _CACHING: Final = "public, max-age=300, stale-while-revalidate=86400"

@@ -10,11 +10,11 @@ from io import TextIOWrapper
 import click
 
 from chapterverse import __version__
-from chapterverse.cli.asking import ask
-from chapterverse.cli.book import books, calibrate, forget, ingest, search, sources, suggestions
+from chapterverse.cli.asking import ask, search, suggestions
 from chapterverse.cli.chat import chat
 from chapterverse.cli.checking import check, judge_check, verify
 from chapterverse.cli.evaluating import evaluate
+from chapterverse.cli.ingesting import books, calibrate, forget, ingest, sources
 from chapterverse.cli.reporting import report
 from chapterverse.cli.running import doctor, key, mcp, serve
 from chapterverse.cli.sessions import feedback, sessions

@@ -1,7 +1,8 @@
-"""The command `ask`, and functions that it shares with `chat`."""
+"""The commands `ask`, `search` and `suggestions`, and functions that `ask` shares with `chat`."""
 
 import asyncio
 import contextlib
+import json
 import sys
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
@@ -9,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chapterverse.cli.command import REFUSED, command, search_fields, search_options
+from chapterverse.cli.command import (
+    REFUSED,
+    command,
+    edition_filters,
+    edition_options,
+    search_fields,
+    search_options,
+)
 from chapterverse.errors import ChapterverseError, ValidationFailed
 
 if TYPE_CHECKING:
@@ -183,3 +191,80 @@ async def _text_in(name: str, format_: "Format", content: bytes) -> str:
 def selection_fields(selected: str | None) -> dict[str, Any]:
     """The fields of a request for a selection, or for none."""
     return {} if selected is None else {"mode": "selected_text", "selected_text": selected}
+
+
+@click.command()
+@click.argument("query")
+@search_options
+@click.option("--json", "as_json", is_flag=True, help="Print the SearchResult as JSON.")
+@command
+async def search(query: str, as_json: bool, **options: Any) -> int:
+    """Find the passages of the book that fit QUERY best. No language model is used.
+
+    \b
+      chapterverse search "How do nodes find each other?"
+      chapterverse search "quality of service" -k 3 -f module=ros2 --json
+      chapterverse search "default port" --book guide --version 1.0
+    """
+    from chapterverse.fields import read_request
+    from chapterverse.models import RetrievalRequest
+    from chapterverse.retrieval import find_passages
+    from chapterverse.settings import Settings
+    from chapterverse.terminal.answers import show_passages
+    from chapterverse.wiring import open_engines
+
+    request = read_request(RetrievalRequest, query=query, **search_fields(**options))
+    async with open_engines(Settings.load()) as engines:
+        found = await find_passages(request, engines.embedder, engines.index)
+    if as_json:
+        click.echo(found.model_dump_json(indent=2))
+    else:
+        show_passages(found)
+    return 0
+
+
+@click.command()
+@click.option("-n", "--limit", type=click.IntRange(1, 50), help="Maximum number; default: all.")
+@click.option("--fresh", is_flag=True, help="Make them again, even if the book has not changed.")
+@edition_options
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@command
+async def suggestions(
+    limit: int | None, fresh: bool, as_json: bool, book: tuple[str, ...], version: tuple[str, ...]
+) -> int:
+    """List questions that the book answers.
+
+    They are made from the book's headings and definitions and from questions of several readers, and each was tested. A
+    server makes them in the background; this command makes them if there are none for the current book. SUGGESTIONS is
+    the number for each book and version. With a language model each test is a call of the model.
+
+    \b
+      chapterverse suggestions
+      chapterverse ask "$(chapterverse suggestions -n 1)"
+    """
+    from chapterverse.evaluation.suggestion_store import Shelf, refresh, up_to_date
+    from chapterverse.retrieval import editions_in
+    from chapterverse.settings import Settings
+    from chapterverse.terminal import out, printable, show_note
+    from chapterverse.wiring import open_services
+
+    settings = Settings.load()
+    if not settings.suggestions:
+        raise ValidationFailed("SUGGESTIONS is 0: no questions are suggested.")
+    shelf = Shelf(settings.chapterverse_home)
+    async with open_services(settings) as services:
+        kept = None if fresh else await up_to_date(shelf, services)
+        if kept is None:
+            show_note("Testing questions …")
+            kept = await refresh(shelf, services)
+        editions = {
+            (edition.book, edition.version)
+            for edition in await editions_in(edition_filters(book, version), services.index)
+        }
+    shown = [item for item in kept.suggestions if (item.book, item.version) in editions][:limit]
+    if as_json:
+        click.echo(json.dumps({"suggestions": [item.model_dump() for item in shown]}, indent=2, ensure_ascii=False))
+    else:
+        for item in shown:
+            out.print(printable(item.question))
+    return 0

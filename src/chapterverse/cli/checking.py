@@ -12,7 +12,7 @@ from chapterverse.cli.command import WORSE, command
 from chapterverse.errors import ConfigurationError, ValidationFailed
 
 if TYPE_CHECKING:
-    from chapterverse.evaluation.checking import Baseline, CheckFinding
+    from chapterverse.evaluation.book_check import Baseline, CheckFinding
     from chapterverse.evaluation.questions import Question
     from chapterverse.services import Services
 
@@ -45,7 +45,7 @@ async def check(
       chapterverse ingest docs/ && chapterverse check questions.jsonl           after it
       chapterverse check questions.jsonl --summary summary.md                   for a pull request
     """
-    from chapterverse.evaluation.checking import load_baseline, make_summary
+    from chapterverse.evaluation.book_check import load_baseline, make_summary
     from chapterverse.evaluation.files import save_model, save_text
     from chapterverse.evaluation.questions import load_questions
     from chapterverse.settings import Settings
@@ -79,7 +79,7 @@ async def check(
 async def _findings(
     questions: "list[Question]", baseline: "Baseline | None", services: "Services", concurrency: int
 ) -> "list[CheckFinding]":
-    from chapterverse.evaluation.checking import compare_case
+    from chapterverse.evaluation.book_check import compare_case
     from chapterverse.evaluation.runner import ask_all
     from chapterverse.terminal.evaluation import EvaluationProgress
 
@@ -96,7 +96,7 @@ async def _findings(
 
 
 async def _baseline(findings: "list[CheckFinding]", services: "Services") -> "Baseline":
-    from chapterverse.evaluation.checking import Baseline
+    from chapterverse.evaluation.book_check import Baseline
 
     manifest = await services.index.manifest()
     return Baseline(

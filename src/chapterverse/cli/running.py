@@ -71,7 +71,7 @@ def serve(host: str, port: int, workers: int) -> int:
         config = uvicorn.Config(application, **options)
         supervisor = supervisors.Multiprocess(config, sockets=[config.bind_socket()])
         supervisor.run()
-    # uvicorn stops if a worker cannot start, and tells nobody.
+    # uvicorn stops if a worker cannot start, but does not report it.
     return int(any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes))
 
 

@@ -124,7 +124,7 @@ async def feedback(turn: str, rating: str, reason: str | None, comment: str, as_
     if as_json:
         click.echo(kept.model_dump_json(indent=2))
     else:
-        show_note(f"Kept: {kept.rating}{f', {kept.reason}' if kept.reason else ''}.")
+        show_note(f"Stored: {kept.rating}{f', {kept.reason}' if kept.reason else ''}.")
     return 0
 
 

@@ -24,10 +24,10 @@ IDLE: Final = timedelta(hours=1)  # after which a thread is archived (SPEC 6)
 
 @asynccontextmanager
 async def keeping_house(
-    conversations: Conversations, retention: timedelta, idle: timedelta = IDLE, every: float = EVERY_SECONDS
+    conversations: Conversations, retention: timedelta, every: float = EVERY_SECONDS
 ) -> AsyncIterator[None]:
     """Archive and purge in the background, repeatedly."""
-    async with in_background(_tidy_repeatedly(conversations, retention, idle, every)):
+    async with in_background(_tidy_repeatedly(conversations, retention, every)):
         yield
 
 
@@ -43,11 +43,11 @@ async def in_background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
             await task
 
 
-async def _tidy_repeatedly(conversations: Conversations, retention: timedelta, idle: timedelta, every: float) -> None:
+async def _tidy_repeatedly(conversations: Conversations, retention: timedelta, every: float) -> None:
     failing = False
     while True:
         try:
-            archived = await conversations.archive_idle(idle)
+            archived = await conversations.archive_idle(IDLE)
             purged = await conversations.purge(retention)
         except ConversationsUnavailable as failure:
             if not failing:

@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Final
 
-from chapterverse.editions import edition_label
 from chapterverse.errors import AgentUnavailable
 from chapterverse.evaluation.cases import Case, Citation, FoundPassage
 from chapterverse.evidence import judge as judging
 from chapterverse.language import stems
-from chapterverse.models import Frozen
+from chapterverse.models import Frozen, Place
 from chapterverse.units import blocks_of_text, cut_units
 
 _NUMBER: Final = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*")
@@ -22,21 +21,10 @@ _NAMES: Final = {"source_url", "page_title", "section_heading", "book", "version
 _CLAIM: Final = "Passages 1 and {} answer the question differently: they cannot both be right."
 
 
-class QuotedPlace(Frozen):
+class QuotedPlace(Place):
     """A text of the book and its place."""
 
-    source_url: str
-    page_title: str
-    section_heading: str
     text: str
-    book: str = ""
-    version: str = ""
-
-    @property
-    def head(self) -> str:
-        """The edition, the page and the section in one line."""
-        names = (edition_label(self.book, self.version), self.page_title, self.section_heading)
-        return " › ".join(dict.fromkeys(filter(None, names)))
 
 
 class Conflict(Frozen):
@@ -106,4 +94,4 @@ async def _judged(case: Case, rivals: Sequence[Conflict], judge: judging.Judge) 
 
 
 def _lines(number: int, place: QuotedPlace) -> tuple[str, str]:
-    return f"Passage {number}: {place.head}", f"[{number}.1] {' '.join(place.text.split())}"
+    return f"Passage {number}: {place.place}", f"[{number}.1] {' '.join(place.text.split())}"

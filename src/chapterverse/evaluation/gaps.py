@@ -31,6 +31,7 @@ from chapterverse.trained import shared_reader
 from chapterverse.writing import Writer, prompts
 
 Trouble = Literal["refused", "low", "rated_down"]
+TROUBLE_LABELS: Final[dict[Trouble, str]] = {"refused": "refused", "low": "low confidence", "rated_down": "rated down"}
 Namer = Callable[[Sequence[str]], Awaitable[str]]  # questions → the name of their subject, empty if there is none
 
 MOST_QUESTIONS: Final = 1000  # distinct questions that are read again or grouped, newest first; each costs a search
@@ -68,6 +69,11 @@ class Gap(Frozen):
     nearest: list[RetrievedPassage]
     missing_words: list[str]
     issue: str
+
+    @property
+    def counts(self) -> str:
+        """The numbers of `troubles` in words."""
+        return ", ".join(f"{count} {TROUBLE_LABELS[trouble]}" for trouble, count in self.troubles.items())
 
 
 @dataclass(slots=True)
@@ -287,10 +293,10 @@ def draft_issue(gap: Gap) -> str:
 
 
 def _why(question: GapQuestion) -> str:
-    told = {"refused": "refused", "low": "low confidence", "rated_down": "rated down"}[question.trouble]
+    label = TROUBLE_LABELS[question.trouble]
     reasons = "".join(f", {reason.replace('_', ' ')}" for reason in dict.fromkeys(question.reasons))
     comments = "".join(f" “{' '.join(comment.split())}”" for comment in question.comments)
-    return f" ({told}{reasons}){comments}"
+    return f" ({label}{reasons}){comments}"
 
 
 def _times(number: int, noun: str = "time") -> str:

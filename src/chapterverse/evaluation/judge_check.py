@@ -74,9 +74,9 @@ class JudgeReport:
         return self.true_passed >= least * self.true_claims and self.false_passed <= most * self.false_claims
 
 
-def load_claims(path: Path = CLAIMS) -> list[Claim]:
+def load_claims() -> list[Claim]:
     """The set that is part of the package."""
-    rows = (json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip())
+    rows = (json.loads(line) for line in CLAIMS.read_text("utf-8").splitlines() if line.strip())
     return [
         Claim(**{name: row[name] for name in Claim.__slots__ if name != "evidence"}, evidence=tuple(row["evidence"]))
         for row in rows

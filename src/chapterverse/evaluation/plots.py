@@ -13,6 +13,7 @@ _RIGHT: Final = 20
 _TOP: Final = 12
 _BOTTOM: Final = 46
 _LABEL: Final = 52  # characters of a label that fit
+_BARS: Final = 20  # of a histogram
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +79,12 @@ def trade_off(points: Sequence[tuple[float, float, float]]) -> str:
     return _figure(axes, shapes)
 
 
-def histogram(times: Sequence[float], bars: int = 20) -> str:
+def histogram(times: Sequence[float]) -> str:
     """How many answers took how long, in milliseconds."""
     most = _round_up(max(times))
-    counts = [0] * bars
+    counts = [0] * _BARS
     for time in times:
-        counts[min(bars - 1, int(time / most * bars))] += 1
+        counts[min(_BARS - 1, int(time / most * _BARS))] += 1
     axes = Axes(
         "Time of an answer",
         "One question at a time gives the times that a reader has.",
@@ -95,8 +96,8 @@ def histogram(times: Sequence[float], bars: int = 20) -> str:
     )
     shapes = []
     for number, count in enumerate(counts):
-        left, right = axes.x(number * most / bars), axes.x((number + 1) * most / bars)
-        tooltip = f"{count} answers, {number * most / bars:.0f} to {(number + 1) * most / bars:.0f} ms"
+        left, right = axes.x(number * most / _BARS), axes.x((number + 1) * most / _BARS)
+        tooltip = f"{count} answers, {number * most / _BARS:.0f} to {(number + 1) * most / _BARS:.0f} ms"
         size = f'width="{right - left - 1:.2f}" height="{axes.y(0) - axes.y(count):.2f}"'
         shapes.append(f'<rect class="bar" x="{left}" y="{axes.y(count)}" {size}>{_title(tooltip)}</rect>')
     return _figure(axes, shapes)

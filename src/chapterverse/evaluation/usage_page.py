@@ -8,7 +8,7 @@ from typing import Final
 
 from chapterverse.editions import NAMELESS, edition_label
 from chapterverse.evaluation import plots
-from chapterverse.evaluation.gaps import Gap, GapQuestion, Trouble
+from chapterverse.evaluation.gaps import TROUBLE_LABELS, Gap, GapQuestion, Trouble
 from chapterverse.evaluation.report_page import STYLE
 from chapterverse.evaluation.usage import UsageReport
 
@@ -23,7 +23,6 @@ UNSURE: Final = (
     "Single questions, and several that come nearest to the same section. About half of them are answered by the book, "
     "and were refused by mistake: look at the nearest sections first.",
 )
-TOLD: Final[dict[Trouble, str]] = {"refused": "refused", "low": "low confidence", "rated_down": "rated down"}
 
 _STYLE: Final = """
 .answered { fill: var(--good); background: var(--good); } .refused { fill: var(--blue); background: var(--blue); }
@@ -123,7 +122,6 @@ def _parts(answered: int, refused: int, rated_down: int) -> list[tuple[str, int]
 
 
 def _gap(gap: Gap, number: int) -> str:
-    counts = ", ".join(f"{count} {TOLD[trouble]}" for trouble, count in gap.troubles.items())
     sections = "".join(
         f'<li>{escape(section.place)} <span class="dim">{escape(section.source_url)}</span></li>'
         for section in gap.nearest
@@ -131,7 +129,7 @@ def _gap(gap: Gap, number: int) -> str:
     lacking = ", ".join(gap.missing_words)
     return (
         f"<article><h3>{number}. {escape(gap.name)}</h3>"
-        f'<p class="dim">asked {gap.asked}×, {escape(counts)}</p>'
+        f'<p class="dim">asked {gap.asked}×, {escape(gap.counts)}</p>'
         f"<ul>{''.join(map(_question, gap.questions))}</ul>"
         f'<div class="label">nearest sections</div><ul>{sections or "<li>none</li>"}</ul>'
         + (f'<div class="label">words that the book does not have</div><p>{escape(lacking)}</p>' if lacking else "")
@@ -140,7 +138,10 @@ def _gap(gap: Gap, number: int) -> str:
 
 
 def _question(question: GapQuestion) -> str:
-    facts = [TOLD[question.trouble], *(reason.replace("_", " ") for reason in dict.fromkeys(question.reasons))]
+    facts = [
+        TROUBLE_LABELS[question.trouble],
+        *(reason.replace("_", " ") for reason in dict.fromkeys(question.reasons)),
+    ]
     times = f" · {question.times}×" if question.times > 1 else ""
     comments = "".join(f"<blockquote>{escape(comment)}</blockquote>" for comment in question.comments)
     return (

@@ -38,6 +38,11 @@ class Reference:
     title: str = ""
     number: str = ""  # of a figure, table or listing: "Fig. 3"
 
+    @property
+    def address(self) -> str:
+        """The address for a link in a draft, which is resolved when the page is composed."""
+        return f"path:{self.path}#{self.anchor}" if self.anchor else f"path:{self.path}"
+
 
 @dataclass(frozen=True, slots=True)
 class Document:

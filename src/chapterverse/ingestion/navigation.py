@@ -37,8 +37,8 @@ _READERS: dict[Generator, str] = {  # modules of this package and their function
     "docusaurus": "sidebars:docusaurus",
     "vitepress": "sidebars:vitepress",
     "starlight": "sidebars:starlight",
-    "antora": "readers.asciidoc.book:navigation",
-    "plain": "readers.asciidoc.book:navigation",
+    "antora": "readers.asciidoc.project:navigation",
+    "plain": "readers.asciidoc.project:navigation",
 }
 
 

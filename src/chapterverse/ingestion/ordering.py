@@ -52,10 +52,15 @@ def _place(name: str, number: float | None, unnumbered: str) -> str:
     return f"{unnumbered}{natural}" if number is None else f"1{number + _MOST:014.4f}{natural}"
 
 
+def words_of(name: str) -> str:
+    """The name of a file in words: `getting_started` becomes "getting started"."""
+    return " ".join(re.split(r"[-_\s]+", name)).strip()
+
+
 def title_of_path(path: str) -> str:
     """`guides/01-getting_started.md` becomes "Getting started"; an index page gets the name of its folder."""
     place = PurePosixPath(path)
     name = place.parent.name if place.stem.lower() in _INDEXES and place.parent.name else place.stem
     numbered = _NUMBERED.match(name)
-    words = " ".join(re.split(r"[-_\s]+", name[numbered.end() :] if numbered else name)).strip()
+    words = words_of(name[numbered.end() :] if numbered else name)
     return words[:1].upper() + words[1:] or path or "Untitled"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from chapterverse.book import RECIPE, Chunk, Edition, Manifest, Page, PageRecord
-from chapterverse.confidence import calibrate
+from chapterverse.calibration import calibrate
 from chapterverse.embeddings import Embedder
 from chapterverse.embeddings.wordpiece import WINDOW, count_tokens
 from chapterverse.errors import EmbeddingMismatchError, IndexTimeout, IngestionError, RetrievalUnavailable
@@ -56,7 +56,6 @@ class Workshop:
     embedder: Embedder
     home: Path  # folder of ledgers and unpublished vectors
     watch: Watch = lambda _: None
-    limits: ReadLimits = field(default_factory=ReadLimits)  # for reading one document
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +163,7 @@ async def _run(workshop: Workshop, ledger: Ledger, *, fresh: bool) -> AsyncItera
     started = time.perf_counter()
     with VectorJournal(workshop.home / "unpublished-vectors.sqlite", workshop.embedder) as journal:
         async with workshop.index.writer(fresh=fresh) as writer:
-            run = _Run(workshop, writer, journal, ledger, DocumentReader(workshop.limits))
+            run = _Run(workshop, writer, journal, ledger, DocumentReader(ReadLimits()))
             run.held = dict(writer.records)
             run.shelf = {edition.key: edition for edition in writer.manifest.shelf} if writer.manifest else {}
             try:

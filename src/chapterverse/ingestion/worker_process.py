@@ -55,7 +55,7 @@ class LimitedReader:
     """Reads documents, one at a time, within limits."""
 
     def __init__(self, limits: ReadLimits) -> None:
-        from chapterverse.ingestion.reading import read_pages
+        from chapterverse.ingestion.page_reading import read_pages
 
         self._read = read_pages
         self._limits = limits

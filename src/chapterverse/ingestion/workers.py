@@ -23,7 +23,7 @@ from chapterverse.embeddings import Embedder, EmbedderWrapper, Vectors
 from chapterverse.environment import child_environment
 from chapterverse.errors import IngestionError
 from chapterverse.ingestion.document import Document, NothingToRead, Unreadable
-from chapterverse.ingestion.reading import Pages
+from chapterverse.ingestion.page_reading import Pages
 from chapterverse.ingestion.worker_limits import HEADER, READY, ReadLimits
 
 log = logging.getLogger(__name__)

@@ -9,6 +9,8 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
+from chapterverse.conversations.topic import shorten
+
 # Control characters except tab and newline: a page must not control the user's terminal.
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -19,6 +21,11 @@ err = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap
 def printable(text: str) -> str:
     """The text without control characters."""
     return _CONTROL.sub("", text)
+
+
+def one_line(text: str, most: int) -> str:
+    """The text in one line, without control characters, cut at the end of a word."""
+    return printable(shorten(" ".join(text.split()), most))
 
 
 def show_error(message: str, hint: str = "") -> None:

@@ -1,6 +1,6 @@
-"""Prints answers, sources, conversations and sessions.
+"""Prints answers, sources, passages, conversations and sessions.
 
-Answers, sources and conversations are data and go to stdout; the rest goes to stderr.
+Answers, sources, passages and conversations are data and go to stdout; the rest goes to stderr.
 """
 
 import json
@@ -16,19 +16,21 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from chapterverse.conversations.turns import SessionSummary
+from chapterverse.editions import edition_label
 from chapterverse.models import (
     ChunkEvent,
     ConversationThread,
     DoneEvent,
     Event,
     RetrievedEvent,
+    SearchResult,
     SelectedTextCitation,
     SourceCitation,
     SourcesEvent,
 )
-from chapterverse.terminal import out, printable, show_note, show_warning
+from chapterverse.terminal import err, one_line, out, printable, show_note, show_warning
 
-QUOTE: Final = 240  # characters of a quote under an answer; /sources shows all of it
+QUOTE: Final = 240  # characters of a quote under an answer, or of a passage; /sources shows all of a quote
 INDENT: Final = "    "
 WIDEST: Final = 100  # columns; longer lines are hard to read
 
@@ -136,8 +138,23 @@ def show_sources(sources: Sequence[SourceCitation], *, in_full: bool = False) ->
     """Print each source with the number of its marker and its quote."""
     for number, source in enumerate(sources, start=1):
         out.print(Text.assemble((f"[{number}] ", "bold"), printable(_place(source))))
-        quote = source.quote if in_full else f"“{_shortened(source.quote)}”"
+        quote = source.quote if in_full else f"“{one_line(source.quote, QUOTE)}”"
         out.print(_fitted(quote, INDENT), style="dim")
+
+
+def show_passages(found: SearchResult) -> None:
+    """Print the passages of a search. Similarities are only in `--json`: the order depends on words, too, so that it
+    would look wrong next to them."""
+    for passage in found.results:
+        edition = edition_label(passage.book, passage.version)
+        heading = f"{passage.rank}. {printable(' › '.join(filter(None, (edition, passage.breadcrumb))))}"
+        flags = f"  flagged: {', '.join(passage.flags)}" if passage.flags else ""
+        out.print(Text.assemble((heading, "bold"), (flags, "yellow")))
+        out.print(Text(f"   {printable(passage.source_url)}", style="blue"))
+        out.print(Text(f"   {one_line(passage.chunk_text, QUOTE)}\n"))
+    if not found.results:
+        err.print("No passage of the book fits.")
+    err.print(f"{found.total_results} passages in {found.latency_ms:.0f} ms, best first", style="dim")
 
 
 def show_thread(thread: ConversationThread, *, with_searches: bool = False) -> None:
@@ -180,11 +197,6 @@ def _place(source: SourceCitation) -> str:
             lines = f"lines {source.line_start}–{source.line_end}"
         return f"{source.page_title} › {lines} — characters {source.char_start}–{source.char_end}"
     return f"{source.place} — {source.source_url}"
-
-
-def _shortened(quote: str) -> str:
-    text = " ".join(quote.split())
-    return text if len(text) <= QUOTE else text[:QUOTE].rsplit(" ", 1)[0] + " …"
 
 
 def _fitted(text: str, indent: str = "") -> str:

@@ -12,10 +12,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 from rich.text import Text
 
-from chapterverse.conversations.topic import shorten
 from chapterverse.editions import NAMELESS, edition_label
+from chapterverse.evaluation.book_check import SORTS, Baseline, CheckFinding, explained, headline
 from chapterverse.evaluation.cases import Case
-from chapterverse.evaluation.checking import SORTS, Baseline, CheckFinding, explained, headline
 from chapterverse.evaluation.comparing import Comparison
 from chapterverse.evaluation.judge_check import JudgeReport
 from chapterverse.evaluation.measures import right
@@ -24,8 +23,8 @@ from chapterverse.evaluation.quotes import State
 from chapterverse.evaluation.report import Report, failing
 from chapterverse.evaluation.report_page import formatted
 from chapterverse.evaluation.usage import UsageReport
-from chapterverse.evaluation.usage_page import LACKING, TOLD, UNSURE, figures_of
-from chapterverse.terminal import err, out, printable, show_note, show_warning
+from chapterverse.evaluation.usage_page import LACKING, UNSURE, figures_of
+from chapterverse.terminal import err, one_line, out, printable, show_note, show_warning
 from chapterverse.terminal.bars import WithBar
 
 PLAIN_EVERY: Final = 5.0  # seconds between two progress lines without a terminal
@@ -56,7 +55,7 @@ class EvaluationProgress(WithBar):
     def __init__(self, expected: int) -> None:
         self._expected = expected
         self._done = self._wrong = 0
-        self._told_at = time.monotonic()
+        self._shown_at = time.monotonic()
         if err.is_terminal:
             columns = (TextColumn("asking"), BarColumn(bar_width=24), MofNCompleteColumn())
             wrong = TextColumn("questions · {task.fields[wrong]} went wrong ·")
@@ -70,8 +69,8 @@ class EvaluationProgress(WithBar):
         self._wrong += case.status == "failed" or right(case) is False
         if self._bar:
             self._bar.update(self._task, completed=self._done, wrong=self._wrong)
-        elif time.monotonic() - self._told_at >= PLAIN_EVERY:
-            self._told_at = time.monotonic()
+        elif time.monotonic() - self._shown_at >= PLAIN_EVERY:
+            self._shown_at = time.monotonic()
             err.print(f"{self._done} of {self._expected} questions, {self._wrong} went wrong")
 
 
@@ -170,7 +169,7 @@ def show_findings(findings: Sequence[CheckFinding], baseline: Baseline, now: Bas
             out.print(f"  {printable(finding.now.id)}  {printable(finding.now.question)}")
             out.print(Text(f"      {printable(' '.join(explained(finding)))}", style="dim"))
             for label, text in _quotes(finding):
-                out.print(Text(f"      {label}: {printable(shorten(' '.join(text.split()), _QUOTED))}", style="dim"))
+                out.print(Text(f"      {label}: {one_line(text, _QUOTED)}", style="dim"))
     out.print(f"{len(findings)} questions: {headline(findings)}.")
 
 
@@ -193,12 +192,12 @@ def show_checks(proof: Proof, checks: Sequence[QuoteCheck]) -> None:
     """Print each quote and its state."""
     for check in checks:
         out.print(Text.assemble(f"[{check.number}] ", (check.state, _STATE_COLOURS[check.state]), "  ", _where(check)))
-        out.print(Text(f"    {_line(check.quote.text)}", style="dim"))
+        out.print(Text(f"    {one_line(check.quote.text, SHOWN_QUOTE)}", style="dim"))
         if check.state == "changed":
-            out.print(f"    now: {_line(check.now)}")
+            out.print(f"    now: {one_line(check.now, SHOWN_QUOTE)}")
     failed = unproven(proof, checks)
     for statement in failed:
-        out.print(Text.assemble(("no longer proven: ", "bold"), _line(statement.text)))
+        out.print(Text.assemble(("no longer proven: ", "bold"), one_line(statement.text, SHOWN_QUOTE)))
     counts = Counter(check.state for check in checks)
     summary = ", ".join(f"{counts[state]} {state}" for state in _STATE_COLOURS if counts[state])
     out.print(f"{len(checks)} quote{'s' * (len(checks) != 1)}{': ' + summary if summary else ''}.")
@@ -209,10 +208,6 @@ def _where(check: QuoteCheck) -> str:
     place = "  ".join(filter(None, (quote.source_url, edition_label(quote.book, quote.version))))
     to_another = check.state != "gone" and check.url and not quote.source_url.startswith(check.url)
     return printable(f"{place} → {check.url}" if to_another else place)
-
-
-def _line(text: str) -> str:
-    return printable(shorten(" ".join(text.split()), SHOWN_QUOTE))
 
 
 def show_usage(report: UsageReport) -> None:
@@ -235,8 +230,9 @@ def show_usage(report: UsageReport) -> None:
             (title, note), groups = (LACKING, sure) if gap.sure else (UNSURE, len(report.gaps) - sure)
             out.print(Text(f"\n{title}: {groups} group{'s' * (groups != 1)} of questions", style="bold"))
             out.print(note, style="dim")
-        counts = ", ".join(f"{count} {TOLD[trouble]}" for trouble, count in gap.troubles.items())
-        out.print(Text.assemble((f"\n{number}. {printable(gap.name)}", "bold"), f"  ({gap.asked}× asked; {counts})"))
+        out.print(
+            Text.assemble((f"\n{number}. {printable(gap.name)}", "bold"), f"  ({gap.asked}× asked; {gap.counts})")
+        )
         for question in gap.questions[:SHOWN_QUESTIONS]:
             out.print(f"   - {printable(question.question)}")
         if len(gap.questions) > SHOWN_QUESTIONS:

@@ -1,6 +1,6 @@
 /**
  * The table of contents on the left, the outline of the open page with its current section, and the title page if the server
- * could not send it (`api/reader.py` makes the same).
+ * could not send it (`api/reader_page.py` makes the same).
  */
 import { bookId, editionLabel, editionOf, element, sectionHash } from "./dom.js";
 

@@ -65,8 +65,8 @@ export async function copyFrom(button, text, done = "Copied") {
     copied = copyByCommand(text);
   }
   button.replaceChildren(icon(copied ? "check" : "close"));
-  const told = copied ? done : "Not copied: the browser does not allow it";
-  attach(button, { "aria-label": told, title: told });
+  const outcome = copied ? done : "Not copied: the browser does not allow it";
+  attach(button, { "aria-label": outcome, title: outcome });
   setTimeout(() => {
     button.replaceChildren(...before);
     attach(button, { "aria-label": label, title: label });

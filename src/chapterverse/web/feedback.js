@@ -22,7 +22,7 @@ const LONGEST_COMMENT = 1000; // characters; the server's maximum
  * @returns {{thumbs: Element, more: Element}}  the buttons, and the form that may open below them
  */
 export function ratingOf(keep, rated = null) {
-  const told = element("p", { class: "told", role: "status" });
+  const notice = element("p", { class: "notice", role: "status" });
   const thumb = (rating, name) => {
     const button = iconButton("thumb", name, () => rate(rating), `thumb ${rating}`);
     button.setAttribute("aria-pressed", String(rated?.rating === rating));
@@ -46,11 +46,11 @@ export function ratingOf(keep, rated = null) {
     try {
       await keep(given);
     } catch (failure) {
-      told.textContent = `⚠ Not kept. ${failure.message}`;
+      notice.textContent = `⚠ Not stored. ${failure.message}`;
       return false;
     }
     for (const [button, rating] of [[up, "up"], [down, "down"]]) button.setAttribute("aria-pressed", String(given.rating === rating));
-    told.textContent = thanks;
+    notice.textContent = thanks;
     return true;
   }
 
@@ -70,7 +70,7 @@ export function ratingOf(keep, rated = null) {
 
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
-    if (await send({ rating: "down", reason: choice.value || null, comment: comment.value }, "Thank you, the reason is kept.")) close();
+    if (await send({ rating: "down", reason: choice.value || null, comment: comment.value }, "Thank you, the reason is stored.")) close();
   });
   form.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || event.isComposing) return;
@@ -78,5 +78,5 @@ export function ratingOf(keep, rated = null) {
     close();
   });
   const thumbs = element("span", { class: "thumbs", role: "group", "aria-label": "Rate this answer" }, up, down);
-  return { thumbs, more: element("div", { class: "rating" }, form, told) };
+  return { thumbs, more: element("div", { class: "rating" }, form, notice) };
 }

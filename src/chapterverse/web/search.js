@@ -102,9 +102,9 @@ export class Search {
       const name = element("p", { class: "of-page" }, element("span", { dir: "auto" }, hits[0].page_title), crumb([editionLabel(hits[0]), chapters.get(id)]));
       return element("li", {}, name, element("ul", {}, ...hits.map((hit) => this.hit(hit, query, words))));
     });
-    const told = isSaid || hasTitles ? null : element("p", { class: "nothing" }, `Nothing in the book has the words “${query}”. These passages come nearest in meaning:`);
+    const nothing = isSaid || hasTitles ? null : element("p", { class: "nothing" }, `Nothing in the book has the words “${query}”. These passages come nearest in meaning:`);
     const found = element("section", { class: "passages" }, element("h2", {}, count(results.length, "passage")), element("ul", {}, ...groups));
-    return [told, told && this.asking(query), found].filter(Boolean);
+    return [nothing, nothing && this.asking(query), found].filter(Boolean);
   }
 
   hit(hit, query, words) {

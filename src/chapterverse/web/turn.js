@@ -107,9 +107,9 @@ export class Turn {
     if (this.parts.length) this.element.append(element("div", { class: "foot" }, this.tools()));
   }
 
-  end(kind, told, retryAfter = null) {
+  end(kind, message, retryAfter = null) {
     const again = element("button", { type: "button", onclick: () => this.actions.retry() }, "Try again");
-    this.ending = element("div", { class: kind }, told, element("p", { class: "buttons" }, again));
+    this.ending = element("div", { class: kind }, message, element("p", { class: "buttons" }, again));
     this.element.append(this.ending);
     if (retryAfter) countDown(again, Math.ceil(retryAfter));
   }
@@ -203,9 +203,9 @@ export class Turn {
 
   /** A label with the confidence; pressing it explains what it means. */
   confidence({ confidence_level: level, confidence }) {
-    const told = element("p", { class: "explanation", hidden: true }, `${LEVELS[level]} Confidence is ${confidence.toFixed(2)} on a scale from 0 to 1. Every sentence was checked against the passage that it cites.`);
-    this.element.append(told);
-    return unfolding(told, { class: `confidence ${level}`, title: "What does this mean?" }, `Confidence: ${level}`);
+    const explanation = element("p", { class: "explanation", hidden: true }, `${LEVELS[level]} Confidence is ${confidence.toFixed(2)} on a scale from 0 to 1. Every sentence was checked against the passage that it cites.`);
+    this.element.append(explanation);
+    return unfolding(explanation, { class: `confidence ${level}`, title: "What does this mean?" }, `Confidence: ${level}`);
   }
 
   /** Copy and share. */

@@ -165,7 +165,7 @@ def test_history_and_question_are_read_from_the_messages(client: openai.OpenAI, 
     assert (question.query, question.session_id, question.top_k) == ("answer", None, 3)
     assert (question.mode, question.selected_text) == ("selected_text", " blanks count ")
     assert question.filters is not None and question.filters.module == ["ros2"]
-    assert script.told[-1] == [Turn(session_id="", query="What is\nROS 2?", response="".join(SENTENCES))]
+    assert script.histories[-1] == [Turn(session_id="", query="What is\nROS 2?", response="".join(SENTENCES))]
 
 
 def test_without_options_the_settings_apply() -> None:

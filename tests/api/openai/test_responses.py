@@ -80,7 +80,7 @@ def test_history_and_question_are_read_from_the_input(client: openai.OpenAI, scr
     ]
     client.responses.create(model="any", input=given)
     assert script.asked[-1].query == "answer"
-    (turn,) = script.told[-1] or ()
+    (turn,) = script.histories[-1] or ()
     assert (turn.query, turn.response) == ("What is ROS 2?", "A set of libraries.")
 
 

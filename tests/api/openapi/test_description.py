@@ -8,7 +8,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from chapterverse.api.chat.seed_names import ChatBody, RunBody, RunResponse
-from chapterverse.api.mcp.server import _TOOLS
+from chapterverse.api.mcp.tools import _TOOLS
 from chapterverse.api.openai.schemas import Completion, CompletionChunk, CompletionError, CompletionRequest
 from chapterverse.api.openapi.examples import (
     CHUNKS,

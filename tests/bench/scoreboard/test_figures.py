@@ -1,7 +1,7 @@
 """Figures that the scoreboard computes itself, on cases with obvious values."""
 
 import pytest
-from bench.scoreboard.bars import Bar, calibration_bar, own_bars, saved_bars, told
+from bench.scoreboard.bars import Bar, calibration_bar, own_bars, saved_bars, verdict
 from bench.scoreboard.figures import Figure, both_ways, calibration, coverage, false_answers_at, figure, of_row
 
 from chapterverse.evaluation.report import make_report
@@ -96,5 +96,5 @@ def test_bars_of_other_benches_are_read() -> None:
         ("F1", "≥ 65 %", True),
         ("in words", "0", True),
     ]
-    assert told(rows[2]) == ""
+    assert verdict(rows[2]) == ""
     assert saved_bars(None, "other", "what it would be") == [Bar("other", "what it would be", "", None, None)]

@@ -7,8 +7,7 @@ from typing import Annotated, Self
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from chapterverse.book import page_id_for
-from chapterverse.errors import ValidationFailed
-from chapterverse.fields import OneOrMore, Query, Selection, SessionId, Text, TopK, problem
+from chapterverse.fields import OneOrMore, Query, Selection, SessionId, Text, TopK, faults_in, invalid
 from chapterverse.index import Index
 from chapterverse.models import ChatRequest, RetrievalRequest, SearchFilters, Strict
 from chapterverse.retrieval import editions_in
@@ -96,9 +95,4 @@ def reading_arguments() -> Iterator[None]:
     try:
         yield
     except ValidationError as failure:
-        faults = [
-            {"field": ".".join(map(str, error["loc"])) or "arguments", "problem": problem(error)}
-            for error in failure.errors()
-        ]
-        message = "; ".join(f"{fault['field']}: {fault['problem']}" for fault in faults)
-        raise ValidationFailed(message, details={"errors": faults}) from None
+        raise invalid([fault | {"field": fault["field"] or "arguments"} for fault in faults_in(failure)]) from None

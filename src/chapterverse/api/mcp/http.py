@@ -85,7 +85,7 @@ class Sessions:
 def _make_sessions() -> "StreamableHTTPSessionManager":
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-    from chapterverse.api.mcp.server import book_server
+    from chapterverse.api.mcp.tools import book_server
 
     return StreamableHTTPSessionManager(
         book_server(HttpCall), json_response=True, stateless=True, max_request_body_size=MAX_BODY

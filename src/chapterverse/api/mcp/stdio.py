@@ -16,7 +16,7 @@ from typing import Any, cast
 from mcp.server.stdio import stdio_server
 
 from chapterverse import answering
-from chapterverse.api.mcp.server import book_server
+from chapterverse.api.mcp.tools import book_server
 from chapterverse.errors import ChapterverseError
 from chapterverse.models import ChatRequest, ChatResponse
 from chapterverse.services import Services

@@ -84,12 +84,8 @@ def reference(target: str, references: Mapping[str, Reference], folder: str) -> 
 def link(target: str, references: Mapping[str, Reference], folder: str) -> str:
     """The target of a link, which may name a label or a page."""
     found = reference(target.removeprefix("#"), references, folder) if references else None
-    return _path(found) if found else target
-
-
-def _path(found: Reference) -> str:
-    return f"path:{found.path}#{found.anchor}" if found.anchor else f"path:{found.path}"
+    return found.address if found else target
 
 
 def _linked(shown: str, found: Reference | None) -> str:
-    return styled("link", shown, _path(found)) if found else shown
+    return styled("link", shown, found.address) if found else shown

@@ -17,6 +17,7 @@ from typing import Any
 import pypdfium2
 
 from chapterverse.ingestion.document import Document, Draft, Part, Unreadable
+from chapterverse.ingestion.ordering import words_of
 from chapterverse.ingestion.readers.cleaning import clean_inline, visible
 from chapterverse.ingestion.readers.page_builder import PageBuilder
 from chapterverse.ingestion.readers.pdf_tables import SHORT_CELL, PdfCell, cells_of, tables_in
@@ -81,7 +82,7 @@ def read(document: Document) -> list[Draft]:
             parts.append(Part("heading", heading, level=2, anchor=f"page={number}"))
         parts += content
         topic = next((part.text for part in reversed(content) if part.kind == "heading"), topic)
-    stem = " ".join(re.split(r"[-_\s]+", PurePosixPath(document.path).stem)).strip()
+    stem = words_of(PurePosixPath(document.path).stem)
     title = stem if not name or _NO_TITLE.fullmatch(name) else name
     return [Draft(title, _levelled(parts, title))]
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from chapterverse.ingestion.document import Document, Draft, NothingToRead
+from chapterverse.ingestion.ordering import words_of
 from chapterverse.ingestion.readers.cleaning import clean_inline, decode, visible
 from chapterverse.ingestion.readers.page_builder import PageBuilder
 
@@ -35,7 +36,7 @@ def read(document: Document) -> list[Draft]:
             _write(page, lines)
         if heading and len(lines) > 2:
             _write(page, lines[2:])
-    stem = " ".join(re.split(r"[-_\s]+", PurePosixPath(document.path).stem)).strip()
+    stem = words_of(PurePosixPath(document.path).stem)
     return [Draft(title or stem, page.finish())]
 
 

@@ -24,7 +24,7 @@ from chapterverse.ingestion.images import find_image
 from chapterverse.ingestion.inline import remove_private
 from chapterverse.ingestion.navigation import NavigationEntry, entries
 from chapterverse.ingestion.options import SourceOptions, too_large
-from chapterverse.ingestion.readers.asciidoc import book as asciidoc_book
+from chapterverse.ingestion.readers.asciidoc import project as asciidoc_project
 from chapterverse.ingestion.readers.cleaning import clean_inline
 from chapterverse.ingestion.readers.sphinx import project as sphinx_project
 from chapterverse.ingestion.sources.addresses import normalise
@@ -75,7 +75,7 @@ class Folder:
         self._surroundings = ""
         links.forget()
         sphinx_project.read_project.cache_clear()
-        asciidoc_book.forget()
+        asciidoc_project.forget()
         found: list[str | Skipped | Failed] = [self._file]
         if not self._file:
             found = await asyncio.to_thread(lambda: list(self._walk()))
@@ -169,7 +169,7 @@ class Folder:
             document = replace(document, settings=named)
             around += f"/{named}"
         if document.format == "asciidoc" and not self._file:
-            chapter = asciidoc_book.book_of(self._tree.root).chapter_of(document.path)
+            chapter = asciidoc_project.project_of(self._tree.root).chapter_of(document.path)
             document = replace(document, module=document.module or chapter)
             around = f"{self._fingerprint()}/{chapter}"  # the texts of references depend on other files
         if document.place is not None:
@@ -240,8 +240,8 @@ class Folder:
                 return "excluded by conf.py"
             if self._is_partial(path):
                 return "partial"
-            if path.endswith(asciidoc_book.ENDINGS) and (
-                why := asciidoc_book.book_of(self._tree.root).why_no_page(path)
+            if path.endswith(asciidoc_project.ENDINGS) and (
+                why := asciidoc_project.project_of(self._tree.root).why_no_page(path)
             ):
                 return why
             if self._layout.generator == "mdbook" and self._places and path not in self._places:

@@ -9,7 +9,7 @@ from chapterverse.ingestion.composing import compose
 from chapterverse.ingestion.document import Document, Draft, NothingToRead, Part, Tree, Unreadable
 from chapterverse.ingestion.inline import extract, plain
 from chapterverse.ingestion.readers import read
-from chapterverse.ingestion.readers.asciidoc import book as asciidoc_book
+from chapterverse.ingestion.readers.asciidoc import project as asciidoc_project
 
 
 def _draft(text: str) -> Draft:
@@ -22,7 +22,7 @@ def _parts(text: str) -> list[tuple[str, str]]:
 
 
 def _page(root: Path, path: str, alone: bool = False) -> Page:
-    asciidoc_book.forget()
+    asciidoc_project.forget()
     tree = Tree(str(root), base="https://b.test", alone=alone)
     document = Document(f"https://b.test/{path}", path, "b", "asciidoc", (root / path).read_bytes(), tree=tree)
     (draft,) = read(document)

@@ -21,7 +21,7 @@ from chapterverse.ingestion.readers.asciidoc.lines import (
     marker_of,
     take_item,
 )
-from chapterverse.ingestion.readers.asciidoc.source import Attributes
+from chapterverse.ingestion.readers.asciidoc.source import Attributes, reindented
 
 MAX_DEPTH: Final = 20  # of blocks inside blocks; deeper ones are read as paragraphs
 KINDS: Final = ("NOTE", "TIP", "IMPORTANT", "WARNING", "CAUTION")
@@ -47,7 +47,7 @@ _ATX = re.compile(r"(={1,6}|#{1,6})[ \t]++(\S.*?)(?:(?<![ \t])[ \t]++\1)?")
 _SETEXT = re.compile(r"(?!\.)(?=.*\w).+")
 _UNDERLINE = re.compile(r"={2,}|-{2,}|~{2,}|\^{2,}|\+{2,}")
 _UNDERLINES = "=-~^+"
-_ANCHOR = re.compile(r"\[\[([^\W\d][\w:.-]*+)(?:,[ \t]*+(.+))?\]\]")
+ANCHOR = re.compile(r"\[\[([^\W\d][\w:.-]*+)(?:,[ \t]*+(.+))?\]\]")
 _HEADING_ANCHOR = re.compile(r"(?=.*\]\]\Z)(.+?)(?<![ \t])[ \t]++\[\[([^\W\d][\w:.-]*+)(?:,[ \t]*+(.+))?\]\]")
 _ATTRIBUTES = re.compile(r"\[(?=[\w{,.#\"'%])(.*)\]|\[\]")
 _BREAK = re.compile(r"'{3,}|<<<|(?:- ?){2}-|(?:\* ?){2}\*|(?:_ ?){2}_")
@@ -106,6 +106,12 @@ class About:
                 self.id = one.strip()
             else:
                 (self.roles if mark == "." else self.options).add(one.strip())
+
+
+def underline_level(line: str, below: str) -> int:
+    """The level of a heading whose text is underlined by the line below it; 0 if it is not."""
+    underlined = _UNDERLINE.fullmatch(below) and abs(len(below) - len(line)) <= 1
+    return _UNDERLINES.index(below[0]) + 1 if underlined else 0
 
 
 def attributes_of(line: str) -> list[tuple[str, str]]:
@@ -271,10 +277,10 @@ class Parser:
             run.at += 1
             return len(found[1]), found[2]
         below = run.lines[run.at + 1] if run.at + 1 < len(run.lines) else ""
-        underlined = below[:1] in _UNDERLINES and _UNDERLINE.fullmatch(below) and abs(len(below) - len(line)) <= 1
-        if underlined and _SETEXT.fullmatch(line) and not METADATA.fullmatch(line):
+        level = underline_level(line, below)
+        if level and _SETEXT.fullmatch(line) and not METADATA.fullmatch(line):
             run.at += 2
-            return _UNDERLINES.index(below[0]) + 1, line
+            return level, line
         return None
 
     def _delimited(self, run: Lines, delimiter: str, about: About) -> AsciidocBlock | None:  # noqa: PLR0911 one return for each kind
@@ -313,7 +319,7 @@ class Parser:
         lines = run.paragraph(in_list)
         if LITERAL.match(first) and style not in KINDS:
             if style != "normal":
-                return AsciidocBlock("literal", about, _dedented(lines))
+                return AsciidocBlock("literal", about, reindented(lines))
             lines = [line.strip() for line in lines]
         if style == "comment" or not lines:
             return None
@@ -387,7 +393,7 @@ class Parser:
 def _about(line: str, about: About) -> bool:
     """Read a line of attributes of the next block; returns whether it is one."""
     if line.startswith("["):
-        if anchor := _ANCHOR.fullmatch(line):
+        if anchor := ANCHOR.fullmatch(line):
             about.id, about.label = anchor[1], anchor[2] or about.label
             return True
         if found := _ATTRIBUTES.fullmatch(line):
@@ -398,8 +404,3 @@ def _about(line: str, about: About) -> bool:
         about.title = title[1]
         return True
     return False
-
-
-def _dedented(lines: list[str]) -> list[str]:
-    own = min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0)
-    return [line[own:] for line in lines]

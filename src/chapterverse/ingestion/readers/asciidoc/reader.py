@@ -10,11 +10,11 @@ from typing import Final
 
 from chapterverse.ingestion.document import Document, Draft, Part, Unreadable
 from chapterverse.ingestion.inline import formula, plain
-from chapterverse.ingestion.readers.asciidoc import book as asciidoc_book
+from chapterverse.ingestion.readers.asciidoc import project as asciidoc_project
 from chapterverse.ingestion.readers.asciidoc.blocks import About, AsciidocBlock, Item, Parser, attributes_of
-from chapterverse.ingestion.readers.asciidoc.source import Attributes, resolve
+from chapterverse.ingestion.readers.asciidoc.source import Attributes, reindented, resolve
 from chapterverse.ingestion.readers.asciidoc.table import TableCell, read_table
-from chapterverse.ingestion.readers.asciidoc.text import Inline
+from chapterverse.ingestion.readers.asciidoc.text import Inline, generated_anchor
 from chapterverse.ingestion.readers.cleaning import Cell, clean_inline, decode
 from chapterverse.ingestion.readers.page_builder import PageBuilder
 from chapterverse.ingestion.readers.rawhtml import RawHtml
@@ -22,8 +22,6 @@ from chapterverse.ingestion.readers.rawhtml import RawHtml
 _ALL_STEPS: Final = "attributes,quotes,macros"
 _SUBS = {"a": "attributes", "q": "quotes", "m": "macros", "normal": _ALL_STEPS, "n": _ALL_STEPS}
 _ITEM = re.compile(r"\s*+(?:- |\d{1,9}\. )?")
-_DASH = re.compile(r"\s?—\s?")
-_FORBIDDEN = re.compile(r"[^ \w.-]+")
 _MAX_CELL_DEPTH: Final = 3  # tables inside tables
 _PLACE = re.compile(
     r"\[?\[\[([^\W\d][\w:.-]*+)(?:,[ \t]*+([^\[\]]{1,500}+))?\]\]\]?|\banchor:([\w:.-]{1,300}+)\[([^\]]{0,500}+)\]"
@@ -34,7 +32,7 @@ def read(document: Document) -> list[Draft]:
     """Read an AsciiDoc file."""
     text = decode(document.data)
     try:
-        source = asciidoc_book.source_of(document)
+        source = asciidoc_project.source_of(document)
         before = Attributes(source.attributes)
         lines = source.lines(text, document.path)
         parser = Parser(Attributes(before))
@@ -108,7 +106,7 @@ class _Writer:
             for known, title in self._known.items():  # by its title
                 if title == anchor:
                     return f"#{known}", title
-        found = asciidoc_book.reference(self._document, path, anchor, self._attributes)
+        found = asciidoc_project.reference(self._document, path, anchor, self._attributes)
         if found:
             return found
         if not path:
@@ -126,7 +124,7 @@ class _Writer:
         if kind == "image":
             if "://" in target or target.startswith(("data:", "/")):
                 return target
-            if antora := asciidoc_book.image_path(target, self._document.path):
+            if antora := asciidoc_project.image_path(target, self._document.path):
                 return f"path:{antora}"
             target = posixpath.join(self._attributes.get("imagesdir", ""), target)
         if "://" in target or target.startswith(("#", "/", "mailto:")):
@@ -193,7 +191,7 @@ class _Writer:
         if steps := _steps(about.names.get("subs", "")):
             text = self._say.attributes_and_quotes(text, steps)
         if indent := about.names.get("indent", ""):
-            text = _reindented(text, indent)
+            text = "\n".join(reindented(text.split("\n"), indent))
         self._to.code(text, self._language(block), caption=plain(self._say(about.title)))
 
     def _language(self, block: AsciidocBlock) -> str:
@@ -286,28 +284,6 @@ class _Writer:
         return " ".join(_in_line(part) for part in parts)
 
 
-def generated_anchor(text: str, attributes: Attributes, taken: set[str]) -> str:
-    """The anchor that Asciidoctor generates for a heading."""
-    if "sectids" not in attributes:
-        return ""
-    prefix, separator = attributes.get("idprefix", "_"), attributes.get("idseparator", "_")[:1]
-    name = _FORBIDDEN.sub("", _DASH.sub("", text).lower())
-    if separator:
-        name = re.sub(rf"[ .{re.escape(separator)}-]+", lambda _: separator, name).rstrip(separator)
-        if not prefix:
-            name = name.lstrip(separator)
-    else:
-        name = name.replace(" ", "")
-    anchor = first = f"{prefix}{name}"
-    if separator and prefix and first.startswith(separator * 2) and prefix == separator:
-        anchor = first = separator + first.lstrip(separator)
-    number = 2
-    while anchor in taken:
-        anchor = f"{first}{separator}{number}"
-        number += 1
-    return anchor
-
-
 def _all(blocks: list[AsciidocBlock]) -> list[AsciidocBlock]:
     """The blocks and their inner blocks, in order."""
     found: list[AsciidocBlock] = []
@@ -348,13 +324,6 @@ def _steps(given: str) -> frozenset[str]:
         else:
             steps.update(_SUBS.get(name, name).split(","))
     return frozenset(steps & {"attributes", "quotes", "macros"})
-
-
-def _reindented(text: str, indent: str) -> str:
-    lines = text.split("\n")
-    own = min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0)
-    wanted = " " * min(int(indent), 40) if indent.isdecimal() else ""
-    return "\n".join(f"{wanted}{line[own:]}" if line.strip() else "" for line in lines)
 
 
 def _unchecked(text: str) -> str:

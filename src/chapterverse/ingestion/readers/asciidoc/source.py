@@ -5,7 +5,7 @@ itself is left out.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Final
@@ -19,7 +19,7 @@ MAX_VALUE: Final = 20_000  # characters of an attribute's value
 _VERBATIM = re.compile(r"-{4,}|\.{4,}|\+{4,}|/{4,}|`{3,}(?=[\w+#-]*$)")
 _DIRECTIVE = re.compile(r"(\\?)(include|ifdef|ifndef|ifeval|endif)::((?:\{[^}]{0,100}\}|[^\s\[])*+)\[(.*)\]")
 _INCLUDE = re.compile(r"(\\?)include::([^\s\[](?:[^\[]*[^\s\[])?)\[(.*)\]")
-_ENTRY = re.compile(r":(!?[\w][\w-]*+!?):(?:[ \t]++(.*))?")
+ENTRY = re.compile(r":(!?[\w][\w-]*+!?):(?:[ \t]++(.*))?")
 _REFERENCE = re.compile(r"(\\?)\{([\w][\w-]*)\}")
 _TAG = re.compile(r"\b(tag|end)::([^\s\[]{1,300}+)\[\](?=$|[\s*\-/#%)])")
 _EVALUATION = re.compile(r"(.+?)(?<![ \t])[ \t]*+(==|!=|<=|>=|<|>)[ \t]*+([\s\S]+)")
@@ -51,7 +51,7 @@ class Attributes(dict[str, str]):
 
     def entry(self, line: str) -> bool:
         """Set or unset an attribute if the line is an attribute entry; returns whether it is."""
-        if not (found := _ENTRY.fullmatch(line)):
+        if not (found := ENTRY.fullmatch(line)):
             return False
         self.put(found[1], found[2] or "")
         return True
@@ -168,7 +168,7 @@ class AsciidocSource:
         elif opened := _VERBATIM.match(line):
             if (opened[0] == line or opened[0].startswith("`")) and not _underlines(line, above, before):
                 self._verbatim = opened[0]
-        elif line.startswith(":") and (entry := _ENTRY.fullmatch(line)):
+        elif line.startswith(":") and (entry := ENTRY.fullmatch(line)):
             if (entry[2] or "").endswith(" \\"):
                 self._value = (entry[1], [entry[2][:-2].strip()])
             else:
@@ -253,7 +253,7 @@ class AsciidocSource:
         elif "tag" in given or "tags" in given:
             lines = _tagged(lines, given.get("tag") or given.get("tags") or "")
         if "indent" in given:
-            lines = _indented(lines, given["indent"])
+            lines = reindented(lines, given["indent"])
         if "leveloffset" not in given:
             yield from self._lines(lines, (*files, path))
             return
@@ -351,7 +351,8 @@ def _tagged(lines: list[str], wanted: str) -> list[str]:
     return kept
 
 
-def _indented(lines: list[str], indent: str) -> list[str]:
+def reindented(lines: Sequence[str], indent: str = "") -> list[str]:
+    """Replace the indent that all lines share by this many spaces, at most 40."""
     wanted = int(indent) if indent.isdecimal() else 0
     own = min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0)
     return [f"{' ' * min(wanted, 40)}{line[own:]}" if line.strip() else "" for line in lines]

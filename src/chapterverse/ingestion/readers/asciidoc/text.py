@@ -117,6 +117,8 @@ _REFERENCE = re.compile(
 )
 _ENTITY = re.compile(r"&(?:[a-zA-Z][a-zA-Z]+\d{0,2}|#\d{2,6}|#x[\da-fA-F]{2,5});")
 _MACRO_NAME = re.compile(r"(?:^|(?<=\W))(linkgit):([\w.-]+)\[(\d*)\]")
+_DASH = re.compile(r"\s?—\s?")
+_FORBIDDEN = re.compile(r"[^ \w.-]+")
 
 Resolve = Callable[[str], tuple[str, str]]  # target of a reference → its address and title
 Address = Callable[[str, str], str]  # kind of target ("link" or "image") and target → address
@@ -352,3 +354,25 @@ def _indexed(found: re.Match[str]) -> str:
     if found[3] is not None:
         return str(found[3])
     return found[4] if found[4] is not None and found[0].startswith("indexterm2") else ""
+
+
+def generated_anchor(text: str, attributes: Attributes, taken: set[str]) -> str:
+    """The anchor that Asciidoctor generates for a heading."""
+    if "sectids" not in attributes:
+        return ""
+    prefix, separator = attributes.get("idprefix", "_"), attributes.get("idseparator", "_")[:1]
+    name = _FORBIDDEN.sub("", _DASH.sub("", text).lower())
+    if separator:
+        name = re.sub(rf"[ .{re.escape(separator)}-]+", lambda _: separator, name).rstrip(separator)
+        if not prefix:
+            name = name.lstrip(separator)
+    else:
+        name = name.replace(" ", "")
+    anchor = first = f"{prefix}{name}"
+    if separator and prefix and first.startswith(separator * 2) and prefix == separator:
+        anchor = first = separator + first.lstrip(separator)
+    number = 2
+    while anchor in taken:
+        anchor = f"{first}{separator}{number}"
+        number += 1
+    return anchor

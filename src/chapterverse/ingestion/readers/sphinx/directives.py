@@ -28,7 +28,7 @@ from chapterverse.ingestion.readers.cleaning import pipe_table
 from chapterverse.ingestion.readers.included_lines import dedented, include_lines, literal_lines
 from chapterverse.ingestion.readers.marks import ADMONITIONS
 from chapterverse.ingestion.readers.sphinx.page import DOMAIN, DOMAINS, Surroundings, named_in, surroundings, words
-from chapterverse.ingestion.readers.sphinx.roles import address_of, link, prepare_roles
+from chapterverse.ingestion.readers.sphinx.roles import link, prepare_roles
 
 _DIRECTIVE_NAME = re.compile(r"^[ \t]*\.\.[ \t]+(?:\|[^|\n]+\|[ \t]+)?([\w:.+-]{1,60})[ \t]*::", re.MULTILINE)
 _CARD_RULE = re.compile(r"\s*(?:\^{3,}|\+{3,})\s*")
@@ -123,7 +123,7 @@ class _Toctree(_Body):
         references = self._around.references
         keys = takewhile(references.__contains__, (f"toctree:{number}:{place}" for place in count()))
         pages = [references[key] for key in keys]
-        text = "\n".join(f"- {styled('link', page.title, address_of(page))}" for page in pages if page.title)
+        text = "\n".join(f"- {styled('link', page.title, page.address)}" for page in pages if page.title)
         return [read_parts(parts=(Part("list", text, info=CONTENTS),))] if text else []
 
 
@@ -189,7 +189,7 @@ class _Labelled(_Body):
         if not target:
             return text
         found = named_in(self._around, target)
-        address = address_of(found) if found else target if "://" in target else ""
+        address = found.address if found else target if "://" in target else ""
         return nodes.paragraph("", "", nodes.reference("", "", *text.children, refuri=address)) if address else text
 
 

@@ -36,12 +36,7 @@ def link(shown: str, found: Reference | None, code: bool = False) -> nodes.Node:
     text: Any = nodes.literal("", shown) if code else nodes.inline("", shown)
     if found is None:
         return text  # type: ignore[no-any-return]
-    return nodes.reference("", "", text, refuri=address_of(found))
-
-
-def address_of(found: Reference) -> str:
-    """The address of a reference."""
-    return f"path:{found.path}#{found.anchor}" if found.anchor else f"path:{found.path}"
+    return nodes.reference("", "", text, refuri=found.address)
 
 
 def _say_code(name: str, raw: str, text: str, lineno: int, inliner: Any, *_: Any, **__: Any) -> Spoken:

@@ -7,7 +7,7 @@ from chapterverse.ingestion.composing import compose
 from chapterverse.ingestion.document import NothingToRead
 from chapterverse.ingestion.options import SourceOptions
 from chapterverse.ingestion.readers import read
-from chapterverse.ingestion.readers.asciidoc import book as asciidoc_book
+from chapterverse.ingestion.readers.asciidoc import project as asciidoc_project
 from chapterverse.ingestion.sources.folder import Folder
 from tests.ingestion.sources.site import collect
 
@@ -124,7 +124,7 @@ async def test_antora_references_to_other_components(tmp_path: Path) -> None:
 def test_files_that_include_each_other_do_not_loop(tmp_path: Path) -> None:
     (tmp_path / "a.adoc").write_text("= A\n\ninclude::b.adoc[]")
     (tmp_path / "b.adoc").write_text("== B\n\ninclude::a.adoc[]\n\ninclude::b.adoc[]")
-    asciidoc_book.forget()
-    book = asciidoc_book.book_of(str(tmp_path))
-    assert len(book.order()) <= 2
-    assert book.context("b.adoc") is not None
+    asciidoc_project.forget()
+    project = asciidoc_project.project_of(str(tmp_path))
+    assert len(project.order()) <= 2
+    assert project.context("b.adoc") is not None

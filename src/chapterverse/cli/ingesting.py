@@ -1,4 +1,4 @@
-"""The commands ingest, books, sources, forget, search, calibrate and suggestions."""
+"""The commands that change or list the books: ingest, books, sources, forget and calibrate."""
 
 import asyncio
 import json
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chapterverse.cli.command import command, edition_filters, edition_options, search_fields, search_options
+from chapterverse.cli.command import command, edition_filters, edition_options
 from chapterverse.editions import NAMELESS
 from chapterverse.errors import NotFound, ValidationFailed
 
@@ -79,7 +79,7 @@ async def ingest(
     from chapterverse.ingestion.workers import sharing_work
     from chapterverse.settings import Settings
     from chapterverse.terminal import err
-    from chapterverse.terminal.book import IngestProgress, show_ledger, show_refusal_rate
+    from chapterverse.terminal.ingestion import IngestProgress, show_ledger, show_refusal_rate
     from chapterverse.wiring import open_engines
 
     if bool(sources) == reembed:
@@ -152,7 +152,7 @@ async def books(as_json: bool) -> int:
     """
     from chapterverse.api.pages import list_books
     from chapterverse.settings import Settings
-    from chapterverse.terminal.book import show_books
+    from chapterverse.terminal.ingestion import show_books
     from chapterverse.wiring import open_engines
 
     async with open_engines(Settings.load()) as engines:
@@ -213,7 +213,7 @@ async def forget(names: tuple[str, ...], book: tuple[str, ...], version: tuple[s
     """
     from chapterverse.ingestion import pipeline
     from chapterverse.settings import Settings
-    from chapterverse.terminal.book import show_ledger
+    from chapterverse.terminal.ingestion import show_ledger
     from chapterverse.wiring import open_engines
 
     settings, filters = Settings.load(), edition_filters(book, version)
@@ -235,36 +235,6 @@ async def forget(names: tuple[str, ...], book: tuple[str, ...], version: tuple[s
     show_ledger(ledger, str(settings.chapterverse_home / "ledgers"))
     if as_json:
         click.echo(ledger.to_json())
-    return 0
-
-
-@click.command()
-@click.argument("query")
-@search_options
-@click.option("--json", "as_json", is_flag=True, help="Print the SearchResult as JSON.")
-@command
-async def search(query: str, as_json: bool, **options: Any) -> int:
-    """Find the passages of the book that fit QUERY best. No language model is used.
-
-    \b
-      chapterverse search "How do nodes find each other?"
-      chapterverse search "quality of service" -k 3 -f module=ros2 --json
-      chapterverse search "default port" --book guide --version 1.0
-    """
-    from chapterverse.fields import read_request
-    from chapterverse.models import RetrievalRequest
-    from chapterverse.retrieval import find_passages
-    from chapterverse.settings import Settings
-    from chapterverse.terminal.book import show_passages
-    from chapterverse.wiring import open_engines
-
-    request = read_request(RetrievalRequest, query=query, **search_fields(**options))
-    async with open_engines(Settings.load()) as engines:
-        found = await find_passages(request, engines.embedder, engines.index)
-    if as_json:
-        click.echo(found.model_dump_json(indent=2))
-    else:
-        show_passages(found)
     return 0
 
 
@@ -292,7 +262,7 @@ async def calibrate(false_answers: float | None, book: tuple[str, ...], version:
     from chapterverse.ingestion.pipeline import Workshop, recalibrate
     from chapterverse.retrieval import calibration_of, editions_in, false_answers_in
     from chapterverse.settings import Settings
-    from chapterverse.terminal.book import show_calibration, show_refusal_rate
+    from chapterverse.terminal.ingestion import show_calibration, show_refusal_rate
     from chapterverse.wiring import open_engines
 
     settings, filters = Settings.load(), edition_filters(book, version)
@@ -317,50 +287,3 @@ async def _rate(engines: "Engines", edition: "Edition") -> "RefusalRate":
     from chapterverse.evaluation.refusal_rate import refusal_rate
 
     return await refusal_rate(engines, edition_filters((edition.book,), (edition.version,)))
-
-
-@click.command()
-@click.option("-n", "--limit", type=click.IntRange(1, 50), help="Maximum number; default: all.")
-@click.option("--fresh", is_flag=True, help="Make them again, even if the book has not changed.")
-@edition_options
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@command
-async def suggestions(
-    limit: int | None, fresh: bool, as_json: bool, book: tuple[str, ...], version: tuple[str, ...]
-) -> int:
-    """List questions that the book answers.
-
-    They are made from the book's headings and definitions and from questions of several readers, and each was tested. A
-    server makes them in the background; this command makes them if there are none for the current book. SUGGESTIONS is
-    the number for each book and version. With a language model each test is a call of the model.
-
-    \b
-      chapterverse suggestions
-      chapterverse ask "$(chapterverse suggestions -n 1)"
-    """
-    from chapterverse.evaluation.suggestion_store import Shelf, refresh, up_to_date
-    from chapterverse.retrieval import editions_in
-    from chapterverse.settings import Settings
-    from chapterverse.terminal import out, printable, show_note
-    from chapterverse.wiring import open_services
-
-    settings = Settings.load()
-    if not settings.suggestions:
-        raise ValidationFailed("SUGGESTIONS is 0: no questions are suggested.")
-    shelf = Shelf(settings.chapterverse_home)
-    async with open_services(settings) as services:
-        kept = None if fresh else await up_to_date(shelf, services)
-        if kept is None:
-            show_note("Testing questions …")
-            kept = await refresh(shelf, services)
-        editions = {
-            (edition.book, edition.version)
-            for edition in await editions_in(edition_filters(book, version), services.index)
-        }
-    shown = [item for item in kept.suggestions if (item.book, item.version) in editions][:limit]
-    if as_json:
-        click.echo(json.dumps({"suggestions": [item.model_dump() for item in shown]}, indent=2, ensure_ascii=False))
-    else:
-        for item in shown:
-            out.print(printable(item.question))
-    return 0

@@ -252,7 +252,7 @@ def _item(finding: CheckFinding) -> list[str]:
 
 
 def _place(label: str, place: QuotedPlace | AnsweringQuote) -> str:
-    return f"  - {label}: {_code(place.head)}: {_code(place.text)}"
+    return f"  - {label}: {_code(place.place)}: {_code(place.text)}"
 
 
 def _words(text: str) -> str:

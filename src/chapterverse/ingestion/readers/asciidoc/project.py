@@ -1,4 +1,4 @@
-"""The AsciiDoc files of a folder as a book: which files are pages, their order, and the targets of references.
+"""The AsciiDoc files of a folder as a project: which files are pages, their order, and the targets of references.
 
 An included file is a separate page if it begins with a heading of the upper levels; otherwise it is a fragment of the
 page that includes it. A document that includes chapters gives them their order, their names and its attributes. In an
@@ -19,9 +19,9 @@ import yaml
 from chapterverse.ingestion.document import Document, Unreadable
 from chapterverse.ingestion.inclusion import MAX_BYTES, Inclusion
 from chapterverse.ingestion.navigation import NavigationEntry
-from chapterverse.ingestion.readers.asciidoc.blocks import attributes_of
-from chapterverse.ingestion.readers.asciidoc.source import AsciidocSource, Attributes, resolve
-from chapterverse.ingestion.readers.asciidoc.text import Inline
+from chapterverse.ingestion.readers.asciidoc.blocks import ANCHOR, attributes_of, underline_level
+from chapterverse.ingestion.readers.asciidoc.source import ENTRY, AsciidocSource, Attributes, resolve
+from chapterverse.ingestion.readers.asciidoc.text import Inline, generated_anchor
 from chapterverse.ingestion.readers.cleaning import decode
 
 ENDINGS: Final = (".adoc", ".asciidoc", ".asc")
@@ -32,14 +32,11 @@ _FRAGMENT_FOLDERS = frozenset(("partials", "includes", "snippets", "fragments", 
 
 _VERBATIM = re.compile(r"-{4,}|\.{4,}|\+{4,}|/{4,}|`{3}[\w+#-]*")
 _HEADING = re.compile(r"(={1,6})[ \t]++(\S.*?)(?:(?<![ \t])[ \t]++\1)?")
-_UNDERLINE = re.compile(r"={2,}|-{2,}|~{2,}|\^{2,}|\+{2,}")
-_ANCHOR = re.compile(r"\[\[([^\W\d][\w:.-]*+)(?:,[ \t]*+(.+))?\]\]")
 _INLINE_ANCHOR = re.compile(
     r"\[\[([^\W\d][\w:.-]*+)(?:,[ \t]*+([^\[\]]{1,500}+))?\]\]|\banchor:([\w:.-]{1,300}+)\[([^\]]{0,500}+)\]"
 )
 _ID = re.compile(r"\[(?=.*\]\Z)[\w\" ,%.=-]*?(?:#([\w:.-]++)|id=[\"']?([\w:.-]++)).*\]")
 _INCLUDE = re.compile(r"include::([^\s\[](?:[^\[]*[^\s\[])?)\[(.*)\]")
-_ENTRY = re.compile(r":(!?\w[\w-]*+!?):(?:[ \t]++(.*))?")
 _NAV = re.compile(r"(\*{1,6})[ \t]++(.*)")
 _NAV_PAGE = re.compile(r"xref:([^\[\s]{1,500}+)\[([^\]]{0,500}+)\]")
 
@@ -63,7 +60,7 @@ class Scan:
 
 
 @dataclass(slots=True)
-class AsciidocBook:
+class AsciidocProject:
     """The AsciiDoc files of one folder."""
 
     root: Path
@@ -87,7 +84,7 @@ class AsciidocBook:
         return path in self.parents
 
     def text(self, path: str) -> str | None:
-        """The text of a file of this book."""
+        """The text of a file of this project."""
         return _text(self.root / path)
 
     def context(self, path: str) -> Attributes:
@@ -143,8 +140,6 @@ class AsciidocBook:
         return self._ids[path]
 
     def _found_ids(self, path: str) -> dict[str, str]:
-        from chapterverse.ingestion.readers.asciidoc.reader import generated_anchor
-
         attributes = self.context(self.page_of(path) or path)
         for kind, name, value in self.scans[path].events:
             if kind == "entry":
@@ -163,7 +158,7 @@ class AsciidocBook:
         return found
 
     def find(self, anchor: str) -> tuple[str, str] | None:
-        """File and title of an anchor anywhere in the book."""
+        """File and title of an anchor anywhere in the project."""
         if self._everywhere is None:
             self._everywhere = {}
             for path in self.scans:
@@ -195,7 +190,7 @@ class AsciidocBook:
         return f"included in {page}" if page else "partial"
 
     def order(self) -> list[NavigationEntry]:
-        """The pages of a book or a navigation, in reading order."""
+        """The pages of a project or a navigation, in reading order."""
         entries: list[NavigationEntry] = []
         seen: set[str] = set()
         for path in sorted(self.scans):
@@ -210,7 +205,7 @@ class AsciidocBook:
             return
         seen.add(path)
         title = self.title(path)
-        inside = above if path not in self.parents else (*above, title)  # the book's own title is not a chapter
+        inside = above if path not in self.parents else (*above, title)  # the document's own title is not a chapter
         yield NavigationEntry(path, title, above, module=inside[0] if inside else "")
         for child in self.children.get(path, ()):
             yield from self._below(child, inside, seen)
@@ -244,40 +239,40 @@ class AsciidocBook:
 
 
 def source_of(document: Document) -> AsciidocSource:
-    """The source of a document, with the attributes of its book."""
+    """The source of a document, with the attributes of its project."""
     inclusion = Inclusion(document)
 
     def fetch(path: str) -> str | None:
         found = inclusion.read(f"/{path}") if document.tree else None
         return found.text if found else None
 
-    book = _book(document)
-    if book is None:
+    project = _project(document)
+    if project is None:
         return AsciidocSource(fetch)
-    return AsciidocSource(fetch, book.context(document.path), keep_out=book.is_chapter)
+    return AsciidocSource(fetch, project.context(document.path), keep_out=project.is_chapter)
 
 
 def reference(document: Document, path: str, anchor: str, attributes: Attributes) -> tuple[str, str] | None:
     """Address and title of the target of a reference."""
-    book = _book(document)
-    if book is None:
+    project = _project(document)
+    if project is None:
         return None
-    target = _file(book, path, document.path) if path else ""
+    target = _file(project, path, document.path) if path else ""
     if target:
-        known = book.ids(target)
-        page = book.page_of(target) or target
-        title = known.get(anchor) or (book.title(target) if not anchor or page == target else "")
-        if anchor and anchor not in known and (elsewhere := book.find(anchor)):
-            return f"path:{book.page_of(elsewhere[0]) or elsewhere[0]}#{anchor}", elsewhere[1]
-        return f"path:{page}{f'#{anchor}' if anchor else ''}", title or book.title(target)
-    if anchor and (found := book.find(anchor)):
-        return f"path:{book.page_of(found[0]) or found[0]}#{anchor}", found[1]
+        known = project.ids(target)
+        page = project.page_of(target) or target
+        title = known.get(anchor) or (project.title(target) if not anchor or page == target else "")
+        if anchor and anchor not in known and (elsewhere := project.find(anchor)):
+            return f"path:{project.page_of(elsewhere[0]) or elsewhere[0]}#{anchor}", elsewhere[1]
+        return f"path:{page}{f'#{anchor}' if anchor else ''}", title or project.title(target)
+    if anchor and (found := project.find(anchor)):
+        return f"path:{project.page_of(found[0]) or found[0]}#{anchor}", found[1]
     return None
 
 
-def antora_page(target: str, from_path: str, book: AsciidocBook) -> str:
+def antora_page(target: str, from_path: str, project: AsciidocProject) -> str:
     """The path of the page that an Antora reference names: `page.adoc`, `module:page.adoc`, `./page.adoc`, or
-    `component:module:page.adoc` of a component of this book. Empty if there is no such component."""
+    `component:module:page.adoc` of a component of this project. Empty if there is no such component."""
     parts = PurePosixPath(from_path).parts
     if "modules" not in parts[:-1]:
         return ""
@@ -289,7 +284,7 @@ def antora_page(target: str, from_path: str, book: AsciidocBook) -> str:
         return resolve(name, from_path)
     folder: str | None = "".join(f"{part}/" for part in parts[:at])
     if any(component):
-        folder = next((place for place, about in book.components.items() if about.get("name") == component[0]), None)
+        folder = next((place for place, about in project.components.items() if about.get("name") == component[0]), None)
     return "" if folder is None else posixpath.normpath(f"{folder}modules/{module or 'ROOT'}/pages/{name}")
 
 
@@ -306,10 +301,10 @@ def image_path(target: str, from_path: str) -> str:
 
 def navigation(root: Path) -> list[NavigationEntry]:
     """The pages of the AsciiDoc books below a folder, in reading order."""
-    return book_of(str(root.absolute())).order()
+    return project_of(str(root.absolute())).order()
 
 
-def book_of(root: str) -> AsciidocBook:
+def project_of(root: str) -> AsciidocProject:
     """The AsciiDoc files below a folder; cached until `forget`."""
     return _scanned(root)
 
@@ -319,59 +314,59 @@ def forget() -> None:
     _scanned.cache_clear()
 
 
-def _book(document: Document) -> AsciidocBook | None:
+def _project(document: Document) -> AsciidocProject | None:
     if document.tree is None or document.tree.alone:
         return None
-    book = book_of(document.tree.root)
-    return book if document.path in book.scans else None
+    project = project_of(document.tree.root)
+    return project if document.path in project.scans else None
 
 
-def _file(book: AsciidocBook, path: str, from_path: str) -> str:
-    for wanted in (antora_page(path, from_path, book), resolve(path, from_path)):
+def _file(project: AsciidocProject, path: str, from_path: str) -> str:
+    for wanted in (antora_page(path, from_path, project), resolve(path, from_path)):
         for ending in ("", *ENDINGS):
-            if wanted and f"{wanted}{ending}" in book.scans:
+            if wanted and f"{wanted}{ending}" in project.scans:
                 return f"{wanted}{ending}"
     stem, ending = posixpath.splitext(path)
     if ending == ".html":
-        return _file(book, f"{stem}.adoc", from_path)
+        return _file(project, f"{stem}.adoc", from_path)
     return ""
 
 
 @lru_cache(maxsize=4)
-def _scanned(root: str) -> AsciidocBook:
-    book = AsciidocBook(Path(root))
-    for path in _paths(book.root):
+def _scanned(root: str) -> AsciidocProject:
+    project = AsciidocProject(Path(root))
+    for path in _paths(project.root):
         if path.endswith("antora.yml"):
-            book.components[path.removesuffix("antora.yml")] = _described(book.root / path)
-        elif (text := book.text(path)) is not None:
-            book.scans[path] = scan(text)
-    edges = {path: list(_included(book, path)) for path in book.scans}
+            project.components[path.removesuffix("antora.yml")] = _described(project.root / path)
+        elif (text := project.text(path)) is not None:
+            project.scans[path] = scan(text)
+    edges = {path: list(_included(project, path)) for path in project.scans}
     included: dict[str, list[tuple[str, bool]]] = {}
     for path, found in edges.items():
         for target, as_page in found:
             included.setdefault(target, []).append((path, as_page))
-    masters = {path for path, found in edges.items() if _is_master(book.scans[path], found)}
-    for path in book.scans:
-        if _is_fragment(book, path, included.get(path), masters):
-            book.fragments[path] = next((by for by, _ in included.get(path, ()) if by != path), "")
+    masters = {path for path, found in edges.items() if _is_master(project.scans[path], found)}
+    for path in project.scans:
+        if _is_fragment(project, path, included.get(path), masters):
+            project.fragments[path] = next((by for by, _ in included.get(path, ()) if by != path), "")
     for path, found in edges.items():
         for target, as_page in found:
             if not as_page or path not in masters:
                 continue
-            if book.is_page(path) and book.is_page(target) and target not in book.parents and target != path:
-                book.parents[target] = path
-                book.children.setdefault(path, []).append(target)
-    _break_loops(book)
-    return book
+            if project.is_page(path) and project.is_page(target) and target not in project.parents and target != path:
+                project.parents[target] = path
+                project.children.setdefault(path, []).append(target)
+    _break_loops(project)
+    return project
 
 
-def _break_loops(book: AsciidocBook) -> None:
-    for path in list(book.parents):
+def _break_loops(project: AsciidocProject) -> None:
+    for path in list(project.parents):
         above, seen = path, {path}
-        while parent := book.parents.get(above):
+        while parent := project.parents.get(above):
             if parent in seen:
-                book.children[book.parents[path]].remove(path)
-                del book.parents[path]
+                project.children[project.parents[path]].remove(path)
+                del project.parents[path]
                 break
             seen.add(parent)
             above = parent
@@ -435,7 +430,7 @@ class _Scanner:
             self._content(number, line)
 
     def _event(self, line: str) -> bool:
-        if entry := _ENTRY.fullmatch(line):
+        if entry := ENTRY.fullmatch(line):
             self.found.events.append(("entry", entry[1], entry[2] or ""))
         elif include := _INCLUDE.fullmatch(line):
             self.found.events.append(("include", include[1], include[2]))
@@ -445,7 +440,7 @@ class _Scanner:
     def _about(self, line: str) -> bool:
         """Anchor and title of the next block."""
         if line.startswith("[") and line.endswith("]"):
-            if named := _ANCHOR.fullmatch(line):
+            if named := ANCHOR.fullmatch(line):
                 self._anchor, self._label = named[1], named[2] or ""
             elif named := _ID.fullmatch(line):
                 self._anchor = named[1] or named[2]
@@ -480,34 +475,33 @@ def _heading(lines: list[str], number: int) -> tuple[int, str] | None:
     if line.startswith("=") and (found := _HEADING.fullmatch(line)):
         return len(found[1]), found[2]
     below = lines[number + 1] if number + 1 < len(lines) else ""
-    if below and _UNDERLINE.fullmatch(below) and abs(len(below) - len(line)) <= 1 and re.search(r"\w", line):
-        return "=-~^+".index(below[0]) + 1, line
-    return None
+    level = underline_level(line, below)
+    return (level, line) if level and re.search(r"\w", line) else None
 
 
-def _included(book: AsciidocBook, path: str) -> Iterator[tuple[str, bool]]:
-    """The files of the book that a file includes, and whether each may be a separate page."""
+def _included(project: AsciidocProject, path: str) -> Iterator[tuple[str, bool]]:
+    """The files of the project that a file includes, and whether each may be a separate page."""
     attributes = Attributes()
     steps = 0
 
     def follow(one: str, files: tuple[str, ...]) -> Iterator[tuple[str, bool]]:
         nonlocal steps
-        for kind, name, value in book.scans[one].events:
+        for kind, name, value in project.scans[one].events:
             if kind == "entry":
                 attributes.put(name, value)
                 continue
             steps += 1
             target = resolve(attributes.filled(name), files[-1])
-            if steps > _MAX_STEPS or target not in book.scans or target in files or len(files) > 10:
+            if steps > _MAX_STEPS or target not in project.scans or target in files or len(files) > 10:
                 continue
             given = {key: one.strip() for key, one in attributes_of(value)}
             offset = given.get("leveloffset", attributes.get("leveloffset", "0"))
-            level = book.scans[target].level
+            level = project.scans[target].level
             moved = level + (int(offset) if re.fullmatch(r"[+-]?\d", offset) else 0)
             whole = not {"tag", "tags", "lines"} & given.keys()
             if one == path:
                 yield target, bool(whole and level and moved <= _PAGE_LEVEL)
-            if not book.scans[target].level:
+            if not project.scans[target].level:
                 yield from follow(target, (*files, target))
 
     yield from follow(path, (path,))
@@ -520,9 +514,11 @@ def _is_master(scan_of: Scan, included: list[tuple[str, bool]]) -> bool:
     return chapters > 0 and own <= max(2, chapters)
 
 
-def _is_fragment(book: AsciidocBook, path: str, included: list[tuple[str, bool]] | None, masters: set[str]) -> bool:
+def _is_fragment(
+    project: AsciidocProject, path: str, included: list[tuple[str, bool]] | None, masters: set[str]
+) -> bool:
     parts = PurePosixPath(path).parts
-    if any(path.startswith(folder) for folder in book.components):
+    if any(path.startswith(folder) for folder in project.components):
         return "pages" not in parts[:-1] or parts[-1].startswith("_")
     if any(part.startswith("_") for part in parts):
         return True
@@ -530,6 +526,6 @@ def _is_fragment(book: AsciidocBook, path: str, included: list[tuple[str, bool]]
         return False
     if _FRAGMENT_FOLDERS & set(parts[:-1]):
         return True
-    if book.scans[path].level == 1:  # a separate document, even if another one includes it
+    if project.scans[path].level == 1:  # a separate document, even if another one includes it
         return False
     return not any(as_page and by in masters for by, as_page in included)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chapterverse.book import Chunk, chunk_id_for, page_id_for, text_hash
-from chapterverse.confidence import FALLBACK, Calibration, Vectors, assess, calibrate
+from chapterverse.calibration import FALLBACK, Calibration, Vectors, assess, calibrate
 from chapterverse.models import RetrievalRequest
 from chapterverse.retrieval import retrieve
 from chapterverse.settings import Settings
@@ -219,7 +219,7 @@ async def test_calibration_does_not_depend_on_the_order_of_chunks() -> None:
 
 
 async def test_sampled_calibration_does_not_depend_on_the_order_of_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("chapterverse.confidence._SAMPLE", 30)
+    monkeypatch.setattr("chapterverse.calibration._SAMPLE", 30)
     line = await calibrate(bag_of_words, rows(BOOK))
     assert line == await calibrate(bag_of_words, rows(BOOK[::-1]))
 

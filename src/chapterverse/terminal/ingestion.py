@@ -1,7 +1,6 @@
-"""Prints the progress of an ingest, ledgers, passages, books and the calibration."""
+"""Prints the progress of an ingest, ledgers, books and the calibration."""
 
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -9,10 +8,9 @@ from rich.progress import Progress as Bar
 from rich.text import Text
 
 from chapterverse.api.pages import BookList
-from chapterverse.confidence import Calibration
+from chapterverse.calibration import Calibration
 from chapterverse.editions import NAMELESS, edition_label
 from chapterverse.ingestion.ledger import OUTCOMES, Ledger
-from chapterverse.models import ChunkResult, SearchResult
 from chapterverse.terminal import err, out, printable
 from chapterverse.terminal.bars import WithBar
 
@@ -23,16 +21,13 @@ if TYPE_CHECKING:
 PLAIN_EVERY: Final = 5.0  # seconds between two progress lines without a terminal
 SHOWN_REASONS: Final = 12  # for skipped and failed pages; the ledger file has all
 SHOWN_PAGES: Final = 3  # for each reason
-SNIPPET: Final = 240  # characters of a passage
 
 
 class IngestProgress(WithBar):
     """A progress bar on a terminal; otherwise a plain line every few seconds."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._started = clock()
-        self._said = clock()
+    def __init__(self) -> None:
+        self._started = self._shown_at = time.monotonic()
         if err.is_terminal:
             self._bar = Bar(
                 TextColumn("{task.description}"),
@@ -49,14 +44,14 @@ class IngestProgress(WithBar):
 
     def __call__(self, progress: "Progress") -> None:
         """Show the progress."""
-        now = self._clock()
+        now = time.monotonic()
         rate = progress.passages / max(now - self._started, 1e-6)
         if self._bar:
             self._bar.update(
                 self._task, completed=progress.pages, total=progress.expected, passages=progress.passages, rate=rate
             )
-        elif now - self._said >= PLAIN_EVERY:
-            self._said = now
+        elif now - self._shown_at >= PLAIN_EVERY:
+            self._shown_at = now
             err.print(self._line(progress, rate, now))
 
     def _line(self, progress: "Progress", rate: float, now: float) -> str:
@@ -96,21 +91,6 @@ def _show_flagged(ledger: Ledger) -> None:
         err.print(f"  … and {len(flagged) - SHOWN_REASONS} more flagged places; the ledger has all")
 
 
-def show_passages(found: SearchResult) -> None:
-    """Print the passages of a search. Similarities are only in `--json`: the order depends on words, too, so that it
-    would look wrong next to them."""
-    for passage in found.results:
-        edition = edition_label(passage.book, passage.version)
-        heading = f"{passage.rank}. {printable(' › '.join(filter(None, (edition, passage.breadcrumb))))}"
-        flags = f"  flagged: {', '.join(passage.flags)}" if passage.flags else ""
-        out.print(Text.assemble((heading, "bold"), (flags, "yellow")))
-        out.print(Text(f"   {printable(passage.source_url)}", style="blue"))
-        out.print(Text(f"   {_snippet(passage)}\n"))
-    if not found.results:
-        err.print("No passage of the book fits.")
-    err.print(f"{found.total_results} passages in {found.latency_ms:.0f} ms, best first", style="dim")
-
-
 def show_books(listed: BookList) -> None:
     """Print a line for each version of each book, the latest first."""
     for book in listed.books:
@@ -138,11 +118,6 @@ def show_refusal_rate(rate: "RefusalRate") -> None:
             f"of {rate.asked} headings of this book, asked as questions, {rate.refused} are refused; "
             "change it with: chapterverse calibrate --false-answers RATE"
         )
-
-
-def _snippet(passage: ChunkResult) -> str:
-    text = printable(" ".join(passage.chunk_text.split()))
-    return text if len(text) <= SNIPPET else text[: SNIPPET - 1].rsplit(" ", 1)[0] + " …"
 
 
 def _duration(seconds: float) -> str:

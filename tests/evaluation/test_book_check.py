@@ -2,8 +2,8 @@
 
 import pytest
 
+from chapterverse.evaluation.book_check import Verdict, _ending, outcome_of
 from chapterverse.evaluation.cases import Case
-from chapterverse.evaluation.checking import Verdict, _ending, outcome_of
 from tests.evaluation.cases import answered, citation, question, refused, unanswerable
 
 

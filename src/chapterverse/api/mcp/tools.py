@@ -5,7 +5,6 @@ that body as its data. A `Call` hides the transport, so that the same tools serv
 """
 
 import logging
-import math
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -218,7 +217,7 @@ async def _rate(given: dict[str, Any], call: Call) -> types.CallToolResult:
     with reading_arguments():
         feedback = FeedbackRequest.model_validate(given)
     kept = await keep_feedback(feedback, call.services)
-    return _result(kept, f"Kept: {kept.rating}{f', {kept.reason}' if kept.reason else ''}.")
+    return _result(kept, f"Stored: {kept.rating}{f', {kept.reason}' if kept.reason else ''}.")
 
 
 def _tool(
@@ -301,9 +300,7 @@ def _text(text: str) -> types.TextContent:
 
 
 def _error_body(failure: ChapterverseError) -> dict[str, Any]:
-    wait = math.ceil(failure.retry_after) if failure.retry_after is not None else None
-    body = ErrorResponse(error_code=failure.code, message=failure.message, details=failure.details, retry_after=wait)
-    return body.model_dump(mode="json")
+    return ErrorResponse.of(failure).model_dump(mode="json")
 
 
 def _refused(failure: ChapterverseError, call: Call) -> MCPError:

@@ -22,6 +22,7 @@ from fastapi import APIRouter, Path, Request, Response
 from fastapi.responses import RedirectResponse
 
 from chapterverse.api import web
+from chapterverse.api.book import IMAGE, IMAGE_POLICY
 from chapterverse.api.dependencies import ServicesOf
 from chapterverse.api.edition_paths import edition_of
 from chapterverse.api.errors import responses
@@ -58,11 +59,6 @@ _CONTENTS: Final[dict[str, Any]] = {
     "content": {"application/json": {"schema": {"type": "object", "properties": {"pages": {"type": "array"}}}}},
     "description": "The pages of the book, for the contents of the reader page.",
 }
-_IMAGE: Final[dict[str, Any]] = {
-    "content": {"image/*": {"schema": {"type": "string", "format": "binary"}}},
-    "description": "The image.",
-}
-_LOGO_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
 
 @router.get("/", response_class=Response, responses={**responses(), **_PAGES})
@@ -136,13 +132,13 @@ async def contents(
     return web.answer(request, await asyncio.to_thread(listed), "application/json", caching)
 
 
-@router.get("/logo", response_class=Response, responses={200: _IMAGE, **responses(404)})
+@router.get("/logo", response_class=Response, responses={200: IMAGE, **responses(404)})
 async def logo(services: ServicesOf) -> Response:
     """The logo of the book (`BOOK_LOGO`)."""
     path = services.settings.book_logo
     if path is None or not await asyncio.to_thread(path.is_file):
         raise NotFound("This book has no logo.")
-    headers = {"Cache-Control": "public, max-age=3600", "Content-Security-Policy": _LOGO_POLICY}
+    headers = {"Cache-Control": "public, max-age=3600", "Content-Security-Policy": IMAGE_POLICY}
     return Response(await asyncio.to_thread(path.read_bytes), 200, headers, LOGO_TYPES[path.suffix.lower()])
 
 
