@@ -5,7 +5,7 @@ Answers, sources and conversations are data and go to stdout; the rest goes to s
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from datetime import datetime
 from textwrap import TextWrapper
 from types import TracebackType
@@ -39,6 +39,7 @@ class AnswerView:
     def __init__(self, *, with_session: bool) -> None:
         self._with_session = with_session
         self._midline = False
+        self._in_own_words: set[int] = set()  # numbers of the sources whose words the answer does not show
         self._fit = _WordWrap(_width()) if out.is_terminal else printable
 
     def __enter__(self) -> Self:
@@ -62,11 +63,13 @@ class AnswerView:
                     # Not with rich, which changes tabs.
                     click.echo(click.style(fitted, bold=True) if lit and out.is_terminal else fitted, nl=False)
                 self._midline = True
+                if event.kind != "quoted":
+                    self._in_own_words.update(event.cites)
             case SourcesEvent():
                 self._end_line()
                 if event.sources:
                     out.print()
-                    show_sources(event.sources)
+                    show_sources(event.sources, quoted=self._in_own_words)
             case DoneEvent():
                 self._conclude(event)
 
@@ -132,12 +135,14 @@ class _WordWrap:
         return "".join(fitted)
 
 
-def show_sources(sources: Sequence[SourceCitation], *, in_full: bool = False) -> None:
-    """Print each source with the number of its marker and its quote."""
+def show_sources(sources: Sequence[SourceCitation], *, quoted: Container[int] | None = None) -> None:
+    """Print each source with the number of its marker and its quote: in full, or the beginning of those in `quoted`."""
     for number, source in enumerate(sources, start=1):
         out.print(Text.assemble((f"[{number}] ", "bold"), printable(_place(source))))
-        quote = source.quote if in_full else f"“{_shortened(source.quote)}”"
-        out.print(_fitted(quote, INDENT), style="dim")
+        if quoted is None:
+            out.print(_fitted(source.quote, INDENT), style="dim")
+        elif number in quoted:
+            out.print(_fitted(f"“{_shortened(source.quote)}”", INDENT), style="dim")
 
 
 def show_thread(thread: ConversationThread, *, with_searches: bool = False) -> None:
