@@ -23,6 +23,7 @@ def test_search_prints_data_to_stdout_and_the_rest_to_stderr(example_home: Path)
     assert found["results"][0]["page_title"] == "What Is ROS 2?"
     people = chapterverse(example_home, "search", "What is ROS 2?", "-k", "2")
     assert people.stdout.startswith("1. ROS 2 › What Is ROS 2?")
+    assert "\n   ROS 2, the second generation" in people.stdout, "without the heading, which the line above has"
     assert "passages in" in people.stderr
 
 

@@ -1,5 +1,6 @@
 """Prints the progress of an ingest, ledgers, passages, books and the calibration."""
 
+import re
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
@@ -24,6 +25,7 @@ PLAIN_EVERY: Final = 5.0  # seconds between two progress lines without a termina
 SHOWN_REASONS: Final = 12  # for skipped and failed pages; the ledger file has all
 SHOWN_PAGES: Final = 3  # for each reason
 SNIPPET: Final = 240  # characters of a passage
+_HEADING: Final = re.compile(r"\A#{1,6} .*\n")
 
 
 class IngestProgress(WithBar):
@@ -108,7 +110,10 @@ def show_passages(found: SearchResult) -> None:
         out.print(Text(f"   {_snippet(passage)}\n"))
     if not found.results:
         err.print("No passage of the book fits.")
-    err.print(f"{found.total_results} passages in {found.latency_ms:.0f} ms, best first", style="dim")
+    err.print(
+        f"{found.total_results} passage{'s' * (found.total_results != 1)} in {found.latency_ms:.0f} ms, best first",
+        style="dim",
+    )
 
 
 def show_books(listed: BookList) -> None:
@@ -136,12 +141,13 @@ def show_refusal_rate(rate: "RefusalRate") -> None:
     if rate.asked:
         err.print(
             f"of {rate.asked} headings of this book, asked as questions, {rate.refused} are refused; "
-            "change it with: chapterverse calibrate --false-answers RATE"
+            "to answer more or fewer questions: chapterverse calibrate --false-answers RATE"
         )
 
 
 def _snippet(passage: ChunkResult) -> str:
-    text = printable(" ".join(passage.chunk_text.split()))
+    """The beginning of a passage, without its heading, which the breadcrumb has."""
+    text = printable(" ".join(_HEADING.sub("", passage.chunk_text).split()))
     return text if len(text) <= SNIPPET else text[: SNIPPET - 1].rsplit(" ", 1)[0] + " …"
 
 
