@@ -25,14 +25,14 @@ export class AskBox {
   /**
    * @param {{place: Element, api: import("./api.js").Api, hrefOf: (source: object) => string|null, title?: string,
    *   shortcut?: string, filters?: object|null, name?: string, suggestions?: string[], offers?: object|null, remembers?: boolean,
-   *   shareOf?: (query: string) => string, closing?: () => void}} parts
+   *   shareOf?: (query: string) => string, colour?: () => Promise<void>, closing?: () => void}} parts
    *   `hrefOf`: the address of a source; `shortcut`: the key that focuses the box; `filters`: the part of the book to ask;
    *   `name`: storage key of the conversation in this tab; `suggestions`: questions to begin with; `offers`: the edition that the
    *   server suggests questions for, or null; `remembers`: whether past conversations are stored in this browser; `shareOf`: the
-   *   address that asks a question; `closing`: closes the box
+   *   address that asks a question; `colour`: loads the highlighter of code; `closing`: closes the box
    */
-  constructor({ place, api, hrefOf, title = "Ask the book", shortcut = null, filters = null, name = SESSION, suggestions = [], offers = {}, remembers = false, shareOf = null, closing = null }) {
-    Object.assign(this, { api, hrefOf, title, filters, name, offers, shareOf });
+  constructor({ place, api, hrefOf, title = "Ask the book", shortcut = null, filters = null, name = SESSION, suggestions = [], offers = {}, remembers = false, shareOf = null, colour = null, closing = null }) {
+    Object.assign(this, { api, hrefOf, title, filters, name, offers, shareOf, colour });
     this.session = memory.get(name);
     this.kept = []; // the turns of this conversation: questions and their events
     this.past = remembers ? new Past({ suffix: name.slice(SESSION.length), reopen: (id, turns) => this.reopen(id, turns), erase: (id) => this.erase(id) }) : null;
@@ -97,7 +97,7 @@ export class AskBox {
       this.select(null);
       this.ask(query, null);
     };
-    const turn = new Turn(asked, { hrefOf: this.hrefOf, shareOf: this.shareOf, retry, widen, rate: (given) => this.rate(asked, given), rated });
+    const turn = new Turn(asked, { hrefOf: this.hrefOf, shareOf: this.shareOf, colour: this.colour, retry, widen, rate: (given) => this.rate(asked, given), rated });
     return turn;
   }
 

@@ -44,6 +44,7 @@ class Reader {
       api: this.api,
       hrefOf: (source) => this.hrefOf(source),
       shareOf: (query) => `${ROOT}?ask=${encodeURIComponent(query)}`,
+      colour: () => fetchHighlighter(PRISM),
       shortcut: "/",
       name: editionIn(ROOT) ? `${SESSION} ${editionIn(ROOT)}` : SESSION, // a conversation belongs to the book in which it began
       remembers: true,
