@@ -380,6 +380,24 @@ def offering(page: Page, questions: list[str], **headers: str) -> list[dict[str,
     return asked
 
 
+def test_questions_to_begin_with_are_near_the_open_page(browser: Browser, server: Served) -> None:
+    def suggest(route: Route) -> None:
+        near = parse_qs(urlsplit(route.request.url).query).get("page", ["the book"])
+        route.fulfill(json={"suggestions": [{"question": f"What is in {near}?", "page": ""}]})
+
+    with visiting(browser, server.url, "/livez") as page:
+        page.route("**/suggestions*", suggest)
+        page.goto(server.url)
+        offered = page.get_by_role("list", name="Questions to begin with").get_by_role("button")
+        expect(offered).to_have_text("What is in ['the book']?")
+        page.locator(".contents a", has_text=LONG_PAGE.title).first.click()
+        expect(offered).to_have_text(f"What is in ['{LONG_PAGE.url}']?")
+        page.reload()
+        expect(offered).to_have_text(f"What is in ['{LONG_PAGE.url}']?")
+        page.go_back()
+        expect(offered).to_have_text("What is in ['the book']?")
+
+
 def test_suggestions_after_an_answer_leave_out_asked_questions(
     browser: Browser, server: Served, scripted: Scripted
 ) -> None:
