@@ -59,7 +59,7 @@ def test_only_sources_of_own_words_are_quoted(capsys: pytest.CaptureFixture[str]
     def source(title: str, quote: str) -> SourceCitation:
         place = {"page_title": title, "source_url": f"{title}.md", "section_heading": title, "breadcrumb": title}
         numbers = {"relevance_score": 1, "chunk_index": 0, "rank": 1, "quote_start": 0, "quote_end": len(quote)}
-        return SourceCitation(**place, **numbers, chunk_text=quote, quote=quote, module="")  # type: ignore[arg-type]
+        return SourceCitation(**place, **numbers, chunk_text=quote, quote=quote, module="")
 
     with AnswerView(with_session=False) as view:
         view(ChunkEvent(content="Tern weighs 6 kg [1]. ", kind="quoted", cites=[1]))
