@@ -359,6 +359,8 @@ def ask_widget(page: Page) -> None:
     if dark and page.locator("[data-md-color-scheme=default]").count():
         page.locator("label.md-header__button[for^=__palette]:not([hidden])").first.click()
         page.locator("body[data-md-color-scheme=slate]").wait_for()
+    if dark and page.locator("html[data-theme=light]").count():  # Docusaurus, as its button does
+        page.evaluate("document.documentElement.dataset.theme = 'dark'")
     page.locator(f".widget[data-theme={'dark' if dark else 'light'}]").wait_for(state="attached")
     if launcher.is_visible():
         launcher.click()

@@ -30,8 +30,7 @@ _STYLE: Final = """
 .rated-down { fill: var(--bad); background: var(--bad); } .low { fill: var(--dim); background: var(--dim); }
 .legend { display: flex; flex-wrap: wrap; gap: .3rem 1.2rem; padding: 0; list-style: none; }
 .legend i { display: inline-block; width: .8rem; height: .8rem; margin-right: .4rem; border-radius: 2px; }
-.figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(6rem, 1fr)); gap: 1rem; }
-.figures { padding: 0; list-style: none; }
+.figures { display: flex; flex-wrap: wrap; gap: 1rem 2rem; padding: 0; list-style: none; }
 .figures b { display: block; font-size: 1.6rem; }
 pre { white-space: pre-wrap; background: var(--soft); padding: .8rem; }
 article ul { padding-left: 1.2rem; }
