@@ -1,9 +1,9 @@
 """Checks that `check` names exactly the questions of a deleted paragraph: `python -m bench.deleted_paragraphs`.
 
 Deletes each paragraph of the example book that answers a question of its set, one at a time. The questions of a
-paragraph are those that were answered from it. Prints the questions that were named in excess or missed, then the
-counts. The section reader's scores are cached by question and passage, since nearly all of them are the same every
-time.
+paragraph are those that were answered from it. Prints the questions that were named in excess or missed, those that
+are refused although the book still says what answered them (they are not named), then the counts. The section reader's
+scores are cached by question and passage, since nearly all of them are the same every time.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from chapterverse.evaluation.book_check import Outcome, compare_case
+from chapterverse.evaluation.book_check import Outcome, Verdict, compare_case
 from chapterverse.evaluation.measures import contains
 from chapterverse.evaluation.questions import Question, load_questions
 from chapterverse.evaluation.runner import ask
@@ -59,20 +59,25 @@ async def main() -> None:
             await _ingest(book, services)
             before = {one.id: await _outcome(one, services) for one in asked}
             paragraphs = [found for found in _paragraphs(book) if _answered_from(found[1], before)]
-            exact = too_many = too_few = 0
+            exact = too_many = too_few = unsure = 0
             for path, paragraph in paragraphs[:: options.every]:
                 text = path.read_text("utf-8")
                 path.write_text(text.replace(paragraph, ""), "utf-8")
                 await _ingest(book, services)
                 expected = _answered_from(paragraph, before) & {one.id for one in questions}
-                named = {one.id for one in questions if await _is_named(one, before[one.id], services)}
+                verdicts = {one.id: await _verdict(one, before[one.id], services) for one in questions}
+                named = {id_ for id_, verdict in verdicts.items() if verdict in ("broken", "contradictory", "changed")}
+                refused = sorted(id_ for id_, verdict in verdicts.items() if verdict == "unsure")
                 path.write_text(text, "utf-8")
                 exact += named == expected
                 too_many, too_few = too_many + len(named - expected), too_few + len(expected - named)
+                unsure += len(refused)
+                if refused:
+                    print(path.name, {"unsure": refused}, paragraph[:60], flush=True)
                 if named != expected:
                     print(path.name, {"named": sorted(named), "expected": sorted(expected)}, paragraph[:60], flush=True)
     counts = {"paragraphs": len(paragraphs[:: options.every]), "exact": exact}
-    print(json.dumps(counts | {"named_too_much": too_many, "not_named": too_few}))
+    print(json.dumps(counts | {"named_too_much": too_many, "not_named": too_few, "unsure": unsure}))
 
 
 async def _ingest(book: Path, services: Services) -> None:
@@ -84,9 +89,8 @@ async def _outcome(question: Question, services: Services) -> Outcome:
     return (await compare_case(await ask(question, services), None, services)).now
 
 
-async def _is_named(question: Question, before: Outcome, services: Services) -> bool:
-    finding = await compare_case(await ask(question, services), before, services)
-    return finding.verdict in ("broken", "contradictory", "changed")
+async def _verdict(question: Question, before: Outcome, services: Services) -> Verdict:
+    return (await compare_case(await ask(question, services), before, services)).verdict
 
 
 def _paragraphs(book: Path) -> Iterator[tuple[Path, str]]:

@@ -13,13 +13,13 @@ from tests.served import Served
 
 pytestmark = pytest.mark.slow
 
-README = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
-NOTE = "Tern weighs 6 kg. It has two driven wheels and a caster. Its battery lasts three hours."
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text("utf-8")
 # Sentences that answers must quote. A new example in README needs an entry.
 QUOTES = {
     "What is ROS 2?": "ROS 2, the second generation of the Robot Operating System, is a set of open-source libraries",
     "What mass?": "Tern has a mass of 6 kg.",
-    "What does it weigh?": "Tern weighs 6 kg.",
+    "What does spin do?": "The call `rclpy.spin(node)` hands control to the executor",
 }
 NOWHERE = "postgresql://nobody@127.0.0.1:1/none"  # nothing is stored; no example needs a conversation
 
@@ -69,10 +69,8 @@ def test_search_example_has_results(example_server: Served, body: dict[str, str]
 
 
 @pytest.mark.parametrize("arguments", ASKED, ids=str)
-def test_command_line_example_is_answered(example_home: Path, tmp_path: Path, arguments: list[str]) -> None:
-    note = tmp_path / "note.txt"
-    note.write_text(NOTE, "utf-8")
-    here = [str(note) if argument == note.name else argument for argument in arguments]
+def test_command_line_example_is_answered(example_home: Path, arguments: list[str]) -> None:
+    here = [str(ROOT / argument) if argument.startswith("examples/") else argument for argument in arguments]
     asked = chapterverse(example_home, *here, "--json", DATABASE_URL=NOWHERE)
     assert asked.returncode == 0, asked.stderr
     quotes = [source["quote"] for source in json.loads(asked.stdout)["sources"]]

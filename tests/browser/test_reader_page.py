@@ -206,6 +206,14 @@ def test_contents_list_the_sections_if_the_outline_does_not_fit(
         expect(page.locator(".contents .sections a").first).to_be_visible()
 
 
+def test_contents_are_scrolled_to_the_open_page_and_its_sections(browser: Browser, server: Served) -> None:
+    with visiting(browser, server.url, f"/read/{CODE_PAGE.page_id}", viewport={"width": 1400, "height": 260}) as page:
+        contents = page.locator(".contents")
+        contents.locator("a", has_text=LONG_PAGE.title).first.click()
+        expect(contents.locator(".sections a").last).to_be_in_viewport()
+        expect(contents.locator("[aria-current=page]")).to_be_in_viewport()
+
+
 def test_link_of_a_heading_is_copied_and_focuses_it(page: Page) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.locator("#book-part-2").hover()
@@ -280,6 +288,19 @@ def test_code_is_shown_if_the_highlighter_cannot_be_loaded(browser: Browser, ser
         page.locator(".contents a", has_text="Code").click()
         expect(page.locator(".code").first).to_contain_text("def turn")
         expect(page.locator(".token")).to_have_count(0)
+
+
+def test_code_of_an_answer_has_colours_on_a_page_without_code(page: Page) -> None:
+    parts = ["Turn it [1]:\n\n", "```python\ndef turn():  # by [1]\n    return 1\n```\n\n", "It turns.\n"]
+    events = [
+        {"type": "chunk", "content": part, "sources": [SOURCE] if not at else []} for at, part in enumerate(parts)
+    ]
+    answer_with(page, EVENTS[0], *events, {"type": "sources", "sources": [SOURCE]}, {"type": "done", **SUMMARY})
+    ask(page, "How?")
+    expect(page.locator(".answer .token.keyword").first).to_have_text("def")
+    assert page.locator(".answer pre code").text_content() == "def turn():  # by [1]\n    return 1"
+    expect(page.locator(".answer > div")).to_have_count(1)
+    expect(page.locator(".answer p")).to_have_text(["Turn it:\u202f1", "It turns."])
 
 
 def test_highlighter_is_not_loaded_for_a_page_without_code(page: Page) -> None:
@@ -357,6 +378,24 @@ def offering(page: Page, questions: list[str], **headers: str) -> list[dict[str,
 
     page.route("**/suggestions*", suggest)
     return asked
+
+
+def test_questions_to_begin_with_are_near_the_open_page(browser: Browser, server: Served) -> None:
+    def suggest(route: Route) -> None:
+        near = parse_qs(urlsplit(route.request.url).query).get("page", ["the book"])
+        route.fulfill(json={"suggestions": [{"question": f"What is in {near}?", "page": ""}]})
+
+    with visiting(browser, server.url, "/livez") as page:
+        page.route("**/suggestions*", suggest)
+        page.goto(server.url)
+        offered = page.get_by_role("list", name="Questions to begin with").get_by_role("button")
+        expect(offered).to_have_text("What is in ['the book']?")
+        page.locator(".contents a", has_text=LONG_PAGE.title).first.click()
+        expect(offered).to_have_text(f"What is in ['{LONG_PAGE.url}']?")
+        page.reload()
+        expect(offered).to_have_text(f"What is in ['{LONG_PAGE.url}']?")
+        page.go_back()
+        expect(offered).to_have_text("What is in ['the book']?")
 
 
 def test_suggestions_after_an_answer_leave_out_asked_questions(

@@ -149,6 +149,31 @@ def test_search_shows_hits_while_typing(page: Page) -> None:
     expect(page.locator("mark.evidence").first).to_be_visible()
 
 
+def test_rows_of_a_table_are_separated_in_a_hit(page: Page) -> None:
+    page.keyboard.press("Control+k")
+    page.keyboard.type("lidar")
+    hit = page.locator("#cv-results .hit", has_text="Two families of sensors").locator(".excerpt")
+    expect(hit).to_contain_text("sensor_msgs/msg/Imu; 2D lidar · distance in one plane")
+
+
+@pytest.mark.parametrize("width", [1400, 768, 390])
+def test_names_in_a_table_are_not_broken(browser: Browser, example_server: Served, width: int) -> None:
+    with visiting(
+        browser, example_server.url, first_page(example_server), viewport={"width": width, "height": 800}
+    ) as page:
+        page.goto(page.locator(".contents a", has_text="Sensors and Actuators").first.evaluate("link => link.href"))
+        names = page.locator("main td code")
+        expect(names.first).to_be_visible()
+        lines = """names => names.map((name) => {
+            const range = document.createRange();
+            range.setStart(name.firstChild, name.textContent.lastIndexOf("/") + 1);
+            range.setEnd(name.firstChild, name.textContent.length);
+            return range.getClientRects().length;
+        })"""
+        assert set(names.evaluate_all(lines)) == {1}
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
 def test_search_by_keyboard_and_without_hits(page: Page) -> None:
     page.keyboard.press("Control+k")
     expect(page.locator("#cv-search-box")).to_be_focused()

@@ -9,6 +9,8 @@ from click.testing import CliRunner
 from chapterverse.answering.refusals import NOT_IN_BOOK
 from chapterverse.cli import main
 from chapterverse.fields import MAX_SELECTION_CHARS
+from chapterverse.models import ChunkEvent, SourceCitation, SourcesEvent
+from chapterverse.terminal.answers import AnswerView
 from tests.cli.process import assert_refused, chapterverse
 from tests.conftest import EXAMPLE_BOOK
 from tests.ingestion.readers.test_pdf import write_pdf
@@ -46,11 +48,27 @@ def test_answer_has_sources_and_the_next_process_continues_the_session(example_h
     assert "it is not an operating system" in text
     assert footer.startswith("What Is ROS 2?")
     assert "— book/ros2/what-is-ros2.md" in footer
-    assert "\n    “" in footer
+    assert "“" not in footer, "the answer shows these words already"
     assert "reading: What Is ROS 2?" in followed.stderr
     assert "confidence " in followed.stderr
     assert f"session {answer['session_id']}" in followed.stderr
     assert "warning" not in followed.stderr
+
+
+def test_only_sources_of_own_words_are_quoted(capsys: pytest.CaptureFixture[str]) -> None:
+    def source(title: str, quote: str) -> SourceCitation:
+        place = {"page_title": title, "source_url": f"{title}.md", "section_heading": title, "breadcrumb": title}
+        numbers = {"relevance_score": 1, "chunk_index": 0, "rank": 1, "quote_start": 0, "quote_end": len(quote)}
+        return SourceCitation(**place, **numbers, chunk_text=quote, quote=quote, module="")
+
+    with AnswerView(with_session=False) as view:
+        view(ChunkEvent(content="Tern weighs 6 kg [1]. ", kind="quoted", cites=[1]))
+        view(ChunkEvent(content="It is slow [2].", kind="supported", cites=[2]))
+        view(SourcesEvent(sources=[source("Tern", "Tern weighs 6 kg."), source("Speed", "Its top speed is 0.5 m/s.")]))
+    assert capsys.readouterr().out == (
+        "Tern weighs 6 kg [1]. It is slow [2].\n\n[1] Tern — Tern.md\n[2] Speed — Speed.md\n"
+        "    “Its top speed is 0.5 m/s.”\n"
+    )
 
 
 @pytest.mark.slow
@@ -161,7 +179,11 @@ def test_search_prints_data_to_stdout_and_the_rest_to_stderr(example_home: Path)
     assert found["results"][0]["page_title"] == "What Is ROS 2?"
     people = chapterverse(example_home, "search", "What is ROS 2?", "-k", "2")
     assert people.stdout.startswith("1. ROS 2 › What Is ROS 2?")
+    assert "\n   ROS 2, the second generation" in people.stdout, "without the heading, which the line above has"
     assert "passages in" in people.stderr
+    one = chapterverse(example_home, "search", "odometry", "-k", "1")
+    assert "\n   … Visual odometry: the estimation of" in one.stdout, "from the sentence with the words of the query"
+    assert "1 passage in" in one.stderr
 
 
 def test_search_finds_nothing_for_nonsense_and_prints_no_scores(example_home: Path) -> None:

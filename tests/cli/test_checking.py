@@ -130,6 +130,23 @@ def test_restored_evidence_is_fixed_and_save_accepts_a_change(project: Project) 
         baseline.write_bytes(kept)
 
 
+def test_refusal_of_what_the_book_still_says_does_not_fail(project: Project, tmp_path: Path) -> None:
+    """A question that is refused, with a baseline in which a passage that still stands answered it."""
+    filled(project.home, project.docs)
+    saved = json.loads((project.folder / "questions.baseline.json").read_text("utf-8"))
+    (boat,) = [one for one in saved["outcomes"] if one["id"] == "boat"]
+    asked = {"id": "hull", "question": "Who painted the hull of Heron red?"}
+    questions, baseline = tmp_path / "set.jsonl", tmp_path / "set.baseline.json"
+    questions.write_text(json.dumps(asked), "utf-8")
+    baseline.write_text(json.dumps(saved | {"outcomes": [boat | asked]}), "utf-8")
+    shown = chapterverse(project.home, "check", str(questions))
+    assert shown.returncode == 0
+    assert "Refused now, although the book still says it (1)\n  hull  Who painted" in shown.stdout
+    assert shown.stdout.endswith("1 question: 1 unsure.\n")
+    assert chapterverse(project.home, "check", str(questions), "--save").returncode == 0
+    assert json.loads(baseline.read_text("utf-8"))["outcomes"] == [boat | asked]  # still watched
+
+
 def test_a_text_report_goes_to_stdout(project: Project) -> None:
     project.change("heron", "Its battery lasts nine hours in calm water.\n\n", "")
     filled(project.home, project.docs)

@@ -1,9 +1,19 @@
 """Verdicts on questions that were or are refused, compared with the baseline."""
 
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+
 import pytest
 
-from chapterverse.evaluation.book_check import Verdict, _ending, outcome_of
-from chapterverse.evaluation.cases import Case
+from chapterverse.evaluation.book_check import Baseline, Verdict, _ending, compare_case, make_summary, outcome_of
+from chapterverse.evaluation.cases import Case, Citation, MarkedStretch
+from chapterverse.ingestion.options import SourceOptions
+from chapterverse.ingestion.pipeline import Workshop, ingest
+from chapterverse.ingestion.sources import open_source
+from chapterverse.services import Services
+from chapterverse.settings import Settings
+from chapterverse.wiring import open_services
 from tests.evaluation.cases import answered, citation, question, refused, unanswerable
 
 
@@ -19,3 +29,88 @@ from tests.evaluation.cases import answered, citation, question, refused, unansw
 )
 def test_verdict_for_refused_questions(before: Case, now: Case, verdict: Verdict) -> None:
     assert _ending(now, outcome_of(before)) == verdict
+
+
+HERON = """# Heron
+
+Heron is a boat of the harbour.
+
+## Crew
+
+Two people watch it.
+
+## Battery
+
+The battery is below the deck. It lasts nine hours in calm water.
+
+It is charged at the pier.
+"""
+EXCERPT, EVIDENCE = (
+    "The battery is below the deck. It lasts nine hours in calm water.",
+    "It lasts nine hours in calm water.",
+)
+ASKED = question(question="How long does the battery of Heron last?", page="heron.md", section="Battery")
+
+
+@pytest.fixture
+async def services(tmp_path: Path) -> AsyncIterator[Services]:
+    (tmp_path / "book").mkdir()
+    async with open_services(Settings.load(chapterverse_home=tmp_path / "home")) as services:
+        yield services
+
+
+async def _write(services: Services, text: str) -> None:
+    home = services.settings.chapterverse_home
+    folder = home.with_name("book")
+    (folder / "heron.md").write_text(text, "utf-8")
+    workshop = Workshop(services.index, services.embedder, home)
+    await ingest([open_source(str(folder), SourceOptions())], workshop)
+
+
+async def _answer(services: Services) -> Case:
+    """An answer that quotes two sentences, of which the second answers."""
+    (listed,) = await services.index.pages()
+    page = await services.index.page(listed.page_id)
+    assert page is not None
+    start = page.text.index(EVIDENCE)
+    cited = Citation(
+        source_url=f"{page.url}#battery",
+        page_title=page.title,
+        section_heading="Battery",
+        quote=EXCERPT,
+        page_id=page.page_id,
+        marks=(MarkedStretch(start=start, end=start + len(EVIDENCE), text=EVIDENCE),),
+    )
+    return answered(ASKED, citations=(cited,))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("old", "new", "verdict"),
+    [
+        ("It is charged at the pier.\n", "", "unsure"),  # beside the excerpt
+        ("Two people watch it.", "Two people watch it from the pier, in turns.", "unsure"),  # moves the excerpt down
+        ("The battery is below the deck. ", "", "broken"),  # the evidence stands, but nothing says what "it" is
+        ("## Battery", "## The battery of Kestrel", "broken"),
+        ("# Heron\n", "# Kestrel\n", "broken"),
+        ("nine hours", "seven hours", "broken"),
+        (EXCERPT, "", "broken"),
+        ("## Battery\n\n" + EXCERPT, EXCERPT + "\n\n## Battery\n", "broken"),  # moved to another section
+    ],
+)
+async def test_refusal_of_what_the_book_still_says_is_not_broken(
+    services: Services, old: str, new: str, verdict: Verdict
+) -> None:
+    await _write(services, HERON)
+    before = outcome_of(await _answer(services))
+    assert old in HERON
+    await _write(services, HERON.replace(old, new))
+    finding = await compare_case(refused(ASKED), before, services)
+    assert finding.verdict == verdict
+    older = before.model_copy(update={"evidence": [one.model_copy(update={"excerpt": ""}) for one in before.evidence]})
+    assert (await compare_case(refused(ASKED), older, services)).verdict == "broken"  # it does not say what was shown
+    if verdict == "unsure":
+        baseline = Baseline(made_at=datetime.now(UTC), model="m", embeddings="e", book="1 page", outcomes=(before,))
+        summary = make_summary([finding], baseline, "1 page")
+        assert "### Refused now, although the book still says it (1)" in summary
+        assert "Was answered. Now refused. Its evidence is still in the book." in summary and EVIDENCE in summary

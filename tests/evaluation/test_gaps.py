@@ -18,6 +18,7 @@ from chapterverse.evaluation.gaps import (
     grouped,
     namer_of,
     trouble_of,
+    typical_first,
 )
 from chapterverse.models import RetrievedPassage
 from chapterverse.settings import Settings
@@ -54,6 +55,12 @@ def test_chain_of_questions_is_not_one_group() -> None:
     """A and C are similar only to B. Single linkage would join them."""
     alike = np.array([[1.0, 0.7, 0.0], [0.7, 1.0, 0.65], [0.0, 0.65, 1.0]], np.float32)
     assert sorted(map(sorted, grouped(alike, [0.5, 0.5, 0.5]))) == [[0, 1], [2]]
+
+
+def test_most_typical_question_is_near_to_those_asked_most() -> None:
+    alike = np.array([[1.0, 0.7, 0.6], [0.7, 1.0, 0.5], [0.6, 0.5, 1.0]], np.float32)
+    assert typical_first([0, 1], alike, np.array([2, 3, 9])) == [1, 0]
+    assert typical_first([0, 1, 2], alike, np.array([1, 1, 1])) == [0, 1, 2]
 
 
 def test_trouble_of_a_turn() -> None:

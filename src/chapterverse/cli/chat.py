@@ -226,7 +226,7 @@ class Chat:
         if self._sources is None:
             self._sources = self._background.run(self._stored_sources)
         if self._sources:
-            show_sources(self._sources, in_full=True)
+            show_sources(self._sources)
         else:
             show_note("The last answer has no sources.")
 

@@ -38,7 +38,8 @@ async def check(
 
     QUESTIONS is a set as for `chapterverse eval`. A question is broken if it was answered from a passage and is now
     refused or answered from another passage or other words, unless the set (`sentence`, `answer`) confirms the new
-    answer. It is contradictory if another section now says something else.
+    answer. It is contradictory if another section now says something else. A question that is refused now, although
+    all that answered it stands unchanged in the book, is listed and does not fail the run.
 
     \b
       chapterverse ingest docs/ && chapterverse check questions.jsonl --save    before the change
@@ -104,8 +105,10 @@ async def _baseline(findings: "list[CheckFinding]", services: "Services") -> "Ba
         model=services.writer.engine,
         embeddings=manifest.fingerprint.model,
         book=f"{manifest.pages} page{'s' * (manifest.pages != 1)}, {manifest.chunks} passages",
-        # For a question that could not be asked, the earlier outcome is kept.
-        outcomes=tuple((finding.verdict == "failed" and finding.before) or finding.now for finding in findings),
+        # The earlier outcome is kept if the question could not be asked, or is refused although the book still says it.
+        outcomes=tuple(
+            (finding.verdict in ("failed", "unsure") and finding.before) or finding.now for finding in findings
+        ),
     )
 
 

@@ -1,7 +1,9 @@
 """Finds the known questions that a change of the book breaks, fixes or makes contradictory.
 
 A baseline has the evidence of every answer. After a change the same questions are asked again: a question is broken if
-its evidence is no longer shown. If the set says what is right, a right answer with other evidence is not broken.
+its evidence is no longer shown. If the set says what is right, a right answer with other evidence is not broken. Nor is
+a question that is refused now although all that was shown stands unchanged in its section: the change of the book did
+not break it.
 
 The summary for a pull request quotes questions and pages in code spans, so that they contain no active markup, mention
 or link.
@@ -23,7 +25,7 @@ from chapterverse.evaluation.quotes import Quote, State, locate
 from chapterverse.models import Frozen
 from chapterverse.services import Services
 
-Verdict = Literal["broken", "contradictory", "changed", "fixed", "failed", "new", "same"]
+Verdict = Literal["broken", "contradictory", "failed", "unsure", "changed", "fixed", "new", "same"]
 FORMAT: Final = 1  # of the baseline; increase it when older ones cannot be read
 SHOWN: Final = 25  # of each verdict; the rest is counted
 QUOTED: Final = 240  # characters of a quote
@@ -31,6 +33,7 @@ SORTS: Final[tuple[tuple[Verdict, str], ...]] = (
     ("broken", "Broken"),
     ("contradictory", "Contradictory"),
     ("failed", "Not asked, because of an error"),
+    ("unsure", "Refused now, although the book still says it"),
     ("changed", "Answered in another way, and still right"),
     ("fixed", "Fixed"),
     ("new", "New"),
@@ -49,6 +52,7 @@ class AnsweringQuote(QuotedPlace):
     page_id: str
     start: int
     end: int
+    excerpt: str = ""  # all that was shown of the page, with this text in it; baselines of before have none
 
 
 class Outcome(Frozen):
@@ -99,6 +103,7 @@ def outcome_of(case: Case, conflicts: Sequence[Conflict] = ()) -> Outcome:
             page_id=citation.page_id,
             book=citation.book,
             version=citation.version,
+            excerpt=citation.quote,
             **mark.model_dump(),
         )
         for citation in case.citations
@@ -127,7 +132,7 @@ async def compare_case(case: Case, before: Outcome | None, services: Services) -
     if case.question.answerable and before.answered and now.answered:
         return await _both_answered(case, before, now, services)
     ending = CheckFinding(verdict=_ending(case, before), before=before, now=now)
-    return ending if now.answered else await _with_loss(ending, before.evidence, services)
+    return ending if now.answered else await _now_refused(ending, before, services)
 
 
 async def _both_answered(case: Case, before: Outcome, now: Outcome, services: Services) -> CheckFinding:
@@ -143,6 +148,14 @@ async def _both_answered(case: Case, before: Outcome, now: Outcome, services: Se
     finding = await _with_loss(same.model_copy(update={"verdict": verdict}), lost, services)
     # If some evidence is shown and all of it is still in the book, the answer only shows less.
     return same if finding.lost == "stands" and len(lost) < len(before.evidence) else finding
+
+
+async def _now_refused(ending: CheckFinding, before: Outcome, services: Services) -> CheckFinding:
+    """A refusal, with what became of the earlier evidence."""
+    finding = await _with_loss(ending, before.evidence, services)
+    if finding.verdict == "broken" and finding.lost == "stands" and await _all_as_shown(before.evidence, services):
+        return finding.model_copy(update={"verdict": "unsure"})
+    return finding
 
 
 def _ending(case: Case, before: Outcome) -> Verdict:
@@ -168,6 +181,19 @@ async def _with_loss(finding: CheckFinding, evidence: Sequence[AnsweringQuote], 
         return finding
     state, there = min(found, key=lambda known: order.index(known[0]))
     return finding.model_copy(update={"lost": state, "there": there})
+
+
+async def _all_as_shown(evidence: Sequence[AnsweringQuote], services: Services) -> bool:
+    """Whether all excerpts of an answer are still in the sections that they were taken from."""
+    for item in evidence:
+        page = await services.index.page(item.page_id)
+        excerpt = " ".join(item.excerpt.split())
+        if not excerpt or page is None or page.title != item.page_title:
+            return False
+        sections = [section for section in page.sections if section.heading == item.section_heading]
+        if not any(excerpt in " ".join(page.text[one.start : one.end].split()) for one in sections):
+            return False
+    return True
 
 
 def _shown(evidence: AnsweringQuote, case: Case, *, anywhere: bool = False) -> bool:
@@ -208,10 +234,11 @@ def headline(findings: Sequence[CheckFinding]) -> str:
 
 def make_summary(findings: Sequence[CheckFinding], baseline: Baseline, book: str) -> str:
     """All findings, the worst first."""
+    asked = "1 question was" if len(findings) == 1 else f"{len(findings)} questions were"
     lines = [
         f"## Questions to the book: {headline(findings)}",
         "",
-        f"{len(findings)} questions were asked. The book has {book}; at the baseline it had {baseline.book}.",
+        f"{asked} asked. The book has {book}; at the baseline it had {baseline.book}.",
     ]
     for verdict, title in SORTS:
         found = [finding for finding in findings if finding.verdict == verdict]
@@ -243,7 +270,7 @@ def _item(finding: CheckFinding) -> list[str]:
     if finding.verdict == "contradictory":
         conflict = now.conflicts[0]
         return [*lines, _place("one place", conflict.said), _place("another", conflict.otherwise)]
-    if finding.verdict in ("broken", "changed") and before is not None:
+    if finding.verdict in ("broken", "unsure", "changed") and before is not None:
         lines += [_place("before", evidence) for evidence in before.evidence[:1]]
         lines += [f"  - there now: {_code(finding.there)}"] if finding.lost == "changed" and finding.there else []
     if finding.verdict in ("broken", "changed", "fixed"):

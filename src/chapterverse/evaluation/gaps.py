@@ -161,7 +161,8 @@ async def find_gaps(troubled: Sequence[Troubled], engines: Engines, namer: Namer
     vectors = np.stack([await engines.embedder.embed_query(one.text) for one in troubled])
     alike = vectors @ vectors.T
     groups = grouped(alike, [one.near for one in troubled])
-    ordered = [[troubled[number] for number in _typical_first(group, alike)] for group in groups]
+    asked = np.array([len(one.turns) for one in troubled])
+    ordered = [[troubled[number] for number in typical_first(group, alike, asked)] for group in groups]
     ordered.sort(key=_rank)
     return [await _gap(group, engines, namer if place < NAMED else None) for place, group in enumerate(ordered)]
 
@@ -225,8 +226,9 @@ def _rank(group: Sequence[Troubled]) -> tuple[bool, float, float, float]:
     return not sure, chance, -asked, -max(one.turns[-1].created_at.timestamp() for one in group)
 
 
-def _typical_first(group: Sequence[int], alike: NDArray[np.float32]) -> list[int]:
-    return sorted(group, key=lambda number: (-float(alike[number, group].sum()), number))
+def typical_first(group: Sequence[int], alike: NDArray[np.float32], asked: NDArray[np.int64]) -> list[int]:
+    """The questions of a group, those first that are most alike to what was asked, each time that it was asked."""
+    return sorted(group, key=lambda number: (-float(alike[number, group] @ asked[group]), number))
 
 
 async def _gap(group: Sequence[Troubled], engines: Engines, namer: Namer | None) -> Gap:

@@ -5,7 +5,7 @@ Answers, sources, passages and conversations are data and go to stdout; the rest
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from datetime import datetime
 from textwrap import TextWrapper
 from types import TracebackType
@@ -17,8 +17,10 @@ from rich.text import Text
 
 from chapterverse.conversations.turns import SessionSummary
 from chapterverse.editions import edition_label
+from chapterverse.language import stems
 from chapterverse.models import (
     ChunkEvent,
+    ChunkResult,
     ConversationThread,
     DoneEvent,
     Event,
@@ -41,6 +43,7 @@ class AnswerView:
     def __init__(self, *, with_session: bool) -> None:
         self._with_session = with_session
         self._midline = False
+        self._in_own_words: set[int] = set()  # numbers of the sources whose words the answer does not show
         self._fit = _WordWrap(_width()) if out.is_terminal else printable
 
     def __enter__(self) -> Self:
@@ -64,11 +67,13 @@ class AnswerView:
                     # Not with rich, which changes tabs.
                     click.echo(click.style(fitted, bold=True) if lit and out.is_terminal else fitted, nl=False)
                 self._midline = True
+                if event.kind != "quoted":
+                    self._in_own_words.update(event.cites)
             case SourcesEvent():
                 self._end_line()
                 if event.sources:
                     out.print()
-                    show_sources(event.sources)
+                    show_sources(event.sources, quoted=self._in_own_words)
             case DoneEvent():
                 self._conclude(event)
 
@@ -134,12 +139,14 @@ class _WordWrap:
         return "".join(fitted)
 
 
-def show_sources(sources: Sequence[SourceCitation], *, in_full: bool = False) -> None:
-    """Print each source with the number of its marker and its quote."""
+def show_sources(sources: Sequence[SourceCitation], *, quoted: Container[int] | None = None) -> None:
+    """Print each source with the number of its marker and its quote: in full, or the beginning of those in `quoted`."""
     for number, source in enumerate(sources, start=1):
         out.print(Text.assemble((f"[{number}] ", "bold"), printable(_place(source))))
-        quote = source.quote if in_full else f"“{one_line(source.quote, QUOTE)}”"
-        out.print(_fitted(quote, INDENT), style="dim")
+        if quoted is None:
+            out.print(_fitted(source.quote, INDENT), style="dim")
+        elif number in quoted:
+            out.print(_fitted(f"“{one_line(source.quote, QUOTE)}”", INDENT), style="dim")
 
 
 def show_passages(found: SearchResult) -> None:
@@ -151,10 +158,21 @@ def show_passages(found: SearchResult) -> None:
         flags = f"  flagged: {', '.join(passage.flags)}" if passage.flags else ""
         out.print(Text.assemble((heading, "bold"), (flags, "yellow")))
         out.print(Text(f"   {printable(passage.source_url)}", style="blue"))
-        out.print(Text(f"   {one_line(passage.chunk_text, QUOTE)}\n"))
+        out.print(Text(f"   {_snippet(passage, found.query)}\n"))
     if not found.results:
         err.print("No passage of the book fits.")
-    err.print(f"{found.total_results} passages in {found.latency_ms:.0f} ms, best first", style="dim")
+        return
+    count = f"{found.total_results} passages" if found.total_results > 1 else "1 passage"
+    err.print(f"{count} in {found.latency_ms:.0f} ms, best first", style="dim")
+
+
+def _snippet(passage: ChunkResult, query: str) -> str:
+    """The passage from the first of the units that have most words of the query. Headings are in the breadcrumb."""
+    asked, whole = stems(query), passage.chunk_text
+    units = [(unit.start - passage.char_start, unit.end - passage.char_start) for unit in passage.units]
+    start, _ = max(units, key=lambda unit: len(asked & stems(whole[unit[0] : unit[1]])), default=(0, 0))
+    before = "… " if units and start > units[0][0] else ""
+    return one_line(before + whole[start:], QUOTE)
 
 
 def show_thread(thread: ConversationThread, *, with_searches: bool = False) -> None:

@@ -35,6 +35,7 @@ _VERDICT_COLOURS: Final = {
     "broken": "bold red",
     "contradictory": "bold yellow",
     "failed": "bold red",
+    "unsure": "bold yellow",
     "fixed": "bold green",
 }
 _STATE_COLOURS: Final[dict[State, str]] = {
@@ -170,7 +171,7 @@ def show_findings(findings: Sequence[CheckFinding], baseline: Baseline, now: Bas
             out.print(Text(f"      {printable(' '.join(explained(finding)))}", style="dim"))
             for label, text in _quotes(finding):
                 out.print(Text(f"      {label}: {one_line(text, _QUOTED)}", style="dim"))
-    out.print(f"{len(findings)} questions: {headline(findings)}.")
+    out.print(f"{len(findings)} question{'s' * (len(findings) != 1)}: {headline(findings)}.")
 
 
 def _quotes(finding: CheckFinding) -> list[tuple[str, str]]:
@@ -181,7 +182,7 @@ def _quotes(finding: CheckFinding) -> list[tuple[str, str]]:
             for place in (conflict.said, conflict.otherwise)
         ]
     shown = []
-    if finding.verdict in ("broken", "changed") and finding.before is not None:
+    if finding.verdict in ("broken", "unsure", "changed") and finding.before is not None:
         shown += [("before", passage.text) for passage in finding.before.evidence[:1]]
     if finding.verdict in ("broken", "changed", "fixed"):
         shown += [("now", passage.text) for passage in finding.now.evidence[:1]]

@@ -116,7 +116,7 @@ def show_refusal_rate(rate: "RefusalRate") -> None:
     if rate.asked:
         err.print(
             f"of {rate.asked} headings of this book, asked as questions, {rate.refused} are refused; "
-            "change it with: chapterverse calibrate --false-answers RATE"
+            "to answer more or fewer questions: chapterverse calibrate --false-answers RATE"
         )
 
 

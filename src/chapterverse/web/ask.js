@@ -25,14 +25,15 @@ export class AskBox {
   /**
    * @param {{place: Element, api: import("./api.js").Api, hrefOf: (source: object) => string|null, title?: string,
    *   shortcut?: string, filters?: object|null, name?: string, suggestions?: string[], offers?: object|null, remembers?: boolean,
-   *   shareOf?: (query: string) => string, closing?: () => void}} parts
+   *   shareOf?: (query: string) => string, colour?: () => Promise<void>, here?: () => string|null, closing?: () => void}} parts
    *   `hrefOf`: the address of a source; `shortcut`: the key that focuses the box; `filters`: the part of the book to ask;
    *   `name`: storage key of the conversation in this tab; `suggestions`: questions to begin with; `offers`: the edition that the
    *   server suggests questions for, or null; `remembers`: whether past conversations are stored in this browser; `shareOf`: the
-   *   address that asks a question; `closing`: closes the box
+   *   address that asks a question; `colour`: loads the highlighter of code; `here`: the address of the open page of the book;
+   *   `closing`: closes the box
    */
-  constructor({ place, api, hrefOf, title = "Ask the book", shortcut = null, filters = null, name = SESSION, suggestions = [], offers = {}, remembers = false, shareOf = null, closing = null }) {
-    Object.assign(this, { api, hrefOf, title, filters, name, offers, shareOf });
+  constructor({ place, api, hrefOf, title = "Ask the book", shortcut = null, filters = null, name = SESSION, suggestions = [], offers = {}, remembers = false, shareOf = null, colour = null, here = () => null, closing = null }) {
+    Object.assign(this, { api, hrefOf, title, filters, name, offers, shareOf, colour, here });
     this.session = memory.get(name);
     this.kept = []; // the turns of this conversation: questions and their events
     this.past = remembers ? new Past({ suffix: name.slice(SESSION.length), reopen: (id, turns) => this.reopen(id, turns), erase: (id) => this.erase(id) }) : null;
@@ -40,6 +41,7 @@ export class AskBox {
     this.running = null; // AbortController of the running answer
     this.last = null; // the answer that a follow-up refers to
     this.next = null; // the questions suggested after it
+    this.suggestedFor = null; // the page that was open when questions to begin with were suggested
     this.build(place, shortcut, closing);
     this.suggest(suggestions);
     this.recall(memory.json(`${name}.turns`));
@@ -97,7 +99,7 @@ export class AskBox {
       this.select(null);
       this.ask(query, null);
     };
-    const turn = new Turn(asked, { hrefOf: this.hrefOf, shareOf: this.shareOf, retry, widen, rate: (given) => this.rate(asked, given), rated });
+    const turn = new Turn(asked, { hrefOf: this.hrefOf, shareOf: this.shareOf, colour: this.colour, retry, widen, rate: (given) => this.rate(asked, given), rated });
     return turn;
   }
 
@@ -272,18 +274,22 @@ export class AskBox {
     if (!busy) this.history.hidden = !this.past?.all.length;
   }
 
-  /** Shows the server's suggestions: questions to begin with or, after an answer, those near it that were not asked yet. */
+  /** Shows the server's suggestions: questions to begin with, near the open page, or, after an answer, those near it that were not asked yet. */
   async offer() {
     const { last } = this;
-    if (!this.offers || (last ? this.next?.isConnected || !last.pages.length : this.suggested.childElementCount)) return;
+    const here = last ? null : this.here();
+    const isDone = last ? this.next?.isConnected || !last.pages.length : this.suggested.childElementCount && here === this.suggestedFor;
+    if (!this.offers || isDone) return;
     const asked = new Set(this.kept.map(({ query }) => bareQuestion(query)));
     const most = last ? MOST_NEXT : MOST_SUGGESTED;
-    const found = await this.api.suggestions({ limit: Math.min(most + asked.size, MOST_ASKED_FOR), ...this.offers, page: last?.pages ?? [] });
-    if (last !== this.last || this.running) return; // the reader has moved on meanwhile
+    const found = await this.api.suggestions({ limit: Math.min(most + asked.size, MOST_ASKED_FOR), ...this.offers, page: last?.pages ?? (here ? [here] : []) });
+    if (last !== this.last || this.running || (!last && here !== this.here())) return; // the reader has moved on meanwhile
     const near = found.filter(({ page }) => !last || isNear(page, last.pages));
     const fresh = near.map(({ question }) => question).filter((query) => !asked.has(bareQuestion(query))).slice(0, most);
-    if (!last) this.suggest(fresh);
-    else if (fresh.length) {
+    if (!last) {
+      this.suggestedFor = here;
+      this.suggest(fresh);
+    } else if (fresh.length) {
       this.next?.remove();
       this.next = element("div", { class: "next" }, element("h4", {}, "Ask next"), this.fill(element("ul", { class: "suggestions" }), fresh));
       last.turn.element.append(this.next);

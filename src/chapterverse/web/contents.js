@@ -65,8 +65,10 @@ export class Contents {
     link.closest("details").open = true;
     this.list(page, link);
     // Only the list is scrolled, not the page.
-    const above = link.offsetTop - this.place.scrollTop;
-    if (above < 0 || above > this.place.clientHeight - 60) this.place.scrollTop = link.offsetTop - this.place.clientHeight / 3;
+    const item = link.parentElement; // with the sections
+    const { scrollTop, clientHeight } = this.place;
+    const isInView = link.offsetTop >= scrollTop && item.offsetTop + item.offsetHeight <= scrollTop + clientHeight;
+    if (!isInView) this.place.scrollTop = link.offsetTop - Math.max(0, Math.min(clientHeight / 3, clientHeight - item.offsetHeight));
   }
 
   list(page, link) {

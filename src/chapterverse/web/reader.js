@@ -44,6 +44,8 @@ class Reader {
       api: this.api,
       hrefOf: (source) => this.hrefOf(source),
       shareOf: (query) => `${ROOT}?ask=${encodeURIComponent(query)}`,
+      colour: () => fetchHighlighter(PRISM),
+      here: () => this.contents.links.get(address()?.id)?.dataset.url ?? null,
       shortcut: "/",
       name: editionIn(ROOT) ? `${SESSION} ${editionIn(ROOT)}` : SESSION, // a conversation belongs to the book in which it began
       remembers: true,
@@ -186,6 +188,7 @@ class Reader {
     if (scroll !== null) scrollTo({ top: scroll, behavior: "instant" });
     else this.goTo(wanted, marks, moveFocus);
     this.contents.follow();
+    this.ask.offer();
   }
 
   /** Marks the words searched for in a range of the page, or the whole range if it contains none of them. */
@@ -218,6 +221,7 @@ class Reader {
     this.contents.open(null);
     this.closeDrawers();
     scrollTo({ top: scroll ?? 0, behavior: "instant" });
+    this.ask.offer();
   }
 
   /** Adds to each heading a link to it, and a button to ask about its section without a mouse. */

@@ -5,6 +5,7 @@
 import { attach, copyFrom, count, editionLabel, element, iconButton, leading, scrolling } from "./dom.js";
 import { flat, renderExcerpt } from "./excerpts.js";
 import { ratingOf } from "./feedback.js";
+import { languageOf } from "./highlight.js";
 import { mark, unitsOf } from "./offsets.js";
 
 // A marker is separated from the word before it, unlike the index in `list[0]`.
@@ -24,9 +25,9 @@ export class Turn {
   /**
    * @param {{query: string, selection: string|null, events?: object[]}} asked  with the stored events, if there are any
    * @param {{hrefOf: (source: object) => string|null, retry: () => void, widen: () => void, rate?: (given: object) => Promise<object>,
-   *   rated?: object|null, shareOf?: (query: string) => string}} actions
+   *   rated?: object|null, shareOf?: (query: string) => string, colour?: () => Promise<void>}} actions
    *   `hrefOf`: the address of a source; `retry`: ask again; `widen`: ask the whole book; `rate`: store a rating;
-   *   `rated`: the stored rating; `shareOf`: the address that asks the question
+   *   `rated`: the stored rating; `shareOf`: the address that asks the question; `colour`: loads the highlighter
    */
   constructor(asked, actions) {
     this.asked = asked;
@@ -89,6 +90,16 @@ export class Turn {
     const kept = same < 0 ? nodes.length : same;
     old.slice(kept).forEach((node) => node.remove());
     part.node.append(...nodes.slice(kept));
+    this.colour(part);
+  }
+
+  /** Renders a part again with colours once, when it has code. */
+  async colour(part) {
+    const hasCode = [...part.node.querySelectorAll(".code")].some((node) => languageOf(node.dataset.language));
+    if (part.isColoured || !hasCode || !this.actions.colour) return;
+    part.isColoured = true;
+    await this.actions.colour();
+    this.renderPart(part);
   }
 
   /** Shows why there is no answer or no more of it, and offers to retry if the server says that may help. */
