@@ -154,8 +154,6 @@ def test_fault_affects_only_what_needs_the_dependency(row: Row, seen: dict[tuple
     wanted = WELL | dict(row.differs)
     # A new process of the embedded engine loads the book in a second; a busy machine may need more than a search has.
     loading = dict(NO_INDEX) if row.world == "Qdrant Edge" else {}
-    if row.world == "embedded Postgres":  # likewise, but only for those that have waited for it as long as they may
-        loading = {door: it for door, it in NOT_KEPT if observation.seconds[door] >= CONNECTING}
     others = {door: it for door, it in observation.outcomes.items() if it not in (wanted[door], loading.get(door))}
     assert not others, f"wanted {wanted}"
     late = {door: seconds for door in DOORS if (seconds := observation.seconds[door]) > row.seconds + MARGIN}
