@@ -40,7 +40,7 @@ def refuse_non_number(value: object) -> object:
 
 def _uuid4(value: str) -> str:
     if not re.fullmatch(_UUID4, value):
-        raise ValueError("must be a UUID v4 of 36 characters, or null for a new session")
+        raise ValueError("must be a UUID v4 of 36 characters, as an answer has it")
     return value.lower()
 
 
@@ -86,9 +86,33 @@ def problem(error: Mapping[str, Any]) -> str:
             return f"has {len(error['input']):,} characters; it must have {least:,} or more"
         case "string_too_long", {"max_length": most}:
             return f"has {len(error['input']):,} characters; shorten it to {most:,} or fewer"
+        case "too_short", {"min_length": least}:
+            return f"must have {least:,} or more values"
+        case "too_long", {"max_length": most}:
+            return f"must have {most:,} values or fewer"
+        case ("greater_than_equal", {"ge": bound}) | ("less_than_equal", {"le": bound}):
+            return f"must be {bound:g} or {'more' if 'ge' in error['ctx'] else 'less'}"
+        case "literal_error", {"expected": expected}:
+            return f"must be {expected}"
+        case "missing", _:
+            return "is required"
+        case "extra_forbidden", _:
+            return "there is no such field"
+        case "string_type", _:
+            return "must be a text"
+        case "bool_type" | "bool_parsing", _:
+            return "must be true or false"
+        case "int_type" | "int_parsing" | "int_from_float", _:
+            return "must be a whole number"
         case "model_attributes_type" | "model_type", _:
             return "must be a JSON object"
     return str(error["msg"]).removeprefix("Value error, ")
+
+
+def problems(failure: ValidationError) -> str:
+    """All that is wrong, each with the name of its field."""
+    faults = ((".".join(map(str, error["loc"])), problem(error)) for error in failure.errors())
+    return "; ".join(": ".join(filter(None, fault)) for fault in faults)
 
 
 def read_request(kind: type[R], **fields: Any) -> R:
@@ -96,5 +120,4 @@ def read_request(kind: type[R], **fields: Any) -> R:
     try:
         return kind.model_validate({name: value for name, value in fields.items() if value is not None})
     except ValidationError as failure:
-        faults = [(".".join(map(str, error["loc"])), problem(error)) for error in failure.errors()]
-        raise ValidationFailed("; ".join(": ".join(filter(None, fault)) for fault in faults)) from None
+        raise ValidationFailed(problems(failure)) from None

@@ -89,7 +89,7 @@ class SearchFilters(Strict):
         """Refuse unknown filters and list the known ones."""
         if isinstance(given, dict) and (unknown := [key for key in given if key not in cls.model_fields]):
             problem = PydanticCustomError(
-                "extra_forbidden", f"there is no such filter; known are {', '.join(cls.model_fields)}"
+                "unknown_filter", f"there is no such filter; known are {', '.join(cls.model_fields)}"
             )
             faults = [InitErrorDetails(type=problem, loc=(str(key),), input=given[key]) for key in unknown]
             raise ValidationError.from_exception_data(cls.__name__, faults)
