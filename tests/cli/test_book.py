@@ -24,6 +24,9 @@ def test_search_prints_data_to_stdout_and_the_rest_to_stderr(example_home: Path)
     people = chapterverse(example_home, "search", "What is ROS 2?", "-k", "2")
     assert people.stdout.startswith("1. ROS 2 › What Is ROS 2?")
     assert "passages in" in people.stderr
+    one = chapterverse(example_home, "search", "loop closure", "-k", "1")
+    assert "\n   … Loop closure: the moment when" in one.stdout, "from the sentence with the words of the query"
+    assert "1 passage in" in one.stderr
 
 
 @pytest.mark.parametrize(
@@ -147,6 +150,21 @@ def test_sources_are_listed_and_forgotten_and_fresh_needs_yes(tmp_path: Path) ->
     assert again.returncode == 0, "no confirmation if only pages that are read again would be removed"
     other = chapterverse(home, "ingest", "--fresh", "--yes", str(tmp_path / "two"), "--json")
     assert json.loads(other.stdout)["removed"] == 1
+
+
+def test_second_folder_of_the_same_name_is_reported(tmp_path: Path) -> None:
+    home, (first, second) = tmp_path / "home", (tmp_path / "one" / "docs", tmp_path / "two" / "docs")
+    for folder, name in ((first, "a"), (second, "b")):
+        folder.mkdir(parents=True)
+        (folder / f"{name}.md").write_text(f"# {name}\n\nApples are red.")
+    read = chapterverse(home, "ingest", str(first))
+    assert "1 passage embedded" in read.stderr and "was read from" not in read.stderr
+    other = " ".join(chapterverse(home, "ingest", str(second)).stderr.split())
+    assert f"docs was read from {first} before; its pages are replaced." in other
+    assert "1 × removed: no longer there (docs/a.md)" in other, "removed pages are named"
+    second.rename(tmp_path / "docs")
+    assert "was read from" not in chapterverse(home, "ingest", str(tmp_path / "docs")).stderr, "it was moved"
+    assert "was read from" not in chapterverse(home, "ingest", str(first), "--book", "first").stderr
 
 
 def test_fresh_asks_for_confirmation_on_a_terminal(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -12,6 +13,7 @@ from chapterverse.api.pages import BookList
 from chapterverse.confidence import Calibration
 from chapterverse.editions import NAMELESS, edition_label
 from chapterverse.ingestion.ledger import OUTCOMES, Ledger
+from chapterverse.language import stems
 from chapterverse.models import ChunkResult, SearchResult
 from chapterverse.terminal import err, out, printable
 from chapterverse.terminal.bars import WithBar
@@ -19,6 +21,7 @@ from chapterverse.terminal.bars import WithBar
 if TYPE_CHECKING:
     from chapterverse.evaluation.refusal_rate import RefusalRate
     from chapterverse.ingestion.pipeline import Progress  # imports every reader, which is slow
+    from chapterverse.ingestion.sources import Source
 
 PLAIN_EVERY: Final = 5.0  # seconds between two progress lines without a terminal
 SHOWN_REASONS: Final = 12  # for skipped and failed pages; the ledger file has all
@@ -71,8 +74,9 @@ class IngestProgress(WithBar):
 def show_ledger(ledger: Ledger, saved_in: str) -> None:
     """Print a summary of the run, with the reasons for skipped and failed pages."""
     counts = ", ".join(f"{ledger.count(outcome):,} {outcome}" for outcome in OUTCOMES if ledger.count(outcome))
-    err.print(f"{counts or 'no pages'} · {ledger.passages_embedded:,} passages embedded · {_duration(ledger.seconds)}")
-    reasons = ledger.reasons(("skipped", "failed", "added", "changed"))
+    embedded = f"{ledger.passages_embedded:,} passage{'s' * (ledger.passages_embedded != 1)} embedded"
+    err.print(f"{counts or 'no pages'} · {embedded} · {_duration(ledger.seconds)}")
+    reasons = ledger.reasons(("skipped", "failed", "added", "changed", "removed"))
     for reason, pages in reasons[:SHOWN_REASONS]:
         named = ", ".join(pages[:SHOWN_PAGES]) + (", …" if len(pages) > SHOWN_PAGES else "")
         line = printable(f"  {len(pages):,} × {reason} ({named})")
@@ -83,6 +87,18 @@ def show_ledger(ledger: Ledger, saved_in: str) -> None:
     err.print(f"ledger: {saved_in}")
     if not ledger.generation:
         err.print("Nothing has changed; the book is the same.")
+
+
+def warn_of_other_place(source: "Source", before: str) -> None:
+    """Warn if another folder of the same name was read before: its pages are replaced."""
+    if before and before != source.place and Path(before).exists():
+        err.print(
+            Text(
+                f"{printable(source.key)} was read from {printable(before)} before; its pages are replaced. "
+                "To keep both, give one of them a --base-url or a --book of its own.",
+                style="yellow",
+            )
+        )
 
 
 def _show_flagged(ledger: Ledger) -> None:
@@ -105,10 +121,12 @@ def show_passages(found: SearchResult) -> None:
         flags = f"  flagged: {', '.join(passage.flags)}" if passage.flags else ""
         out.print(Text.assemble((heading, "bold"), (flags, "yellow")))
         out.print(Text(f"   {printable(passage.source_url)}", style="blue"))
-        out.print(Text(f"   {_snippet(passage)}\n"))
+        out.print(Text(f"   {_snippet(passage, found.query)}\n"))
     if not found.results:
         err.print("No passage of the book fits.")
-    err.print(f"{found.total_results} passages in {found.latency_ms:.0f} ms, best first", style="dim")
+        return
+    count = f"{found.total_results} passages" if found.total_results > 1 else "1 passage"
+    err.print(f"{count} in {found.latency_ms:.0f} ms, best first", style="dim")
 
 
 def show_books(listed: BookList) -> None:
@@ -140,8 +158,13 @@ def show_refusal_rate(rate: "RefusalRate") -> None:
         )
 
 
-def _snippet(passage: ChunkResult) -> str:
-    text = printable(" ".join(passage.chunk_text.split()))
+def _snippet(passage: ChunkResult, query: str) -> str:
+    """The passage from the first of the units that have most words of the query."""
+    asked, whole = stems(query), passage.chunk_text
+    starts = [(unit.start - passage.char_start, unit.end - passage.char_start) for unit in passage.units]
+    start, _ = max(starts, key=lambda unit: len(asked & stems(whole[unit[0] : unit[1]])), default=(0, 0))
+    before = "… " if starts and start > starts[0][0] else ""
+    text = before + printable(" ".join(whole[start:].split()))
     return text if len(text) <= SNIPPET else text[: SNIPPET - 1].rsplit(" ", 1)[0] + " …"
 
 
