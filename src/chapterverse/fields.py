@@ -77,36 +77,36 @@ TurnId = Annotated[str, AfterValidator(_turn_id), Field(json_schema_extra={"form
 Comment = Annotated[str, Field(max_length=MAX_COMMENT_CHARS, json_schema_extra=_PLAIN), AfterValidator(_refuse_nul)]
 
 
+# What is wrong and, for common mistakes, what to do; by Pydantic's name for it.
+_WORDS = {
+    "bool_parsing": "must be true or false",
+    "bool_type": "must be true or false",
+    "extra_forbidden": "there is no such field",
+    "greater_than_equal": "must be {ge:g} or more",
+    "int_from_float": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_type": "must be a whole number",
+    "less_than_equal": "must be {le:g} or less",
+    "literal_error": "must be {expected}",
+    "missing": "is required",
+    "model_attributes_type": "must be a JSON object",
+    "model_type": "must be a JSON object",
+    "string_too_long": "has {length:,} characters; shorten it to {max_length:,} or fewer",
+    "string_too_short": "has {length:,} characters; it must have {min_length:,} or more",
+    "string_type": "must be a text",
+    "too_long": "must have {max_length:,} values or fewer",
+    "too_short": "must have {min_length:,} or more values",
+}
+
+
 def problem(error: Mapping[str, Any]) -> str:
-    """What is wrong with a field and, for common mistakes, what to do."""
-    match error["type"], error.get("ctx"):
-        case "string_too_short", {"min_length": 1}:
-            return "must not be empty; write something"
-        case "string_too_short", {"min_length": least}:
-            return f"has {len(error['input']):,} characters; it must have {least:,} or more"
-        case "string_too_long", {"max_length": most}:
-            return f"has {len(error['input']):,} characters; shorten it to {most:,} or fewer"
-        case "too_short", {"min_length": least}:
-            return f"must have {least:,} or more values"
-        case "too_long", {"max_length": most}:
-            return f"must have {most:,} values or fewer"
-        case ("greater_than_equal", {"ge": bound}) | ("less_than_equal", {"le": bound}):
-            return f"must be {bound:g} or {'more' if 'ge' in error['ctx'] else 'less'}"
-        case "literal_error", {"expected": expected}:
-            return f"must be {expected}"
-        case "missing", _:
-            return "is required"
-        case "extra_forbidden", _:
-            return "there is no such field"
-        case "string_type", _:
-            return "must be a text"
-        case "bool_type" | "bool_parsing", _:
-            return "must be true or false"
-        case "int_type" | "int_parsing" | "int_from_float", _:
-            return "must be a whole number"
-        case "model_attributes_type" | "model_type", _:
-            return "must be a JSON object"
-    return str(error["msg"]).removeprefix("Value error, ")
+    """An error of Pydantic in our words."""
+    given, kind, context = error.get("input"), error["type"], error.get("ctx") or {}
+    if kind == "string_too_short" and context["min_length"] == 1:
+        return "must not be empty; write something"
+    length = len(given) if isinstance(given, str) else 0
+    words = _WORDS.get(kind)
+    return words.format(length=length, **context) if words else str(error["msg"]).removeprefix("Value error, ")
 
 
 def problems(failure: ValidationError) -> str:

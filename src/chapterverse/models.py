@@ -280,6 +280,16 @@ class SourceCitation(Place):
     )
     highlights: list[Highlight] = Field(default_factory=list, description="The units inside of the quote that answer.")
 
+    @property
+    def gist(self) -> str:
+        """The units of the quote that answer, where they are known, else the whole quote; in one line."""
+        marks = [(mark.start - self.quote_start, mark.end - self.quote_start) for mark in self.highlights]
+        text = "".join(
+            f"{' … ' if at and self.quote[marks[at - 1][1] : start].strip() else ' '}{self.quote[start:end]}"
+            for at, (start, end) in enumerate(marks)
+        )
+        return " ".join((text or self.quote).split())
+
 
 class SelectedTextCitation(SourceCitation):
     """Evidence in the selected text: `selected_text[char_start:char_end] == quote`."""

@@ -24,8 +24,8 @@ def test_search_prints_data_to_stdout_and_the_rest_to_stderr(example_home: Path)
     people = chapterverse(example_home, "search", "What is ROS 2?", "-k", "2")
     assert people.stdout.startswith("1. ROS 2 › What Is ROS 2?")
     assert "passages in" in people.stderr
-    one = chapterverse(example_home, "search", "loop closure", "-k", "1")
-    assert "\n   … Loop closure: the moment when" in one.stdout, "from the sentence with the words of the query"
+    one = chapterverse(example_home, "search", "odometry", "-k", "1")
+    assert "\n   … Visual odometry: the estimation of" in one.stdout, "from the sentence with the words of the query"
     assert "1 passage in" in one.stderr
 
 

@@ -136,7 +136,7 @@ def show_sources(sources: Sequence[SourceCitation], *, in_full: bool = False) ->
     """Print each source with the number of its marker and its quote."""
     for number, source in enumerate(sources, start=1):
         out.print(Text.assemble((f"[{number}] ", "bold"), printable(_place(source))))
-        quote = source.quote if in_full else f"“{_shortened(source.quote)}”"
+        quote = source.quote if in_full else f"“{_shortened(source.gist)}”"
         out.print(_fitted(quote, INDENT), style="dim")
 
 
@@ -183,8 +183,7 @@ def _place(source: SourceCitation) -> str:
 
 
 def _shortened(quote: str) -> str:
-    text = " ".join(quote.split())
-    return text if len(text) <= QUOTE else text[:QUOTE].rsplit(" ", 1)[0] + " …"
+    return quote if len(quote) <= QUOTE else quote[:QUOTE].rsplit(" ", 1)[0] + " …"
 
 
 def _fitted(text: str, indent: str = "") -> str:
