@@ -58,7 +58,7 @@ def test_version_named_latest_is_selected_by_its_name() -> None:
         (["guide"], ["3"], r"no version 3 of guide. The versions are: guide: 1\.10, 1\.9, 1\.0\."),
         ([], ["3"], "no version 3 of"),
         (["guide", "ros"], ["1.0"], "no version 1.0 of guide, ros"),
-        ([""], ["1.0"], r"no version 1.0 of \(no name\)"),
+        ([""], ["1.0"], "no version 1.0: the book has no versions"),
     ],
 )
 def test_unknown_book_or_version_raises_an_error_with_the_known_ones(

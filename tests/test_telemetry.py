@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from chapterverse.settings import Settings
-from chapterverse.telemetry import JsonLines, pseudonym, secrets_of
+from chapterverse.telemetry import JsonLines, TerminalLines, pseudonym, secrets_of
 from tests.scripted import Scripted, wait_until, without_engines
 from tests.served import Served, serve
 
@@ -132,10 +132,10 @@ def test_server_process_logs_json_only() -> None:
     program = (
         "import logging\n"
         "from chapterverse.settings import Settings\n"
-        "from chapterverse.telemetry import log_as_json\n"
+        "from chapterverse.telemetry import log_to_stderr\n"
         "from uvicorn import Config\n"
         "Config('x:y')\n"  # uvicorn configures logging before the application exists
-        "log_as_json(Settings.load(openai_api_key='s3cr3t'))\n"
+        "log_to_stderr(Settings.load(openai_api_key='s3cr3t'))\n"
         "logging.getLogger('uvicorn.error').warning('logged s3cr3t')\n"
         "logging.getLogger('chapterverse.requests').info('request', extra={'status': 200})\n"
         "logging.getLogger('chapterverse.requests').debug('not logged')\n"
@@ -147,6 +147,20 @@ def test_server_process_logs_json_only() -> None:
     assert [line["message"] for line in lines] == ["logged ***", "request"]
     assert lines[1]["status"] == 200
     assert run.stdout == ""
+
+
+def test_lines_for_a_terminal_are_short_and_without_secrets() -> None:
+    lines = TerminalLines(["s3cr3t-key"])
+    record = logging.LogRecord("chapterverse.requests", logging.INFO, "", 1, "request", (), None)
+    record.method, record.status, record.request_id, record.client = "GET", 200, "5f2b", "0514"
+    assert lines.format(record)[8:] == " request method=GET status=200"
+    try:
+        raise RuntimeError("no s3cr3t-key")
+    except RuntimeError as failure:
+        trace = (RuntimeError, failure, failure.__traceback__)
+    failed = lines.format(logging.LogRecord("x", logging.ERROR, "", 1, "failed with %s", ("s3cr3t-key",), trace))
+    assert failed[8:].startswith(" error: failed with ***\nTraceback")
+    assert failed.endswith("RuntimeError: no ***")
 
 
 def test_pseudonym_is_stable_and_hides_the_address() -> None:

@@ -5,6 +5,7 @@ have the whole machine.
 """
 
 import asyncio
+import contextlib
 import json
 import shutil
 import subprocess
@@ -23,6 +24,7 @@ SERVER_CORES: Final = (0,)
 REALISTIC: Final = {"first_ms": 300, "token_ms": 20, "tokens": 60, "count_tokens": True}
 FAULTS: Final = ("down", "429", "500", "malformed_tool", "unknown_tool", "bad_citation", "stream_cut", "hang")
 _PATIENCE: Final = 34.0  # seconds; the product ends every answer within 30
+_LEAVES_AFTER: Final = 3.0  # seconds; the model then writes for two more
 _STREAMED: Final = ("500", "stream_cut")  # faults that are also tried with a stream
 
 
@@ -212,16 +214,18 @@ async def _probe(server: Server, results: Results, mode: str, path: str, questio
     note(results, racer, **{label: f"{words}, {seconds:.1f} s, {calls} calls"})
 
 
+async def leave(port: int, body: dict[str, Any], seconds: float = _LEAVES_AFTER) -> None:
+    """Ask for a stream, and disconnect before its end."""
+    with contextlib.suppress(TimeoutError):
+        await ask(port, "/chat/stream", body, seconds=seconds)
+
+
 async def measure_leaving(servers: Sequence[Server], results: Results, question: str) -> None:
-    """Measure whether the model's answer is cancelled if the reader disconnects after the first text."""
+    """Measure whether the model's answer is cancelled if the reader disconnects while the model is writing, whether or
+    not there was text to show by then."""
     await pace(first_ms=100, token_ms=50, tokens=100)
     await ask(AUX_PORT, "/admin/reset", {})
-
-    async def leave(server: Server) -> None:
-        dialect = server.racer.dialect
-        await ask(server.port, "/chat/stream", dialect.body(question), lambda piece: dialect.text not in piece)
-
-    await asyncio.gather(*(leave(server) for server in servers))
+    await asyncio.gather(*(leave(server.port, server.racer.dialect.body(question)) for server in servers))
     await asyncio.sleep(1.2)
     for server in servers:
         cancelled = bool((await counts(server.racer)).get("aborted"))

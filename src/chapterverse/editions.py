@@ -60,10 +60,8 @@ def scope_of(shelf: Iterable[Edition], books: Sequence[str] = (), versions: Sequ
     have the version. An unknown name is an error that lists the known ones."""
     known = books_of(shelf)
     if unknown := [name for name in books if name not in known]:
-        raise InvalidFilterError(
-            f"There is no book {_listed(unknown)} here. The books are: {_listed(known)}.",
-            details={"books": list(known)},
-        )
+        listed = f"The books are: {_listed(known)}." if any(known) else "The book here has no name; leave it out."
+        raise InvalidFilterError(f"There is no book {_listed(unknown)} here. {listed}", details={"books": list(known)})
     chosen = {name: known[name] for name in (books or known)}
     found = {
         name: [edition for version in versions for edition in _named(editions, version)]
@@ -84,10 +82,10 @@ def _no_such_version(wanted: Sequence[str], books: Mapping[str, Sequence[Edition
         f"{name or NAMELESS}: {', '.join(version or '(no version)' for version in each)}"
         for name, each in versions.items()
     )
-    return InvalidFilterError(
-        f"There is no version {', '.join(wanted)} of {_listed(books)}. The versions are: {'; '.join(known)}.",
-        details={"versions": versions},
-    )
+    message = f"There is no version {', '.join(wanted)} of {_listed(books)}. The versions are: {'; '.join(known)}."
+    if not any(name or any(each) for name, each in versions.items()):
+        message = f"There is no version {', '.join(wanted)}: the book has no versions; leave it out."
+    return InvalidFilterError(message, details={"versions": versions})
 
 
 def _named(editions: Sequence[Edition], version: str) -> list[Edition]:

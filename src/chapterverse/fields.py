@@ -40,7 +40,7 @@ def refuse_non_number(value: object) -> object:
 
 def _uuid4(value: str) -> str:
     if not re.fullmatch(_UUID4, value):
-        raise ValueError("must be a UUID v4 of 36 characters, or null for a new session")
+        raise ValueError("must be a UUID v4 of 36 characters, as an answer has it")
     return value.lower()
 
 
@@ -77,18 +77,36 @@ TurnId = Annotated[str, AfterValidator(_turn_id), Field(json_schema_extra={"form
 Comment = Annotated[str, Field(max_length=MAX_COMMENT_CHARS, json_schema_extra=_PLAIN), AfterValidator(_refuse_nul)]
 
 
+# What is wrong and, for common mistakes, what to do; by Pydantic's name for it.
+_WORDS = {
+    "bool_parsing": "must be true or false",
+    "bool_type": "must be true or false",
+    "extra_forbidden": "there is no such field",
+    "greater_than_equal": "must be {ge:g} or more",
+    "int_from_float": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_type": "must be a whole number",
+    "less_than_equal": "must be {le:g} or less",
+    "literal_error": "must be {expected}",
+    "missing": "is required",
+    "model_attributes_type": "must be a JSON object",
+    "model_type": "must be a JSON object",
+    "string_too_long": "has {length:,} characters; shorten it to {max_length:,} or fewer",
+    "string_too_short": "has {length:,} characters; it must have {min_length:,} or more",
+    "string_type": "must be a text",
+    "too_long": "must have {max_length:,} values or fewer",
+    "too_short": "must have {min_length:,} or more values",
+}
+
+
 def problem(error: Mapping[str, Any]) -> str:
-    """What is wrong with a field and, for common mistakes, what to do."""
-    match error["type"], error.get("ctx"):
-        case "string_too_short", {"min_length": 1}:
-            return "must not be empty; write something"
-        case "string_too_short", {"min_length": least}:
-            return f"has {len(error['input']):,} characters; it must have {least:,} or more"
-        case "string_too_long", {"max_length": most}:
-            return f"has {len(error['input']):,} characters; shorten it to {most:,} or fewer"
-        case "model_attributes_type" | "model_type", _:
-            return "must be a JSON object"
-    return str(error["msg"]).removeprefix("Value error, ")
+    """An error of Pydantic in our words."""
+    given, kind, context = error.get("input"), error["type"], error.get("ctx") or {}
+    if kind == "string_too_short" and context["min_length"] == 1:
+        return "must not be empty; write something"
+    length = len(given) if isinstance(given, str) else 0
+    words = _WORDS.get(kind)
+    return words.format(length=length, **context) if words else str(error["msg"]).removeprefix("Value error, ")
 
 
 def faults_in(failure: ValidationError) -> list[dict[str, Any]]:
@@ -96,10 +114,14 @@ def faults_in(failure: ValidationError) -> list[dict[str, Any]]:
     return [{"field": ".".join(map(str, error["loc"])), "problem": problem(error)} for error in failure.errors()]
 
 
+def listed(faults: Sequence[Mapping[str, Any]]) -> str:
+    """The faults in one line, each with the name of its field."""
+    return "; ".join(": ".join(filter(None, (fault["field"], fault["problem"]))) for fault in faults)
+
+
 def invalid(faults: Sequence[Mapping[str, Any]]) -> ValidationFailed:
     """The error that lists these faults."""
-    lines = (": ".join(filter(None, (fault["field"], fault["problem"]))) for fault in faults)
-    return ValidationFailed("; ".join(lines), details={"errors": list(faults)})
+    return ValidationFailed(listed(faults), details={"errors": list(faults)})
 
 
 def read_request(kind: type[R], **fields: Any) -> R:

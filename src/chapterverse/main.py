@@ -39,7 +39,7 @@ from chapterverse.evaluation.suggestion_store import Shelf, keeping_suggestions
 from chapterverse.health import Health
 from chapterverse.services import Services
 from chapterverse.settings import Settings
-from chapterverse.telemetry import SHARED_COUNTS, Telemetry, log_as_json
+from chapterverse.telemetry import SHARED_COUNTS, Telemetry, log_to_stderr
 from chapterverse.tracing import open_tracing
 from chapterverse.wiring import open_services
 
@@ -83,7 +83,7 @@ def create_app(
     serves = settings is None
     if settings is None:
         settings = Settings.load()
-        log_as_json(settings)
+        log_to_stderr(settings)
         _end_with_supervisor()
     telemetry = Telemetry(os.environ.get(SHARED_COUNTS, "") if serves else "")
     tracing = open_tracing(_model_provider(settings)) if serves else None

@@ -91,7 +91,7 @@ class SearchFilters(Strict):
         """Refuse unknown filters and list the known ones."""
         if isinstance(given, dict) and (unknown := [key for key in given if key not in cls.model_fields]):
             problem = PydanticCustomError(
-                "extra_forbidden", f"there is no such filter; known are {', '.join(cls.model_fields)}"
+                "unknown_filter", f"there is no such filter; known are {', '.join(cls.model_fields)}"
             )
             faults = [InitErrorDetails(type=problem, loc=(str(key),), input=given[key]) for key in unknown]
             raise ValidationError.from_exception_data(cls.__name__, faults)
@@ -281,6 +281,16 @@ class SourceCitation(Place):
         "", description="Path on this server that opens the page at the quote; empty in selected-text mode."
     )
     highlights: list[Highlight] = Field(default_factory=list, description="The units inside of the quote that answer.")
+
+    @property
+    def gist(self) -> str:
+        """The units of the quote that answer, where they are known, else the whole quote; in one line."""
+        marks = [(mark.start - self.quote_start, mark.end - self.quote_start) for mark in self.highlights]
+        text = "".join(
+            f"{' … ' if at and self.quote[marks[at - 1][1] : start].strip() else ' '}{self.quote[start:end]}"
+            for at, (start, end) in enumerate(marks)
+        )
+        return " ".join((text or self.quote).split())
 
 
 class SelectedTextCitation(SourceCitation):

@@ -1,4 +1,4 @@
-"""Logs as JSON lines, and Prometheus metrics.
+"""Logs, as JSON lines unless a person watches, and Prometheus metrics.
 
 They contain no question, answer, address or secret: clients appear as a hash that changes with every start, and the
 values of secret settings are removed from log lines.
@@ -36,6 +36,7 @@ _BUCKETS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 
 _SALT: Final = secrets.token_bytes(16)  # random for each process, so that hashes of clients cannot be looked up
 _STATES: Final = {"up": 1.0, "degraded": 0.5, "down": 0.0}
 # Attributes of every record; others were given with `extra`.
+_NOT_FOR_PEOPLE: Final = {"time", "level", "logger", "message", "client", "request_id"}
 _PLAIN: Final = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message"}
 
 
@@ -62,6 +63,9 @@ class JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The record as a line."""
+        return json.dumps(self._fields(record), ensure_ascii=False)
+
+    def _fields(self, record: logging.LogRecord) -> dict[str, Any]:
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
@@ -71,7 +75,8 @@ class JsonLines(logging.Formatter):
         line |= {name: value for name, value in vars(record).items() if name not in _PLAIN}
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(self._redacted(line), ensure_ascii=False)
+        fields: dict[str, Any] = self._redacted(line)
+        return fields
 
     def _redacted(self, value: Any) -> Any:
         """The value without secrets. Numbers are never secrets, and the names of fields are ours."""
@@ -85,10 +90,25 @@ class JsonLines(logging.Formatter):
         return self._hidden.sub("***", str(value)) if self._hidden else str(value)
 
 
-def log_as_json(settings: Settings) -> None:
-    """Log JSON lines to stderr, including uvicorn's records."""
+class TerminalLines(JsonLines):
+    """The same for people, without what only a search in a log needs."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The local time, the level if it matters, the message and the other fields."""
+        fields = self._fields(record)
+        trace = fields.pop("exception", "")
+        level = f"{record.levelname.lower()}: " if record.levelno > logging.INFO else ""
+        more = [f"{name}={value}" for name, value in fields.items() if name not in _NOT_FOR_PEOPLE]
+        moment = datetime.fromtimestamp(record.created).astimezone()
+        line = " ".join([f"{moment:%H:%M:%S} {level}{fields['message']}", *more])
+        return f"{line}\n{trace}" if trace else line
+
+
+def log_to_stderr(settings: Settings) -> None:
+    """Log to stderr, including uvicorn's records: JSON lines, or on a terminal lines for people."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines(secrets_of(settings)))
+    style = TerminalLines if sys.stderr.isatty() else JsonLines
+    handler.setFormatter(style(secrets_of(settings)))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.getLogger("chapterverse").setLevel(settings.log_level)
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):

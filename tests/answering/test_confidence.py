@@ -36,10 +36,18 @@ def book(*scores: float, missing: tuple[str, ...] = ()) -> Book:
 
 
 def test_answers_only_if_a_passage_scores_well() -> None:
-    assert answers(book(6.0, 0.0), "why")
-    assert not answers(book(-6.0, -7.0), "why")
-    assert not answers(book(), "why")
-    assert not answers(Selection("text"), "why")
+    assert answers(book(6.0, 0.0), "why nodes")
+    assert not answers(book(-6.0, -7.0), "why nodes")
+    assert not answers(book(), "why nodes")
+    assert not answers(Selection("text"), "why nodes")
+
+
+def test_question_without_a_word_of_the_book_is_refused_unless_it_is_a_follow_up() -> None:
+    for question, missing in (("Why use it?", ()), ("hello", ("hello",))):
+        scope = book(6.0, 0.0, missing=missing)
+        assert not answers(scope, question)
+        assert answers(replace(scope, follow_up=True), question)
+    assert answers(book(6.0, 0.0, missing=("hello",)), "hello nodes")
 
 
 def test_word_that_is_not_in_the_book_lowers_the_probability_of_an_answer() -> None:

@@ -61,8 +61,9 @@ def hostile_server(hostile_home: Path, postgres_url: str, stub: LlmStub) -> Iter
         yield served
 
 
-def settings_for(home: Path, database: str, stub: LlmStub) -> Settings:
-    return Settings.load(chapterverse_home=home, database_url=database, api_rate_limit=100_000, **with_llm(stub))
+def settings_for(home: Path, database: str, stub: LlmStub, **more: Any) -> Settings:
+    given = with_llm(stub) | more
+    return Settings.load(chapterverse_home=home, database_url=database, api_rate_limit=100_000, **given)
 
 
 def both(server: Served, body: dict[str, Any]) -> dict[str, Any]:
@@ -123,9 +124,9 @@ def test_retry_after_of_the_model_is_passed_on(llm_server: Served, stub: LlmStub
     assert events[-1]["retry_after"] == 120
 
 
-@pytest.mark.parametrize("name", ["answer", "selection"])
-def test_client_disconnect_cancels_the_model_call(example_home: Path, postgres_url: str, name: str) -> None:
-    with serving_llm() as own, serve(settings_for(example_home, postgres_url, own)) as server:
+@pytest.mark.parametrize(("name", "judge"), [("answer", "auto"), ("selection", "auto"), ("answer", "off")])
+def test_client_disconnect_cancels_the_model_call(example_home: Path, postgres_url: str, name: str, judge: str) -> None:
+    with serving_llm() as own, serve(settings_for(example_home, postgres_url, own, judge=judge)) as server:
         own.usual = Hangs(after="The winch of the Kestrel lifts 12 kg [1]. And it ")
         with server.http.stream("POST", "/chat/stream", json=FOUR[name]) as answer:
             lines = answer.iter_lines()

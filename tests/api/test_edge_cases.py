@@ -84,7 +84,14 @@ def test_tables_above_name_existing_tests() -> None:
     [
         ({"query": ""}, "query", "must not be empty; write something"),
         ({"query": " \t\n"}, "query", "must not be empty; write something"),
-        ({}, "query", "Field required"),
+        ({}, "query", "is required"),
+        ({"query": 5}, "query", "must be a text"),
+        (QUESTION | {"top_k": 0}, "top_k", "must be 1 or more"),
+        (QUESTION | {"top_k": 2.5}, "top_k", "must be a whole number"),
+        (QUESTION | {"score_threshold": 1.5}, "score_threshold", "must be 1 or less"),
+        (QUESTION | {"mode": "x"}, "mode", "must be 'general' or 'selected_text'"),
+        (QUESTION | {"stream": "maybe"}, "stream", "must be true or false"),
+        (QUESTION | {"filters": {"module": []}}, "filters.module", "must have 1 or more values"),
         ({"query": "x" * 2001}, "query", "has 2,001 characters; shorten it to 2,000 or fewer"),
         (
             SELECTION | {"selected_text": "x" * 10_001},
@@ -146,6 +153,17 @@ def test_body_in_another_encoding_is_an_error_with_its_position(example_server: 
 def test_a_body_that_is_no_object(example_server: Served, path: str) -> None:
     body = refused(example_server.http.post(path, json=[1]), 400, "validation_error")
     assert body["message"] == "body: must be a JSON object"
+    nothing = example_server.http.post(path, headers={"content-type": "application/json"})
+    assert refused(nothing, 400, "validation_error")["message"] == "body: must be a JSON object; none was sent"
+
+
+def test_unknown_version_of_a_book_without_names(example_server: Served) -> None:
+    for filters, wanted in (
+        ({"version": "7"}, "There is no version 7: the book has no versions; leave it out."),
+        ({"book": "guide"}, "There is no book guide here. The book here has no name; leave it out."),
+    ):
+        answer = example_server.http.post("/search", json={"query": "x", "filters": filters})
+        assert refused(answer, 400, "validation_error")["message"] == wanted
 
 
 def test_an_id_that_is_too_short(example_server: Served) -> None:

@@ -1,5 +1,6 @@
 """The race: its arithmetic, its stub model and its clients. No racer is started."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 from bench.race import answers
 from bench.race.client import Client
 from bench.race.figures import bars, load_figures, markdown, outcome, percentile, spread, summarise
+from bench.race.phases import leave
 from bench.race.racers import CONTROL, FLOOR, OURS, OURS_KEYLESS, OURS_UNJUDGED, RACERS
 
 from chapterverse.evidence.passages import Evidence
@@ -162,8 +164,6 @@ def test_racers_have_unique_slugs_and_complete_environments() -> None:
 
 
 async def test_client_reads_plain_and_chunked_bodies_and_detects_truncation() -> None:
-    import asyncio
-
     heads = iter(
         [
             b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}",
@@ -185,3 +185,17 @@ async def test_client_reads_plain_and_chunked_bodies_and_detects_truncation() ->
     assert (bytes(whole.body), whole.complete) == (b"{}", True)
     assert (bytes(chunked.body), chunked.complete) == (b"abcde", True)
     assert (cut.status, bytes(cut.body), cut.complete) == (200, b"abc", False)
+
+
+async def test_reader_leaves_also_when_no_text_was_shown() -> None:
+    left = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n")
+        await reader.read()  # to the end of the connection
+        left.set()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server, asyncio.timeout(5):
+        await leave(server.sockets[0].getsockname()[1], {}, seconds=0.1)
+        await left.wait()

@@ -111,6 +111,11 @@ def test_commands_and_ctrl_c_at_the_prompt(open_home: Path, tmp_path: Path) -> N
             assert "This session has no turns" in terminal.ask("/history")
             terminal.type("/quit\n")
             assert terminal.ended() == 0
+            assert f"continue with: chapterverse chat --session {session[1]}" in terminal.screen, "not the empty one"
+
+
+def test_chat_without_a_question_offers_no_session(example_home: Path, database_url: str) -> None:
+    assert "continue with" not in chapterverse(example_home, "chat", fed="/help\n", DATABASE_URL=database_url).stderr
 
 
 def test_offer_can_be_accepted_and_a_pipe_returns_the_exit_code_of_the_last_error(

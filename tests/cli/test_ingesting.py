@@ -129,6 +129,21 @@ def test_sources_are_listed_and_forgotten_and_fresh_needs_yes(tmp_path: Path) ->
     assert json.loads(other.stdout)["removed"] == 1
 
 
+def test_second_folder_of_the_same_name_is_reported(tmp_path: Path) -> None:
+    home, (first, second) = tmp_path / "home", (tmp_path / "one" / "docs", tmp_path / "two" / "docs")
+    for folder, name in ((first, "a"), (second, "b")):
+        folder.mkdir(parents=True)
+        (folder / f"{name}.md").write_text(f"# {name}\n\nApples are red.")
+    read = chapterverse(home, "ingest", str(first))
+    assert "1 passage embedded" in read.stderr and "was read from" not in read.stderr
+    other = " ".join(chapterverse(home, "ingest", str(second)).stderr.split())
+    assert f"docs was read from {first} before; its pages are replaced." in other
+    assert "1 × removed: no longer there (docs/a.md)" in other, "removed pages are named"
+    second.rename(tmp_path / "docs")
+    assert "was read from" not in chapterverse(home, "ingest", str(tmp_path / "docs")).stderr, "it was moved"
+    assert "was read from" not in chapterverse(home, "ingest", str(first), "--book", "first").stderr
+
+
 def test_fresh_asks_for_confirmation_on_a_terminal(tmp_path: Path) -> None:
     home = tmp_path / "home"
     for name in ("one", "two"):

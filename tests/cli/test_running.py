@@ -221,6 +221,13 @@ def test_serve_prints_its_address_on_a_terminal(example_home: Path, database_url
     port = free_port()
     with Terminal(example_home, "serve", "--port", str(port), DATABASE_URL=database_url) as terminal:
         assert f"http://127.0.0.1:{port}/" in terminal.until("/docs")
-        terminal.until("Application startup complete")
+        assert '{"time"' not in terminal.until("Application startup complete"), "the log is for people"
         terminal.type("\x03")
         terminal.ended()
+
+
+def test_mcp_on_a_terminal_says_whom_it_is_for(example_home: Path, database_url: str) -> None:
+    with Terminal(example_home, "mcp", DATABASE_URL=database_url) as terminal:
+        terminal.until("for an MCP client")
+        terminal.type("\x03")
+        assert terminal.ended() == 130

@@ -62,9 +62,9 @@ def test_byte_order_mark_and_carriage_returns_are_accepted(tmp_path: Path) -> No
     [
         ("{", "line 2: invalid JSON at column 2"),
         ("[1]", "line 2: each line must be a JSON object"),
-        ('{"answer": "x"}', "line 2: question: Field required"),
+        ('{"answer": "x"}', "line 2: question: is required"),
         ('{"question": "  "}', "line 2: question"),
-        ('{"question": "x", "anwser": "y"}', "line 2: anwser: Extra inputs"),
+        ('{"question": "x", "anwser": "y"}', "line 2: anwser: there is no such field"),
         ('{"question": "x", "answerable": "yes"}', "line 2: answerable"),
         ('{"question": "x", "answerable": false, "page": "p"}', "line 2: answerable is false, but page is given"),
         ('{"question": "x", "section": "s"}', "line 2: section needs the page"),

@@ -65,6 +65,22 @@ def test_snippet_is_at_most_500_characters_and_contains_the_quote() -> None:
     assert "The middle one." in source.chunk_text
 
 
+def test_snippet_and_gist_of_a_long_quote_have_the_units_that_answer() -> None:
+    evidence = evidence_of("First one. " + "Some words here. " * 40 + "The answer. And its reason. " + "Word " * 60)
+    units = evidence.all_units()
+    answers = [unit for unit in units if unit.text in ("First one.", "The answer.", "And its reason.")]
+    last = Proven(Statement("A."), "quoted", tuple(units), highlights=tuple(answers[1:]))
+    (source,) = renderer_of(evidence).write(last).sources
+    assert len(source.quote) > 500
+    assert "The answer. And its reason." in source.chunk_text
+    assert source.gist == "The answer. And its reason."
+    both = Proven(Statement("A."), "quoted", tuple(units), highlights=tuple(answers))
+    (source,) = renderer_of(evidence).write(both).sources
+    assert source.gist == "First one. … The answer. And its reason."
+    (plain,) = renderer_of(evidence).write(Proven(Statement("A."), "quoted", tuple(units))).sources
+    assert plain.gist == " ".join(plain.quote.split())
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
     [

@@ -154,8 +154,6 @@ def test_fault_affects_only_what_needs_the_dependency(row: Row, seen: dict[tuple
     wanted = WELL | dict(row.differs)
     # A new process of the embedded engine loads the book in a second; a busy machine may need more than a search has.
     loading = dict(NO_INDEX) if row.world == "Qdrant Edge" else {}
-    if row.world == "embedded Postgres":  # likewise, but only for those that have waited for it as long as they may
-        loading = {name: it for name, it in NOT_KEPT if observation.seconds[name] >= CONNECTING}
     others = {name: it for name, it in observation.outcomes.items() if it not in (wanted[name], loading.get(name))}
     assert not others, f"wanted {wanted}"
     late = {name: seconds for name in REQUESTS if (seconds := observation.seconds[name]) > row.seconds + MARGIN}

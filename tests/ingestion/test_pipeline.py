@@ -37,7 +37,7 @@ class FakeSource:
     pages: dict[str, str | Fetched]
     key: str = "shelf"
     complete: bool = True
-    description: str = "a shelf"
+    place: str = "/shelf"
     title: str = ""
     expected: int | None = None
     known: dict[str, PageRecord] = field(default_factory=dict)

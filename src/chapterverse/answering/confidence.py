@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from chapterverse.answering.scope import Book, Scope, Selection
 from chapterverse.evidence.gate import Counts
-from chapterverse.language import stems
+from chapterverse.language import content_words, stems
 from chapterverse.models import ConfidenceLevel
 from chapterverse.units import blocks_of_text, cut_units
 
@@ -91,6 +91,8 @@ def probability(curve: Mapping[str, Any], signs: ReaderSigns | ModelSigns) -> fl
 def answers(scope: Scope, question: str, false_answers: float | None = None) -> bool:
     """Whether what was read is good enough to answer. `false_answers` is the share of questions without an answer in
     the book that the owner lets be answered; None for the usual one."""
+    if isinstance(scope, Book) and not scope.follow_up and set(content_words(question)) <= set(scope.missing):
+        return False  # "hello", "why use it?": it has no word that the book has
     signs = ReaderSigns.of(scope, question)
     if signs.covered:
         return signs.answers >= COVERED_LEAST

@@ -190,6 +190,8 @@ def _fault(error: Mapping[str, Any]) -> dict[str, Any]:
     if error["type"] == "json_invalid":
         reason = error.get("ctx", {}).get("error", "malformed")
         return {"field": "body", "problem": f"not valid JSON at position {place[-1]}: {reason}", "position": place[-1]}
+    if error["type"] == "missing" and tuple(place) == ("body",):
+        return {"field": "body", "problem": "must be a JSON object; none was sent"}
     name = ".".join(str(part) for part in place[1:]) or str(place[0])
     return {"field": name, "problem": problem(error)}
 

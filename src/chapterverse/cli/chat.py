@@ -77,6 +77,7 @@ class Chat:
         self._fields = fields
         self._session = session or str(uuid4())
         self._resumes = session is not None
+        self._stored = session  # the last session with a turn that was stored
         self._as_json = as_json
         self._selection: tuple[str, str] | None = None  # name and text of a file
         self._sources: list[SourceCitation] | None = None  # of the last answer
@@ -109,7 +110,8 @@ class Chat:
             except ChapterverseError as failure:
                 show_error(failure.message, hint_for(failure))
                 self._exit_code = failure.exit_code
-        show_note(f"continue with: chapterverse chat --session {self._session}")
+        if self._stored:
+            show_note(f"continue with: chapterverse chat --session {self._stored}")
         return 0 if sys.stdin.isatty() else self._exit_code
 
     def _read(self) -> str | None:
@@ -186,6 +188,7 @@ class Chat:
 
         response = self._background.run(answer)
         self._sources, self._turn = list(response.sources), response.turn_id
+        self._stored = self._session if response.turn_id else self._stored
         if self._as_json:
             click.echo(response.model_dump_json())
         elif not sys.stdin.isatty():

@@ -74,12 +74,13 @@ async def ingest(
     from chapterverse.book import Edition
     from chapterverse.editions import require_names
     from chapterverse.ingestion import pipeline
+    from chapterverse.ingestion.ledger import place_before
     from chapterverse.ingestion.options import SourceOptions
     from chapterverse.ingestion.sources import open_source
     from chapterverse.ingestion.workers import sharing_work
     from chapterverse.settings import Settings
     from chapterverse.terminal import err
-    from chapterverse.terminal.ingestion import IngestProgress, show_ledger, show_refusal_rate
+    from chapterverse.terminal.ingestion import IngestProgress, show_ledger, show_refusal_rate, warn_of_other_place
     from chapterverse.wiring import open_engines
 
     if bool(sources) == reembed:
@@ -90,6 +91,9 @@ async def ingest(
     require_names(edition.book, edition.version)
     opened = [open_source(source, SourceOptions(**options)) for source in sources]
     settings = Settings.load()
+    ledgers = settings.chapterverse_home / "ledgers"
+    for source in opened:
+        warn_of_other_place(source, place_before(ledgers, source.key, edition.key))
     async with open_engines(settings) as engines:
         if fresh and not yes and not await _may_forget(engines.index, edition, {source.key for source in opened}):
             err.print("The book was not changed.")
@@ -106,7 +110,7 @@ async def ingest(
             err.print("The book was not changed. Run the same command again to continue where this run stopped.")
             raise
         rate = await _rate(engines, edition) if ledger.generation else None
-    show_ledger(ledger, str(settings.chapterverse_home / "ledgers"))
+    show_ledger(ledger, str(ledgers))
     if rate is not None:
         show_refusal_rate(rate)
     if as_json:

@@ -1,6 +1,7 @@
 """The commands serve, mcp, key and doctor."""
 
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,7 +31,6 @@ def serve(host: str, port: int, workers: int) -> int:
     import asyncio
     import gc
     import signal
-    import sys
 
     import uvicorn
     from uvicorn import supervisors
@@ -111,8 +111,11 @@ async def mcp() -> int:
     """
     from chapterverse.api.mcp.stdio import serve_stdio
     from chapterverse.settings import Settings
+    from chapterverse.terminal import show_note
     from chapterverse.wiring import open_services
 
+    if sys.stdin.isatty():
+        show_note("This command is for an MCP client, which starts it itself: see --help. Ctrl-C stops.")
     async with open_services(Settings.load()) as services:
         await serve_stdio(services)
     return 0

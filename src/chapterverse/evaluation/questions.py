@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, Va
 
 from chapterverse.conversations.turns import Turn
 from chapterverse.errors import ValidationFailed
-from chapterverse.fields import MAX_QUERY_CHARS, Query, Selection
+from chapterverse.fields import MAX_QUERY_CHARS, Query, Selection, faults_in, listed
 from chapterverse.models import SearchFilters, Strict
 
 SHOWN_FAULTS = 10  # the rest is counted
@@ -116,8 +116,7 @@ def _read(line: str, number: int) -> Question:
     try:
         return Question.model_validate({"id": f"line-{number}"} | fields)
     except ValidationError as failure:
-        faults = [(".".join(map(str, e["loc"])), e["msg"].removeprefix("Value error, ")) for e in failure.errors()]
-        raise ValueError("; ".join(": ".join(filter(None, fault)) for fault in faults)) from None
+        raise ValueError(listed(faults_in(failure))) from None
 
 
 def _fault_message(path: Path, faults: Sequence[str]) -> str:

@@ -197,9 +197,12 @@ def _spans(units: Iterable[IssuedUnit]) -> list[tuple[int, int, int]]:
 
 def _citation(passage: IssuedPassage, start: int, end: int, highlights: list[Highlight]) -> SourceCitation:
     left, right = start - passage.offset, end - passage.offset
+    quote, snippet = passage.text[left:right], _around(passage.text, left, right)
+    if len(quote) > SNIPPET and highlights:  # of a long quote the units that answer are shown
+        snippet = _around(quote, highlights[0].start - start, highlights[-1].end - start)
     quoted: dict[str, Any] = {
-        "chunk_text": _around(passage.text, left, right),
-        "quote": passage.text[left:right],
+        "chunk_text": snippet,
+        "quote": quote,
         "quote_start": start,
         "quote_end": end,
         "highlights": highlights,

@@ -1,5 +1,6 @@
 """The ledger of an ingest run: the outcome of every page, with the reason."""
 
+import contextlib
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
@@ -45,6 +46,7 @@ class Ledger:
     generation: str = ""  # the published generation; empty if nothing changed
     seconds: float = 0.0
     embedding_seconds: float = 0.0
+    places: tuple[str, ...] = ()  # where each source was read from
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
@@ -74,6 +76,7 @@ class Ledger:
         """The counts of the run."""
         return {
             "sources": list(self.sources),
+            "places": list(self.places),
             "edition": self.edition,
             "started_at": self.started_at.isoformat(),
             "seconds": round(self.seconds, 3),
@@ -97,3 +100,13 @@ class Ledger:
         for old in sorted(folder.glob("*.json"))[:-KEPT_LEDGERS]:
             old.unlink(missing_ok=True)
         return target
+
+
+def place_before(folder: Path, source: str, edition: str) -> str:
+    """Where a source of an edition was read from the last time; empty if that is not known."""
+    for path in sorted(folder.glob("*.json"), reverse=True):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            run = json.loads(path.read_text("utf-8"))
+            if source in run.get("sources", ()) and run.get("edition", "") == edition:
+                return str(dict(zip(run["sources"], run.get("places", ()), strict=False)).get(source, ""))
+    return ""

@@ -72,7 +72,7 @@ async def ingest(
     sources: Sequence[Source], workshop: Workshop, *, into: Edition = UNNAMED, fresh: bool = False
 ) -> Ledger:
     """Update an edition from its sources; `fresh` starts from nothing. Other editions are not changed."""
-    ledger = Ledger(tuple(source.key for source in sources), into.key)
+    ledger = Ledger(tuple(source.key for source in sources), into.key, places=tuple(source.place for source in sources))
     before, alone = await pages_before(workshop.index, into) if fresh else ([], False)
     async with _run(workshop, ledger, fresh=alone) as run:
         require_same_model(run.writer.manifest, workshop.embedder)

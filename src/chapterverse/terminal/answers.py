@@ -146,7 +146,7 @@ def show_sources(sources: Sequence[SourceCitation], *, quoted: Container[int] | 
         if quoted is None:
             out.print(_fitted(source.quote, INDENT), style="dim")
         elif number in quoted:
-            out.print(_fitted(f"“{one_line(source.quote, QUOTE)}”", INDENT), style="dim")
+            out.print(_fitted(f"“{one_line(source.gist, QUOTE)}”", INDENT), style="dim")
 
 
 def show_passages(found: SearchResult) -> None:

@@ -1,6 +1,7 @@
 """Prints the progress of an ingest, ledgers, books and the calibration."""
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -17,6 +18,7 @@ from chapterverse.terminal.bars import WithBar
 if TYPE_CHECKING:
     from chapterverse.evaluation.refusal_rate import RefusalRate
     from chapterverse.ingestion.pipeline import Progress  # imports every reader, which is slow
+    from chapterverse.ingestion.sources import Source
 
 PLAIN_EVERY: Final = 5.0  # seconds between two progress lines without a terminal
 SHOWN_REASONS: Final = 12  # for skipped and failed pages; the ledger file has all
@@ -66,8 +68,9 @@ class IngestProgress(WithBar):
 def show_ledger(ledger: Ledger, saved_in: str) -> None:
     """Print a summary of the run, with the reasons for skipped and failed pages."""
     counts = ", ".join(f"{ledger.count(outcome):,} {outcome}" for outcome in OUTCOMES if ledger.count(outcome))
-    err.print(f"{counts or 'no pages'} · {ledger.passages_embedded:,} passages embedded · {_duration(ledger.seconds)}")
-    reasons = ledger.reasons(("skipped", "failed", "added", "changed"))
+    embedded = f"{ledger.passages_embedded:,} passage{'s' * (ledger.passages_embedded != 1)} embedded"
+    err.print(f"{counts or 'no pages'} · {embedded} · {_duration(ledger.seconds)}")
+    reasons = ledger.reasons(("skipped", "failed", "added", "changed", "removed"))
     for reason, pages in reasons[:SHOWN_REASONS]:
         named = ", ".join(pages[:SHOWN_PAGES]) + (", …" if len(pages) > SHOWN_PAGES else "")
         line = printable(f"  {len(pages):,} × {reason} ({named})")
@@ -78,6 +81,18 @@ def show_ledger(ledger: Ledger, saved_in: str) -> None:
     err.print(f"ledger: {saved_in}")
     if not ledger.generation:
         err.print("Nothing has changed; the book is the same.")
+
+
+def warn_of_other_place(source: "Source", before: str) -> None:
+    """Warn if another folder of the same name was read before: its pages are replaced."""
+    if before and before != source.place and Path(before).exists():
+        err.print(
+            Text(
+                f"{printable(source.key)} was read from {printable(before)} before; its pages are replaced. "
+                "To keep both, give one of them a --base-url or a --book of its own.",
+                style="yellow",
+            )
+        )
 
 
 def _show_flagged(ledger: Ledger) -> None:

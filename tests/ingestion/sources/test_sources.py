@@ -24,7 +24,7 @@ def test_address_opens_a_website(spec: str, key: str) -> None:
     source: Source = open_source(spec, OPTIONS)
     assert isinstance(source, Website)
     assert source.key == key
-    assert source.description.startswith("website http")
+    assert source.place.startswith("http")
     assert not source.complete
 
 
@@ -34,9 +34,9 @@ def test_path_opens_a_folder_or_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
     folder: Source = open_source(str(tmp_path / "book"), OPTIONS)
     assert isinstance(folder, Folder)
     assert folder.key == "book"
-    assert folder.description == f"folder {tmp_path / 'book'} (plain)"
+    assert folder.place == str(tmp_path / "book")
     file = open_source(str(tmp_path / "book" / "page.md"), OPTIONS)
-    assert (file.key, file.description) == ("page.md", f"file {tmp_path / 'book' / 'page.md'}")
+    assert (file.key, file.place) == ("page.md", str(tmp_path / "book" / "page.md"))
     monkeypatch.setenv("HOME", str(tmp_path))
     assert open_source("~/book", OPTIONS).key == "book"
 

@@ -197,7 +197,7 @@ class Footnotes:
         """A footnote: place, address and quote."""
         place = inert_line(source.place)
         where = place if source.source_url == SELECTION else f"{place} — {link_to(self._address(source))}"
-        return f"[^{number}]: {where}: “{inert_line(' '.join(source.quote.split()))}”"
+        return f"[^{number}]: {where}: “{inert_line(source.gist)}”"
 
     def _address(self, source: SourceCitation) -> str:
         """Where a reader can open the source: at its own address, or in the reader of this server."""

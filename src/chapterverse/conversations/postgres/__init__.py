@@ -20,6 +20,7 @@ import shlex
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -52,6 +53,9 @@ _SETTINGS = {
     "log_checkpoints": "off",
     "idle_in_transaction_session_timeout": "30s",
 }
+if sys.platform == "linux":
+    # After a kill all files are flushed in one call, not one by one: on a busy disk 0.5 s instead of more than 4 s.
+    _SETTINGS["recovery_init_sync_method"] = "syncfs"
 _FAST_SETTINGS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 
 

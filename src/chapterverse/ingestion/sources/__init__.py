@@ -29,8 +29,8 @@ class Source(Protocol):
         """A permanent name: the same source has the same key in every run."""
 
     @property
-    def description(self) -> str:
-        """A description for people."""
+    def place(self) -> str:
+        """Where it is read from: an address or an absolute path. Two folders of one name have the same key."""
 
     @property
     def title(self) -> str:

@@ -50,6 +50,7 @@ class Folder:
         self._site = hugo_parameters(self._layout)
         self._entries: dict[str, NavigationEntry] = {}  # of the navigation, by path
         self._places: dict[str, int] = {}  # of pages in it
+        self.place = str(place.resolve())
         self.complete = False
         self.expected: int | None = None
         self.title = "" if self._file else title_of(self._layout)
@@ -60,12 +61,10 @@ class Folder:
             self._root = place.parent
             self._tree = self._plant(place.parent)
             self.key = links.page_address(self._tree, self._file)
-            self.description = f"file {place}"
         else:
             self._root = self._layout.root
             self._tree = self._plant(place)
             self.key = self._base or self._layout.name
-            self.description = f"folder {place} ({self._layout.generator})"
             if not any(isinstance(found, str) for found in self._walk()):
                 raise IngestionError(f"no readable file in {place}; supported are {' '.join(readable_extensions())}")
 

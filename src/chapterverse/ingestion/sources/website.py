@@ -35,7 +35,7 @@ class Website:
             raise IngestionError(f"not the address of a website: {start}")
         self._options = options
         self.key = self._start.rstrip("/")
-        self.description = f"website {self._start}"
+        self.place = self._start
         self.complete = False
         self.expected: int | None = None  # known if there is a sitemap
         self.title = ""
