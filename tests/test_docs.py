@@ -6,6 +6,7 @@ import subprocess
 import tomllib
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from pydantic import BaseModel
@@ -15,7 +16,7 @@ from chapterverse.answering.refusals import NOT_FOUND, NOT_IN_BOOK, NOT_IN_SELEC
 from chapterverse.api.mcp.tools import _TOOLS
 from chapterverse.cli import main
 from chapterverse.main import create_app
-from chapterverse.models import ChatRequest, ChatResponse, Event, RetrievalRequest, SearchResult
+from chapterverse.models import ChatRequest, ChatResponse, ConfidenceLevel, Event, RetrievalRequest, SearchResult
 from chapterverse.settings import Settings
 from chapterverse.telemetry import Telemetry
 
@@ -34,6 +35,11 @@ def test_api_page_has_every_route(tmp_path: Path) -> None:
 def test_api_page_has_every_event() -> None:
     for kind in Event.__args__:
         assert f"| `{kind.model_fields['type'].default}` |" in API
+
+
+def test_api_page_has_every_confidence_level() -> None:
+    for level in get_args(ConfidenceLevel):
+        assert f"`{level}`" in API
 
 
 @pytest.mark.parametrize("model", [ChatRequest, ChatResponse, RetrievalRequest, SearchResult, *Event.__args__])

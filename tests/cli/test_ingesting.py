@@ -1,6 +1,7 @@
 """`ingest`, `sources`, `forget` and `calibrate`, and the errors of these commands and of `search`."""
 
 import json
+import re
 from pathlib import Path
 from typing import get_args
 
@@ -12,6 +13,8 @@ from chapterverse.ingestion.formats import BuiltInFormat
 from chapterverse.models import SearchFilters
 from tests.cli.process import Terminal, assert_refused, chapterverse
 from tests.conftest import EXAMPLE_BOOK
+
+README = Path(__file__).parents[2] / "README.md"
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # many processes; the long timeout makes xdist start it early
 
@@ -167,7 +170,7 @@ def test_missing_book_names_the_home_and_does_not_create_it(tmp_path: Path) -> N
         assert not home.exists()
 
 
-def test_help_names_every_format_and_filter() -> None:
+def test_help_and_readme_name_every_format_and_filter() -> None:
     ingest, search = (
         " ".join(command.get_help(Context(command, **main.context_settings)).split())
         for command in (main.commands["ingest"], main.commands["search"])
@@ -175,5 +178,6 @@ def test_help_names_every_format_and_filter() -> None:
     words = {"markdown": "Markdown", "mdx": "MDX", "rst": "reStructuredText", "asciidoc": "AsciiDoc", "html": "HTML"}
     words |= {"text": "plain text", "epub": "EPUB", "pdf": "PDF", "docx": "docx", "notebook": "notebooks"}
     assert set(words) == set(get_args(BuiltInFormat))
-    assert [word for word in words.values() if word not in ingest] == []
+    (readme,) = re.findall(r"^`ingest` reads (.+?)\.\s", README.read_text("utf-8"), re.M | re.S)
+    assert [word for word in words.values() if word not in ingest or word not in readme] == []
     assert [name for name in SearchFilters.model_fields if name not in search.partition("--filter")[2][:200]] == []

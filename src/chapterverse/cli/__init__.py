@@ -30,22 +30,12 @@ def main(verbose: bool) -> None:
     """Ask a book. Every sentence of an answer is checked against the passage it cites.
 
     \b
-    First steps, without any key:
+    First steps; none needs a key:
       chapterverse ingest docs/            read a folder, file or website into the book
-      chapterverse sources                 what was read into it; `forget` removes a source
-      chapterverse books                   the books and versions, if there are several
       chapterverse ask "what is a node?"   an answer with its sources, or a refusal
       chapterverse chat                    a conversation that remembers
       chapterverse search "nodes"          find passages, without a language model
-      chapterverse suggestions             questions to start with, each of them tested
-      chapterverse eval questions.jsonl    measure how well the book answers
-      chapterverse check questions.jsonl   which of these questions a change of the book breaks
-      chapterverse verify answer.json      whether the quotes of a saved answer are still in the book
-      chapterverse report                  what readers asked, and what the book lacks
-      chapterverse judge-check             whether the configured model is fit to judge
-      chapterverse serve                   the HTTP API on port 8000, described at /docs
-      chapterverse mcp                     the book as tools for an MCP client, over stdio
-      chapterverse key                     an API key for a client, and its digest for the server
+      chapterverse serve                   the reader page and the HTTP API on port 8000
       chapterverse doctor                  which engine each part uses, why, and its state
     """
     # The commands print what users must know; the log is for debugging.

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 NOT_FIT = 22  # exit code if the model is not fit to judge
 
 
-@click.command(epilog=f"Exit code: 0, {WORSE} if a question is broken or contradictory, 1 if one could not be asked.")
+@click.command(
+    short_help="Show which known questions a change of the book breaks.",
+    epilog=f"Exit code: 0, {WORSE} if a question is broken or contradictory, 1 if one could not be asked.",
+)
 @click.argument("questions", metavar="QUESTIONS", type=click.Path(path_type=Path))
 @click.option(
     "--baseline",
@@ -142,7 +145,11 @@ async def verify(proof: Path, as_json: bool) -> int:
     return WORSE if any(check.state in ("changed", "gone") for check in checks) else 0
 
 
-@click.command("judge-check", epilog=f"Exit code: 0 fit or usable with care, {NOT_FIT} not fit, else an error's.")
+@click.command(
+    "judge-check",
+    short_help="Measure whether the configured model is fit to judge.",
+    epilog=f"Exit code: 0 fit or usable with care, {NOT_FIT} not fit, else an error's.",
+)
 @click.option("--limit", type=click.IntRange(min=1), help="Ask only about this many claims, from the first.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @command

@@ -168,7 +168,7 @@ async def books(as_json: bool) -> int:
     return 0
 
 
-@click.command()
+@click.command(short_help="List the ingested folders, files and websites.")
 @edition_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @command
@@ -242,7 +242,7 @@ async def forget(names: tuple[str, ...], book: tuple[str, ...], version: tuple[s
     return 0
 
 
-@click.command()
+@click.command(short_help="Fit the relevance again; set how readily the book answers.")
 @click.option(
     "--false-answers",
     type=click.FloatRange(0, 1),

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from chapterverse.evaluation.usage import UsageReport
 
 
-@click.command()
+@click.command(short_help="Report what readers asked, and what the book lacks.")
 @click.option("--days", type=click.IntRange(1, 3650), default=30, show_default=True, help="How many days back.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the report as JSON and as a page.")

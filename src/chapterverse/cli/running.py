@@ -150,7 +150,7 @@ def key(as_json: bool) -> int:
     return 0
 
 
-@click.command()
+@click.command(short_help="Show which engine each part uses, its state, and fixes.")
 @click.option("--json", "as_json", is_flag=True, help="Print the diagnosis as JSON.")
 @command
 async def doctor(as_json: bool) -> int:
