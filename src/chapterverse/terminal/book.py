@@ -151,7 +151,7 @@ def show_refusal_rate(rate: "RefusalRate") -> None:
     )
     if rate.asked:
         err.print(
-            f"of {rate.asked} headings of this book, asked as questions, {rate.refused} are refused; "
+            f"headings of this book that are refused if asked as questions: {rate.refused} of {rate.asked}; "
             "change it with: chapterverse calibrate --false-answers RATE"
         )
 
