@@ -48,6 +48,12 @@ def test_invalid_setting_is_named(tmp_path: Path) -> None:
     assert "QDRANT_URL" in shown.stderr
 
 
+def test_unreachable_engine_names_doctor(tmp_path: Path) -> None:
+    shown = chapterverse(tmp_path, "search", "x", QDRANT_URL="http://127.0.0.1:9")
+    assert shown.returncode == 6
+    assert "hint: `chapterverse doctor` shows each engine" in shown.stderr
+
+
 def test_empty_folder_and_folder_of_unreadable_files_fail(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     assert "no readable file" in chapterverse(tmp_path / "home", "ingest", str(tmp_path / "empty")).stderr

@@ -51,7 +51,7 @@ def hint_for(failure: ChapterverseError) -> str:
         if settings.qdrant_url:
             return f"The collection is {settings.qdrant_collection_name} at {settings.qdrant_url}."
         return f"The home is {settings.chapterverse_home}; set CHAPTERVERSE_HOME for another folder."
-    return ""
+    return "`chapterverse doctor` shows each engine and what to do." if failure.retryable else ""
 
 
 def command(run: Callable[P, Coroutine[Any, Any, int]]) -> Callable[P, None]:

@@ -74,13 +74,12 @@ async def ingest(
     from chapterverse.book import Edition
     from chapterverse.editions import require_names
     from chapterverse.ingestion import pipeline
-    from chapterverse.ingestion.ledger import place_before
     from chapterverse.ingestion.options import SourceOptions
     from chapterverse.ingestion.sources import open_source
     from chapterverse.ingestion.workers import sharing_work
     from chapterverse.settings import Settings
     from chapterverse.terminal import err
-    from chapterverse.terminal.ingestion import IngestProgress, show_ledger, show_refusal_rate, warn_of_other_place
+    from chapterverse.terminal.ingestion import IngestProgress, show_ledger, show_refusal_rate, warn_of_other_places
     from chapterverse.wiring import open_engines
 
     if bool(sources) == reembed:
@@ -92,8 +91,7 @@ async def ingest(
     opened = [open_source(source, SourceOptions(**options)) for source in sources]
     settings = Settings.load()
     ledgers = settings.chapterverse_home / "ledgers"
-    for source in opened:
-        warn_of_other_place(source, place_before(ledgers, source.key, edition.key))
+    warn_of_other_places(opened, ledgers, edition.key)
     async with open_engines(settings) as engines:
         if fresh and not yes and not await _may_forget(engines.index, edition, {source.key for source in opened}):
             err.print("The book was not changed.")

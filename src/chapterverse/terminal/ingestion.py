@@ -1,6 +1,7 @@
 """Prints the progress of an ingest, ledgers, books and the calibration."""
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -11,7 +12,7 @@ from rich.text import Text
 from chapterverse.api.pages import BookList
 from chapterverse.calibration import Calibration
 from chapterverse.editions import NAMELESS, edition_label
-from chapterverse.ingestion.ledger import OUTCOMES, Ledger
+from chapterverse.ingestion.ledger import OUTCOMES, Ledger, place_before
 from chapterverse.terminal import err, out, printable
 from chapterverse.terminal.bars import WithBar
 
@@ -83,16 +84,14 @@ def show_ledger(ledger: Ledger, saved_in: str) -> None:
         err.print("Nothing has changed; the book is the same.")
 
 
-def warn_of_other_place(source: "Source", before: str) -> None:
-    """Warn if another folder of the same name was read before: its pages are replaced."""
-    if before and before != source.place and Path(before).exists():
-        err.print(
-            Text(
-                f"{printable(source.key)} was read from {printable(before)} before; its pages are replaced. "
-                "To keep both, give one of them a --base-url or a --book of its own.",
-                style="yellow",
-            )
-        )
+def warn_of_other_places(sources: Sequence["Source"], ledgers: Path, edition: str) -> None:
+    """Warn of sources for which another folder of the same name was read before: its pages are replaced."""
+    for source in sources:
+        before = place_before(ledgers, source.key, edition)
+        if before and before != source.place and Path(before).exists():
+            replaced = f"{printable(source.key)} was read from {printable(before)} before; its pages are replaced."
+            advice = "To keep both, give one of them a --base-url or a --book of its own."
+            err.print(Text(f"{replaced} {advice}", style="yellow"))
 
 
 def _show_flagged(ledger: Ledger) -> None:
@@ -130,7 +129,7 @@ def show_refusal_rate(rate: "RefusalRate") -> None:
     )
     if rate.asked:
         err.print(
-            f"of {rate.asked} headings of this book, asked as questions, {rate.refused} are refused; "
+            f"headings of this book that are refused if asked as questions: {rate.refused} of {rate.asked}; "
             "to answer more or fewer questions: chapterverse calibrate --false-answers RATE"
         )
 
