@@ -50,6 +50,7 @@ ASSETS: Final[dict[str, str]] = {
     "render.js": _SCRIPT,
     "search.js": _SCRIPT,
     "selection.js": _SCRIPT,
+    "suggestions.js": _SCRIPT,
     "theme.js": _SCRIPT,
     "turn.js": _SCRIPT,
 }

@@ -7,14 +7,11 @@ import { count, element, icon, iconButton, scrolling } from "./dom.js";
 import { flat } from "./excerpts.js";
 import { lengthOf } from "./offsets.js";
 import { Past } from "./past.js";
+import { lastOf, suggestedQuestions } from "./suggestions.js";
 import { Turn } from "./turn.js";
 
 export const SESSION = "chapterverse.session";
 const KEPT = 20; // turns that are shown again after a reload
-const MOST_SUGGESTED = 4;
-const MOST_NEXT = 3; // suggestions after an answer
-const MOST_PAGES = 8; // pages of the answer that the suggestions should be near
-const MOST_ASKED_FOR = 50; // suggestions; the server's maximum
 const HEARD = 5000; // milliseconds that the last sentence stays in the live region
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const ENDS = new Set(["done", "error", "stopped"]); // last events of an answer
@@ -280,12 +277,9 @@ export class AskBox {
     const here = last ? null : this.here();
     const isDone = last ? this.next?.isConnected || !last.pages.length : this.suggested.childElementCount && here === this.suggestedFor;
     if (!this.offers || isDone) return;
-    const asked = new Set(this.kept.map(({ query }) => bareQuestion(query)));
-    const most = last ? MOST_NEXT : MOST_SUGGESTED;
-    const found = await this.api.suggestions({ limit: Math.min(most + asked.size, MOST_ASKED_FOR), ...this.offers, page: last?.pages ?? (here ? [here] : []) });
+    const pages = last?.pages ?? (here ? [here] : []);
+    const fresh = await suggestedQuestions(this.api, this.offers, { pages, isNext: Boolean(last), asked: this.kept.map(({ query }) => query) });
     if (last !== this.last || this.running || (!last && here !== this.here())) return; // the reader has moved on meanwhile
-    const near = found.filter(({ page }) => !last || isNear(page, last.pages));
-    const fresh = near.map(({ question }) => question).filter((query) => !asked.has(bareQuestion(query))).slice(0, most);
     if (!last) {
       this.suggestedFor = here;
       this.suggest(fresh);
@@ -369,15 +363,6 @@ function tool(sign, word, label, onclick) {
   return element("button", { type: "button", class: "tool", "aria-label": label, title: label, onclick }, icon(sign), word);
 }
 
-/** The pages that an answer is about or, after a refusal, the nearest ones; null if there is no answer. */
-function lastOf(turn) {
-  const { selection, events } = turn.asked;
-  const done = events.find(({ type }) => type === "done");
-  if (!done || selection !== null) return null;
-  const urls = [...turn.sources, ...(done.nearest ?? [])].map(({ source_url: url }) => url.split("#")[0]);
-  return { turn, pages: [...new Set(urls)].slice(0, MOST_PAGES) };
-}
-
 /** A UUID of version 4. `crypto.randomUUID` needs a secure connection, which a server in a local network may not have. */
 function newSession() {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
@@ -385,17 +370,6 @@ function newSession() {
   bytes[8] = (bytes[8] & 0x3f) | 0x80;
   const digits = [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
   return digits.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
-}
-
-/** Whether a page is one of these, or in the same folder as one of them, except for the root folder. */
-function isNear(page, pages) {
-  const folder = /^(?:\w+:\/\/)?[^/]+\/.+\/(?=[^/]+\/?$)/;
-  const own = folder.exec(page)?.[0];
-  return pages.some((other) => other === page || (own && own === folder.exec(other)?.[0]));
-}
-
-function bareQuestion(query) {
-  return query.toLowerCase().replace(/[\s?!.…]+$/, "");
 }
 
 /** A turn without fields that only its first display needs. */
