@@ -51,6 +51,11 @@ def cut_units(text: str, blocks: Sequence[Block]) -> tuple[Unit, ...]:
     return tuple(units)
 
 
+def units_of_text(text: str) -> tuple[Unit, ...]:
+    """The units of a plain text."""
+    return cut_units(text, blocks_of_text(text))
+
+
 def definitions(blocks: Sequence[Block]) -> Iterator[Block | None]:
     """For each block the parameter, term or object that it describes: itself, or the innermost one around it."""
     around: list[Block] = []

@@ -103,7 +103,6 @@ class Gate:
     ) -> None:
         self.counts = Counts()
         self.usage = JudgeUsage()
-        self.truncated = False  # a limit ended the answer
         self.finished: Finished | None = None  # what writing took, once the writer has said so
         self._evidence = evidence
         self._judging = JudgeQueue(judge, evidence, deadline, self.usage) if judge else None
@@ -115,17 +114,22 @@ class Gate:
         self._lead = ""  # the line that introduces the list or table that is being written
         self._quoted_before: UnitRef | None = None  # the unit that the statement written last quotes
         self._statements = self._repeats = 0
+        self._entries: asyncio.Queue[_Entry | None] = asyncio.Queue()
         self._pumping: asyncio.Task[None] | None = None  # from the writer
         # Made anew when there are more passages.
         self._known = lru_cache(lambda passages: Known(evidence))
         self._quotable = lru_cache(lambda passages: _by_words(evidence.all_units()))
 
+    @property
+    def truncated(self) -> bool:
+        """Whether a limit ended the answer."""
+        return self._statements >= MAX_STATEMENTS or self._repeats >= MAX_REPEATS or self.counts.shown >= MAX_SHOWN
+
     def prove(self, drafts: Drafts) -> AsyncGenerator[Proven, None]:
         """What may be shown of the drafts, in order. The writer begins at once, before anybody asks for the first; an
         error of it is raised after what was proven before. Whoever may not read to the end must `close`."""
-        queue: asyncio.Queue[_Entry | None] = asyncio.Queue()
-        self._pumping = asyncio.create_task(self._pump(drafts, queue))
-        return self._proven(queue, self._pumping)
+        self._pumping = asyncio.create_task(self._pump(drafts))
+        return self._proven(self._pumping)
 
     async def close(self) -> None:
         """Cancel the writer and the judge's calls."""
@@ -135,15 +139,12 @@ class Gate:
         if self._judging:
             await self._judging.close()
 
-    async def _proven(
-        self, queue: "asyncio.Queue[_Entry | None]", pumping: "asyncio.Task[None]"
-    ) -> AsyncGenerator[Proven, None]:
+    async def _proven(self, pumping: "asyncio.Task[None]") -> AsyncGenerator[Proven, None]:
         try:
-            while (entry := await queue.get()) is not None:
+            while (entry := await self._entries.get()) is not None:
                 for proven in await self._decide(entry):
                     yield proven
                 if self.counts.shown >= MAX_SHOWN:
-                    self.truncated = True
                     return
             await pumping
             for proven in self._assembly.finish():
@@ -151,7 +152,7 @@ class Gate:
         finally:
             await self.close()
 
-    async def _pump(self, drafts: Drafts, queue: "asyncio.Queue[_Entry | None]") -> None:
+    async def _pump(self, drafts: Drafts) -> None:
         """Take what the writer writes, and have it judged, while earlier statements wait for their verdicts."""
         try:
             async with aclosing(drafts):
@@ -159,21 +160,19 @@ class Gate:
                     if isinstance(draft, Finished):
                         self.finished = draft
                         continue
-                    queue.put_nowait(self._examine(draft))
+                    self._entries.put_nowait(self._examine(draft))
                     if self.truncated:
                         break
             if self._judging:
                 self._judging.flush()
         finally:
-            queue.put_nowait(None)
+            self._entries.put_nowait(None)
 
     def _examine(self, draft: Statement | Proven) -> _Entry:
         """What can be decided at once, and else the question to the judge."""
-        statement = draft.statement if isinstance(draft, Proven) else draft
         self._statements += 1
-        self.truncated = self.truncated or self._statements >= MAX_STATEMENTS
         if isinstance(draft, Proven):
-            return _Entry(statement, draft)
+            return _Entry(draft.statement, draft)
         if self._is_refusal(draft.text) or self._is_repeated(draft):
             return _Entry(draft, None, silent=True)
         context = self._context(draft)
@@ -203,7 +202,6 @@ class Gate:
             self._said.add(said)
             return False
         self._repeats += 1
-        self.truncated = self.truncated or self._repeats >= MAX_REPEATS
         return True
 
     def _quoted(self, statement: Statement) -> Proven | None:
@@ -441,7 +439,5 @@ def _by_words(units: Sequence[IssuedUnit]) -> dict[str, IssuedUnit]:
 
 def _as_sentence(unit: IssuedUnit) -> str:
     """A unit's words on one line, with the line that introduces them."""
-    said = " ".join((without_mark(unit.text) if unit.kind != "row" else unit.model_text).split())
-    if unit.kind == "row" or not unit.head:
-        return said
-    return f"{' '.join(without_mark(unit.head).split())} {said}"
+    head = "" if unit.kind == "row" else without_mark(unit.head)
+    return " ".join(f"{head} {without_mark(unit.model_text)}".split())

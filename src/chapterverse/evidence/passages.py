@@ -14,7 +14,7 @@ from chapterverse.editions import edition_label
 from chapterverse.evidence.statement import UnitRef
 from chapterverse.ingestion.prompt_injection import orders_in
 from chapterverse.models import ChunkResult, PassageUnit
-from chapterverse.units import blocks_of_text, cut_units, definitions, row_text
+from chapterverse.units import cut_units, definitions, row_text, units_of_text
 
 OMITTED: Final = "(…)"  # stands for what a breadcrumb says to the model
 _ASIDES: Final = ("versionadded", "versionchanged", "versionremoved", "deprecated", "seealso")  # kinds of a note
@@ -86,8 +86,7 @@ class Evidence:
     def issue_text(self, text: str, breadcrumb: str = "") -> IssuedPassage:
         """Issue a text that is no chunk: the reader's selection."""
         passage = IssuedPassage(len(self.passages) + 1, breadcrumb, text, 0)
-        units = cut_units(text, blocks_of_text(text))
-        self.passages.append(replace(passage, units=_units(passage, units, orders_in(text))))
+        self.passages.append(replace(passage, units=_units(passage, units_of_text(text), orders_in(text))))
         return self.passages[-1]
 
     def widen(self, passage: IssuedPassage, page: Page, room: int | None = None) -> IssuedPassage:
@@ -162,21 +161,12 @@ def fitting(items: Sequence[_Item], size: Callable[[_Item], int], budget: int) -
     return [item for item, used in zip(items, sizes, strict=True) if used <= budget] or items[:1]
 
 
-def units_in(chunk: ChunkResult) -> Sequence[Unit | PassageUnit]:
-    """The units of a chunk. A collection of another tool has none: then the text is cut here."""
-    if chunk.units:
-        return chunk.units
-    at, cut = chunk.char_start, cut_units(chunk.chunk_text, blocks_of_text(chunk.chunk_text))
-    heads = [(unit.head_start + at, unit.head_end + at) if unit.has_head else () for unit in cut]
-    return [Unit(unit.kind, unit.start + at, unit.end + at, *head) for unit, head in zip(cut, heads, strict=True)]
-
-
 def _from_chunk(chunk: ChunkResult, number: int) -> IssuedPassage:
     text, lead = chunk.chunk_text, "" if chunk.flags and orders_in(chunk.lead) else chunk.lead
     barred = orders_in(text) if chunk.flags else ()
     breadcrumb = without_orders(chunk.breadcrumb, chunk)
     passage = IssuedPassage(number, breadcrumb, text, chunk.char_start, (), lead, chunk)
-    return replace(passage, units=_units(passage, units_in(chunk), barred))
+    return replace(passage, units=_units(passage, chunk.units, barred))
 
 
 def without_orders(heading: str, chunk: ChunkResult) -> str:

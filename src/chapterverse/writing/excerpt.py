@@ -35,7 +35,7 @@ class ExcerptWriter(Writer):
 
     async def write(self, task: Task) -> AsyncGenerator[WriterEvent, None]:
         """The excerpt that answers, and others where it leaves parts of the question open."""
-        for excerpt in await _choose(task):
+        for excerpt in _choose(task):
             if place := _place(task, excerpt):
                 yield Proven(Statement(f"From “{place}”:"), "frame")
             yield excerpt
@@ -49,7 +49,7 @@ class ExcerptWriter(Writer):
         """Nothing to close: the reader belongs to the process."""
 
 
-async def _choose(task: Task) -> list[Proven]:
+def _choose(task: Task) -> list[Proven]:
     """The excerpt of the best passage, and of those near it that speak of what it leaves open."""
     chosen: list[Proven] = []
     said: frozenset[str] = frozenset()
@@ -62,7 +62,7 @@ async def _choose(task: Task) -> list[Proven]:
         shown = _shown(task, passage, chosen)
         if shown and max(reading.units, key=lambda start: reading.units[start], default=None) in shown:
             continue  # what answers in it is shown already
-        excerpt = await _cut(task, passage, reading, shown)
+        excerpt = _cut(task, passage, reading, shown)
         if excerpt is None or any(near_duplicates(excerpt.statement.text, one.statement.text) for one in chosen):
             continue
         says = stems(f"{_place(task, excerpt)} {excerpt.statement.text}")
@@ -84,21 +84,17 @@ def _shown(task: Task, passage: IssuedPassage, chosen: Sequence[Proven]) -> froz
     return frozenset(unit.start for one in chosen for unit in one.units if page and pages.get(unit.ref.passage) == page)
 
 
-async def _cut(task: Task, passage: IssuedPassage, reading: Reading, shown: frozenset[int]) -> Proven | None:
-    """The excerpt of a passage, from as much of its section as is known, for what is not `shown` yet."""
-    chunk, heading = passage.chunk, ""
+def _cut(task: Task, passage: IssuedPassage, reading: Reading, shown: frozenset[int]) -> Proven | None:
+    """The excerpt of a passage and what stands around it, for what is not `shown` yet."""
+    chunk = passage.chunk
+    heading = (chunk.section_heading or chunk.page_title) if chunk else ""
     scores = dict(reading.units)
-    if chunk is not None:
-        heading = chunk.section_heading or chunk.page_title
-        page = await task.page(chunk.page_id) if task.page else None
-        if page is not None:
-            passage = task.evidence.widen(passage, page)
-            for other, its in zip(task.passages, task.readings, strict=False):
-                if other.chunk and other.chunk.page_id == page.page_id:
-                    # Its units count by as much less as it answers less, and none is the best one.
-                    less = max(0.0, reading.score - its.score)
-                    most = max(reading.units.values(), default=UNREAD) - 0.01
-                    scores = {**{start: min(most, score - less) for start, score in its.units.items()}, **scores}
+    most = max(scores.values(), default=UNREAD) - 0.01
+    for other, its in zip(task.passages, task.readings, strict=False):
+        if chunk and other.chunk and other.chunk.page_id == chunk.page_id:
+            # Its units count by as much less as it answers less, and none is the best one.
+            less = max(0.0, reading.score - its.score)
+            scores = {**{start: min(most, score - less) for start, score in its.units.items()}, **scores}
     told = (unit.start for unit in passage.units if any(unit.text in turn.response for turn in task.history))
     seen = shown.union(told)
     scores = {start: score for start, score in scores.items() if start not in shown}
