@@ -14,15 +14,7 @@ from datetime import UTC, datetime
 from typing import Final
 from uuid import uuid4
 
-from chapterverse.answering import refusals
-from chapterverse.answering.confidence import (
-    DISCLAIMER,
-    ModelSigns,
-    answers,
-    level_of,
-    model_confidence,
-    reader_confidence,
-)
+from chapterverse.answering import confidence, refusals
 from chapterverse.answering.followups import accepts, kept_filters, leans, together
 from chapterverse.answering.reading import read_book, read_selection
 from chapterverse.answering.scope import Book, Scope, Selection
@@ -309,7 +301,7 @@ class _Answer:
             return refusals.NOT_FOUND
         if self.services.writer.needs_readings:
             rate = false_answers_in(await editions_in(self.prepared.filters, self.services.index)) if found else None
-            return None if answers(self.prepared.scope, self.prepared.asked, rate) else self.refusal
+            return None if confidence.answers(self.prepared.scope, self.prepared.asked, rate) else self.refusal
         off = found and found.confidence and found.confidence.max_similarity < PLAINLY_OFF
         return refusals.NOT_IN_BOOK if off else None
 
@@ -337,7 +329,7 @@ class _Answer:
         nearest = await self._nearest() if refused else []
         turn = self._turn(status, value)
         stored = await _keep(turn, prepared, self.services)
-        level = level_of(value)
+        level = confidence.level_of(value)
         return DoneEvent(
             mode=prepared.mode,
             session_id=prepared.session_id,
@@ -346,7 +338,7 @@ class _Answer:
             confidence=value,
             confidence_level=level,
             should_answer=not refused,
-            disclaimer=DISCLAIMER if level == "low" else None,
+            disclaimer=confidence.DISCLAIMER if level == "low" else None,
             status=status,
             advice=refusals.advise(prepared.question, prepared.scope, nearest) if refused else None,
             nearest=nearest,
@@ -370,9 +362,9 @@ class _Answer:
 
     def _confidence(self) -> float:
         if self.services.writer.needs_readings:
-            return reader_confidence(self.prepared.scope, self.prepared.asked)
+            return confidence.reader_confidence(self.prepared.scope, self.prepared.asked)
         quotes = (f"{source.breadcrumb} {source.quote}" for source in self.renderer.sources)
-        return model_confidence(ModelSigns.of(self.prepared.question, quotes, self.gate.counts))
+        return confidence.model_confidence(confidence.ModelSigns.of(self.prepared.question, quotes, self.gate.counts))
 
     def _turn(self, status: Status, value: float) -> Turn:
         prepared, found = self.prepared, self.prepared.found

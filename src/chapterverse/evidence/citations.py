@@ -75,10 +75,10 @@ class Renderer:
         for number, (other, left, right) in enumerate(self.spans, start=1):
             if other == passage and left <= start and end <= right:
                 return number
-        lit = [unit for unit in proven.highlights or proven.units if start <= unit.start and unit.end <= end]
-        lit = sorted((unit for unit in lit if unit.ref.passage == passage), key=lambda unit: unit.start)
-        self.spans.append(span)
+        lit = [unit for unit in proven.highlights or proven.units if unit.ref.passage == passage]
+        lit = sorted((unit for unit in lit if start <= unit.start and unit.end <= end), key=lambda unit: unit.start)
         marks = [Highlight(start=unit.start, end=unit.end) for unit in lit]
+        self.spans.append(span)
         self.sources.append(_citation(self.passages[passage - 1], start, end, marks))
         return len(self.sources)
 

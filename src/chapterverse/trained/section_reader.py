@@ -64,7 +64,8 @@ class SectionReader:
         found: list[list[Read]] = [[] for _ in pairs]
         for place, (at, _, _) in enumerate(parts):
             found[at].append(running[place].result())
-        return [_joined(reads) for reads in found]
+        # Of a passage that was read in parts, the best part decides.
+        return [Read(max(one.answers for one in reads), sum((one.units for one in reads), ())) for reads in found]
 
     def load(self) -> None:
         """Load the weights, unless they are loaded already. Blocks."""
@@ -125,9 +126,3 @@ def _run(whole: Passage, units: Sequence[Span]) -> Passage:
     start, end = units[0][0], units[-1][1]
     moved = tuple((left - start, right - start) for left, right in units)
     return Passage(whole.text[start:end], moved, whole.front)
-
-
-def _joined(reads: Sequence[Read]) -> Read:
-    """One passage that was read in parts: its best part decides."""
-    best = max(read.answers for read in reads)
-    return Read(best, tuple(score for read in reads for score in read.units))

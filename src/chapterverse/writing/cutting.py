@@ -182,16 +182,13 @@ def _shortened(unit: IssuedUnit, question: str) -> str:
     starts = [0, *(at + 1 for at, line in enumerate(lines) if not line.strip())]
     asked = stems(question)
     best = max(starts, key=lambda at: len(asked & stems("\n".join(lines[at : at + CODE_LINES]))))
-    shown = _whole(lines[best : best + CODE_LINES]) if best + CODE_LINES < len(lines) else lines[best:]
+    shown = lines[best : best + CODE_LINES]
+    last = max((at for at, line in enumerate(shown) if not line.strip()), default=0)
+    if best + CODE_LINES < len(lines) and last > CODE_LINES // 2:
+        shown = shown[:last]  # ends where a stretch ends, unless that leaves little
     before = ["…"] if best else []
     after = ["…"] if best + len(shown) < len(lines) else []
     return "\n".join([fence, *before, *shown, *after, closing])
-
-
-def _whole(lines: Sequence[str]) -> Sequence[str]:
-    """Lines up to the last blank one, unless that leaves little."""
-    last = max((at for at, line in enumerate(lines) if not line.strip()), default=0)
-    return lines[:last] if last > len(lines) // 2 else lines
 
 
 def near_duplicates(one: str, two: str) -> bool:

@@ -95,27 +95,18 @@ def _cut(task: Task, passage: IssuedPassage, reading: Reading, shown: frozenset[
             # Its units count by as much less as it answers less, and none is the best one.
             less = max(0.0, reading.score - its.score)
             scores = {**{start: min(most, score - less) for start, score in its.units.items()}, **scores}
+    last_answer = without_markers(task.history[-1].response) if task.history else ""
+    marked = {start for each in task.readings for start in each.shown_before}  # in the last answer
     told = (unit.start for unit in passage.units if any(unit.text in turn.response for turn in task.history))
     seen = shown.union(told)
     scores = {start: score for start, score in scores.items() if start not in shown}
     fresh = {start: score for start, score in scores.items() if start not in reading.shown_before}
     for known in (scores, fresh):
         whole = cut_excerpt(passage, known, task.question, heading, fill=chunk is not None, seen=seen)
-        if whole is None or not _seen(task, whole):
+        if whole is None or whole.statement.text not in last_answer:
             return whole
-        # Of what the reader has before them only what answers is shown.
+        # Of what the reader has before them only what answers is shown, unless that were the last answer again.
         brief = cut_excerpt(passage, known, task.question, heading, fill=False, seen=seen)
-        if brief is None or not _repeats(task, brief):
+        if brief is None or not marked.issuperset(unit.start for unit in brief.highlights):
             return brief
     return None
-
-
-def _seen(task: Task, excerpt: Proven) -> bool:
-    """Whether the last answer showed all of an excerpt."""
-    return bool(task.history) and excerpt.statement.text in without_markers(task.history[-1].response)
-
-
-def _repeats(task: Task, excerpt: Proven) -> bool:
-    """Whether an excerpt would be the last answer again: it marks nothing else."""
-    before = frozenset[int]().union(*(reading.shown_before for reading in task.readings))
-    return {unit.start for unit in excerpt.highlights} <= before

@@ -90,7 +90,9 @@ class MarkdownParser:
         """Begin, go on with or end a block. A line that is not over yet has no line break."""
         self._line = ""
         if self._fence:
-            return self._code_line(line)
+            closes = line.strip().startswith(self._fence) and not line.strip().strip(self._fence[0])
+            self._text += "" if closes else line
+            return self._end_block() if closes else []
         kind, mark = _kind(line.rstrip("\n"))
         if kind == "text" and self._header and "|" in line:
             kind = "row"
@@ -156,12 +158,6 @@ class MarkdownParser:
         if not header or "\n" in header:
             return []
         return [Statement(row_text("", header), self._header_refs, "row", depth=len(self._items), row=header)]
-
-    def _code_line(self, line: str) -> list[Statement]:
-        if line.strip().startswith(self._fence) and not line.strip().strip(self._fence[0]):
-            return self._end_block()
-        self._text += line
-        return []
 
     def _sentences(self, *, ended: bool) -> list[Statement]:
         """The statements of the open block that are certain. An item is cut only where unit numbers end a sentence:
