@@ -128,12 +128,9 @@ class Evidence:
 
     def units_of(self, refs: Iterable[UnitRef]) -> list[IssuedUnit]:
         """The units that these numbers name, in their order. A passage's number names all of its units."""
-        known = {unit.ref: unit for unit in self.all_units()}
-        found: dict[UnitRef, IssuedUnit] = {}
-        for ref in refs:
-            named = [ref] if ref.unit else [one for one in known if one.passage == ref.passage]
-            found.update((one, known[one]) for one in named if one in known)
-        return list(found.values())
+        units = self.all_units()
+        named = (unit for ref in refs for unit in units if ref in (unit.ref, (unit.ref.passage, 0)))
+        return list(dict.fromkeys(named))
 
     def around(self, units: Iterable[IssuedUnit]) -> list[IssuedUnit]:
         """The units with their neighbours and with what introduces them."""
