@@ -6,7 +6,8 @@ needs to understand them. The statements are the book's own words, so they are p
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Sequence
+from collections import defaultdict
+from collections.abc import AsyncGenerator
 from typing import Final
 
 from chapterverse.evidence.citations import Proven, without_markers
@@ -35,8 +36,8 @@ class ExcerptWriter(Writer):
 
     async def write(self, task: Task) -> AsyncGenerator[WriterEvent, None]:
         """The excerpt that answers, and others where it leaves parts of the question open."""
-        for excerpt in _choose(task):
-            if place := _place(task, excerpt):
+        for place, excerpt in _choose(task):
+            if place:
                 yield Proven(Statement(f"From “{place}”:"), "frame")
             yield excerpt
         yield Finished()
@@ -49,42 +50,33 @@ class ExcerptWriter(Writer):
         """Nothing to close: the reader belongs to the process."""
 
 
-def _choose(task: Task) -> list[Proven]:
-    """The excerpt of the best passage, and of those near it that speak of what it leaves open."""
-    chosen: list[Proven] = []
+def _choose(task: Task) -> list[tuple[str, Proven]]:
+    """The excerpt of the best passage, and of those near it that speak of what it leaves open, each with its place."""
+    chosen: list[tuple[str, Proven]] = []
     said: frozenset[str] = frozenset()
+    by_page: defaultdict[str, set[int]] = defaultdict(set)  # where the units begin that the chosen ones show
     asked, parts = stems(task.question), _PARTS.search(task.question) is not None
     best = task.readings[0].score if task.readings else 0.0
     tied = CLOSE if task.history else TIED  # what a follow-up means is less sure
     for passage, reading in zip(task.passages, task.readings, strict=False):
         if len(chosen) == MOST or (chosen and reading.score < best - (CLOSE if parts else tied)):
             break
-        shown = _shown(task, passage, chosen)
-        if shown and max(reading.units, key=lambda start: reading.units[start], default=None) in shown:
+        shown = by_page[passage.chunk.page_id if passage.chunk else ""]
+        if max(reading.units, key=lambda start: reading.units[start], default=None) in shown:
             continue  # what answers in it is shown already
         excerpt = _cut(task, passage, reading, shown)
-        if excerpt is None or any(near_duplicates(excerpt.statement.text, one.statement.text) for one in chosen):
+        if excerpt is None or any(near_duplicates(excerpt.statement.text, one.statement.text) for _, one in chosen):
             continue
-        says = stems(f"{_place(task, excerpt)} {excerpt.statement.text}")
+        says = stems(f"{passage.place} {excerpt.statement.text}")
         as_good = reading.score >= best - tied and len(chosen) < 2
         if not chosen or as_good or (asked & says) - said:
-            chosen.append(excerpt)
+            chosen.append((passage.place, excerpt))
             said |= says
+            shown.update(unit.start for unit in excerpt.units)
     return chosen
 
 
-def _place(task: Task, excerpt: Proven) -> str:
-    return task.evidence.passages[excerpt.units[0].ref.passage - 1].place
-
-
-def _shown(task: Task, passage: IssuedPassage, chosen: Sequence[Proven]) -> frozenset[int]:
-    """Where units of a passage's page begin that excerpts show."""
-    pages = {one.number: one.chunk.page_id for one in task.evidence.passages if one.chunk}
-    page = pages.get(passage.number)
-    return frozenset(unit.start for one in chosen for unit in one.units if page and pages.get(unit.ref.passage) == page)
-
-
-def _cut(task: Task, passage: IssuedPassage, reading: Reading, shown: frozenset[int]) -> Proven | None:
+def _cut(task: Task, passage: IssuedPassage, reading: Reading, shown: set[int]) -> Proven | None:
     """The excerpt of a passage and what stands around it, for what is not `shown` yet."""
     chunk = passage.chunk
     heading = (chunk.section_heading or chunk.page_title) if chunk else ""
