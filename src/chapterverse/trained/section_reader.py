@@ -57,12 +57,10 @@ class SectionReader:
 
     def read(self, pairs: Sequence[tuple[str, Passage]]) -> list[Read]:
         """What the model says, in the order of the pairs. Blocks: call it in a thread."""
-        parts = [(at, question, part) for at, (question, whole) in enumerate(pairs) for part in self._parts(whole)]
-        longest_first = sorted(range(len(parts)), key=lambda place: -len(parts[place][2].text))
-        running = {place: self._pool.submit(self._read, *parts[place][1:]) for place in longest_first}
-        found: list[list[Read]] = [[] for _ in pairs]
-        for place, (at, _, _) in enumerate(parts):
-            found[at].append(running[place].result())
+        wanted = [[(question, part) for part in self._parts(whole)] for question, whole in pairs]
+        longest_first = sorted((one for parts in wanted for one in parts), key=lambda one: -len(one[1].text))
+        running = {one: self._pool.submit(self._read, *one) for one in dict.fromkeys(longest_first)}
+        found = [[running[one].result() for one in parts] for parts in wanted]
         # Of a passage that was read in parts, the best part decides.
         return [Read(max(one.answers for one in reads), sum((one.units for one in reads), ())) for reads in found]
 
