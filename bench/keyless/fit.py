@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.results import ROOT, commit
-from chapterverse.answering import story
+from chapterverse.answering import confidence
 from chapterverse.answering.confidence import KEYLESS, ModelSigns, ReaderSigns, fitted
 from chapterverse.answering.reading import read_selection
 from chapterverse.services import Services
@@ -62,8 +62,8 @@ async def main() -> None:
     parser.add_argument("--homes", type=Path, default=HOMES)
     parser.add_argument("--shared", type=Path, default=ROOT.parent / "shared/data", help="folder of the public sets")
     options = parser.parse_args()
-    setattr(story, "answers", lambda *given: True)  # noqa: B010 - nothing is refused here
-    setattr(story, "reader_confidence", lambda *given: 0.6)  # noqa: B010 - the curves may be of other signs
+    setattr(confidence, "answers", lambda *given: True)  # noqa: B010 - nothing is refused here
+    setattr(confidence, "reader_confidence", lambda *given: 0.6)  # noqa: B010 - the curves may be of other signs
     sets = [*load(options.books, "dev"), example_set()]
     rows: list[Row] = []
     selections: list[Row] = []

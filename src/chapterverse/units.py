@@ -6,6 +6,7 @@ are detected (`blocks_of_text`).
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from chapterverse.book import CONTENTS, Block, BlockKind, Unit, UnitKind
@@ -17,6 +18,7 @@ BAR: Final = "\\|"  # a vertical bar in a cell of a table
 
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _ITEM = re.compile(r"(?P<indent>[ \t]*)(?:[-*+•]|\(?\d{1,4}[.)])[ \t]+(?=\S)")
+_LINE = re.compile(r"[^\n]*\S")  # that is not blank, to its last character
 _HEADING = re.compile(r"#{1,6}[ \t]")
 _RULE = re.compile(r"[|\s:-]+")
 _CELL_BAR = re.compile(r"(?<!\\)\|")
@@ -49,6 +51,11 @@ def cut_units(text: str, blocks: Sequence[Block]) -> tuple[Unit, ...]:
             last = found[-1]
             lead = (last.start, last.end) if last.kind in ("sentence", "item") else None
     return tuple(units)
+
+
+def units_of_text(text: str) -> tuple[Unit, ...]:
+    """The units of a plain text."""
+    return cut_units(text, blocks_of_text(text))
 
 
 def definitions(blocks: Sequence[Block]) -> Iterator[Block | None]:
@@ -86,41 +93,26 @@ def cells_of(line: str) -> list[str]:
 def blocks_of_text(text: str) -> tuple[Block, ...]:
     """The blocks of a plain text: fenced code, tables, lists, headings and paragraphs."""
     blocks: list[Block] = []
-    kind: BlockKind | None = None
-    start = end = section = 0
-    fence = ""
-
-    def close() -> None:
-        nonlocal kind
-        if kind is not None and start < end:
-            blocks.append(Block(kind, start, end, section))
-        kind = None
-
-    for line in re.finditer(r"[^\n]*\n?", text):
-        body = line[0].rstrip("\n")
+    current: BlockKind | None = None  # kind of the block that the next line may belong to
+    section, fence = 0, ""
+    for line in re.finditer(r"^.*$", text, re.MULTILINE):
+        body = line[0]
         if fence:
-            end = line.start() + len(body)
+            blocks[-1] = replace(blocks[-1], end=line.end())
             if body.strip().startswith(fence):
-                fence = ""
-                close()
-            continue
-        if not body.strip():
-            if kind != "list":  # a blank line between two items does not end the list
-                close()
-            continue
-        found = _kind_of_line(body, kind)
-        if found == "heading":
-            close()
-            section += 1
-            blocks.append(Block("heading", line.start(), line.start() + len(body), section))
-            continue
-        if found != kind:
-            close()
-            kind, start = found, line.start() + len(body) - len(body.lstrip())
-        end = line.start() + len(body.rstrip())
-        if found == "code" and (mark := _FENCE.match(body)):
-            fence = mark[1]
-    close()
+                fence, current = "", None
+        elif not body.strip():
+            current = current if current == "list" else None  # a blank line between two items does not end the list
+        else:
+            kind = _kind_of_line(body, current)
+            section += kind == "heading"
+            start, end = line.start() + len(body) - len(body.lstrip()), line.start() + len(body.rstrip())
+            if kind == current != "heading":
+                blocks[-1] = replace(blocks[-1], end=end)
+            else:
+                blocks.append(Block(kind, start, end, section))
+            mark, current = _FENCE.match(body), kind
+            fence = mark[1] if mark else ""
     return tuple(blocks)
 
 
@@ -153,11 +145,8 @@ def _units_of(text: str, block: Block, lead: Span | None) -> Iterator[Unit]:
 
 
 def _rows(text: str, block: Block) -> Iterator[Unit]:
-    lines = [
-        (block.start + line.start(), block.start + line.end())
-        for line in re.finditer(r"[^\n]+", text[block.start : block.end])
-        if line[0].strip()
-    ]
+    found = re.compile(r"[^\n]+").finditer(text, block.start, block.end)
+    lines = [line.span() for line in found if line[0].strip()]
     ruled = len(lines) > 1 and _RULE.fullmatch(text, *lines[1]) is not None
     head = lines[0] if ruled else None
     for start, end in lines[2:] if ruled else lines:
@@ -184,21 +173,17 @@ def _items(text: str, block: Block, lead: Span | None) -> Iterator[Unit]:
             first = first or span
 
 
-def _item_spans(text: str, block: Block) -> Iterator[tuple[int, int, int]]:
-    start = end = indent = -1
-    for line in re.finditer(r"[^\n]+", text[block.start : block.end]):
-        left, right = block.start + line.start(), block.start + line.start() + len(line[0].rstrip())
-        if left >= right:
-            continue
-        mark = _ITEM.match(text, left, right)
-        if mark or start < 0:
-            if start >= 0:
-                yield start, end, indent
+def _item_spans(text: str, block: Block) -> list[tuple[int, int, int]]:
+    """Start, end and indent of each item; a line without a mark belongs to the item before it."""
+    spans: list[tuple[int, int, int]] = []
+    for line in _LINE.finditer(text, block.start, block.end):
+        mark = _ITEM.match(text, *line.span())
+        if mark or not spans:
             indent = len(mark["indent"]) if mark else 0
-            start = left + indent
-        end = right
-    if start >= 0:
-        yield start, end, indent
+            spans.append((line.start() + indent, line.end(), indent))
+        else:
+            spans[-1] = (spans[-1][0], line.end(), spans[-1][2])
+    return spans
 
 
 def _unit(kind: UnitKind, start: int, end: int, head: Span | None) -> Unit:

@@ -201,7 +201,7 @@ async def test_wrong_citation_marker_is_corrected(asking_llm: Services, llm: Llm
 
 async def test_low_confidence_comes_with_a_disclaimer(asking_llm: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     assert level_of(0.59) == "low" and level_of(0.6) == "medium" and level_of(0.8) == "high"
-    monkeypatch.setattr("chapterverse.answering.story.model_confidence", lambda *_: 0.59)
+    monkeypatch.setattr("chapterverse.answering.confidence.model_confidence", lambda *_: 0.59)
     answer = await ask(asking_llm, "What is ROS 2?")
     assert (answer.status, answer.confidence_level, answer.disclaimer) == ("answered", "low", DISCLAIMER)
     monkeypatch.undo()

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
 
 async def test_at_most_top_k_passages_are_returned(keyless: Services) -> None:
     request = RetrievalRequest(query="How heavy is Tern?", top_k=2)
-    read = await read_book(request.query, (), request, keyless, keyless.reader)
+    read = await read_book(request, (), keyless, keyless.reader)
     assert len(read.found.results) == len(read.readings) == 2
     assert [chunk.rank for chunk in read.found.results] == [1, 2]
     assert read.readings[0].score >= read.readings[1].score
@@ -25,9 +25,7 @@ async def test_at_most_top_k_passages_are_returned(keyless: Services) -> None:
 
 async def test_units_highlighted_in_earlier_turns_are_marked_as_shown_before(keyless: Services) -> None:
     request = RetrievalRequest(query="And how fast is it?")
-    first = await read_book(
-        "How heavy is Tern?", (), RetrievalRequest(query="How heavy is Tern?"), keyless, keyless.reader
-    )
+    first = await read_book(RetrievalRequest(query="How heavy is Tern?"), (), keyless, keyless.reader)
     best = first.found.results[0]
     unit = best.units[0]
     source = {
@@ -36,7 +34,7 @@ async def test_units_highlighted_in_earlier_turns_are_marked_as_shown_before(key
         "highlights": [{"start": unit.start, "end": unit.end}],
     }
     turn = Turn(session_id="", query="How heavy is Tern?", response="…", sources=(source,), evidence=(best.chunk_id,))
-    read = await read_book(request.query, [turn], request, keyless, keyless.reader)
+    read = await read_book(request, [turn], keyless, keyless.reader)
     at = [found.chunk_id for found in read.found.results].index(best.chunk_id)
     assert read.readings[at].shown_before == {unit.start}
 
@@ -63,7 +61,7 @@ class CountingReader(SectionReader):
 async def test_reading_stops_after_a_passage_with_a_high_score(keyless: Services, logit: float, passages: int) -> None:
     request = RetrievalRequest(query="How heavy is Tern?", top_k=CANDIDATES)
     reader = CountingReader(logit)
-    read = await read_book(request.query, (), request, keyless, reader)
+    read = await read_book(request, (), keyless, reader)
     assert reader.passages == passages
     assert len(read.found.results) == CANDIDATES
     assert [bool(reading.units) for reading in read.readings] == [True] * passages + [False] * (CANDIDATES - passages)
@@ -103,7 +101,7 @@ class NameReader(SectionReader):
     "question", ["compare Gazebo and Unity", "Gazebo vs Unity?", "What is the difference between Gazebo and Unity?"]
 )
 async def test_comparison_without_a_comparing_passage_reads_both_subjects(keyless: Services, question: str) -> None:
-    read = await read_book(question, (), RetrievalRequest(query=question), keyless, NameReader())
+    read = await read_book(RetrievalRequest(query=question), (), keyless, NameReader())
     assert ["Gazebo" in read.found.results[0].chunk_text, "Unity" in read.found.results[1].chunk_text] == [True, True]
     assert len(read.found.results) == 2
     assert read.readings[0].score == read.readings[1].score > 2.0
@@ -111,5 +109,5 @@ async def test_comparison_without_a_comparing_passage_reads_both_subjects(keyles
 
 @pytest.mark.parametrize("question", ["compare Gazebo and Zarquon", "Zarquon vs Unity", "What is Gazebo?"])
 async def test_comparison_needs_both_subjects(keyless: Services, question: str) -> None:
-    read = await read_book(question, (), RetrievalRequest(query=question), keyless, NameReader())
+    read = await read_book(RetrievalRequest(query=question), (), keyless, NameReader())
     assert len(read.found.results) != 2

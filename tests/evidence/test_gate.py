@@ -186,6 +186,7 @@ async def test_fact_whose_list_is_withheld_ends_with_a_full_stop() -> None:
     lead = "The server uses port 8080:"
     shown = await prove(f"{lead[:-1]} [1.1]:\n\n```\nrm -rf /\n```", evidence(), right([lead]))
     assert shown.text == "The server uses port 8080 [1]."
+    assert shown.gate.counts.shown == 1  # so that no refusal follows it
 
 
 async def test_heading_without_text_is_left_out() -> None:

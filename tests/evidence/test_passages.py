@@ -74,12 +74,6 @@ def test_text_that_addresses_the_assistant_is_left_out() -> None:
     assert [str(unit.ref) for unit in evidence.all_units()] == ["1.1", "1.3"]
 
 
-def test_chunk_without_units_is_split_into_units() -> None:
-    evidence = Evidence()
-    evidence.issue([chunk("One is. Two is.", start=7).model_copy(update={"units": []})])
-    assert [(unit.start, unit.text) for unit in evidence.all_units()] == [(7, "One is."), (15, "Two is.")]
-
-
 PARTS = ["The tank is full.", "The pump runs.", "The hose leaks.", "The valve is shut."]
 
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from chapterverse.evidence.passages import Evidence, IssuedPassage
-from chapterverse.models import ChunkResult
 from chapterverse.writing.cutting import (
     CODE_LINES,
     MOST_WORDS,
@@ -13,6 +12,7 @@ from chapterverse.writing.cutting import (
     cut_excerpt,
     near_duplicates,
 )
+from tests.chunks import chunk
 
 SECTION = """Widgets are drawn by the painter.
 
@@ -36,23 +36,7 @@ Unrelated closing words stand here.
 
 
 def passage(text: str = SECTION) -> IssuedPassage:
-    chunk = ChunkResult(
-        chunk_id="c",
-        chunk_text=text,
-        source_url="u",
-        page_id="p",
-        page_title="Page",
-        section_heading="Painters",
-        breadcrumb="Page › Painters",
-        module="",
-        chunk_index=0,
-        content_hash="h",
-        similarity_score=0.5,
-        rank=1,
-        char_start=0,
-        char_end=len(text),
-    )
-    return Evidence("").issue([chunk])[0]
+    return Evidence("").issue([chunk(text, "Page › Painters")])[0]
 
 
 def excerpt(best: str, text: str = SECTION) -> str:

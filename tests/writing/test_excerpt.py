@@ -11,28 +11,15 @@ from chapterverse.models import ChunkResult
 from chapterverse.units import blocks_of_text
 from chapterverse.writing import Finished, Reading, Task
 from chapterverse.writing.excerpt import ExcerptWriter
+from tests.chunks import chunk as found
 
 GAZEBO = "Gazebo is a simulator for robots. It runs without a graphics card."
 UNITY = "Unity is an engine for games. Robots are imported with a package."
 
 
-def chunk(name: str, text: str) -> ChunkResult:
-    return ChunkResult(
-        chunk_id=name,
-        chunk_text=text,
-        source_url=f"{name}.html",
-        page_id=name,
-        page_title=name,
-        section_heading=name,
-        breadcrumb=f"Book › {name}",
-        module="",
-        chunk_index=0,
-        content_hash=name,
-        similarity_score=0.5,
-        rank=1,
-        char_start=0,
-        char_end=len(text),
-    )
+def chunk(name: str, text: str, start: int = 0) -> ChunkResult:
+    names = {"chunk_id": name, "page_id": name, "page_title": name, "section_heading": name}
+    return found(text, f"Book › {name}", f"{name}.html", start=start).model_copy(update=names)
 
 
 def task(question: str, read: Sequence[tuple[ChunkResult, float]], **more: object) -> Task:
@@ -75,17 +62,13 @@ def of_one_section(second: Mapping[str, float]) -> Task:
     """Two passages of one section that answer equally well, far from each other, with logits of the second's units."""
     parts = GAZEBO, f"Long {'words ' * 115}stand between.", UNITY
     text = "\n\n".join(parts)
-    at = text.index(UNITY)
-    first, other = chunk("Page", GAZEBO), chunk("Page", UNITY)
-    later = other.model_copy(update={"chunk_id": "later", "char_start": at, "char_end": len(text)})
+    first = chunk("Page", GAZEBO)
+    later = chunk("Page", UNITY, text.index(UNITY)).model_copy(update={"chunk_id": "later"})
     page = Page("Page", "u", "Page", "", "", text, (Section("", 1, "", 0, len(text), ()),), tuple(blocks_of_text(text)))
-
-    async def page_of(_: str) -> Page:
-        return page
-
-    given = task("How are robots imported?", [(first, 3.0), (later, 3.0)], page=page_of)
+    given = task("How are robots imported?", [(first, 3.0), (later, 3.0)])
     units = {unit.start: second.get(unit.text.split()[0], -5.0) for unit in given.passages[1].units}
-    return replace(given, readings=(given.readings[0], Reading(3.0, 3.0, units)))
+    wider = [given.evidence.widen(passage, page) for passage in given.passages]
+    return replace(given, passages=wider, readings=(given.readings[0], Reading(3.0, 3.0, units)))
 
 
 async def test_two_passages_of_one_section_are_both_told() -> None:

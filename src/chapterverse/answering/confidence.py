@@ -16,7 +16,7 @@ from chapterverse.answering.scope import Book, Scope, Selection
 from chapterverse.evidence.gate import Counts
 from chapterverse.language import content_words, stems
 from chapterverse.models import ConfidenceLevel
-from chapterverse.units import blocks_of_text, cut_units
+from chapterverse.units import units_of_text
 
 DISCLAIMER: Final = "The book says little about this. Check the passages behind the answer."
 
@@ -75,9 +75,8 @@ class ReaderSigns:
         best, *others = scope.readings
         if isinstance(scope, Selection):
             asked, text = stems(question), scope.text
-            units = cut_units(text, blocks_of_text(text)) if asked else ()
-            covered = any(asked <= stems(text[unit.start : unit.end]) for unit in units)
-            return cls(best.answers, 0.0, 0.0, covered=covered)
+            covered = any(asked <= stems(text[unit.start : unit.end]) for unit in units_of_text(text))
+            return cls(best.answers, 0.0, 0.0, covered=bool(asked) and covered)
         lead = best.score - others[0].score if others else 3.0
         return cls(best.score, min(3.0, lead), float(min(2, len(scope.missing))), float(scope.follow_up))
 

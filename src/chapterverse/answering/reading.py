@@ -7,7 +7,7 @@ that a question compares, each is looked up by itself.
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise, zip_longest
 from typing import Final
@@ -15,14 +15,13 @@ from typing import Final
 from chapterverse.answering.followups import in_context, leans, near, together
 from chapterverse.answering.scope import Book, Selection
 from chapterverse.conversations.turns import Turn
-from chapterverse.evidence.passages import units_in
 from chapterverse.fields import MAX_TOP_K
 from chapterverse.language import content_words
 from chapterverse.models import ChunkResult, RetrievalRequest, SearchResult
 from chapterverse.retrieval import editions_in, retrieve_with_retry
 from chapterverse.services import Engines
 from chapterverse.trained import UNREAD, Passage, Read, SectionReader
-from chapterverse.units import blocks_of_text, cut_units
+from chapterverse.units import units_of_text
 from chapterverse.writing import Reading
 
 CANDIDATES: Final = 8  # passages that may be read for a question that stands alone
@@ -40,20 +39,17 @@ _SIDES = re.compile(
     re.IGNORECASE,
 )
 
-Mark = tuple[str, int, int]  # what the last answer marked: page id, start, end
+Mark = tuple[str, Mapping[str, int]]  # what the last answer marked: the page's id, and a highlight of a source
 
 
-async def read_book(
-    question: str, turns: Sequence[Turn], request: RetrievalRequest, engines: Engines, reader: SectionReader
-) -> Book:
+async def read_book(request: RetrievalRequest, turns: Sequence[Turn], engines: Engines, reader: SectionReader) -> Book:
     """Search and read, after these turns. The passages come best first, at most as many as the request wants."""
-    whole = await _read_whole(question, turns, request, engines, reader)
+    whole = await _read_whole(request, turns, engines, reader)
     compared = any(one.answers > 0 for one in whole.readings)
-    if not (turns or compared) and (named := _SIDES.search(" ".join(question.split()).rstrip("?!. "))):
+    if not (turns or compared) and (named := _SIDES.search(" ".join(request.query.split()).rstrip("?!. "))):
         asked = [f"What is {side}?" for side in (named["one"] or named["first"], named["other"])]
         parts = [request.model_copy(update={"query": one}) for one in asked]
-        sides = [await _read_whole(part.query, (), part, engines, reader) for part in parts]
-        return _better(whole, sides)
+        return _better(whole, [await _read_whole(part, (), engines, reader) for part in parts])
     return whole
 
 
@@ -71,17 +67,15 @@ def _better(whole: Book, sides: Sequence[Book]) -> Book:
 
 
 async def _read_whole(
-    question: str, turns: Sequence[Turn], request: RetrievalRequest, engines: Engines, reader: SectionReader
+    request: RetrievalRequest, turns: Sequence[Turn], engines: Engines, reader: SectionReader
 ) -> Book:
     scope = [edition.key for edition in await editions_in(request.filters, engines.index)]
-    found, missing = await asyncio.gather(
-        candidates(question, turns, request, engines), engines.index.missing(content_words(question), scope)
-    )
-    chunks = found.results
-    readings = await read_passages(question, turns, chunks, reader)
-    order = sorted(range(len(chunks)), key=lambda at: (-readings[at].score, at))[: request.top_k]
-    best = found.with_results([chunks[at] for at in order])
-    return Book(best, tuple(readings[at] for at in order), tuple(missing), follow_up=bool(turns))
+    absent = engines.index.missing(content_words(request.query), scope)
+    found, missing = await asyncio.gather(_candidates(request, turns, engines), absent)
+    read = zip(found.results, await read_passages(request.query, turns, found.results, reader), strict=True)
+    best = sorted(read, key=lambda pair: -pair[1].score)[: request.top_k]
+    chunks, readings = [chunk for chunk, _ in best], tuple(reading for _, reading in best)
+    return Book(found.with_results(chunks), readings, tuple(missing), follow_up=bool(turns))
 
 
 async def read_passages(
@@ -89,13 +83,13 @@ async def read_passages(
 ) -> list[Reading]:
     """Read the passages for the question, after what was said before it. One that lies so far away that it cannot win
     any more is not read, and ranks last."""
+    nearest = max((chunk.similarity_score for chunk in chunks), default=0.0)
     # Passages of several searches cannot be compared by their distance.
-    costs = [0.0] * len(chunks) if turns else _costs(chunks)
-    order = sorted(range(len(chunks)), key=lambda at: (costs[at], at))
+    costs = [0.0 if turns else FAR_COST * (nearest - chunk.similarity_score) for chunk in chunks]
+    order = sorted(range(len(chunks)), key=lambda at: costs[at])
     readings = [Reading(UNREAD, UNREAD - cost, {}) for cost in costs]
     asked, last = in_context(question, turns), turns[-1].sources if turns else ()
-    marks = [(source.get("page_id", ""), mark) for source in last for mark in source.get("highlights") or ()]
-    marked = [(page, mark["start"], mark["end"]) for page, mark in marks]
+    marked = [(source.get("page_id", ""), mark) for source in last for mark in source.get("highlights") or ()]
     for part in (order[start:end] for start, end in pairwise((*STEPS, len(order)))):
         if not part or max(one.score for one in readings) >= SURE - costs[part[0]]:
             break
@@ -105,26 +99,20 @@ async def read_passages(
     return readings
 
 
-def _costs(chunks: Sequence[ChunkResult]) -> list[float]:
-    """What each passage pays for lying farther from the question than the nearest one."""
-    nearest = max((chunk.similarity_score for chunk in chunks), default=0.0)
-    return [FAR_COST * (nearest - chunk.similarity_score) for chunk in chunks]
-
-
 async def read_selection(question: str, text: str, reader: SectionReader) -> Selection:
     """Read the reader's own selection."""
-    units = tuple((unit.start, unit.end) for unit in cut_units(text, blocks_of_text(text)))
+    units = tuple((unit.start, unit.end) for unit in units_of_text(text))
     read = (await asyncio.to_thread(reader.read, [(question, Passage(text, units))]))[0]
     scores = {start: score for (start, _), score in zip(units, read.units, strict=True)}
     return Selection(text, (Reading(read.answers, read.answers, scores),))
 
 
-async def candidates(question: str, turns: Sequence[Turn], request: RetrievalRequest, engines: Engines) -> SearchResult:
+async def _candidates(request: RetrievalRequest, turns: Sequence[Turn], engines: Engines) -> SearchResult:
     """The passages to read: of one search, or for a follow-up, of three."""
     if not turns:
         wide = request.model_copy(update={"top_k": min(MAX_TOP_K, max(CANDIDATES, request.top_k))})
         return await retrieve_with_retry(wide, engines.embedder, engines.index)
-    joined = together(turns, question)
+    question, joined = request.query, together(turns, request.query)
     wanted = [(joined, AFTER), (question, ALONE), *((one, NEAR) for one in near(turns, question))]
     searches = [request.model_copy(update={"query": query, "top_k": most}) for query, most in wanted]
     also = turns[-1].evidence  # what the last answer rested on stays a candidate
@@ -141,13 +129,13 @@ def _passage(chunk: ChunkResult) -> Passage:
     # From the page's title on: names of chapters above it make the reader refuse more.
     place = chunk.breadcrumb[max(0, chunk.breadcrumb.find(" ".join(chunk.page_title.split()))) :]
     front = "".join(f"{part}\n" for part in (place, chunk.lead) if part)
-    units = ((unit.start - chunk.char_start, unit.end - chunk.char_start) for unit in units_in(chunk))
+    units = ((unit.start - chunk.char_start, unit.end - chunk.char_start) for unit in chunk.units)
     return Passage(chunk.chunk_text, tuple(units), front)
 
 
 def _reading(chunk: ChunkResult, read: Read, marked: Sequence[Mark], cost: float) -> Reading:
     """What was read of a passage, with the units that the last answer marked."""
-    units, marks = units_in(chunk), [mark for mark in marked if mark[0] == chunk.page_id]
-    again = (unit.start for unit in units if any(start < unit.end and unit.start < end for _, start, end in marks))
+    units, marks = chunk.units, [mark for page, mark in marked if page == chunk.page_id]
+    again = (one.start for one in units if any(it["start"] < one.end and one.start < it["end"] for it in marks))
     scores = {unit.start: score for unit, score in zip(units, read.units, strict=True)}
     return Reading(read.answers, read.answers - cost, scores, frozenset(again))

@@ -14,15 +14,7 @@ from datetime import UTC, datetime
 from typing import Final
 from uuid import uuid4
 
-from chapterverse.answering import refusals
-from chapterverse.answering.confidence import (
-    DISCLAIMER,
-    ModelSigns,
-    answers,
-    level_of,
-    model_confidence,
-    reader_confidence,
-)
+from chapterverse.answering import confidence, refusals
 from chapterverse.answering.followups import accepts, kept_filters, leans, together
 from chapterverse.answering.reading import read_book, read_selection
 from chapterverse.answering.scope import Book, Scope, Selection
@@ -162,13 +154,12 @@ async def _search(prepared: Prepared, services: Services) -> Prepared:
 async def _read(prepared: Prepared, services: Services) -> Prepared:
     """Search, and let the section reader rank what was found."""
     searching = time.perf_counter()
-    asked = prepared.asked
-    if any(asked.casefold() == turn.query.casefold() for turn in prepared.turns):
-        prepared = replace(prepared, turns=())  # the same question again gets the same answer, not a follow-up's
-    turns = prepared.turns
-    scope = await read_book(asked, turns, _search_request(prepared, services), services, services.reader)
-    question = together(turns, asked) if turns and leans(asked) else prepared.question
-    return replace(prepared, question=question, scope=scope, retrieval_ms=_since(searching))
+    turns, asked = prepared.turns, prepared.asked
+    if any(asked.casefold() == turn.query.casefold() for turn in turns):
+        turns = ()  # the same question again gets the same answer, not a follow-up's
+    scope = await read_book(_search_request(prepared, services), turns, services, services.reader)
+    question = together(turns, asked) if turns and leans(asked) else asked
+    return replace(prepared, turns=turns, question=question, scope=scope, retrieval_ms=_since(searching))
 
 
 def stream(prepared: Prepared, services: Services) -> AsyncGenerator[Event, None]:
@@ -223,6 +214,8 @@ class _Answer:
 
     def __init__(self, prepared: Prepared, services: Services) -> None:
         self.prepared, self.services = prepared, services
+        asked, selected = prepared.request.query, isinstance(prepared.scope, Selection)
+        self.refusal = refusals.not_in_selection(asked) if selected else refusals.NOT_IN_BOOK
         self.evidence = Evidence(prepared.question)
         self.renderer = Renderer(self.evidence.passages)
         self.seconds = min(GENERATION_SECONDS, prepared.deadline - time.perf_counter() - FINISH_SECONDS)
@@ -232,7 +225,7 @@ class _Answer:
             deadline=asyncio.get_running_loop().time() + self.seconds + FINISH_SECONDS / 2,
             is_refusal=refusals.is_refusal,
         )
-        self.text: list[str] = []
+        self.text = ""
         self.searches = [_record(prepared.found, prepared.filters)] if prepared.found else []
         self.generation_ms = 0.0
 
@@ -241,7 +234,7 @@ class _Answer:
         refusal = await self._refusal_before_writing()
         started = time.perf_counter()
         # The model is asked before the reader is told what was found: to tell it takes time, and so does the model.
-        shown = self.gate.prove(self.services.writer.write(await self._task())) if refusal is None else None
+        shown = None if refusal else self.gate.prove(self.services.writer.write(await self._task()))
         try:
             if found := self.prepared.found:
                 yield RetrievedEvent(passages=[RetrievedPassage.of(chunk) for chunk in found.results])
@@ -249,34 +242,32 @@ class _Answer:
                 async with aclosing(shown):
                     async for proven in shown:
                         piece = self.renderer.write(proven)
-                        self.text.append(piece.content)
+                        self.text += piece.content
                         yield piece
         finally:
             await self.gate.close()
             self.generation_ms = _since(started) if shown is not None else 0.0
-        if refusal is None:
-            refusal = None if self.gate.counts.shown else self._refusal()
-            if (versions := self.renderer.name_versions()) is not None:
-                self.text.append(versions.content)
-                yield versions
-        if refusal is not None:
-            self.text = [refusal]
-            yield ChunkEvent(content=refusal)
+        if not self.gate.counts.shown:
+            refusal = refusal or self.refusal
+        last = ChunkEvent(content=refusal) if refusal else self.renderer.name_versions()
+        if last is not None:
+            self.text += last.content
+            yield last
         yield SourcesEvent(sources=list(self.renderer.sources))
         yield await self._done(refused=refusal is not None)
 
     async def _task(self) -> Task:
         prepared, scope = self.prepared, self.prepared.scope
-        history = prepared.shown_turns(self.services.settings.max_conversation_history)
-        task = Task(prepared.question, self.evidence, (), self._refusal(), self.seconds, history, None, scope.readings)
-        if isinstance(scope, Selection):
-            return replace(task, passages=(self.evidence.issue_text(scope.text),))
-        return replace(
-            task,
+        selected = [self.evidence.issue_text(scope.text)] if isinstance(scope, Selection) else []
+        return Task(
             question=prepared.asked if scope.readings else prepared.question,
-            passages=tuple(await self._issue(scope.found.results)),
-            search=self._search_again,
-            page=self.services.index.page,
+            evidence=self.evidence,
+            passages=await self._issue(prepared.found.results) if prepared.found else selected,
+            refusal=self.refusal,
+            seconds=self.seconds,
+            history=prepared.shown_turns(self.services.settings.max_conversation_history),
+            search=self._search_again if prepared.found else None,
+            readings=scope.readings,
         )
 
     async def _search_again(self, wanted: RetrievalRequest) -> Sequence[IssuedPassage]:
@@ -291,18 +282,16 @@ class _Answer:
         return await self._issue(found.results)
 
     async def _issue(self, chunks: Sequence[ChunkResult]) -> list[IssuedPassage]:
-        """The passages under their numbers. A language model sees the text around them, too; the excerpt writer takes
-        whole sections itself."""
-        new = len(self.evidence.passages)
-        issued = self.evidence.issue(chunks)
-        if self.services.writer.needs_readings:
-            return issued
+        """The passages under their numbers, with what stands around them: all of the section for a writer that needs to
+        be told what answers in it."""
+        new, issued = len(self.evidence.passages), self.evidence.issue(chunks)
+        room = None if self.services.writer.needs_readings else NEIGHBOURS
         ids = list(dict.fromkeys(chunk.page_id for chunk in chunks))
         pages = dict(zip(ids, await asyncio.gather(*map(self.services.index.page, ids)), strict=True))
         for passage in self.evidence.passages[new:]:
             page = pages[passage.chunk.page_id] if passage.chunk else None
             if page is not None:
-                self.evidence.widen(passage, page, NEIGHBOURS)
+                self.evidence.widen(passage, page, room)
         return [self.evidence.passages[passage.number - 1] for passage in issued]
 
     async def _refusal_before_writing(self) -> str | None:
@@ -312,14 +301,9 @@ class _Answer:
             return refusals.NOT_FOUND
         if self.services.writer.needs_readings:
             rate = false_answers_in(await editions_in(self.prepared.filters, self.services.index)) if found else None
-            return None if answers(self.prepared.scope, self.prepared.asked, rate) else self._refusal()
+            return None if confidence.answers(self.prepared.scope, self.prepared.asked, rate) else self.refusal
         off = found and found.confidence and found.confidence.max_similarity < PLAINLY_OFF
         return refusals.NOT_IN_BOOK if off else None
-
-    def _refusal(self) -> str:
-        if isinstance(self.prepared.scope, Selection):
-            return refusals.not_in_selection(self.prepared.request.query)
-        return refusals.NOT_IN_BOOK
 
     async def _nearest(self) -> list[RetrievedPassage]:
         """The sections nearest to a refused question, without the reader's limits if nothing lies within them."""
@@ -345,7 +329,7 @@ class _Answer:
         nearest = await self._nearest() if refused else []
         turn = self._turn(status, value)
         stored = await _keep(turn, prepared, self.services)
-        level = level_of(value)
+        level = confidence.level_of(value)
         return DoneEvent(
             mode=prepared.mode,
             session_id=prepared.session_id,
@@ -354,7 +338,7 @@ class _Answer:
             confidence=value,
             confidence_level=level,
             should_answer=not refused,
-            disclaimer=DISCLAIMER if level == "low" else None,
+            disclaimer=confidence.DISCLAIMER if level == "low" else None,
             status=status,
             advice=refusals.advise(prepared.question, prepared.scope, nearest) if refused else None,
             nearest=nearest,
@@ -378,9 +362,9 @@ class _Answer:
 
     def _confidence(self) -> float:
         if self.services.writer.needs_readings:
-            return reader_confidence(self.prepared.scope, self.prepared.asked)
+            return confidence.reader_confidence(self.prepared.scope, self.prepared.asked)
         quotes = (f"{source.breadcrumb} {source.quote}" for source in self.renderer.sources)
-        return model_confidence(ModelSigns.of(self.prepared.question, quotes, self.gate.counts))
+        return confidence.model_confidence(confidence.ModelSigns.of(self.prepared.question, quotes, self.gate.counts))
 
     def _turn(self, status: Status, value: float) -> Turn:
         prepared, found = self.prepared, self.prepared.found
@@ -388,7 +372,7 @@ class _Answer:
         return Turn(
             session_id=prepared.session_id,
             query=prepared.request.query,
-            response="".join(self.text).strip(),
+            response=self.text.strip(),
             sources=tuple(source.model_dump(mode="json") for source in self.renderer.sources),
             mode=prepared.mode,
             selected_text=prepared.request.selected_text,

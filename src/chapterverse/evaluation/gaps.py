@@ -135,7 +135,7 @@ async def find_troubled(asked: Sequence[AskedQuestion], engines: Engines) -> lis
     for one in unsure:
         one.filters = await _still_there(one.filters, engines.index)
         request = RetrievalRequest(query=one.text, filters=one.filters, top_k=CANDIDATES)
-        scope = await read_book(one.text, (), request, engines, shared_reader())
+        scope = await read_book(request, (), engines, shared_reader())
         one.chance = probability(fitted()["answerable"], ReaderSigns.of(scope, one.text))
         one.near = max((chunk.similarity_score for chunk in scope.found.results), default=0.0)
         one.nearest = tuple(nearest_sections(scope.found, least=0.0))

@@ -32,7 +32,7 @@ async def refusal_rate(engines: Engines, filters: SearchFilters | None = None) -
     wanted, keys = false_answers_in(scope), {edition.key for edition in scope}
     asked = _headings([page for page in await engines.index.pages() if page.edition in keys])
     searches = [RetrievalRequest(query=heading, filters=filters) for heading in asked]
-    read = [await read_book(search.query, (), search, engines, shared_reader()) for search in searches]
+    read = [await read_book(search, (), engines, shared_reader()) for search in searches]
     refused = sum(not answers(scope, heading, wanted) for heading, scope in zip(asked, read, strict=True))
     rate = wanted if wanted is not None else fitted()["answerable"]["false_answers"]
     return RefusalRate(rate, threshold(wanted)[1], refused, len(asked))

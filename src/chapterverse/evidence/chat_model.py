@@ -106,19 +106,18 @@ class ChatModel:
         body = {"model": self.name, "messages": messages, "stream": True, "stream_options": {"include_usage": True}}
         body |= {**fields, **self.fields}
         given = {name: value for name, value in body.items() if value is not None}
-        size = 0
         try:
             async with self._client.stream("POST", self._url("chat/completions"), json=given) as response:
                 if response.status_code != 200:
                     raise await self._refused(response)
                 async with aclosing(_bodies(response, self.max_bytes)) as texts:
                     async for text in texts:
-                        size += len(text)
-                        if size > self.max_bytes:
-                            raise ValueError("the reply is too long")
                         piece = json.loads(text)
                         if said := piece.get("error") and _error(piece):
-                            raise self._broken_off(said)
+                            busy = str(said.get("code")) == "429"
+                            raise (
+                                self._refusal(429, said) if busy else self.failure("failed in the middle of its answer")
+                            )
                         yield reply.add(piece)
         except FAULTS as fault:
             raise self.explain(fault) from fault
@@ -157,11 +156,6 @@ class ChatModel:
         """What the model did, as an error that names it. Another try may help."""
         return AgentUnavailable(f"{self.service} {what}.", details={"model": self.name}, retryable=True)
 
-    def _broken_off(self, said: dict[str, Any]) -> AgentUnavailable:
-        """An error inside the stream: no status, perhaps a code."""
-        busy = str(said.get("code")) == "429"
-        return self._refusal(429, said) if busy else self.failure("failed in the middle of its answer")
-
     async def _refused(self, response: httpx2.Response) -> AgentUnavailable:
         wait = seconds_until(response.headers.get("Retry-After", ""), datetime.now(UTC))
         try:
@@ -190,17 +184,18 @@ class ChatModel:
 
 async def _bodies(response: httpx2.Response, most: int) -> AsyncGenerator[str, None]:
     """The JSON texts of a reply: its events, or, from a server that does not stream, all of it."""
-    if "event-stream" in response.headers.get("content-type", ""):
-        async for event in httpx2.EventSource(response, most):
-            if not event.data.startswith("[DONE]"):
-                yield event.data
-        return
-    body = ""
-    async for piece in response.aiter_text():
-        body += piece
-        if len(body) > most:
+    streamed, size, body = "event-stream" in response.headers.get("content-type", ""), 0, ""
+    async for piece in httpx2.EventSource(response, most) if streamed else response.aiter_text():
+        text = piece if isinstance(piece, str) else piece.data
+        size += len(text)
+        if size > most:
             raise ValueError("the reply is too long")
-    yield body
+        if not streamed:
+            body += text
+        elif not text.startswith("[DONE]"):
+            yield text
+    if not streamed:
+        yield body
 
 
 def _error(body: object) -> dict[str, Any]:

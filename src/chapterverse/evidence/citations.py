@@ -49,7 +49,8 @@ class Renderer:
         known = len(self.sources)
         units = proven.units if proven.statement.shape != "heading" else ()
         markers = list(dict.fromkeys(self._cite(span, proven) for span in _spans(units)))
-        joint, body = self._joint(proven.statement), self._body(proven.statement, markers)
+        joint = self._joint(proven.statement)
+        body = self._body(proven.statement, markers, new_table=joint != "\n")
         self._last = proven.statement
         lit = _places(body, proven.highlights, len(joint)) if proven.statement.shape == "excerpt" else []
         sources = self.sources[known:]
@@ -75,10 +76,10 @@ class Renderer:
         for number, (other, left, right) in enumerate(self.spans, start=1):
             if other == passage and left <= start and end <= right:
                 return number
-        lit = [unit for unit in proven.highlights or proven.units if start <= unit.start and unit.end <= end]
-        lit = sorted((unit for unit in lit if unit.ref.passage == passage), key=lambda unit: unit.start)
-        self.spans.append(span)
+        lit = [unit for unit in proven.highlights or proven.units if unit.ref.passage == passage]
+        lit = sorted((unit for unit in lit if start <= unit.start and unit.end <= end), key=lambda unit: unit.start)
         marks = [Highlight(start=unit.start, end=unit.end) for unit in lit]
+        self.spans.append(span)
         self.sources.append(_citation(self.passages[passage - 1], start, end, marks))
         return len(self.sources)
 
@@ -92,7 +93,7 @@ class Renderer:
         same_table = statement.shape == last.shape == "row" and statement.head == last.head
         return "\n" if same_table or statement.shape == last.shape == "item" else "\n\n"
 
-    def _body(self, statement: Statement, markers: Sequence[int]) -> str:
+    def _body(self, statement: Statement, markers: Sequence[int], *, new_table: bool) -> str:
         shown = "".join(f"[{number}]" for number in markers)
         margin, mark = self._opening(statement)
         match statement.shape:
@@ -107,8 +108,7 @@ class Renderer:
             case "row":
                 row = statement.row.rstrip()
                 row = f"{row.removesuffix('|').rstrip()} {shown} |" if shown else row
-                fresh = self._last is None or self._last.shape != "row" or self._last.head != statement.head
-                return f"{statement.head}\n{row}" if statement.head and fresh else row
+                return f"{statement.head}\n{row}" if statement.head and new_table else row
             case "item":
                 return margin + mark + marked(statement.text, shown)
         return indent(marked(statement.text, shown), margin)

@@ -309,8 +309,5 @@ def comparable(text: str) -> str:
 def _number(text: str) -> str:
     """A number without its separators of thousands and without zeros that say nothing."""
     plain = re.sub(r",(?=\d{3}(?:\D|$))", "", text).rstrip(".,")
-    if plain.count(".") > 1 or "," in plain:
-        return plain
-    whole, _, part = plain.removeprefix("-").partition(".")
-    sign = "-" if plain.startswith("-") else ""
-    return sign + ".".join(filter(None, (whole.lstrip("0") or "0", part.rstrip("0"))))
+    decimal = re.fullmatch(r"(-?)0*(\d+)(?:\.(\d*?)0*)?", plain)  # a version has more dots
+    return decimal[1] + ".".join(filter(None, decimal.group(2, 3))) if decimal else plain

@@ -103,7 +103,6 @@ class Gate:
     ) -> None:
         self.counts = Counts()
         self.usage = JudgeUsage()
-        self.truncated = False  # a limit ended the answer
         self.finished: Finished | None = None  # what writing took, once the writer has said so
         self._evidence = evidence
         self._judging = JudgeQueue(judge, evidence, deadline, self.usage) if judge else None
@@ -115,17 +114,22 @@ class Gate:
         self._lead = ""  # the line that introduces the list or table that is being written
         self._quoted_before: UnitRef | None = None  # the unit that the statement written last quotes
         self._statements = self._repeats = 0
+        self._entries: asyncio.Queue[_Entry | None] = asyncio.Queue()
         self._pumping: asyncio.Task[None] | None = None  # from the writer
         # Made anew when there are more passages.
         self._known = lru_cache(lambda passages: Known(evidence))
         self._quotable = lru_cache(lambda passages: _by_words(evidence.all_units()))
 
+    @property
+    def truncated(self) -> bool:
+        """Whether a limit ended the answer."""
+        return self._statements >= MAX_STATEMENTS or self._repeats >= MAX_REPEATS or self.counts.shown >= MAX_SHOWN
+
     def prove(self, drafts: Drafts) -> AsyncGenerator[Proven, None]:
         """What may be shown of the drafts, in order. The writer begins at once, before anybody asks for the first; an
         error of it is raised after what was proven before. Whoever may not read to the end must `close`."""
-        queue: asyncio.Queue[_Entry | None] = asyncio.Queue()
-        self._pumping = asyncio.create_task(self._pump(drafts, queue))
-        return self._proven(queue, self._pumping)
+        self._pumping = asyncio.create_task(self._pump(drafts))
+        return self._proven(self._pumping)
 
     async def close(self) -> None:
         """Cancel the writer and the judge's calls."""
@@ -135,23 +139,20 @@ class Gate:
         if self._judging:
             await self._judging.close()
 
-    async def _proven(
-        self, queue: "asyncio.Queue[_Entry | None]", pumping: "asyncio.Task[None]"
-    ) -> AsyncGenerator[Proven, None]:
+    async def _proven(self, pumping: "asyncio.Task[None]") -> AsyncGenerator[Proven, None]:
         try:
-            while (entry := await queue.get()) is not None:
+            while (entry := await self._entries.get()) is not None:
                 for proven in await self._decide(entry):
-                    yield proven
+                    yield self._counted(proven)
                 if self.counts.shown >= MAX_SHOWN:
-                    self.truncated = True
                     return
             await pumping
             for proven in self._assembly.finish():
-                yield proven
+                yield self._counted(proven)
         finally:
             await self.close()
 
-    async def _pump(self, drafts: Drafts, queue: "asyncio.Queue[_Entry | None]") -> None:
+    async def _pump(self, drafts: Drafts) -> None:
         """Take what the writer writes, and have it judged, while earlier statements wait for their verdicts."""
         try:
             async with aclosing(drafts):
@@ -159,21 +160,19 @@ class Gate:
                     if isinstance(draft, Finished):
                         self.finished = draft
                         continue
-                    queue.put_nowait(self._examine(draft))
+                    self._entries.put_nowait(self._examine(draft))
                     if self.truncated:
                         break
             if self._judging:
                 self._judging.flush()
         finally:
-            queue.put_nowait(None)
+            self._entries.put_nowait(None)
 
     def _examine(self, draft: Statement | Proven) -> _Entry:
         """What can be decided at once, and else the question to the judge."""
-        statement = draft.statement if isinstance(draft, Proven) else draft
         self._statements += 1
-        self.truncated = self.truncated or self._statements >= MAX_STATEMENTS
         if isinstance(draft, Proven):
-            return _Entry(statement, draft)
+            return _Entry(draft.statement, draft)
         if self._is_refusal(draft.text) or self._is_repeated(draft):
             return _Entry(draft, None, silent=True)
         context = self._context(draft)
@@ -199,12 +198,10 @@ class Gate:
 
     def _is_repeated(self, statement: Statement) -> bool:
         said = comparable(statement.text)
-        if said not in self._said or len(said.split()) < REPEATED_WORDS or statement.shape == "code":
-            self._said.add(said)
-            return False
-        self._repeats += 1
-        self.truncated = self.truncated or self._repeats >= MAX_REPEATS
-        return True
+        repeated = said in self._said and len(said.split()) >= REPEATED_WORDS and statement.shape != "code"
+        self._said.add(said)
+        self._repeats += repeated
+        return repeated
 
     def _quoted(self, statement: Statement) -> Proven | None:
         """The statement as quoted words, if they are the words of one unit. An item says too little without the line
@@ -217,30 +214,26 @@ class Gate:
         unit = self._quotable(len(self._evidence.passages)).get(said)
         if unit is None:
             return None
-        before = unit.ref._replace(unit=unit.ref.unit - 1)
-        if begins_dangling(unit.text) and self._quoted_before != before:
-            return None
-        return Proven(statement, "quoted", (unit,))
+        follows = self._quoted_before == unit.ref._replace(unit=unit.ref.unit - 1)
+        return Proven(statement, "quoted", (unit,)) if follows or not begins_dangling(unit.text) else None
 
     async def _decide(self, entry: _Entry) -> list[Proven]:
         proof = await entry.proof if isinstance(entry.proof, asyncio.Future) else entry.proof
         statement = entry.statement
-        if proof is not None and not self._assembly.dangles(statement):
-            return self._show(proof)
-        replacement = None if entry.silent else self._replacement(statement, proof)
-        if replacement is not None:
-            self.counts.replaced += 1
-            return self._show(replacement)
+        if proof is None or self._assembly.dangles(statement):
+            proof = None if entry.silent else self._replacement(statement, proof)
+        if proof is not None:
+            return self._assembly.add(proof)
         self.counts.withheld += not entry.silent and not statement.leads
         return self._assembly.withhold(statement)
 
-    def _show(self, proven: Proven) -> list[Proven]:
-        shown = self._assembly.add(proven)
-        quoted = [one for one in shown if one.kind == "quoted"]
-        self.counts.shown += sum(one.kind != "frame" for one in shown)
-        self.counts.quoted += len(quoted)
-        self._shown.update(unit.ref for one in quoted for unit in one.units)
-        return shown
+    def _counted(self, proven: Proven) -> Proven:
+        self.counts.shown += proven.kind != "frame"
+        self.counts.replaced += proven.replaced
+        if proven.kind == "quoted":
+            self.counts.quoted += 1
+            self._shown.update(unit.ref for unit in proven.units)
+        return proven
 
     def _replacement(self, statement: Statement, proof: Proven | None) -> Proven | None:
         """The units that a statement named, quoted, where they fit the question and were not shown yet."""
@@ -293,7 +286,6 @@ class _Claim:
     context: tuple[str, ...]  # texts before it that it may refer to
     named: Sequence[IssuedUnit]
     shown: Sequence[IssuedUnit]  # to the judge
-    is_absence: bool
     proof: "asyncio.Future[Proven | None]" = field(repr=False)
 
 
@@ -309,13 +301,13 @@ class JudgeQueue:
 
     def ask(self, statement: Statement, context: tuple[str, ...] = ()) -> "asyncio.Future[Proven | None]":
         """The proof of a statement, once the judge has spoken; None if it is not proven."""
-        named, is_absence = self._evidence.units_of(statement.named), speaks_of_absence(statement.text)
+        named = self._evidence.units_of(statement.named)
         shown: Sequence[IssuedUnit] = self._evidence.around(named)
-        if not named or is_absence:  # the judge sees all units; the best passages come first
+        if not named or speaks_of_absence(statement.text):  # the judge sees all units; the best passages come first
             shown = fitting(self._evidence.all_units(), lambda unit: len(unit.model_text), MAX_EVIDENCE_CHARS)
         proof: asyncio.Future[Proven | None] = asyncio.get_running_loop().create_future()
         self._proofs.append(proof)
-        self._waiting.append(_Claim(statement, context, named, shown, is_absence, proof))
+        self._waiting.append(_Claim(statement, context, named, shown, proof))
         if len(self._calls) < AT_ONCE:
             self._start_call()
         return proof
@@ -390,14 +382,14 @@ class JudgeQueue:
 
     def _proven(self, claim: _Claim, verdict: Verdict, shown: dict[UnitRef, IssuedUnit]) -> Proven | None:
         """What a verdict makes of a statement. Unit numbers that the judge was not shown count for nothing."""
-        statement = claim.statement
+        statement, is_absence = claim.statement, speaks_of_absence(claim.statement.text)
         if not verdict.supported:
             return None
-        if claim.is_absence and not claim.named and not _SAYS_MORE.search(statement.text):
+        if is_absence and not claim.named and not _SAYS_MORE.search(statement.text):
             return Proven(statement, "absence")  # whatever units the judge looked at
         refs = [UnitRef(*map(int, number.split("."))) for number in verdict.units]
         units: Sequence[IssuedUnit] = [unit for unit in self._evidence.units_of(refs) if unit.ref in shown]
-        if not units and not claim.is_absence and (claim.named or not statement.leads):
+        if not units and not is_absence and (claim.named or not statement.leads):
             units = _cited(statement, self._evidence, claim.named, 0.0)
             units = units or _cited(statement, self._evidence, self._evidence.all_units(), NEAREST_SHARE)
         if units:
@@ -409,8 +401,8 @@ class JudgeQueue:
 
 def _is_decided(claim: _Claim, verdict: Verdict) -> bool:
     """Whether the units of a verdict need not be waited for: a no, or a statement that names its units itself."""
-    named = any(ref.unit for ref in claim.statement.named) and not claim.is_absence
-    return not verdict.supported or (named and bool(claim.named))
+    named = bool(claim.named) and any(ref.unit for ref in claim.statement.named)
+    return not verdict.supported or (named and not speaks_of_absence(claim.statement.text))
 
 
 @lru_cache(maxsize=256)
@@ -441,7 +433,5 @@ def _by_words(units: Sequence[IssuedUnit]) -> dict[str, IssuedUnit]:
 
 def _as_sentence(unit: IssuedUnit) -> str:
     """A unit's words on one line, with the line that introduces them."""
-    said = " ".join((without_mark(unit.text) if unit.kind != "row" else unit.model_text).split())
-    if unit.kind == "row" or not unit.head:
-        return said
-    return f"{' '.join(without_mark(unit.head).split())} {said}"
+    head = "" if unit.kind == "row" else without_mark(unit.head)
+    return " ".join(f"{head} {without_mark(unit.model_text)}".split())

@@ -4,7 +4,8 @@ Numbers are issued per answer. A passage that is found again keeps its number; a
 nothing. Text that addresses the assistant is left out: no model sees it, and nothing is proven with it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Final, TypeVar
@@ -14,7 +15,7 @@ from chapterverse.editions import edition_label
 from chapterverse.evidence.statement import UnitRef
 from chapterverse.ingestion.prompt_injection import orders_in
 from chapterverse.models import ChunkResult, PassageUnit
-from chapterverse.units import blocks_of_text, cut_units, definitions, row_text
+from chapterverse.units import cut_units, definitions, row_text, units_of_text
 
 OMITTED: Final = "(…)"  # stands for what a breadcrumb says to the model
 _ASIDES: Final = ("versionadded", "versionchanged", "versionremoved", "deprecated", "seealso")  # kinds of a note
@@ -73,21 +74,19 @@ class Evidence:
     question: str = ""
     passages: list[IssuedPassage] = field(default_factory=list)
 
-    def issue(self, chunks: Iterable[ChunkResult]) -> list[IssuedPassage]:
+    def issue(self, chunks: Sequence[ChunkResult]) -> list[IssuedPassage]:
         """Give each chunk its number; one that was issued before keeps it."""
-        wanted = list(chunks)
         known = {passage.chunk.chunk_id: passage for passage in self.passages if passage.chunk}
-        for chunk in wanted:
+        for chunk in chunks:
             if chunk.chunk_id not in known:
                 known[chunk.chunk_id] = _from_chunk(chunk, len(self.passages) + 1)
                 self.passages.append(known[chunk.chunk_id])
-        return [known[chunk.chunk_id] for chunk in wanted]
+        return [known[chunk.chunk_id] for chunk in chunks]
 
     def issue_text(self, text: str, breadcrumb: str = "") -> IssuedPassage:
         """Issue a text that is no chunk: the reader's selection."""
         passage = IssuedPassage(len(self.passages) + 1, breadcrumb, text, 0)
-        units = cut_units(text, blocks_of_text(text))
-        self.passages.append(replace(passage, units=_units(passage, units, orders_in(text))))
+        self.passages.append(replace(passage, units=_units(passage, units_of_text(text), orders_in(text))))
         return self.passages[-1]
 
     def widen(self, passage: IssuedPassage, page: Page, room: int | None = None) -> IssuedPassage:
@@ -102,7 +101,7 @@ class Evidence:
         blocks = [one for one in page.blocks if start <= one.start and one.end <= end]
         units = cut_units(page.text, blocks)
         if room is not None:
-            first, last = self._free(passage, max(start, chunk.char_start - room), min(end, chunk.char_end + room))
+            first, last = self._free(chunk, max(start, chunk.char_start - room), min(end, chunk.char_end + room))
             units = tuple(unit for unit in units if first <= unit.start and unit.end <= last)
             start = min([chunk.char_start, *(unit.start for unit in units)])
             end = max([chunk.char_end, *(unit.end for unit in units)])
@@ -110,16 +109,13 @@ class Evidence:
         before = page.text[lead.head_start : lead.head_end] if lead else ""
         wider = replace(passage, text=text, offset=start, lead=before)
         issued = _units(wider, units, orders_in(text) if page.flags else ())
-        wider = replace(wider, units=tuple(_with_topics(issued, blocks)))
-        self.passages[passage.number - 1] = wider
-        return wider
+        self.passages[passage.number - 1] = replace(wider, units=_with_topics(issued, blocks))
+        return self.passages[passage.number - 1]
 
-    def _free(self, passage: IssuedPassage, start: int, end: int) -> tuple[int, int]:
-        """A stretch around a passage without what other passages of its page have."""
-        own = passage.chunk
-        assert own is not None
+    def _free(self, own: ChunkResult, start: int, end: int) -> tuple[int, int]:
+        """A stretch around a chunk without what other passages of its page have."""
         for other in self.passages:
-            if other is not passage and other.chunk and other.chunk.page_id == own.page_id:
+            if other.chunk and other.chunk is not own and other.chunk.page_id == own.page_id:
                 if other.offset < own.char_start:
                     start = max(start, min(own.char_start, other.offset + len(other.text)))
                 else:
@@ -132,12 +128,9 @@ class Evidence:
 
     def units_of(self, refs: Iterable[UnitRef]) -> list[IssuedUnit]:
         """The units that these numbers name, in their order. A passage's number names all of its units."""
-        known = {unit.ref: unit for unit in self.all_units()}
-        found: dict[UnitRef, IssuedUnit] = {}
-        for ref in refs:
-            named = [ref] if ref.unit else [one for one in known if one.passage == ref.passage]
-            found.update((one, known[one]) for one in named if one in known)
-        return list(found.values())
+        units = self.all_units()
+        named = (unit for ref in refs for unit in units if ref in (unit.ref, (unit.ref.passage, 0)))
+        return list(dict.fromkeys(named))
 
     def around(self, units: Iterable[IssuedUnit]) -> list[IssuedUnit]:
         """The units with their neighbours and with what introduces them."""
@@ -148,11 +141,10 @@ class Evidence:
                     wanted[one.ref] = one
         return list(wanted.values())
 
-    def lines(self, units: Iterable[IssuedUnit]) -> Iterator[str]:
+    def lines(self, units: Collection[IssuedUnit]) -> Iterator[str]:
         """Some units as a model reads them, under their places in the book."""
-        shown = list(units)
         for passage in self.passages:
-            if wanted := [unit for unit in shown if unit.ref.passage == passage.number]:
+            if wanted := [unit for unit in units if unit.ref.passage == passage.number]:
                 yield from passage.lines(wanted)
 
 
@@ -162,21 +154,12 @@ def fitting(items: Sequence[_Item], size: Callable[[_Item], int], budget: int) -
     return [item for item, used in zip(items, sizes, strict=True) if used <= budget] or items[:1]
 
 
-def units_in(chunk: ChunkResult) -> Sequence[Unit | PassageUnit]:
-    """The units of a chunk. A collection of another tool has none: then the text is cut here."""
-    if chunk.units:
-        return chunk.units
-    at, cut = chunk.char_start, cut_units(chunk.chunk_text, blocks_of_text(chunk.chunk_text))
-    heads = [(unit.head_start + at, unit.head_end + at) if unit.has_head else () for unit in cut]
-    return [Unit(unit.kind, unit.start + at, unit.end + at, *head) for unit, head in zip(cut, heads, strict=True)]
-
-
 def _from_chunk(chunk: ChunkResult, number: int) -> IssuedPassage:
     text, lead = chunk.chunk_text, "" if chunk.flags and orders_in(chunk.lead) else chunk.lead
     barred = orders_in(text) if chunk.flags else ()
     breadcrumb = without_orders(chunk.breadcrumb, chunk)
     passage = IssuedPassage(number, breadcrumb, text, chunk.char_start, (), lead, chunk)
-    return replace(passage, units=_units(passage, units_in(chunk), barred))
+    return replace(passage, units=_units(passage, chunk.units, barred))
 
 
 def without_orders(heading: str, chunk: ChunkResult) -> str:
@@ -208,18 +191,13 @@ def _units(
     return tuple(issued)
 
 
-def _with_topics(units: Sequence[IssuedUnit], blocks: Sequence[Block]) -> Iterator[IssuedUnit]:
+def _with_topics(units: Sequence[IssuedUnit], blocks: Sequence[Block]) -> tuple[IssuedUnit, ...]:
     """The units with their topics."""
-    about = [
-        block if block.info in _ASIDES else definition
-        for block, definition in zip(blocks, definitions(blocks), strict=True)
-    ]
-    at = 0
-    for unit in units:
-        while at + 1 < len(blocks) and blocks[at + 1].start <= unit.start:
-            at += 1
-        topic = about[at]
-        yield replace(unit, topic=topic.start) if topic else unit
+    described = zip(blocks, definitions(blocks), strict=True)
+    topics = [block if block.info in _ASIDES else definition for block, definition in described]
+    starts = [block.start for block in blocks]
+    own = [topics[bisect_right(starts, unit.start) - 1] for unit in units]
+    return tuple(replace(unit, topic=topic.start) if topic else unit for unit, topic in zip(units, own, strict=True))
 
 
 def _overlaps(start: int, end: int, spans: Iterable[tuple[int, int]]) -> bool:

@@ -41,33 +41,23 @@ def sentences(text: str) -> list[tuple[int, int]]:
     """The sentences of a text as spans, in order, that cover every character but white space.
 
     Blank lines, list items, headings and table rows end a sentence; each line of fenced code is one."""
-    spans: list[tuple[int, int]] = []
-    for start, end, body in _passages(text):
-        spans.extend(_split(text, start, end, body))
-    return spans
+    return [span for passage in _passages(text) for span in _split(text, *passage)]
 
 
-def _passages(text: str) -> Iterator[tuple[int, int, int]]:
+def _passages(text: str) -> list[tuple[int, int, int]]:
     """Stretches that no sentence crosses: (start, end, where to look for full stops; `end` for nowhere)."""
-    start = end = body = -1  # of the passage being gathered; start -1: none
-    in_list = False
+    found: list[tuple[int, int, int]] = []
+    is_open = in_list = False  # whether the last one may go on, and whether it is an item
     for left, right, alone in _lines(text):
-        gap = end >= 0 and text.count("\n", end, left) > 1
         item = _ITEM.match(text, left, right)
-        goes_on = start >= 0 and not gap and not in_list
-        if item and goes_on and item["number"] not in (None, "1"):
-            item = None  # a wrapped line that happens to start with a number
-        if start >= 0 and (gap or alone or item):
-            yield start, end, body
-            start = -1
-        if alone:
-            yield left, right, right
-            in_list = False
-        elif start < 0:
-            start, body, in_list = left, item.end() if item else left, item is not None
-        end = right
-    if start >= 0:
-        yield start, end, body
+        goes_on = is_open and not alone and text.count("\n", found[-1][1], left) < 2
+        if goes_on and (not item or (not in_list and item["number"] not in (None, "1"))):
+            # Also a wrapped line that happens to start with a number.
+            found[-1] = found[-1][0], right, found[-1][2]
+        else:
+            found.append((left, right, right if alone else item.end() if item else left))
+            is_open, in_list = not alone, item is not None
+    return found
 
 
 def _lines(text: str) -> Iterator[tuple[int, int, bool]]:

@@ -57,28 +57,26 @@ class SectionReader:
 
     def read(self, pairs: Sequence[tuple[str, Passage]]) -> list[Read]:
         """What the model says, in the order of the pairs. Blocks: call it in a thread."""
-        self.load()
-        parts = [(at, question, part) for at, (question, whole) in enumerate(pairs) for part in self._parts(whole)]
-        longest_first = sorted(range(len(parts)), key=lambda place: -len(parts[place][2].text))
-        running = {place: self._pool.submit(self._read, *parts[place][1:]) for place in longest_first}
-        found: list[list[Read]] = [[] for _ in pairs]
-        for place, (at, _, _) in enumerate(parts):
-            found[at].append(running[place].result())
-        return [_joined(reads) for reads in found]
+        wanted = [[(question, part) for part in self._parts(whole)] for question, whole in pairs]
+        longest_first = sorted((one for parts in wanted for one in parts), key=lambda one: -len(one[1].text))
+        running = {one: self._pool.submit(self._read, *one) for one in dict.fromkeys(longest_first)}
+        found = [[running[one].result() for one in parts] for parts in wanted]
+        # Of a passage that was read in parts, the best part decides.
+        return [Read(max(one.answers for one in reads), sum((one.units for one in reads), ())) for reads in found]
 
-    def load(self) -> None:
-        """Load the weights, unless they are loaded already. Blocks."""
+    def load(self) -> tuple[Model, WordPiece]:
+        """The model and its tokenizer, loaded once. Blocks."""
         with self._loading:
             if self._loaded is None:
                 try:
                     self._loaded = shared_model(WEIGHTS, SHA256), tokenizer()
                 except Unusable as failure:
                     raise AgentUnavailable(str(failure), retryable=False) from failure
+            return self._loaded
 
     def _parts(self, whole: Passage) -> Iterator[Passage]:
         """The passage, or where it is too long, runs of its units that fit."""
-        assert self._loaded is not None
-        count = self._loaded[1].count
+        count = self.load()[1].count
         room = WINDOW - QUESTION - count(whole.front)
         if count(whole.text) <= room or len(whole.units) < 2:
             yield whole
@@ -95,8 +93,7 @@ class SectionReader:
         yield _run(whole, run)
 
     def _read(self, question: str, passage: Passage) -> Read:
-        assert self._loaded is not None
-        model, words = self._loaded
+        model, words = self.load()
         tokens = words.encode_pair(question, passage.front + passage.text, QUESTION, WINDOW)
         ids = np.array([tokens.ids], np.int64)
         inputs = {
@@ -125,9 +122,3 @@ def _run(whole: Passage, units: Sequence[Span]) -> Passage:
     start, end = units[0][0], units[-1][1]
     moved = tuple((left - start, right - start) for left, right in units)
     return Passage(whole.text[start:end], moved, whole.front)
-
-
-def _joined(reads: Sequence[Read]) -> Read:
-    """One passage that was read in parts: its best part decides."""
-    best = max(read.answers for read in reads)
-    return Read(best, tuple(score for read in reads for score in read.units))

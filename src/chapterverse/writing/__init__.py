@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from chapterverse.book import Page
 from chapterverse.conversations.turns import Turn
 from chapterverse.evidence.citations import Proven
 from chapterverse.evidence.passages import Evidence, IssuedPassage
@@ -16,7 +15,6 @@ from chapterverse.models import RetrievalRequest
 
 __all__ = ["Finished", "Reading", "Search", "Statement", "Stopped", "Task", "Writer", "WriterEvent"]
 
-PageOf = Callable[[str], Awaitable[Page | None]]
 Search = Callable[[RetrievalRequest], Awaitable[Sequence[IssuedPassage]]]
 
 
@@ -36,13 +34,12 @@ class Task:
 
     question: str
     evidence: Evidence  # what was issued; grows when the writer searches
-    passages: tuple[IssuedPassage, ...]  # found for the question, best first
+    passages: Sequence[IssuedPassage]  # found for the question, best first
     refusal: str  # the sentence for what the passages do not answer
     seconds: float  # for all of the writing
     history: tuple[Turn, ...] = ()
     search: Search | None = None
     readings: tuple[Reading, ...] = ()  # of the passages, for a writer that needs them
-    page: PageOf | None = None  # a page of the book by its id
 
 
 WriterEvent = Statement | Proven | Finished

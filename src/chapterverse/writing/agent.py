@@ -88,8 +88,8 @@ class _Progress(Model):
         self.model, self.task = model, task
         self.said: asyncio.Queue[str | None] = asyncio.Queue()  # the text of this try; None: its end
         self.searched: list[Item] = []  # the model's own searches with what they found
+        self.replies: list[ModelReply] = []  # also of calls that failed
         self.wrote = False
-        self.calls = self.tokens = self.written = 0  # calls that failed, too; tokens in all, and those written
 
     async def get_response(  # type: ignore[override]
         self,
@@ -102,7 +102,7 @@ class _Progress(Model):
     ) -> ModelResponse:
         """The whole reply."""
         reply = ModelReply()
-        self.calls += 1
+        self.replies.append(reply)
         asked = Converter.items_to_messages(input, model=self.model.name, base_url=self.model.base_url)
         messages: list[Any] = [{"role": "system", "content": system_instructions}, *asked]
         offered = [Converter.tool_to_openai(tool) for tool in tools] or None
@@ -112,11 +112,7 @@ class _Progress(Model):
         if reply.message["content"]:
             self.said.put_nowait("\n\n")  # nothing goes on with its last sentence, which can be judged at once
         whole = ChatCompletionMessage.model_validate(reply.message | {"tool_calls": [*reply.calls.values()] or None})
-        read, written, total = map(reply.tokens, ("prompt", "completion", "total"))
-        self.tokens += total
-        self.written += written
-        usage = Usage(1, input_tokens=read, output_tokens=written, total_tokens=total)
-        return ModelResponse(Converter.message_to_output_items(whole), usage, None)
+        return ModelResponse(Converter.message_to_output_items(whole), Usage(), None)
 
     def stream_response(self, *_: Any, **__: Any) -> AsyncIterator[Any]:
         """Nobody asks for the SDK's own events."""
@@ -217,7 +213,8 @@ class AgentWriter(ChatModel):
         last = parser.finish()
         for statement in last[:-1] if stopped == "length" else last:  # what was cut off is half a sentence
             yield statement
-        yield Finished(progress.tokens, progress.written, progress.calls, stopped)
+        tokens, written = (sum(reply.tokens(kind) for reply in progress.replies) for kind in ("total", "completion"))
+        yield Finished(tokens, written, len(progress.replies), stopped)
 
     async def _run(self, progress: _Progress) -> None:
         task = progress.task

@@ -66,7 +66,8 @@ def cut_excerpt(
         return None  # of what is announced nothing can be shown: an image, or the sections below
     shown = tuple(cutter.units[at] for at in span)
     lit = tuple(cutter.units[at] for at in span if at in cutter.lit)
-    more = f"\n\n{MORE}" if cutter.goes_on(span[-1]) else ""
+    last_kinds = [unit.kind for unit in cutter.units[span[-1] : span[-1] + 2]]
+    more = f"\n\n{MORE}" if last_kinds in (["item", "item"], ["row", "row"]) else ""  # the list or table goes on
     excerpt = Statement(f"{_excerpt_text(passage, shown, question, heading)}{more}", shape="excerpt")
     return Proven(excerpt, "quoted", shown, highlights=lit)
 
@@ -104,11 +105,6 @@ class _Cutter:
         while len(span) > 1 and self._announces(span[-1]):
             span = span[:-1]
         return span
-
-    def goes_on(self, last: int) -> bool:
-        """Whether the list or table of a unit has more units after it."""
-        unit, *after = self.units[last : last + 2]
-        return unit.kind in ("item", "row") and [unit.kind] == [next_.kind for next_ in after]
 
     def _rank(self, span: range) -> tuple[float, int, int]:
         return sum(self._worth[at] for at in span), -len(span), -span[0]
@@ -182,16 +178,13 @@ def _shortened(unit: IssuedUnit, question: str) -> str:
     starts = [0, *(at + 1 for at, line in enumerate(lines) if not line.strip())]
     asked = stems(question)
     best = max(starts, key=lambda at: len(asked & stems("\n".join(lines[at : at + CODE_LINES]))))
-    shown = _whole(lines[best : best + CODE_LINES]) if best + CODE_LINES < len(lines) else lines[best:]
+    shown = lines[best : best + CODE_LINES]
+    last = max((at for at, line in enumerate(shown) if not line.strip()), default=0)
+    if best + CODE_LINES < len(lines) and last > CODE_LINES // 2:
+        shown = shown[:last]  # ends where a stretch ends, unless that leaves little
     before = ["…"] if best else []
     after = ["…"] if best + len(shown) < len(lines) else []
     return "\n".join([fence, *before, *shown, *after, closing])
-
-
-def _whole(lines: Sequence[str]) -> Sequence[str]:
-    """Lines up to the last blank one, unless that leaves little."""
-    last = max((at for at, line in enumerate(lines) if not line.strip()), default=0)
-    return lines[:last] if last > len(lines) // 2 else lines
 
 
 def near_duplicates(one: str, two: str) -> bool:

@@ -6,7 +6,8 @@ needs to understand them. The statements are the book's own words, so they are p
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Sequence
+from collections import defaultdict
+from collections.abc import AsyncGenerator
 from typing import Final
 
 from chapterverse.evidence.citations import Proven, without_markers
@@ -35,8 +36,8 @@ class ExcerptWriter(Writer):
 
     async def write(self, task: Task) -> AsyncGenerator[WriterEvent, None]:
         """The excerpt that answers, and others where it leaves parts of the question open."""
-        for excerpt in await _choose(task):
-            if place := _place(task, excerpt):
+        for place, excerpt in _choose(task):
+            if place:
                 yield Proven(Statement(f"From “{place}”:"), "frame")
             yield excerpt
         yield Finished()
@@ -49,77 +50,55 @@ class ExcerptWriter(Writer):
         """Nothing to close: the reader belongs to the process."""
 
 
-async def _choose(task: Task) -> list[Proven]:
-    """The excerpt of the best passage, and of those near it that speak of what it leaves open."""
-    chosen: list[Proven] = []
+def _choose(task: Task) -> list[tuple[str, Proven]]:
+    """The excerpt of the best passage, and of those near it that speak of what it leaves open, each with its place."""
+    chosen: list[tuple[str, Proven]] = []
     said: frozenset[str] = frozenset()
+    by_page: defaultdict[str, set[int]] = defaultdict(set)  # where the units begin that the chosen ones show
     asked, parts = stems(task.question), _PARTS.search(task.question) is not None
     best = task.readings[0].score if task.readings else 0.0
     tied = CLOSE if task.history else TIED  # what a follow-up means is less sure
     for passage, reading in zip(task.passages, task.readings, strict=False):
         if len(chosen) == MOST or (chosen and reading.score < best - (CLOSE if parts else tied)):
             break
-        shown = _shown(task, passage, chosen)
-        if shown and max(reading.units, key=lambda start: reading.units[start], default=None) in shown:
+        shown = by_page[passage.chunk.page_id if passage.chunk else ""]
+        if max(reading.units, key=lambda start: reading.units[start], default=None) in shown:
             continue  # what answers in it is shown already
-        excerpt = await _cut(task, passage, reading, shown)
-        if excerpt is None or any(near_duplicates(excerpt.statement.text, one.statement.text) for one in chosen):
+        excerpt = _cut(task, passage, reading, shown)
+        if excerpt is None or any(near_duplicates(excerpt.statement.text, one.statement.text) for _, one in chosen):
             continue
-        says = stems(f"{_place(task, excerpt)} {excerpt.statement.text}")
+        says = stems(f"{passage.place} {excerpt.statement.text}")
         as_good = reading.score >= best - tied and len(chosen) < 2
         if not chosen or as_good or (asked & says) - said:
-            chosen.append(excerpt)
+            chosen.append((passage.place, excerpt))
             said |= says
+            shown.update(unit.start for unit in excerpt.units)
     return chosen
 
 
-def _place(task: Task, excerpt: Proven) -> str:
-    return task.evidence.passages[excerpt.units[0].ref.passage - 1].place
-
-
-def _shown(task: Task, passage: IssuedPassage, chosen: Sequence[Proven]) -> frozenset[int]:
-    """Where units of a passage's page begin that excerpts show."""
-    pages = {one.number: one.chunk.page_id for one in task.evidence.passages if one.chunk}
-    page = pages.get(passage.number)
-    return frozenset(unit.start for one in chosen for unit in one.units if page and pages.get(unit.ref.passage) == page)
-
-
-async def _cut(task: Task, passage: IssuedPassage, reading: Reading, shown: frozenset[int]) -> Proven | None:
-    """The excerpt of a passage, from as much of its section as is known, for what is not `shown` yet."""
-    chunk, heading = passage.chunk, ""
+def _cut(task: Task, passage: IssuedPassage, reading: Reading, shown: set[int]) -> Proven | None:
+    """The excerpt of a passage and what stands around it, for what is not `shown` yet."""
+    chunk = passage.chunk
+    heading = (chunk.section_heading or chunk.page_title) if chunk else ""
     scores = dict(reading.units)
-    if chunk is not None:
-        heading = chunk.section_heading or chunk.page_title
-        page = await task.page(chunk.page_id) if task.page else None
-        if page is not None:
-            passage = task.evidence.widen(passage, page)
-            for other, its in zip(task.passages, task.readings, strict=False):
-                if other.chunk and other.chunk.page_id == page.page_id:
-                    # Its units count by as much less as it answers less, and none is the best one.
-                    less = max(0.0, reading.score - its.score)
-                    most = max(reading.units.values(), default=UNREAD) - 0.01
-                    scores = {**{start: min(most, score - less) for start, score in its.units.items()}, **scores}
+    most = max(scores.values(), default=UNREAD) - 0.01
+    for other, its in zip(task.passages, task.readings, strict=False):
+        if chunk and other.chunk and other.chunk.page_id == chunk.page_id:
+            # Its units count by as much less as it answers less, and none is the best one.
+            less = max(0.0, reading.score - its.score)
+            scores = {**{start: min(most, score - less) for start, score in its.units.items()}, **scores}
+    last_answer = without_markers(task.history[-1].response) if task.history else ""
+    marked = {start for each in task.readings for start in each.shown_before}  # in the last answer
     told = (unit.start for unit in passage.units if any(unit.text in turn.response for turn in task.history))
     seen = shown.union(told)
     scores = {start: score for start, score in scores.items() if start not in shown}
     fresh = {start: score for start, score in scores.items() if start not in reading.shown_before}
     for known in (scores, fresh):
         whole = cut_excerpt(passage, known, task.question, heading, fill=chunk is not None, seen=seen)
-        if whole is None or not _seen(task, whole):
+        if whole is None or whole.statement.text not in last_answer:
             return whole
-        # Of what the reader has before them only what answers is shown.
+        # Of what the reader has before them only what answers is shown, unless that were the last answer again.
         brief = cut_excerpt(passage, known, task.question, heading, fill=False, seen=seen)
-        if brief is None or not _repeats(task, brief):
+        if brief is None or not marked.issuperset(unit.start for unit in brief.highlights):
             return brief
     return None
-
-
-def _seen(task: Task, excerpt: Proven) -> bool:
-    """Whether the last answer showed all of an excerpt."""
-    return bool(task.history) and excerpt.statement.text in without_markers(task.history[-1].response)
-
-
-def _repeats(task: Task, excerpt: Proven) -> bool:
-    """Whether an excerpt would be the last answer again: it marks nothing else."""
-    before = frozenset[int]().union(*(reading.shown_before for reading in task.readings))
-    return {unit.start for unit in excerpt.highlights} <= before

@@ -58,8 +58,7 @@ class MarkdownParser:
         self._fence = ""  # what closes the open code
         self._blank = True  # the line before was blank
         self._items: list[int] = []  # indents of the list items around this place
-        self._header = ""  # of the open table, with its rule if that has come
-        self._header_refs: tuple[UnitRef, ...] = ()
+        self._header: Statement | None = None  # of the open table; its `head` is empty until the rule has come
 
     def feed(self, delta: str) -> list[Statement]:
         """The statements that this piece of text completes."""
@@ -90,7 +89,9 @@ class MarkdownParser:
         """Begin, go on with or end a block. A line that is not over yet has no line break."""
         self._line = ""
         if self._fence:
-            return self._code_line(line)
+            closes = line.strip().startswith(self._fence) and not line.strip().strip(self._fence[0])
+            self._text += "" if closes else line
+            return self._end_block() if closes else []
         kind, mark = _kind(line.rstrip("\n"))
         if kind == "text" and self._header and "|" in line:
             kind = "row"
@@ -136,32 +137,22 @@ class MarkdownParser:
 
     def _row(self, line: str) -> list[Statement]:
         """A line of a table. Only a rule tells that the line before it is a header."""
-        is_rule = _ROW_RULE.fullmatch(line.strip("\n"))
-        if is_rule and self._header:
-            self._header += "" if "\n" in self._header else f"\n{line.strip()}"
+        header = self._header
+        if header and _ROW_RULE.fullmatch(line.strip("\n")):
+            self._header = replace(header, head=header.head or f"{header.row}\n{line.strip()}")
             return []
         row, named = _without_numbers(line.strip())
-        if "\n" not in self._header:
-            found = self._end_table()
-            self._leave_items(line)
-            self._header, self._header_refs = row, named
-            return found
-        text = row_text(self._header.partition("\n")[0], row)
-        named = named or self._header_refs
-        return [Statement(text, named, "row", depth=len(self._items), row=row, head=self._header)]
+        if header and header.head:
+            return [replace(header, text=row_text(header.row, row), named=named or header.named, row=row)]
+        found = self._end_table()
+        self._leave_items(line)
+        self._header = Statement(row_text("", row), named, "row", depth=len(self._items), row=row)
+        return found
 
     def _end_table(self) -> list[Statement]:
         """What looked like a header and has no rule below it is a row like others."""
-        header, self._header = self._header, ""
-        if not header or "\n" in header:
-            return []
-        return [Statement(row_text("", header), self._header_refs, "row", depth=len(self._items), row=header)]
-
-    def _code_line(self, line: str) -> list[Statement]:
-        if line.strip().startswith(self._fence) and not line.strip().strip(self._fence[0]):
-            return self._end_block()
-        self._text += line
-        return []
+        header, self._header = self._header, None
+        return [header] if header and not header.head else []
 
     def _sentences(self, *, ended: bool) -> list[Statement]:
         """The statements of the open block that are certain. An item is cut only where unit numbers end a sentence:
