@@ -110,6 +110,13 @@ async def test_of_text_shown_before_only_the_answering_unit_is_quoted() -> None:
         assert await quotes(given) == ["Graphics cards are not needed."]
 
 
+async def test_the_last_answer_is_not_given_again_as_a_whole() -> None:
+    text = "Gazebo is a simulator for robots. Graphics cards are not needed."
+    given = after(text, f"{text[:-1]} [1].", {"Gazebo": 3.0, "Graphics": 3.0}, told=["Gazebo"])
+    turn = replace(given.history[0], sources=({"quote": text},))
+    assert await quotes(replace(given, history=(turn,))) == ["Graphics cards are not needed."]
+
+
 async def test_excerpt_of_a_follow_up_is_filled_with_new_text() -> None:
     seen, new = (
         "Gazebo is a simulator for robots. Graphics cards are not needed.",

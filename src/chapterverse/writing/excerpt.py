@@ -88,6 +88,7 @@ def _cut(task: Task, passage: IssuedPassage, reading: Reading, shown: set[int]) 
             less = max(0.0, reading.score - its.score)
             scores = {**{start: min(most, score - less) for start, score in its.units.items()}, **scores}
     last_answer = without_markers(task.history[-1].response) if task.history else ""
+    last_quotes = [source.get("quote") for turn in task.history[-1:] for source in turn.sources]
     marked = {start for each in task.readings for start in each.shown_before}  # in the last answer
     told = (unit.start for unit in passage.units if any(unit.text in turn.response for turn in task.history))
     seen = shown.union(told)
@@ -99,6 +100,8 @@ def _cut(task: Task, passage: IssuedPassage, reading: Reading, shown: set[int]) 
             return whole
         # Of what the reader has before them only what answers is shown, unless that were the last answer again.
         brief = cut_excerpt(passage, known, task.question, heading, fill=False, seen=seen)
-        if brief is None or not marked.issuperset(unit.start for unit in brief.highlights):
+        if brief is None:
+            return None
+        if [brief.statement.text] != last_quotes and not marked.issuperset(unit.start for unit in brief.highlights):
             return brief
     return None
