@@ -52,7 +52,7 @@ async def _measure(home: Path, *, ingesting: bool) -> dict[str, Any]:
         offered = await make_suggestions(services, WANTED)
         endings = []
         for one in offered:
-            prepared = await prepare(ChatRequest(query=one.question), services, told=())
+            prepared = await prepare(ChatRequest(query=one.question), services, turns=())
             answer = await fold(stream(prepared, services))
             endings.append(answer.status == "answered" and answer.confidence_level != "low")
     questions = [one.question for one in offered]

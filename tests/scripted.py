@@ -51,11 +51,11 @@ class Scripted:
     _deadlines: dict[int, float] = field(default_factory=dict)
 
     async def prepare(
-        self, request: ChatRequest, services: Any, seconds: float, told: Sequence[Turn] | None = None
+        self, request: ChatRequest, services: Any, seconds: float, turns: Sequence[Turn] | None = None
     ) -> ChatRequest:
         self.asked.append(request)
         self._deadlines[id(request)] = time.perf_counter() + seconds
-        self.histories.append(told)
+        self.histories.append(turns)
         if request.query == "prepare fail":
             raise IndexTimeout("The search took too long.", retry_after=1.2)
         if request.query.startswith("prepare pause"):

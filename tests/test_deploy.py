@@ -217,4 +217,5 @@ def test_guide_names_every_file_and_existing_settings_only() -> None:
     files = [path.name for path in DEPLOY.iterdir()] + ["Dockerfile", "compose.yaml", "compose.engines.yaml"]
     assert [name for name in files if name not in GUIDE] == []
     variables = set(re.findall(r"\b([A-Z]{2,}(?:_[A-Z]+)+)\b(?==|`)", GUIDE))
-    assert variables and variables - {"POSTGRES_PASSWORD"} <= SETTINGS
+    others = {"POSTGRES_PASSWORD", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR"}
+    assert variables and variables - others <= SETTINGS

@@ -132,7 +132,7 @@ async def _prepare(request: ChatRequest, services: Services) -> Prepared:
     """Prepare a question. A search that times out on a busy machine is repeated."""
     for _ in range(_TRIES):
         try:
-            return await prepare(request, services, told=())
+            return await prepare(request, services, turns=())
         except RetrievalUnavailable as failure:
             last = failure
     raise last

@@ -60,7 +60,7 @@ async def ask(services: Services, question: Question, turns: Sequence[Turn] = ()
         request = ChatRequest(query=question.text, mode="selected_text", selected_text=selection)
     else:
         request = ChatRequest(query=question.text)
-    prepared = await answering.prepare(request, services, told=turns)
+    prepared = await answering.prepare(request, services, turns=turns)
     response = await answering.fold(answering.stream(prepared, services))
     chunks = prepared.found.results if prepared.found else []
     signs = ReaderSigns.of(prepared.scope, prepared.asked)

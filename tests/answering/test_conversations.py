@@ -191,7 +191,7 @@ async def test_repeated_question_from_many_turns_ago_gets_the_same_answer(keyles
 async def test_agent_max_turns_limits_a_history_sent_by_the_client(asking_llm: Services) -> None:
     settings = asking_llm.settings.model_copy(update={"agent_max_turns": 1})
     history = [Turn(session_id="", query=f"question {number}", response="…") for number in range(3)]
-    prepared = await prepare(ChatRequest(query="What is ROS 2?"), replace(asking_llm, settings=settings), told=history)
+    prepared = await prepare(ChatRequest(query="What is ROS 2?"), replace(asking_llm, settings=settings), turns=history)
     assert [turn.query for turn in prepared.turns] == ["question 2"]
 
 

@@ -177,7 +177,7 @@ async def test_missing_selection_is_an_error_unless_an_offer_was_accepted(
 
 async def test_answer_that_ends_like_an_offer_is_not_an_offer(keyless: Services) -> None:
     turn = Turn(session_id="", query="What does it ask?", response=OFFER)
-    prepared = await prepare(ChatRequest(query="yes"), keyless, told=[turn])
+    prepared = await prepare(ChatRequest(query="yes"), keyless, turns=[turn])
     assert prepared.asked == "yes"
 
 

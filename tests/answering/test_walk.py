@@ -77,7 +77,7 @@ def tracing() -> Iterator[Trace]:
 
 async def traced(services: Services) -> Trace:
     with tracing() as trace:
-        prepared = await prepare(ChatRequest(query="What is a ROS 2 node?"), services, told=())
+        prepared = await prepare(ChatRequest(query="What is a ROS 2 node?"), services, turns=())
         events = [event async for event in stream(prepared, services)]
     assert isinstance(events[-1], DoneEvent)
     assert events[-1].status == "answered"

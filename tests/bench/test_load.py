@@ -51,11 +51,11 @@ class Held(Scripted):
     released = False
 
     async def prepare(
-        self, request: ChatRequest, services: Any, seconds: float, told: Sequence[Turn] | None = None
+        self, request: ChatRequest, services: Any, seconds: float, turns: Sequence[Turn] | None = None
     ) -> ChatRequest:
         while not self.released:  # noqa: ASYNC110 - set by another thread
             await asyncio.sleep(0.02)
-        return await super().prepare(request, services, seconds, told)
+        return await super().prepare(request, services, seconds, turns)
 
 
 @contextmanager

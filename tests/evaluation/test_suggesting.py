@@ -128,7 +128,7 @@ async def test_every_suggestion_of_the_example_book_is_answered(example_home: Pa
         assert len(offered) == 8
         assert len({one.page for one in offered}) >= 6, "suggestions come from many pages"
         for one in offered:
-            answer = await fold(stream(await prepare(ChatRequest(query=one.question), services, told=()), services))
+            answer = await fold(stream(await prepare(ChatRequest(query=one.question), services, turns=()), services))
             assert answer.status == "answered" and answer.confidence_level != "low"
             assert any(source.source_url.startswith(one.page) for source in answer.sources)
 

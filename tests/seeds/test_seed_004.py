@@ -91,7 +91,7 @@ def test_score_threshold_decides_confidence(world: World, least: float, confiden
 
 def test_low_confidence_answer_has_a_disclaimer(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """State LOW_CONF: the answer has the confidence `low` and a disclaimer."""
-    monkeypatch.setattr("chapterverse.answering.story.model_confidence", lambda *_: 0.3)
+    monkeypatch.setattr("chapterverse.answering.confidence.model_confidence", lambda *_: 0.3)
     reply = world.post("/chat/run", text="What is ROS 2?")
     assert (reply["confidence"], reply["status"]) == ("low", "answered")
     assert reply["disclaimer"] and reply["citations"]

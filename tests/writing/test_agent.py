@@ -336,8 +336,8 @@ class TestSearching:
 
         stub.script.extend([Calls({"query": "gripper"}), Quotes(1)])
         happened = await events(ask(search=broken), model)
-        told = json.loads(stub.requests[1]["messages"][-1]["content"])
-        assert told == {"error": "The book cannot be searched.", "query": "gripper"}
+        returned = json.loads(stub.requests[1]["messages"][-1]["content"])
+        assert returned == {"error": "The book cannot be searched.", "query": "gripper"}
         assert text_of(happened)
 
     async def test_tool_call_in_several_chunks_is_assembled(self, gemini_stub: LlmStub, gemini: AgentWriter) -> None:
@@ -368,10 +368,10 @@ class TestSearching:
         self, stub: LlmStub, model: AgentWriter
     ) -> None:
         happened: list[Any] = []
-        told = asyncio.Event()
+        released = asyncio.Event()
 
         async def search(*_: Any) -> tuple[IssuedPassage, ...]:
-            await asyncio.wait_for(told.wait(), 5)
+            await asyncio.wait_for(released.wait(), 5)
             return (LATER,)
 
         stub.script.extend(
@@ -379,7 +379,7 @@ class TestSearching:
         )
         async for event in model.write(ask(search=search)):
             happened.append(event)
-            told.set()
+            released.set()
         assert text_of(happened) == "ROS 2 is a set of libraries [1.1] Done [3]."
 
     async def test_max_calls_stops_endless_searching(self, stub: LlmStub, model: AgentWriter) -> None:

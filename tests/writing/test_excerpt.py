@@ -49,8 +49,8 @@ async def test_best_passage_is_quoted_after_the_name_of_its_section() -> None:
 
 async def test_comparison_quotes_both_sections() -> None:
     both = [(chunk("Gazebo", GAZEBO), 3.0), (chunk("Unity", UNITY), 1.5)]
-    told = await shown(task("How do Gazebo and Unity differ?", both))
-    assert [one.statement.text for one in told if one.kind == "quoted"] == [GAZEBO, UNITY]
+    statements = await shown(task("How do Gazebo and Unity differ?", both))
+    assert [one.statement.text for one in statements if one.kind == "quoted"] == [GAZEBO, UNITY]
 
 
 async def test_duplicate_passage_is_quoted_once() -> None:
@@ -86,16 +86,16 @@ async def test_a_passage_whose_answer_is_shown_already_is_not_told_again() -> No
 
 async def test_last_answer_is_not_repeated() -> None:
     given = task("why?", [(chunk("Gazebo", GAZEBO), 3.0)], history=(Turn("", "What is Gazebo?", GAZEBO),))
-    told = Reading(3.0, 3.0, given.readings[0].units, frozenset(given.readings[0].units))
-    repeated = Task(given.question, given.evidence, given.passages, "", 1.0, history=given.history, readings=(told,))
+    reading = Reading(3.0, 3.0, given.readings[0].units, frozenset(given.readings[0].units))
+    repeated = Task(given.question, given.evidence, given.passages, "", 1.0, history=given.history, readings=(reading,))
     assert await shown(repeated) == []
 
 
-def after(text: str, shown_before: str, units: Mapping[str, float], told: Sequence[str] = ()) -> Task:
+def after(text: str, shown_before: str, units: Mapping[str, float], marked: Sequence[str] = ()) -> Task:
     """A follow-up on a text that was partly shown before; `units` has the logit of a unit by its first word."""
     given = task("with a card?", [(chunk("Gazebo", text), 3.0)], history=(Turn("", "What is it?", shown_before),))
     scores = {unit.start: units.get(unit.text.split()[0], -5.0) for unit in given.passages[0].units}
-    reading = Reading(3.0, 3.0, scores, frozenset(text.index(one) for one in told))
+    reading = Reading(3.0, 3.0, scores, frozenset(text.index(one) for one in marked))
     return replace(given, readings=(reading,))
 
 
@@ -106,13 +106,13 @@ async def quotes(given: Task) -> list[str]:
 async def test_of_text_shown_before_only_the_answering_unit_is_quoted() -> None:
     text = "Gazebo is a simulator for robots. Graphics cards are not needed."
     for logit in (-5.0, -1.0):  # whether or not the other unit has some score
-        given = after(text, f"{text[:-1]} [1].", {"Gazebo": logit, "Graphics": 3.0}, told=["Gazebo"])
+        given = after(text, f"{text[:-1]} [1].", {"Gazebo": logit, "Graphics": 3.0}, marked=["Gazebo"])
         assert await quotes(given) == ["Graphics cards are not needed."]
 
 
 async def test_the_last_answer_is_not_given_again_as_a_whole() -> None:
     text = "Gazebo is a simulator for robots. Graphics cards are not needed."
-    given = after(text, f"{text[:-1]} [1].", {"Gazebo": 3.0, "Graphics": 3.0}, told=["Gazebo"])
+    given = after(text, f"{text[:-1]} [1].", {"Gazebo": 3.0, "Graphics": 3.0}, marked=["Gazebo"])
     turn = replace(given.history[0], sources=({"quote": text},))
     assert await quotes(replace(given, history=(turn,))) == ["Graphics cards are not needed."]
 
@@ -122,14 +122,14 @@ async def test_excerpt_of_a_follow_up_is_filled_with_new_text() -> None:
         "Gazebo is a simulator for robots. Graphics cards are not needed.",
         "Two cores are enough. Disks are small.",
     )
-    given = after(f"{seen} {new}", f"From “Gazebo”:\n\n{seen} [1]", {"Graphics": 3.0}, told=["Gazebo"])
+    given = after(f"{seen} {new}", f"From “Gazebo”:\n\n{seen} [1]", {"Graphics": 3.0}, marked=["Gazebo"])
     assert await quotes(given) == [f"Graphics cards are not needed. {new}"]
 
 
 async def test_new_text_does_not_displace_the_answering_unit() -> None:
     seen, new = f"Cards are needed. Long {'words ' * 110}end here.", " ".join(f"New{at} is said." for at in range(24))
-    (told,) = await quotes(after(f"{seen} {new}", seen, {"Cards": -2.0}))
-    assert "Cards are needed." in told
+    (text,) = await quotes(after(f"{seen} {new}", seen, {"Cards": -2.0}))
+    assert "Cards are needed." in text
 
 
 async def test_follow_up_quotes_two_passages_of_similar_score() -> None:

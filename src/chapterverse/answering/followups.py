@@ -78,7 +78,7 @@ def kept_filters(filters: SearchFilters | None, turns: Sequence[Turn]) -> Search
 
 def in_context(question: str, turns: Sequence[Turn]) -> str:
     """A follow-up as the section reader reads it: with the questions before it, newest first, and what the last answer
-    told and where."""
+    said and where."""
     shown = [
         f"{source.get('breadcrumb', '')}: {_marked(source)}" for source in (turns[-1].sources[:1] if turns else ())
     ]

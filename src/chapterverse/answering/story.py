@@ -97,14 +97,14 @@ class Prepared:
 
 
 async def prepare(
-    request: ChatRequest, services: Services, seconds: float = REQUEST_SECONDS, told: Sequence[Turn] | None = None
+    request: ChatRequest, services: Services, seconds: float = REQUEST_SECONDS, turns: Sequence[Turn] | None = None
 ) -> Prepared:
     """Read the conversation, make the question stand alone, and search. Whatever fails here is a plain error.
 
-    `seconds` are left for the whole answer. `told` are the earlier turns where the caller keeps the conversation: then
+    `seconds` are left for the whole answer. `turns` are the earlier ones where the caller keeps the conversation: then
     nothing is read from the database, and nothing is stored."""
     started = time.perf_counter()
-    known, remembered = await _remember(request, services) if told is None else (tuple(told), False)
+    known, remembered = await _remember(request, services) if turns is None else (tuple(turns), False)
     questions = [*(turn.query for turn in known), request.query]
     turns = known[-services.settings.agent_max_turns :]
     mode, question = request.mode, request.query
@@ -233,7 +233,7 @@ class _Answer:
         """The events of the answer, in order."""
         refusal = await self._refusal_before_writing()
         started = time.perf_counter()
-        # The model is asked before the reader is told what was found: to tell it takes time, and so does the model.
+        # The model is asked before the passages are sent to the reader, because both take time.
         shown = None if refusal else self.gate.prove(self.services.writer.write(await self._task()))
         try:
             if found := self.prepared.found:
@@ -283,7 +283,7 @@ class _Answer:
 
     async def _issue(self, chunks: Sequence[ChunkResult]) -> list[IssuedPassage]:
         """The passages under their numbers, with what stands around them: all of the section for a writer that needs to
-        be told what answers in it."""
+        be shown what answers in it."""
         new, issued = len(self.evidence.passages), self.evidence.issue(chunks)
         room = None if self.services.writer.needs_readings else NEIGHBOURS
         ids = list(dict.fromkeys(chunk.page_id for chunk in chunks))
@@ -401,7 +401,7 @@ async def _remember(request: ChatRequest, services: Services) -> tuple[tuple[Tur
 
 
 async def _keep(turn: Turn, prepared: Prepared, services: Services) -> bool:
-    """Store the turn; whether it is kept is told to the reader."""
+    """Store the turn, and say in the response whether it was stored."""
     if not prepared.remembered:
         return False
     left = prepared.deadline - STORE_TIMEOUT_RESERVE - time.perf_counter()

@@ -40,7 +40,7 @@ async def ask_all(
 async def ask(question: Question, services: Services) -> Case:
     """Ask one question."""
     try:
-        prepared = await prepare(_request(question), services, told=_turns(question))
+        prepared = await prepare(_request(question), services, turns=_turns(question))
         answer = await fold(stream(prepared, services))
         ways = await _other_ways(question, services)
     except ChapterverseError as failure:

@@ -106,7 +106,7 @@ async def _tried(candidate: Candidate, edition: Edition, services: Services) -> 
     """The address of the page that answers; empty if the answer is not good enough to offer the question."""
     within = SearchFilters(book=[edition.book], version=[edition.version])
     request = ChatRequest(query=candidate.question, filters=within)
-    prepared = await prepare(request, services, told=())
+    prepared = await prepare(request, services, turns=())
     async with aclosing(stream(prepared, services)) as events:
         answer = await fold(events)
     if answer.status != "answered" or answer.confidence_level == "low":

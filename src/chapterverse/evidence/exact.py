@@ -192,9 +192,9 @@ def _code_runs(unit: IssuedUnit) -> Iterator[list[str]]:
         runs = [lines, [_TRAILING_COMMENT.sub("", line) for line in lines]]
     else:
         lines = cells_of(unit.text) if unit.kind == "row" else lines
-        told = [line for line in lines if not _is_prose(line)]
+        code = [line for line in lines if not _is_prose(line)]
         runs = [[found[2]] for found in INLINE_CODE.finditer(unit.text)]
-        runs += [[line] for line in told] + ([lines] if told == lines else [])
+        runs += [[line] for line in code] + ([lines] if code == lines else [])
     yield from ([squeezed for line in run if (squeezed := _squeezed(line))] for run in runs)
 
 
@@ -309,5 +309,5 @@ def comparable(text: str) -> str:
 def _number(text: str) -> str:
     """A number without its separators of thousands and without zeros that say nothing."""
     plain = re.sub(r",(?=\d{3}(?:\D|$))", "", text).rstrip(".,")
-    decimal = re.fullmatch(r"(-?)0*(\d+)(?:\.(\d*?)0*)?", plain)  # a version has more dots
-    return decimal[1] + ".".join(filter(None, decimal.group(2, 3))) if decimal else plain
+    decimal = re.fullmatch(r"(-?)(?:0(?=\d))*+(\d++)(?:\.(\d*+))?", plain)  # a version has more dots
+    return decimal[1] + f"{decimal[2]}.{decimal[3] or ''}".rstrip("0").rstrip(".") if decimal else plain

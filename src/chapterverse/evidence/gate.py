@@ -426,7 +426,7 @@ def _share(text: str, unit: IssuedUnit) -> float:
 
 
 def _by_words(units: Sequence[IssuedUnit]) -> dict[str, IssuedUnit]:
-    """The units that can be understood alone by their words; the first counts. A row is told with its columns."""
+    """The units that can be understood alone by their words; the first counts. A row has the names of its columns."""
     own = [unit for unit in reversed(units) if unit.kind == "row" or not unit.head]
     return {comparable(without_mark(unit.model_text)): unit for unit in own}
 

@@ -21,7 +21,7 @@ class UnitRef(NamedTuple):
 class Statement:
     """One sentence, list item, table row, heading, code block or excerpt of the book.
 
-    `text` is Markdown without unit numbers; of a table row it is told with the names of the columns, of code it is the
+    `text` is Markdown without unit numbers; of a table row it has the names of the columns, of code it is the
     lines between the fences."""
 
     text: str

@@ -228,7 +228,7 @@ class AgentWriter(ChatModel):
 
 
 async def _search(context: ToolContext[_Progress], arguments: str) -> str:
-    """The tool. What goes wrong is told to the model, which can then answer from what it has."""
+    """The tool. Errors are returned to the model, which can then answer from what it has."""
     progress = context.context
     assert progress.task.search, "without a search there is no tool"
     asked = ""

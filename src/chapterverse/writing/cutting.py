@@ -119,7 +119,7 @@ class _Cutter:
         """The span with what its first unit needs before it and its last unit announces after it."""
         while (before := self._needed[first]) < first:
             if before < first - 1 and not self._fits(range(before, last + 1)):
-                break  # a head that lies far away is told by itself
+                break  # a head that lies far away is written by itself
             first = before
         while last + 1 < len(self.units) and self._announces(last):
             last += 1
@@ -164,7 +164,7 @@ def _excerpt_text(passage: IssuedPassage, units: Sequence[IssuedUnit], question:
 
 
 def _introduction(first: IssuedUnit, heading: str) -> str:
-    """What has to be told before the first unit and does not stand right before it."""
+    """What has to come before the first unit and does not stand right before it."""
     if first.kind == "row" and first.head:
         return f"{first.head}\n|{' --- |' * (first.head.strip().strip('|').count('|') + 1)}\n"
     lead = f"{first.head}\n\n…\n\n" if first.head and announces(first.head) else ""
@@ -190,5 +190,5 @@ def _shortened(unit: IssuedUnit, question: str) -> str:
 def near_duplicates(one: str, two: str) -> bool:
     """Whether two excerpts say nearly the same."""
     words = [re.findall(r"\w+", text.lower()) for text in (one, two)]
-    left, right = ({*zip(told, told[1:], told[2:], strict=False)} for told in words)
+    left, right = ({*zip(text, text[1:], text[2:], strict=False)} for text in words)
     return bool(left and right) and len(left & right) >= 0.5 * min(len(left), len(right))

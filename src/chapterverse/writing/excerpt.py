@@ -90,8 +90,8 @@ def _cut(task: Task, passage: IssuedPassage, reading: Reading, shown: set[int]) 
     last_answer = without_markers(task.history[-1].response) if task.history else ""
     last_quotes = [source.get("quote") for turn in task.history[-1:] for source in turn.sources]
     marked = {start for each in task.readings for start in each.shown_before}  # in the last answer
-    told = (unit.start for unit in passage.units if any(unit.text in turn.response for turn in task.history))
-    seen = shown.union(told)
+    said = (unit.start for unit in passage.units if any(unit.text in turn.response for turn in task.history))
+    seen = shown.union(said)
     scores = {start: score for start, score in scores.items() if start not in shown}
     fresh = {start: score for start, score in scores.items() if start not in reading.shown_before}
     for known in (scores, fresh):

@@ -37,9 +37,9 @@ class Answering(Protocol):
     """What these routes need from `chapterverse.answering`. Tests replace it by a script."""
 
     async def prepare(
-        self, request: ChatRequest, services: Any, seconds: float, told: Sequence[Turn] | None = None
+        self, request: ChatRequest, services: Any, seconds: float, turns: Sequence[Turn] | None = None
     ) -> Any:
-        """Do everything that can fail before the first byte. `seconds` are left for the whole answer. `told`: the
+        """Do everything that can fail before the first byte. `seconds` are left for the whole answer. `turns`: the
         earlier turns, if the client keeps the conversation."""
 
     def stream(self, prepared: Any, services: Any) -> AsyncGenerator[Event, None]:
