@@ -1,6 +1,7 @@
 """Units that can be cited: exact offsets, and the heading line that gives context."""
 
 import re
+import time
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -114,3 +115,11 @@ def test_list_continued_after_code_keeps_its_lead_in() -> None:
     assert result["2. Run"] == "Do this:"
     assert result["```\nmake\n```"] == "1. Build:"
     assert result["- other"] == "Then:"
+
+
+def test_blanks_at_the_end_of_an_item_cost_linear_time() -> None:
+    blanks = " " * 200_000
+    text = f"- one{blanks}\n{blanks}\n- two"
+    started = time.process_time()
+    assert [text[unit.start : unit.end] for unit in cut_units(text, blocks_of_text(text))] == ["- one", "- two"]
+    assert time.process_time() - started < 5.0  # quadratic time would be minutes

@@ -18,7 +18,7 @@ BAR: Final = "\\|"  # a vertical bar in a cell of a table
 
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _ITEM = re.compile(r"(?P<indent>[ \t]*)(?:[-*+•]|\(?\d{1,4}[.)])[ \t]+(?=\S)")
-_LINE = re.compile(r"[^\n]*\S")  # that is not blank, to its last character
+_LINE = re.compile(r"[^\n]+")
 _HEADING = re.compile(r"#{1,6}[ \t]")
 _RULE = re.compile(r"[|\s:-]+")
 _CELL_BAR = re.compile(r"(?<!\\)\|")
@@ -177,12 +177,15 @@ def _item_spans(text: str, block: Block) -> list[tuple[int, int, int]]:
     """Start, end and indent of each item; a line without a mark belongs to the item before it."""
     spans: list[tuple[int, int, int]] = []
     for line in _LINE.finditer(text, block.start, block.end):
-        mark = _ITEM.match(text, *line.span())
+        start, end = line.start(), line.start() + len(line[0].rstrip())
+        if start == end:
+            continue  # a blank line
+        mark = _ITEM.match(text, start, end)
         if mark or not spans:
             indent = len(mark["indent"]) if mark else 0
-            spans.append((line.start() + indent, line.end(), indent))
+            spans.append((start + indent, end, indent))
         else:
-            spans[-1] = (spans[-1][0], line.end(), spans[-1][2])
+            spans[-1] = (spans[-1][0], end, spans[-1][2])
     return spans
 
 

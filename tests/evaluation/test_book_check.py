@@ -102,13 +102,15 @@ async def test_refusal_of_what_the_book_still_says_is_not_broken(
     services: Services, old: str, new: str, verdict: Verdict
 ) -> None:
     await _write(services, HERON)
-    before = outcome_of(await _answer(services))
+    before = outcome_of(await _answer(services)).model_copy(update={"right": True})
     assert old in HERON
     await _write(services, HERON.replace(old, new))
     finding = await compare_case(refused(ASKED), before, services)
     assert finding.verdict == verdict
     older = before.model_copy(update={"evidence": [one.model_copy(update={"excerpt": ""}) for one in before.evidence]})
     assert (await compare_case(refused(ASKED), older, services)).verdict == "broken"  # it does not say what was shown
+    wrong = before.model_copy(update={"right": False})
+    assert (await compare_case(refused(ASKED), wrong, services)).verdict == "broken"  # the book never said it
     if verdict == "unsure":
         baseline = Baseline(made_at=datetime.now(UTC), model="m", embeddings="e", book="1 page", outcomes=(before,))
         summary = make_summary([finding], baseline, "1 page")

@@ -380,3 +380,8 @@ def test_gate_limit_is_below_the_parser_limit() -> None:
 
 def _letters(number: int) -> str:
     return "".join(chr(ord("a") + int(digit)) for digit in str(number))
+
+
+def test_a_quoted_row_keeps_a_sign_in_its_first_cell() -> None:
+    units = evidence_of("| | Meaning |\n|---|---|\n| - | subtracts the right number |").all_units()
+    assert gate_module._as_sentence(units[0]) == "- | Meaning: subtracts the right number"

@@ -4,7 +4,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from chapterverse.ingestion.ledger import KEPT_LEDGERS, Ledger, Row
+from chapterverse.ingestion.ledger import KEPT_LEDGERS, Ledger, Row, places_before
 
 
 def test_ledger_has_counts_and_reasons_and_is_saved(tmp_path: Path) -> None:
@@ -39,3 +39,18 @@ def test_old_ledgers_are_deleted(tmp_path: Path) -> None:
     kept = sorted(path.name for path in tmp_path.iterdir())
     assert len(kept) == KEPT_LEDGERS
     assert kept[0].startswith("20260101T000300")
+
+
+def test_places_before_are_those_of_the_last_run_that_read_the_source(tmp_path: Path) -> None:
+    runs: tuple[object, ...] = (
+        {"sources": ["docs"], "places": ["/a/docs"], "edition": ""},
+        {"sources": ["docs", "docs"], "places": ["/a/docs", "/b/docs"], "edition": "guide"},
+        {"sources": ["docs"], "places": [], "edition": ""},  # of `forget`
+        {"sources": None},
+        [],
+    )
+    for number, run in enumerate(runs):
+        (tmp_path / f"{number}.json").write_text(json.dumps(run))
+    assert places_before(tmp_path, "docs", "") == ["/a/docs"]
+    assert places_before(tmp_path, "docs", "guide") == ["/a/docs", "/b/docs"]
+    assert places_before(tmp_path, "docs", "other") == places_before(tmp_path / "none", "docs", "") == []

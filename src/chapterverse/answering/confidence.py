@@ -6,7 +6,7 @@ says (`keyless.json`, made by `bench/keyless/fit.py`). A model's answer is weigh
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -90,8 +90,8 @@ def probability(curve: Mapping[str, Any], signs: ReaderSigns | ModelSigns) -> fl
 def answers(scope: Scope, question: str, false_answers: float | None = None) -> bool:
     """Whether what was read is good enough to answer. `false_answers` is the share of questions without an answer in
     the book that the owner lets be answered; None for the usual one."""
-    if isinstance(scope, Book) and not scope.follow_up and set(content_words(question)) <= set(scope.missing):
-        return False  # "hello", "why use it?": it has no word that the book has
+    if isinstance(scope, Book) and not scope.follow_up and _unknown(content_words(question), scope.missing):
+        return False
     signs = ReaderSigns.of(scope, question)
     if signs.covered:
         return signs.answers >= COVERED_LEAST
@@ -99,6 +99,13 @@ def answers(scope: Scope, question: str, false_answers: float | None = None) -> 
         curve = fitted()["selection"]
         return probability(curve, signs) >= float(curve["threshold"])
     return probability(fitted()["answerable"], signs) >= threshold(false_answers)[0]
+
+
+def _unknown(words: Sequence[str], missing: Sequence[str]) -> bool:
+    """Whether a question has no word that the book has, such as "hello". Of a compound word, or one of a script without
+    spaces, parts may be in the book; and a question of small words alone may ask for one of them ("what does else
+    do?")."""
+    return bool(words) and all(word in missing and word.isascii() and word.isalnum() for word in words)
 
 
 def threshold(false_answers: float | None = None) -> tuple[float, float]:

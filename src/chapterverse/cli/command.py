@@ -4,11 +4,22 @@ import asyncio
 import sys
 from collections.abc import Callable, Coroutine
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 import click
 
-from chapterverse.errors import ChapterverseError, IndexMissing, InternalError, ValidationFailed
+from chapterverse.errors import (
+    AgentUnavailable,
+    ChapterverseError,
+    ConversationsUnavailable,
+    EmbeddingError,
+    IndexDamaged,
+    IndexMissing,
+    IndexTimeout,
+    IndexUnavailable,
+    InternalError,
+    ValidationFailed,
+)
 
 if TYPE_CHECKING:
     from chapterverse.models import SearchFilters
@@ -40,6 +51,12 @@ def reported(run: Callable[P, int]) -> Callable[P, None]:
     return wrapped
 
 
+_ENGINE_FAILED: Final = (
+    *(IndexDamaged, IndexTimeout, IndexUnavailable),
+    *(AgentUnavailable, ConversationsUnavailable, EmbeddingError),
+)
+
+
 def hint_for(failure: ChapterverseError) -> str:
     """A hint after an error; empty if the message is enough."""
     if isinstance(failure, InternalError):
@@ -51,7 +68,7 @@ def hint_for(failure: ChapterverseError) -> str:
         if settings.qdrant_url:
             return f"The collection is {settings.qdrant_collection_name} at {settings.qdrant_url}."
         return f"The home is {settings.chapterverse_home}; set CHAPTERVERSE_HOME for another folder."
-    return "`chapterverse doctor` shows each engine and what to do." if failure.retryable else ""
+    return "`chapterverse doctor` shows each engine and what to do." if isinstance(failure, _ENGINE_FAILED) else ""
 
 
 def command(run: Callable[P, Coroutine[Any, Any, int]]) -> Callable[P, None]:

@@ -91,8 +91,9 @@ async def ingest(
     opened = [open_source(source, SourceOptions(**options)) for source in sources]
     settings = Settings.load()
     ledgers = settings.chapterverse_home / "ledgers"
-    warn_of_other_places(opened, ledgers, edition.key)
     async with open_engines(settings) as engines:
+        present = {page.source for page in (await pipeline.pages_before(engines.index, edition))[0]}
+        warn_of_other_places([source for source in opened if source.key in present], ledgers, edition.key)
         if fresh and not yes and not await _may_forget(engines.index, edition, {source.key for source in opened}):
             err.print("The book was not changed.")
             return 1

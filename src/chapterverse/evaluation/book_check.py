@@ -153,7 +153,8 @@ async def _both_answered(case: Case, before: Outcome, now: Outcome, services: Se
 async def _now_refused(ending: CheckFinding, before: Outcome, services: Services) -> CheckFinding:
     """A refusal, with what became of the earlier evidence."""
     finding = await _with_loss(ending, before.evidence, services)
-    if finding.verdict == "broken" and finding.lost == "stands" and await _all_as_shown(before.evidence, services):
+    still_right = finding.verdict == "broken" and finding.lost == "stands" and before.right is not False
+    if still_right and await _all_as_shown(before.evidence, services):
         return finding.model_copy(update={"verdict": "unsure"})
     return finding
 

@@ -47,7 +47,8 @@ class ModelReply:
 
     def add(self, piece: Mapping[str, Any]) -> str:
         """Take the next piece; its text. A server that does not stream sends one piece, with a message."""
-        self.usage = piece.get("usage") or self.usage
+        usage = piece.get("usage")
+        self.usage = usage if isinstance(usage, Mapping) else self.usage
         choices = [one for one in piece.get("choices") or () if not one.get("index")]
         delta = (choices[0].get("delta") or choices[0].get("message") or {}) if choices else {}
         for name in ("content", "refusal", "reasoning_content", "reasoning"):
@@ -59,7 +60,8 @@ class ModelReply:
 
     def tokens(self, kind: str = "total") -> int:
         """What the server has counted so far: prompt, completion or total."""
-        return int(self.usage.get(f"{kind}_tokens") or 0)
+        counted = self.usage.get(f"{kind}_tokens")
+        return counted if isinstance(counted, int) else 0
 
     def _add_call(self, piece: Mapping[str, Any]) -> None:
         """A tool's call comes in pieces with the same index; without one it comes whole."""

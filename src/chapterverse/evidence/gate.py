@@ -433,5 +433,5 @@ def _by_words(units: Sequence[IssuedUnit]) -> dict[str, IssuedUnit]:
 
 def _as_sentence(unit: IssuedUnit) -> str:
     """A unit's words on one line, with the line that introduces them."""
-    head = "" if unit.kind == "row" else without_mark(unit.head)
-    return " ".join(f"{head} {without_mark(unit.model_text)}".split())
+    said = unit.model_text if unit.kind == "row" else f"{without_mark(unit.head)} {without_mark(unit.model_text)}"
+    return " ".join(said.split())

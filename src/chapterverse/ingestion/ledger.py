@@ -102,11 +102,13 @@ class Ledger:
         return target
 
 
-def place_before(folder: Path, source: str, edition: str) -> str:
-    """Where a source of an edition was read from the last time; empty if that is not known."""
+def places_before(folder: Path, source: str, edition: str) -> list[str]:
+    """Where a source of an edition was read from the last time; none if that is not known."""
     for path in sorted(folder.glob("*.json"), reverse=True):
-        with contextlib.suppress(OSError, ValueError, AttributeError):
+        with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):
             run = json.loads(path.read_text("utf-8"))
-            if source in run.get("sources", ()) and run.get("edition", "") == edition:
-                return str(dict(zip(run["sources"], run.get("places", ()), strict=False)).get(source, ""))
-    return ""
+            read = zip(run.get("sources", ()), run.get("places", ()), strict=False)
+            places = [str(place) for key, place in read if key == source and run.get("edition", "") == edition]
+            if places:
+                return places
+    return []

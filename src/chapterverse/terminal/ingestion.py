@@ -1,5 +1,6 @@
 """Prints the progress of an ingest, ledgers, books and the calibration."""
 
+import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ from rich.text import Text
 from chapterverse.api.pages import BookList
 from chapterverse.calibration import Calibration
 from chapterverse.editions import NAMELESS, edition_label
-from chapterverse.ingestion.ledger import OUTCOMES, Ledger, place_before
+from chapterverse.ingestion.ledger import OUTCOMES, Ledger, places_before
 from chapterverse.terminal import err, out, printable
 from chapterverse.terminal.bars import WithBar
 
@@ -87,9 +88,10 @@ def show_ledger(ledger: Ledger, saved_in: str) -> None:
 def warn_of_other_places(sources: Sequence["Source"], ledgers: Path, edition: str) -> None:
     """Warn of sources for which another folder of the same name was read before: its pages are replaced."""
     for source in sources:
-        before = place_before(ledgers, source.key, edition)
-        if before and before != source.place and Path(before).exists():
-            replaced = f"{printable(source.key)} was read from {printable(before)} before; its pages are replaced."
+        before = places_before(ledgers, source.key, edition)
+        others = [place for place in before if source.place not in before and os.path.exists(place)]  # noqa: PTH110 (Path.exists raises)
+        if others:
+            replaced = f"{printable(source.key)} was read from {printable(others[0])} before; its pages are replaced."
             advice = "To keep both, give one of them a --base-url or a --book of its own."
             err.print(Text(f"{replaced} {advice}", style="yellow"))
 

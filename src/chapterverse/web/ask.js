@@ -280,10 +280,11 @@ export class AskBox {
     const pages = last?.pages ?? (here ? [here] : []);
     const fresh = await suggestedQuestions(this.api, this.offers, { pages, isNext: Boolean(last), asked: this.kept.map(({ query }) => query) });
     if (last !== this.last || this.running || (!last && here !== this.here())) return; // the reader has moved on meanwhile
+    if (!fresh.length) return; // also if the server did not answer
     if (!last) {
       this.suggestedFor = here;
       this.suggest(fresh);
-    } else if (fresh.length) {
+    } else {
       this.next?.remove();
       this.next = element("div", { class: "next" }, element("h4", {}, "Ask next"), this.fill(element("ul", { class: "suggestions" }), fresh));
       last.turn.element.append(this.next);

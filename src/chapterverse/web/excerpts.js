@@ -4,7 +4,7 @@ import { ITEM, render } from "./render.js";
 
 const MATH = /\$\$[^$]+\$\$|(?<![\w$\\])\$(?=[^\s$])[^$\n]{0,300}?[\\^_={][^$\n]{0,300}?(?<=[^\s$])\$(?![\w$])/g; // in text without marks
 
-const ROW = /^(\|(?![ :|-]+\|$).*?) *\|\n(?=\|)/gm; // of a table, with another line below it
+const ROW = /^(\|(?![ :|-]+\|$).*)\|\n(?=\|)/gm; // of a table, with another line below it
 
 /** A part of stored text as plain text: table rows without bars, code without fences. */
 export function plain(text) {
@@ -15,7 +15,7 @@ export function plain(text) {
 
 /** A part of stored text as one line, for screen readers and previews. */
 export function flat(text) {
-  return plain(text.replace(/^(?:> ?)+/gm, "").replace(ROW, "$1;|\n"))
+  return plain(text.replace(/^(?:> ?)+/gm, "").replace(ROW, (_, row) => `${row.trimEnd()};|\n`))
     .replace(/^#{1,6} (.*)$\n*(?=.)/gm, "$1 · ")
     .replace(/^\s*(?:#{1,6}|[-*+•]|\d+\.) /gm, "")
     .replace(/`+|\*\*/g, "")

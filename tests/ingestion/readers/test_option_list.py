@@ -35,6 +35,7 @@ def test_an_explanation_may_begin_on_the_next_line() -> None:
         "-import os\n-import re\n+import sys\n",  # a difference between files
         "- one  thing\n- another  thing\n",  # a list in YAML
         "--first\n--second\n",  # nothing is explained
+        "-1.5  2.0\n-3.2  4.1\n",  # numbers
         "",
     ],
 )
@@ -52,6 +53,13 @@ def test_options_become_fields_of_the_page() -> None:
         ("field", "`-q`"),
         ("code", "tool --depth 3"),
     ]
+
+
+def test_a_caption_is_kept_and_code_of_a_language_stays_code() -> None:
+    page = PageBuilder()
+    page.code(HELP, "text", "Options of frob")
+    page.code("-DEBUG = True  # never\n-PORT = 80  # too low", "diff")
+    assert [part.kind for part in page.finish()] == ["paragraph", "field", "field", "field", "code"]
 
 
 def test_a_huge_text_is_read_in_time() -> None:

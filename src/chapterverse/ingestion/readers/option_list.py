@@ -5,9 +5,12 @@ from collections.abc import Sequence
 from typing import Final
 
 LEAST: Final = 2  # options that make a list
+PLAIN: Final = frozenset(
+    ("", "none", "text", "plaintext", "console", "shell", "sh", "bash")
+)  # languages of their blocks
 SHORT_NAME: Final = 4  # columns of "-s, " before "--long"; an option without a short name is indented by them
 
-_OPTION = re.compile(r"--?[A-Za-z0-9?#@]")
+_OPTION = re.compile(r"(?!-\d++(?:[.,]\d++)*+(?: |$))--?[A-Za-z0-9?#@]")  # not a number
 _GAP = re.compile(r" {2,}")  # between "-o, --output FILE" and its explanation
 
 

@@ -14,7 +14,7 @@ from chapterverse.book import BlockKind
 from chapterverse.ingestion.document import Part
 from chapterverse.ingestion.inline import picture, plain
 from chapterverse.ingestion.readers.cleaning import Cell, clean_inline, pipe_table, spread, visible
-from chapterverse.ingestion.readers.option_list import options_in
+from chapterverse.ingestion.readers.option_list import PLAIN, options_in
 
 _MAX_INDENT = 8  # list levels; deeper ones are written at this depth
 _MAX_INSIDE = 16  # items and blocks around a part; deeper ones are shown at this depth
@@ -114,7 +114,8 @@ class PageBuilder:
         text = visible(text).strip("\n").rstrip()
         if not text.strip():
             return
-        if options := options_in(text):
+        if language.lower() in PLAIN and (options := options_in(text)):
+            self.paragraph(caption)
             for name, explanation in options:
                 self.field(name, description=explanation)
             return
