@@ -142,7 +142,8 @@ async def test_interrupted_ingest_is_completed_by_the_next_run(tmp_path: Path, p
         assert ledger["added"] == pages
         added = sum(row["chunks"] for row in ledger["pages"] if row["outcome"] == "added")
         assert ledger["passages_embedded"] < added, "vectors of the first run come from the journal"
-    said = "killed" if name == KILL else f"exit code {code}: {(stderr.strip().splitlines() or ['done'])[0]}"
+    error = next((line for line in stderr.splitlines() if line.startswith("error: ")), "done")
+    said = "killed" if name == KILL else f"exit code {code}: {error}"
     how = "kill -9 of the ingest" if name == KILL else WORDS[name]
     record(
         Outcome(
