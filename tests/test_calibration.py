@@ -60,9 +60,9 @@ def test_confidence_level_follows_the_specification(average: float, chunks: int,
     assert metrics.num_chunks == chunks
 
 
-def test_level_is_by_average_with_half_weight_of_the_best_passage() -> None:
+def test_best_passage_counts_for_half_in_the_average() -> None:
     metrics = assess([1.0, 0.9, 0.8, 0.5, 0.3], None, IDENTITY, 5)
-    assert (metrics.average_similarity, metrics.min_similarity, metrics.max_similarity) == (0.85, 0.65, 1.0)
+    assert (metrics.average_similarity, metrics.min_similarity, metrics.max_similarity) == (0.85, 0.3, 1.0)
     assert metrics.confidence_level == "high"
 
 

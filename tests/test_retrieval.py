@@ -100,6 +100,18 @@ async def test_threshold_applies_to_the_calibrated_score() -> None:
         assert not kept or found.confidence.min_similarity >= least
 
 
+async def test_metrics_and_results_are_on_one_scale() -> None:
+    _, index = index_of(hits=[Hit(chunk(name), cosine, 1.0) for name, cosine in (("a", 0.8), ("b", 0.5), ("c", 0.2))])
+    found = await retrieve(RetrievalRequest(query="x"), EMBEDDER, index)
+    best, middle, worst = (one.relevance_score for one in found.results)
+    assert best > 0.85  # where the scale bends
+    metrics = found.confidence
+    assert metrics is not None
+    assert metrics.max_similarity == pytest.approx(best, abs=1e-4)
+    assert metrics.min_similarity == pytest.approx(worst, abs=1e-4)
+    assert metrics.average_similarity == pytest.approx((best + (best + middle + worst) / 3) / 2, abs=1e-4)
+
+
 async def test_index_gets_the_threshold_as_minimum_cosine() -> None:
     """Otherwise passages below it would take the places of better ones."""
     for least, cosine in ((None, 0.0), (0.0, 0.0), (0.6, FALLBACK.answered), (0.85, FALLBACK.usual), (1.0, 1.0)):

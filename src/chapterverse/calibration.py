@@ -3,14 +3,12 @@
 Maps cosine to relevance, fits this map to a book, and decides by relevance. Independent of the embedding model and the
 index.
 
-Often only one passage of a book answers a question, and the others found with it do not. So the relevance of a passage
-is computed from the mean of its own cosine and that of the best passage. The map is a straight line, because then the
-relevance of an average is the average relevance, and it can be fitted on averages, as the rules use it. Two points
-define it: 0.60, the least relevance that is answered, is the boundary between related and unrelated questions; 0.85 is
-the usual value of questions about this book.
+There is one scale. Two points define it: 0.60, the least relevance that is answered, is the boundary between related
+and unrelated questions; 0.85 is the usual value of questions about this book. It is a straight line through both, and
+above 0.85 a flatter one that reaches 1.0 at a cosine of 1, so that good passages still differ.
 
-This line reaches 1.0 for many good passages. For the relevance that is shown with a passage, only its own cosine is
-used, and above 0.85 a flatter line that reaches 1.0 at a cosine of 1, so that good passages still differ.
+Often only one passage of a book answers a question, and the others found with it do not. So the best passage counts for
+half in the average that the rules use.
 """
 
 import asyncio
@@ -47,7 +45,7 @@ _SOURCES: Final = 2_000  # chunks among them that questions are made from
 _HEADINGS: Final = 32  # questions made from headings
 _SKETCHES: Final = 32  # questions made from sentences
 _FOUND: Final = 5  # passages of an ordinary search
-_BEST: Final = 0.5  # weight of the best passage in the relevance of each
+_BEST: Final = 0.5  # weight of the best passage in the average
 _NOISE: Final = 0.80  # share of the unrelated questions below the boundary, about
 _AT_ONCE: Final = 4  # questions that are embedded concurrently
 _NARROWEST: Final = 0.05  # minimum distance in cosine between the two points of the line
@@ -65,16 +63,12 @@ class Calibration:
     answered: float  # the cosine with a relevance of 0.60
     usual: float  # the cosine with a relevance of 0.85
 
-    def on_line(self, cosine: float) -> float:
-        """The relevance that the rules use: on the straight line, clipped to 0 and 1."""
-        slope = (_USUAL - _ANSWERED) / (self.usual - self.answered)
-        return min(1.0, max(0.0, _ANSWERED + slope * (cosine - self.answered)))
-
     def relevance(self, cosine: float) -> float:
         """The relevance of a passage with this cosine, 0 to 1."""
-        if cosine <= self.usual:
-            return self.on_line(cosine)
-        return min(1.0, _USUAL + (1.0 - _USUAL) * (cosine - self.usual) / self._rest)
+        if cosine > self.usual:
+            return min(1.0, _USUAL + (1.0 - _USUAL) * (cosine - self.usual) / self._rest)
+        slope = (_USUAL - _ANSWERED) / (self.usual - self.answered)
+        return max(0.0, _ANSWERED + slope * (cosine - self.answered))
 
     def least_cosine(self, relevance: float) -> float:
         """The smallest cosine with this relevance."""
@@ -118,9 +112,8 @@ def assess(
 
     `top_k`: how many were requested, at most as many as the book has, so that a book of one chunk can be asked."""
     relevances = _relevances(similarities, calibration)
-    average = (
-        round(fmean(relevances), 4) if relevances else 0.0
-    )  # rounded as it is shown, so that number and level agree
+    counted = _with_best(relevances)
+    average = round(fmean(counted), 4) if counted else 0.0  # rounded as it is shown, so that number and level agree
     level = _level(average, len(relevances), top_k)
     return ConfidenceMetrics(
         average_similarity=average,
@@ -137,13 +130,16 @@ def near(similarities: Sequence[float], calibration: Calibration | None) -> list
     """Which passages are near enough to be shown without a word of the question. The bar is the medium level: one in
     five unrelated questions reaches the lowest."""
     least = next(least for level, least, _ in RULES if level == "medium")
-    return [relevance >= least for relevance in _relevances(similarities, calibration)]
+    return [relevance >= least for relevance in _with_best(_relevances(similarities, calibration))]
 
 
 def _relevances(similarities: Sequence[float], calibration: Calibration | None) -> list[float]:
-    line = calibration or FALLBACK
-    best = max(similarities, default=0.0)
-    return [line.on_line(_BEST * best + (1 - _BEST) * similarity) for similarity in similarities]
+    return [(calibration or FALLBACK).relevance(similarity) for similarity in similarities]
+
+
+def _with_best(relevances: Sequence[float]) -> list[float]:
+    best = max(relevances, default=0.0)
+    return [_BEST * best + (1 - _BEST) * relevance for relevance in relevances]
 
 
 def _level(average: float, chunks: int, top_k: int) -> ConfidenceLevel:

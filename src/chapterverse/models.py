@@ -168,7 +168,8 @@ class ChunkResult(Place):
 
 
 class ConfidenceMetrics(Frozen):
-    """How well the passages fit the question, on similarities calibrated for this book."""
+    """How well the passages fit the question: the smallest and the largest `relevance_score`, and the average, in which
+    the best passage counts for half."""
 
     average_similarity: Score
     min_similarity: Score
