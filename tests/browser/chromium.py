@@ -99,7 +99,8 @@ def visiting(browser: Browser, url: str, path: str = "/", asks: str = "", **opti
 
 
 def ask(page: Page, question: str) -> None:
-    """Types a question and sends it."""
+    """Types a question and sends it, once the answer before it has ended: until then it cannot be sent."""
+    expect(page.locator("[aria-busy=true]")).to_have_count(0)
     page.get_by_label("Your question").fill(question)
     page.keyboard.press("Enter")
 

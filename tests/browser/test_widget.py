@@ -17,6 +17,7 @@ from chapterverse.api.openapi.examples import SOURCE
 from chapterverse.api.web import joined
 from chapterverse.models import Event
 from tests.api.stream_snapshot import QUESTION, SNAPSHOT, events_of
+from tests.browser.chromium import ask as send
 from tests.browser.chromium import shoot, shown, visiting
 from tests.browser.hosts import Host, hosting
 from tests.browser.shelf import Shelf, scripted_server
@@ -81,8 +82,7 @@ def launcher(page: Page) -> Any:
 def ask(page: Page, question: str) -> None:
     if launcher(page).is_visible():
         launcher(page).click()
-    page.get_by_label("Your question").fill(question)
-    page.keyboard.press("Enter")
+    send(page, question)
 
 
 def faults(page: Page) -> list[str]:
