@@ -86,6 +86,7 @@ def main(model_dir: Path, out_dir: Path) -> None:
         (out_dir / "fused_fp32.onnx").write_bytes(fused.read_bytes())
     take_words_out(out_dir / "whole.onnx", out_dir / "whole.onnx", out_dir / "minilm.onnx", out_dir / "words.npy")
     float32_products(out_dir / "minilm.onnx", out_dir / "minilm.onnx")
+    float32_products(out_dir / "minilm.onnx", out_dir / "minilm.onnx", in_each_run=True)
     tokens = json.loads((model_dir / "tokenizer.json").read_text("utf-8"))["model"]["vocab"]
     pieces = sorted(tokens, key=tokens.__getitem__)  # a token is its line, counted from 0
     (out_dir / "vocabulary.txt").write_text("".join(f"{piece}\n" for piece in pieces), "utf-8", newline="\n")

@@ -4,7 +4,7 @@
 
 The result is SHARE times the trained weights (TRAINED_STEM.*.npz) plus the rest from the start weights (as `train.py`
 takes them). Averaging preserves what the start weights know about other kinds of text. The graph and the word table do
-not change. Weights are stored as int8 with a scale for each column, and converted to float32 when they are loaded.
+not change. Weights are stored as int8 with a scale for each column, and converted to float32 in each run.
 """
 
 import hashlib

@@ -7,7 +7,7 @@
 mean of what several runs learned (STEM.*.npz); what the shares leave of 1 is the share of READER.onnx.
 
 The graph stays as it is, so that neither torch nor a new export is needed. Weights are stored as int8, a scale for each column
-(rows of the word table share one), and turned into float32 at loading. Names are those of `model.py`.
+(rows of the word table share one), and turned into float32 in each run. Names are those of `model.py`.
 """
 
 import hashlib

@@ -21,8 +21,8 @@ from chapterverse.errors import EmbeddingError
 
 MODEL: Final = "all-MiniLM-L6-v2-questions"
 DIMENSION: Final = 384
-SHA256: Final = "d55ab5a88ecf5ba9da506df488911e8e1d162355946dda73fbd70b5718a75361"  # of weights/minilm.onnx
-VECTORS: Final = SHA256[:16]  # identifies the vectors: an index with others is refused
+SHA256: Final = "1fb2c3f04b6d66bf0383ec12a35ae5dcff4eaec884130eeca9226db305b60c35"  # of weights/minilm.onnx
+VECTORS: Final = "d55ab5a88ecf5ba9"  # identifies them: an index with other vectors is refused
 
 
 class LocalEmbedder:

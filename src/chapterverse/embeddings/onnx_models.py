@@ -38,8 +38,6 @@ class Model:
         options.inter_op_num_threads = 1
         options.log_severity_level = 3  # errors only
         options.add_session_config_entry("session.use_env_allocators", "1")
-        # Convert the stored int8 weights to float32 once, when loading: float32 gives the same results on every CPU.
-        options.add_session_config_entry("session.disable_quant_qdq", "1")
         self._session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
         _give_back_memory()
         named = {tensor.name for tensor in self._session.get_inputs()}
@@ -73,7 +71,7 @@ def _share_memory() -> None:
 
 
 def _give_back_memory() -> None:
-    """Return freed memory to the system, 35 MB after loading both models; glibc would keep it."""
+    """Return freed memory to the system after loading; glibc would keep it."""
     if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
         trim(0)
 

@@ -21,7 +21,7 @@ from chapterverse.errors import AgentUnavailable
 
 # The bundled file. `training/section_reader` makes it; weights/README.md is its model card.
 WEIGHTS: Final = Path(__file__).parent / "weights" / "section_reader.onnx"
-SHA256: Final = "6ecd1a7ec7348a8593f251f3b8f700f75dc04f8771641b669f01ae2d9c05f623"
+SHA256: Final = "b8dde2ac99af4aa74829dcc4fe337bb1f67563a89a3b89b15bf97f521f245f83"
 
 WINDOW: Final = 384  # tokens of question and passage together
 QUESTION: Final = 96  # of them, at most for the question and what was said before it
