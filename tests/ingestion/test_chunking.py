@@ -106,6 +106,14 @@ def test_chunks_of_any_page_are_exact_and_within_the_budget(
     assert bool(chunks) == bool(blocks)
 
 
+def test_sentence_that_is_a_chunk_by_itself_is_not_repeated_in_the_next_one() -> None:
+    # The parts of the first paragraph would fit together, but not with the blank between them.
+    page = page_of(("paragraph", f"A{'x' * 93}. Bb."), ("paragraph", f"C{'x' * 58}."), title="r")
+    chunks = cut(page, len, 100)
+    assert [chunk.text[:2] for chunk in chunks] == ["Ax", "Bb", "Cx"]
+    check(page, chunks, 100, len)
+
+
 def test_section_that_fits_is_one_chunk_with_its_heading() -> None:
     page = page_of(
         ("heading", "# Robots"),

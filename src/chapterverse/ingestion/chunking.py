@@ -250,15 +250,16 @@ def _spans(atoms: Sequence[_Atom], crumbs: _Crumbs) -> Iterator[tuple[int, int]]
         return
     room = max(ruler.budget - ruler.size(f"{crumbs.of()}\n"), 1)
     overlap = int(ruler.budget * _OVERLAP)
-    before = 0  # where the previous chunk begins
+    before = 0  # the atom that the previous chunk begins with
     for first, last in _groups(atoms, room, overlap):
         if last < len(atoms) and all(atom.unit is None for atom in atoms[first:last]):
             continue  # it is in the breadcrumb of the next chunk
         if first - 1 > before and _repeats(atoms, first, overlap) and _fits(atoms[first - 1 : last], crumbs):
             yield first - 1, last
+            before = first
         else:
-            yield from _fitting(atoms, first, last, crumbs)
-        before = first
+            for before, stop in _fitting(atoms, first, last, crumbs):
+                yield before, stop
 
 
 def _fits(atoms: Sequence[_Atom], crumbs: _Crumbs) -> bool:

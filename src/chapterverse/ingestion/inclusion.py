@@ -52,12 +52,15 @@ class Inclusion:
     """The includes of one page."""
 
     document: Document
+    _root: Path = field(init=False)  # the folder of the source
+    _within: Path = field(init=False)  # the folder that files must be in
     _open: list[Path] = field(default_factory=list)  # the chain of open files, the page first
     _files: int = 0
     _chars: int = 0
 
     def __post_init__(self) -> None:
         if tree := self.document.tree:
+            self._root, self._within = Path(tree.root).resolve(), Path(tree.within or tree.root).resolve()
             self._open.append(Path(tree.root, self.document.path).resolve())
 
     def read(self, wanted: str, roots: Sequence[str] = ()) -> Included | None:
@@ -94,10 +97,9 @@ class Inclusion:
             self._open.pop()
 
     def _candidates(self, wanted: str, roots: Sequence[str]) -> Iterator[Path]:
-        tree = self.document.tree
-        if tree is None or not wanted or "\0" in wanted or len(wanted) > 500:
+        if self.document.tree is None or not wanted or "\0" in wanted or len(wanted) > 500:
             return
-        root, within = Path(tree.root).resolve(), self._within
+        root, within = self._root, self._within
         folder_here = self._open[-1].parent
         bare = wanted.lstrip("/")
         folders = [root / folder for folder in roots]
@@ -107,12 +109,6 @@ class Inclusion:
             folders += [folder_here, *(above for above in folder_here.parents if above.is_relative_to(within))]
         for folder in folders:
             yield (folder / PurePosixPath(bare)).resolve()
-
-    @property
-    def _within(self) -> Path:
-        tree = self.document.tree
-        assert tree is not None  # otherwise there are no candidates
-        return Path(tree.within or tree.root).resolve()
 
     def _is_within(self, place: Path) -> bool:
         return place.is_relative_to(self._within)
