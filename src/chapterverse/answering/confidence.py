@@ -2,7 +2,7 @@
 
 It comes from fitted logistic curves. Without a language model, `keyless.json` (made by `bench/keyless/fit.py`) uses the
 section reader's scores, also to decide whether to answer. For a model's answer, `model.json` (made by
-`bench/answers/fit.py`) uses what the gate made of it. Each file names the data it was fitted on."""
+`bench/answers/fit.py`) uses the results of the gate. Each file names the data it was fitted on."""
 
 import json
 import math
@@ -20,7 +20,7 @@ from chapterverse.units import units_of_text
 
 DISCLAIMER: Final = "The book says little about this. Check the passages behind the answer."
 
-COVERED_LEAST: Final = -4.5  # least logit to answer from a selection if one of its units has every word of the question
+COVERED_LEAST: Final = -4.5  # minimum logit to answer from a selection with every word of the question in one unit
 KEYLESS: Final = Path(__file__).with_name("keyless.json")
 MODEL: Final = Path(__file__).with_name("model.json")
 _BANDS: Final[tuple[tuple[float, ConfidenceLevel], ...]] = ((0.8, "high"), (0.6, "medium"))
@@ -45,7 +45,8 @@ class ModelSigns:
 
 
 def model_confidence(signs: ModelSigns) -> float:
-    """Return how likely an answer is right and complete. A verbatim answer to the question is never rated low."""
+    """Return the probability that an answer is right and complete. A verbatim answer that has at least half of the
+    question's words is never rated low."""
     least = _BANDS[-1][0] if signs.verbatim and signs.covered >= 0.5 else 0.01  # 0 is for a refusal
     return round(max(least, probability(fitted(MODEL), signs)), 4)
 
@@ -119,7 +120,7 @@ def threshold(false_answers: float | None = None) -> tuple[float, float]:
 
 
 def reader_confidence(scope: Scope, question: str) -> float:
-    """Return how likely an excerpt is what the reader needs. It is the book's own text, so it is never rated low."""
+    """Return the probability that an excerpt answers. It is the book's own text, so it is never rated low."""
     curve = fitted()["right" if isinstance(scope, Book) else "selection"]
     return round(max(_BANDS[-1][0], probability(curve, ReaderSigns.of(scope, question))), 4)
 

@@ -17,8 +17,8 @@ NOT_IN_SELECTION: Final = f"The provided selection does not contain information 
 SELECTION_READ: Final = "Only the selection was read."  # how the advice about a selection begins
 
 NEAREST: Final = 3  # sections that are named with a refusal
-NEAR: Final = 0.6  # least relevance of a section that is named
-_NAMED_WORDS: Final = 3  # most words of a question that are named
+NEAR: Final = 0.6  # minimum relevance of a section that is named
+_NAMED_WORDS: Final = 3  # maximum of a question's words that are named
 
 _LONGEST_TOPIC = 120  # characters: a longer question is cut, the reader knows what was asked
 

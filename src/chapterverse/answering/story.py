@@ -64,7 +64,7 @@ log = logging.getLogger(__name__)
 FINISH_SECONDS: Final = 1.0  # reserved at the end for proving the last statements and storing the turn
 STORE_TIMEOUT_RESERVE: Final = 0.2  # part of it, reserved for sending the last event if storing fails
 NEIGHBOURS: Final = 600  # characters on each side of a passage, within its section, that a language model also sees
-PLAINLY_OFF: Final = 0.55  # least relevance of the best passage to ask a model; 0.6 separates the book from others
+PLAINLY_OFF: Final = 0.55  # minimum relevance of the best passage to ask a model; 0.6 bounds related questions
 
 
 @dataclass(frozen=True, slots=True)

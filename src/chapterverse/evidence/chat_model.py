@@ -82,7 +82,7 @@ class ChatModel:
     name: str  # the model's name
     base_url: str
     api_key: str = field(repr=False)
-    fields: Mapping[str, Any] = field(default_factory=dict)  # of each request; a field that is None is left out
+    fields: Mapping[str, Any] = field(default_factory=dict)  # added to each request; a field that is None is left out
     service: str = "The language model"  # the name of the service, in messages
     settings: str = "OPENAI"  # prefix of the names of its settings
     seconds: float = GENERATION_SECONDS  # limit for one call
@@ -147,7 +147,7 @@ class ChatModel:
         await self._client.aclose()
 
     def explain(self, fault: Exception) -> AgentUnavailable:
-        """Return an error of a library as one of ours."""
+        """Translate an error of a library into `AgentUnavailable`."""
         if isinstance(fault, TimeoutError | httpx2.TimeoutException):
             return self.failure("did not answer in time")
         if isinstance(fault, HTTP_FAULTS):
@@ -155,7 +155,7 @@ class ChatModel:
         return self.failure("gave an answer that cannot be read")
 
     def failure(self, what: str) -> AgentUnavailable:
-        """Return an error that says what the model did. Another try may help."""
+        """Return a retryable error that says what the model did."""
         return AgentUnavailable(f"{self.service} {what}.", details={"model": self.name}, retryable=True)
 
     async def _refused(self, response: httpx2.Response) -> AgentUnavailable:

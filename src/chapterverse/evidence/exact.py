@@ -114,7 +114,7 @@ class Known:
         return value in self._numbers or any(longer)
 
     def has_word(self, word: str) -> bool:
-        """Whether a word or a sign such as % occurs, a word in any of its forms or as its parts."""
+        """Whether a word occurs, in any of its forms or as all of its parts, or a sign such as %."""
         small = word.lower()
         if small in self._tokens or stem(small) in self._stems or (not small[0].isalnum() and small in self._text):
             return True

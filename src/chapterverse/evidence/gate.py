@@ -31,14 +31,14 @@ MAX_STATEMENTS: Final = 200  # examined, shown or not
 MAX_SHOWN: Final = 60
 MAX_STATEMENT_CHARS: Final = 1500  # a longer text is not a sentence
 MAX_REPEATS: Final = 4  # repeated statements that end the answer
-REPEATED_WORDS: Final = 5  # least words of a repetition: lists and steps may share shorter items and commands
+REPEATED_WORDS: Final = 5  # minimum words of a repetition: lists and steps may share shorter items and commands
 MAX_EVIDENCE_CHARS: Final = 24_000  # of one call to the judge
 MAX_CLAIMS: Final = 12  # of one call
 AT_ONCE: Final = 3  # parallel calls to the judge; at the end as many more, for the last statements
-QUOTED_UNITS: Final = 3  # most units that replace one statement
+QUOTED_UNITS: Final = 3  # maximum units that replace one statement
 QUOTED_CHARS: Final = 700
-NEAREST_SHARE: Final = 0.2  # least share of a supported statement's words in the unit cited if the judge names none
-REPLACING_SHARE: Final = 0.5  # least share of a statement's words in its replacement if it names only a passage
+NEAREST_SHARE: Final = 0.2  # minimum share of a supported statement's words in the unit cited if the judge names none
+REPLACING_SHARE: Final = 0.5  # minimum share of a statement's words in its replacement if it names only a passage
 CONTEXT_CHARS: Final = 600  # of the text before a claim
 
 _CALLS_LEFT: Final[set[asyncio.Task[None]]] = set()  # calls to the judge that may outlive their answer
@@ -265,7 +265,7 @@ class Gate:
         return bool(asked & own) and (covered or _share(statement.text, unit) >= 0.3)
 
     def _understandable(self, units: list[IssuedUnit]) -> list[IssuedUnit]:
-        """Return the units in order, each that refers back with the unit before it, or not at all without that."""
+        """Return the units in order. One that refers back gets the unit before it; if it cannot, it is dropped."""
         wanted: dict[UnitRef, IssuedUnit] = {}
         near = {unit.ref: unit for unit in self._evidence.around(units)}
         for unit in sorted(units, key=lambda unit: unit.ref):

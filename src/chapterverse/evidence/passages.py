@@ -90,7 +90,7 @@ class Evidence:
         return self.passages[-1]
 
     def widen(self, passage: IssuedPassage, page: Page, room: int | None = None) -> IssuedPassage:
-        """Extend a passage to its section or, with `room`, by at most so many characters on each side that no other
+        """Extend a passage to its section or, with `room`, by at most that many characters on each side that no other
         passage has. It keeps its number; its units get new ones."""
         chunk = passage.chunk
         assert chunk is not None

@@ -21,8 +21,8 @@ MOST_WORDS: Final = 120  # of an excerpt, not counting code
 CODE_LINES: Final = 40  # a longer block is cut
 SHORT_CODE: Final = 20  # lines of all code blocks together, if an excerpt has several
 BELOW_BEST: Final = 1.0  # a unit answers if it is at most this many logits below the best one
-LEAST: Final = -2.0  # least logit of a unit that answers, other than the best one
-UNKNOWN: Final = -3.0  # least logit assumed for a unit, also for one that was not read
+LEAST: Final = -2.0  # minimum logit of a unit that answers, other than the best one
+UNKNOWN: Final = -3.0  # minimum logit assumed for a unit, also for one that was not read
 AROUND: Final = 25  # units considered on each side of the best one
 
 _ANNOUNCES = re.compile(r"(?::|\b(?:as follows|(?:see|shown) below|the following)\W{0,8})\s{0,8}$", re.IGNORECASE)

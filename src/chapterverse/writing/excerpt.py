@@ -20,8 +20,8 @@ from chapterverse.writing.cutting import cut_excerpt, near_duplicates
 
 NAME: Final = "excerpt"
 MOST: Final = 3  # excerpts in one answer
-CLOSE: Final = 2.5  # most logits below the best passage for one that answers another part, or a follow-up
-TIED: Final = 1.5  # most logits below the best passage for one that is as good an answer
+CLOSE: Final = 2.5  # maximum distance in logits from the best passage to one for another part, or for a follow-up
+TIED: Final = 1.5  # maximum distance in logits from the best passage to one that is as good an answer
 
 # A question that has parts or compares things.
 _PARTS = re.compile(r"\b(?:and|or|vs|versus|between|compared?|differ|differences?|both)\b|[?;].*\?", re.IGNORECASE)

@@ -43,7 +43,7 @@ _NUMBERS = re.compile(rf"(?:\[\s*+{_LIST}\s*+\]|【\s*+{_LIST}\s*+】)(?![(\w])"
 _PART = re.compile(r"(\d{1,3})(?:\.(\d{1,4}))?(?:†[^,;\]】]*)?\s*([–—-])?")
 _INDEXED = re.compile(r"(?<![\w.])(?=[\w.]*[_.(])[^\W\d][\w.]{0,80}+(?:\(\))?(?<!\.)$")  # `a.b[0]` without backticks
 _HALF = re.compile(r"[\[【][^\]】\n]{0,60}$|\Z")  # a bracket that may still become a number, or the end
-_WIDEST: Final = 50  # most numbers of one range; a wider range is a mistake, and only its ends are used
+_WIDEST: Final = 50  # maximum numbers of one range; a wider range is a mistake, and only its ends are used
 _LOOK_AHEAD: Final = 64  # characters that may stand between the first bracket and its end
 
 
